@@ -46,6 +46,20 @@ def test_the_documentation_has_a_row_for_each_key() -> None:
     ]
 
 
+def test_a_key_is_written_as_a_study_has_it() -> None:
+    assert PAUSE.row("every") == ("every", '"90s"', ""), "without a value, its default"
+    assert PAUSE.row("counts", (1, 2), "how much") == ("counts", "[1, 2]", "how much")
+
+
+def test_what_is_nothing_by_default_is_left_out_where_it_is_nothing() -> None:
+    assert [key for key, _, _ in PAUSE.rows(Pause(), PAUSE.names)] == ["every"]
+    assert PAUSE.rows(Pause(every_s=2.0, counts=(3,), least=1), {"counts", "least"}) == [
+        ("counts", "[3]", ""),
+        ("least", "1", ""),
+    ]
+    assert PAUSE.rows(Pause(every_s=0.0), {"every"}) == [("every", '"0s"', "")]
+
+
 def test_the_reference_of_studies_is_as_declared() -> None:
     page = PAGE.read_text()
     assert len(TABLE.findall(page)) == len(SECTIONS)

@@ -30,6 +30,12 @@ def test_a_winner_is_held_against_its_baseline_on_another_workload() -> None:
     assert (other.engine, other.blocks) == (study.engine, study.blocks)
 
 
+def test_a_goal_without_guards_is_written_as_one() -> None:
+    study = read(SEARCH)
+    text = winner_on(study, "candidate-7", {"config.pool": "2G"}, study.workload, Goal(guards=()))
+    assert read(text).goal == Goal(guards=())
+
+
 def test_an_option_that_the_winner_changes_is_written_once() -> None:
     study = read(SEARCH.replace("[search]", '"workload.scale" = [1, 2]\n[search]'))
     load = Workload(name="tpcb", options={"scale": 1, "variant": "N"})

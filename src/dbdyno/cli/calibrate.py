@@ -59,8 +59,10 @@ from dbdyno.report.words.safe import json_text
 from dbdyno.run import run_trial
 from dbdyno.study import Study, parse_study
 from dbdyno.study.designs import variants_of
+from dbdyno.study.format import STUDY
 from dbdyno.study.phases import Phase
-from dbdyno.study.toml import toml
+from dbdyno.study.tables import WORKLOAD
+from dbdyno.study.toml import document, rows, table, toml
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 
@@ -135,10 +137,9 @@ def _asked(engine: str | None, workload: str | None, clients: int) -> Study:
             "no study says what to calibrate",
             "dyno calibrate STUDY, or --engine mariadb@11.8 --workload point_select",
         )
-    text = (
-        f"title = {toml(f'{engine}, {workload}')}\nengine = {toml(engine)}\naa = true\n"
-        f"[workload]\nname = {toml(workload)}\nclients = {clients}\n"
-    )
+    head = [STUDY.row("title", f"{engine}, {workload}"), ("engine", toml(engine), ""), STUDY.row("aa", True)]
+    load = [WORKLOAD.row("name", workload), WORKLOAD.row("clients", clients)]
+    text = document([[*rows(head), *table("workload", load)]])
     return parse_study(text.encode(), catalogue(), "the options")
 
 

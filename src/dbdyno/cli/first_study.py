@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from dbdyno.engines.engine import Proposal
 from dbdyno.report.words import numbers
 from dbdyno.study.catalogue import WorkloadOffer
+from dbdyno.study.format import STUDY
+from dbdyno.study.tables import GOAL, WORKLOAD
 from dbdyno.study.toml import Row, comments, document, rows, table, toml
-
-WARMUP, DURATION, BLOCKS, MARGIN = "5s", "20s", 6, "2%"
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def of_production(
     cpus = numbers.plural(host.cpus, "CPU")
     clients = f"connections at work; this host has {cpus}"
     workload = [
-        ("name", toml("script"), "transactions of a file"),
+        WORKLOAD.row("name", "script", "transactions of a file"),
         ("file", toml(load.file), "each statement with its share; look through it and change what you know"),
-        ("clients", str(load.clients), f"{clients}; {load.told}" if load.told else clients),
+        WORKLOAD.row("clients", load.clients, f"{clients}; {load.told}" if load.told else clients),
         *_times(),
     ]
     return document(
@@ -117,10 +117,10 @@ GUARDS = "A guard is what must hold as well before a variant counts as faster. F
 
 def _head(question: Question) -> list[Row]:
     return [
-        ("title", toml(question.title), ""),
+        STUDY.row("title", question.title),
         ("engine", question.engine, "NAME@VERSION or NAME:/PATH/TO/SERVER takes another build"),
-        ("design", toml(question.design), DESIGNS[question.design]),
-        ("blocks", str(BLOCKS), "a block measures every variant once; a verdict needs six of them"),
+        STUDY.row("design", question.design, DESIGNS[question.design]),
+        STUDY.row("blocks", comment="a block measures every variant once; a verdict needs six of them"),
     ]
 
 
@@ -136,11 +136,11 @@ def _workload(answers: Answers, host: Host) -> list[str]:
     offer = answers.workload
     size = offer.option(answers.sized) if answers.sized else None
     cpus = numbers.plural(host.cpus, "CPU")
-    chosen = [("name", toml(offer.name), "")]
+    chosen = [WORKLOAD.row("name", offer.name)]
     if size is not None:
         chosen.append((size.name, str(answers.size), size.help))
     chosen += [
-        ("clients", str(answers.clients), f"connections at work; this host has {cpus}"),
+        WORKLOAD.row("clients", answers.clients, f"connections at work; this host has {cpus}"),
         *_times(),
     ]
     others = [
@@ -161,15 +161,15 @@ def _factors(question: Question) -> Iterator[str]:
 
 def _times() -> list[Row]:
     return [
-        ("warmup", toml(WARMUP), "load before the measured part"),
-        ("duration", toml(DURATION), "the measured part of a trial; a longer one has less noise"),
+        WORKLOAD.row("warmup", comment="load before the measured part"),
+        WORKLOAD.row("duration", comment="the measured part of a trial; a longer one has less noise"),
     ]
 
 
 def _goal(response: str) -> list[str]:
     entries = [
-        ("response", toml(response), "what is compared; reports show the other metrics as well"),
-        ("margin", toml(MARGIN), "a smaller difference counts as no effect"),
+        GOAL.row("response", response, "what is compared; reports show the other metrics as well"),
+        GOAL.row("margin", comment="a smaller difference counts as no effect"),
     ]
     return [*table("goal", entries), *comments(GUARDS, 'guards = ["p99_ms <= 1.2x"]')]
 

@@ -25,7 +25,8 @@ from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.other_names import WORKLOADS
 from dbdyno.study.reference import Reference
-from dbdyno.study.toml import toml
+from dbdyno.study.tables import ENGINE
+from dbdyno.study.toml import inline, toml
 from dbdyno.study.values import nearest
 
 WORKLOAD, OF_PRODUCTION, REPLAY = "workload", "study", "replay"
@@ -189,7 +190,8 @@ def _question(engine: Engine, base: Path | None, other: Path | None, folder: Pat
         title = f"What helps {engine.title}?"
         return Question(title, toml(engine.name), "one-at-a-time", proposals)
     left = _read(engine, base)
-    table = f"{{ name = {toml(engine.name)}, configuration = {toml(_from(base, folder))} }}"
+    named = ENGINE.row("name", Reference(engine.name))
+    table = inline([named, ENGINE.row("configuration", _from(base, folder))])
     if other is None:
         title = f"What helps {engine.title} beyond {base.name}?"
         own = [_beyond(one, left.settings, engine) for one in proposals]

@@ -30,6 +30,7 @@ from dbdyno.report.words.safe import json_text
 from dbdyno.study import values
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference
+from dbdyno.study.tables import DATA
 from dbdyno.study.toml import Row, toml
 from dbdyno.traffic.groups import Traffic
 from dbdyno.traffic.inserts import draw_new_keys
@@ -213,14 +214,13 @@ class Data:
     def rows(self) -> list[Row]:
         """The section [data]; paths count from the study's folder."""
         if self.folder:
-            rows = [("folder", toml(self._path(self.folder)), "a server's data folder; it is copied")]
+            row = DATA.row("folder", self._path(self.folder), "a server's data folder; it is copied")
         else:
-            paths = [self._path(dump) for dump in self.dumps]
-            told = toml(paths[0]) if len(paths) == 1 else toml(paths)
-            rows = [("dump", told, "loaded once; each trial begins with a copy of these data")]
+            paths = tuple(map(self._path, self.dumps))
+            row = DATA.row("dump", paths, "loaded once; each trial begins with a copy of these data")
         name = self.database or "NAME"
         key = "database" if self.database and self.folder else "# database"
-        return [*rows, (key, toml(name), "needed where the data hold several databases")]
+        return [row, (key, toml(name), "needed where the data hold several databases")]
 
     def require_for(self, engine: str) -> None:
         """Raises UserError for data that a server of this engine cannot take, as far as their files say

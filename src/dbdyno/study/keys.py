@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.grammars import Grammar
 from dbdyno.study.schema import Schema, or_list, or_sweep
-from dbdyno.study.toml import toml
+from dbdyno.study.toml import Row, toml
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,12 @@ class Section:
 
     def default(self, key: Key) -> Any:
         """What a study without the key has, None where that is nothing."""
-        of_noun = self.noun.model_fields.get(key.field) if self.noun is not None else None
-        default = key.default if of_noun is None else of_noun.default
+        default = self._of_noun(key)
         return None if default in (PydanticUndefined, "", ()) else default
+
+    def _of_noun(self, key: Key) -> Any:
+        of_noun = self.noun.model_fields.get(key.field) if self.noun is not None else None
+        return key.default if of_noun is None else of_noun.default
 
     def schema(self, catalogue: Catalogue) -> Schema:
         return {
@@ -93,3 +96,14 @@ class Section:
         allowed = f"{key.grammar.allowed}." if key.grammar.allowed else ""
         words = " ".join(filter(None, (key.about, allowed, key.more)))
         return f"| `{key.name}` | {'required' if key.missing else told} | {words} |"
+
+    def row(self, name: str, value: Any = None, comment: str = "") -> Row:
+        """A key as a study writes it, with its default where there is no value."""
+        key = self.key(name)
+        return name, toml(key.grammar.written(self.default(key) if value is None else value)), comment
+
+    def rows(self, found: Frozen, names: Collection[str]) -> list[Row]:
+        """Some keys as a study writes them, in the order declared, with what a noun has in their fields. What
+        is nothing by default is left out where it is nothing."""
+        given = ((key, getattr(found, key.field)) for key in self.keys if key.name in names)
+        return [self.row(key.name, value) for key, value in given if value or value != self._of_noun(key)]

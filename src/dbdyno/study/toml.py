@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dbdyno.frozen import Level
 
@@ -17,6 +17,16 @@ def toml(value: Level | Sequence[Level]) -> str:
     """A value as TOML writes it: JSON spells texts, numbers, booleans and lists so as well, but no character
     by two escapes."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def inline(entries: Sequence[Row]) -> str:
+    """A table within a line, without its comments."""
+    return f"{{ {', '.join(f'{key} = {value}' for key, value, _ in entries)} }}"
+
+
+def levels_of(levels: Mapping[str, Level]) -> list[Row]:
+    """Levels by the names of their factors, which hold dots."""
+    return [(toml(factor), toml(level), "") for factor, level in levels.items()]
 
 
 def rows(entries: Sequence[Row]) -> list[str]:
