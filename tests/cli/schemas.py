@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from dbdyno.cli.outputs import schema_of
+from dbdyno.cli.schema import schema_of
 
 
 def require_valid(output: str, text: str) -> None:

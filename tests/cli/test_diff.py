@@ -9,8 +9,7 @@ import click
 import pytest
 
 from dbdyno.cli.builds import kept_builds, next_command
-from dbdyno.cli.diff import command
-from dbdyno.cli.kept_build import complete_build
+from dbdyno.cli.diff import command, complete_build
 from dbdyno.engines import built as engines_built
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.host import once

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from dbdyno.cli import VERBS
-from dbdyno.cli.outputs import OUTPUTS
+from dbdyno.cli.schema import OUTPUTS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 

@@ -1,16 +1,130 @@
-"""`dyno schema`: the JSON Schema of a study, for editors, and of what verbs print with `--json`."""
+"""`dyno schema`: the JSON Schema of a study, for editors, and of what verbs print with `--json`.
+
+That of a verb is made from the types that it prints. Fields may be added at any time, so no schema forbids
+others.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import click
+from pydantic import TypeAdapter
 
+from dbdyno.analyse.code import CodeDifference
+from dbdyno.analyse.collection import Museum
+from dbdyno.analyse.compare import Comparison
+from dbdyno.analyse.gate import Gate
+from dbdyno.analyse.matrix import Matrix
+from dbdyno.analyse.model import Gap
+from dbdyno.analyse.soak import SoakResult
+from dbdyno.analyse.trend import Trend
 from dbdyno.begin.catalogue import catalogue
-from dbdyno.cli.outputs import OUTPUTS, schema_of
+from dbdyno.calibrate.kept import Calibration
+from dbdyno.cli.baseline import BaselineRow
+from dbdyno.cli.builds import BuildRow
+from dbdyno.cli.cache import CacheDocument
+from dbdyno.cli.config import ConfigRow
+from dbdyno.cli.data import VectorSetRow
+from dbdyno.cli.drawn import Drawn
+from dbdyno.cli.plan import PlanDocument
+from dbdyno.cli.probe import ProbeDocument
+from dbdyno.cli.production import StudyMade
+from dbdyno.cli.recording import Made
+from dbdyno.cli.runs import RunRow
+from dbdyno.deploy.check import Checked
+from dbdyno.deploy.deployment import Deployment
+from dbdyno.driver.load import Invariant, Prepared
+from dbdyno.driver.tally import Tally
+from dbdyno.engines.built import Foreseen
+from dbdyno.obtain.installation import Offer
+from dbdyno.records.record import Record, Run
+from dbdyno.report import as_json
+from dbdyno.report.parts.counted import CountedDocument
+from dbdyno.report.parts.profile import ProfileDocument
 from dbdyno.study.format import study_schema
 
+Schema = dict[str, Any]
 STUDY = "study"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def _of(kind: Any) -> Callable[[], Schema]:
+    return lambda: TypeAdapter(kind).json_schema(mode="serialization")
+
+
+def _without_text(kind: Any) -> Callable[[], Schema]:
+    """Of what holds runs, whose studies' text is left out."""
+    return lambda: as_json.without(_of(kind)(), as_json.FILES_BY_TYPE)
+
+
+def _plan() -> Schema:
+    return as_json.without(_of(PlanDocument)(), {**as_json.FILES_BY_TYPE, "Trial": ("phases",)})
+
+
+def _trial() -> Schema:
+    schema = as_json.without(_of(Record)(), {"": ("phases", "trial_doubts")})
+    schema["properties"] |= {
+        "checks": {"type": "array", "items": {"$ref": "#/$defs/Check"}},
+        "doubts": {"type": "object", "additionalProperties": {"type": "string"}},
+        "recoveries": {"type": "array", "items": {"$ref": "#/$defs/Recovery"}},
+    }
+    schema["required"] += ["checks", "doubts"]
+    return schema
+
+
+def _show() -> Schema:
+    trial, run = _trial(), _of(Run)()
+    definitions = trial.pop("$defs") | run.pop("$defs", {}) | {"Trial": trial, "Run": run}
+    return {
+        "type": "object",
+        "properties": {
+            "run": {"$ref": "#/$defs/Run"},
+            "trials": {"type": "array", "items": {"$ref": "#/$defs/Trial"}},
+        },
+        "required": ["run", "trials"],
+        "$defs": definitions,
+    }
+
+
+OUTPUTS: Mapping[str, Callable[[], Schema]] = {
+    "plan": _plan,
+    "report": as_json.schema,
+    "gate": _without_text(Gate),
+    "compare": _without_text(Comparison),
+    "matrix": _of(Matrix),
+    "trend": _of(Trend),
+    "soak": _without_text(SoakResult),
+    "explain": _of(Gap),
+    "profile": _of(ProfileDocument),
+    "profile-counted": _of(CountedDocument),
+    "museum": _of(Museum),
+    "diff": _of(CodeDifference),
+    "show": _show,
+    "show-trial": _trial,
+    "runs": _of(list[RunRow]),
+    "baseline-list": _of(list[BaselineRow]),
+    "recipe": _of(Deployment),
+    "recipe-check": _of(Checked),
+    "builds": _of(list[BuildRow]),
+    "builds-make": _of(list[Foreseen]),
+    "engines": _of(list[Offer]),
+    "calibrate": _of(Calibration),
+    "cache-list": _of(CacheDocument),
+    "data-list": _of(list[VectorSetRow]),
+    "data-inspect": _of(VectorSetRow),
+    "probe": _of(ProbeDocument),
+    "config": _of(list[ConfigRow]),
+    "init-replay": _of(Made),
+    "init-study": _of(StudyMade),
+    "init-workload": _of(Drawn),
+    "load-prepare": _of(Prepared),
+    "load-run": _of(Tally),
+    "load-check": _of(list[Invariant]),
+}
+"""By the verb that prints it."""
 
 
 @click.command()
@@ -21,3 +135,16 @@ def command(output: str) -> None:
     """
     found = study_schema(catalogue(ask_engines=False)) if output == STUDY else schema_of(output)
     click.echo(json.dumps(found, indent=2))
+
+
+def schema_of(output: str) -> Schema:
+    """The schema of one of `OUTPUTS`."""
+    return {"$schema": DIALECT, "title": f"dyno {output} --json", **_open(OUTPUTS[output]())}
+
+
+def _open(schema: Any) -> Any:
+    """A schema that allows fields that it does not know, because later versions add some."""
+    if isinstance(schema, dict):
+        closed = ("additionalProperties", False)
+        return {key: _open(value) for key, value in schema.items() if (key, value) != closed}
+    return [_open(value) for value in schema] if isinstance(schema, list) else schema

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from dbdyno.analyse import analyse
-from dbdyno.cli.outputs import OUTPUTS, schema_of
+from dbdyno.cli.schema import OUTPUTS, schema_of
 from dbdyno.report import as_json
 from dbdyno.report.parts import profile as profile_part
 from tests.analyse.factory import a_run, every_verdict
