@@ -25,6 +25,7 @@ from dbdyno.report.parts import compare as compare_report
 from dbdyno.report.parts import gate as gate_report
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.parts import trend as trend_report
+from dbdyno.report.renderers import page
 from tests.analyse.compare_cases import a_host, analysed
 from tests.analyse.frontier_cases import found
 from tests.analyse.trend_cases import STUDY, a_trend_run
@@ -52,9 +53,9 @@ def on_terminal(show: Printed, width: int = 100, colour: bool = False) -> str:
     return file.getvalue()
 
 
-def without_vega(page: str) -> str:
+def without_vega(text: str) -> str:
     """A page without the library that draws its figures, which is a megabyte of others' code."""
-    return page.replace(html._vega(), "")
+    return text.replace(page.vega(), "")
 
 
 def forms_of(case: str) -> dict[str, str]:

@@ -12,7 +12,9 @@ import pytest
 from dbdyno.analyse.compare import compare
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import html
+from dbdyno.report.parts import matrix
 from dbdyno.report.parts import profile as profile_words
+from dbdyno.report.renderers import html as document_html
 from tests.analyse.compare_cases import a_host, analysed
 from tests.report.browser import needs_chromium
 from tests.report.cases import CASES, fraction_of_seven
@@ -50,7 +52,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "gap": gap,
     "comparison": comparison,
     "trend": lambda: html.over_time(over_days()),
-    "matrix": lambda: html.matrix(matrix_cases.found()),
+    "matrix": lambda: document_html.render(matrix.document(matrix_cases.found())),
     "museum": lambda: html.museum(museum_cases.found()),
     "code": lambda: html.code(code_cases.found()),
     "gate": lambda: html.gate(GATE),

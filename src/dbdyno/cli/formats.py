@@ -95,10 +95,22 @@ def deliver(
 ) -> None:
     """Prints a report, or writes it to `output` and prints where. `render` shows it on a terminal; `texts`
     make it in every other format."""
-    if form == "terminal" and output is None:
+    if form == "terminal":
+        deliver_printed(render, output)
+    else:
+        deliver_text(texts[form](), output)
+
+
+def deliver_printed(render: Callable[[Console], None], output: Path | None) -> None:
+    """Prints what `render` shows on a terminal, or writes it and prints where."""
+    if output is None:
         render(terminal())
-        return
-    text = _printed(render) if form == "terminal" else texts[form]()
+    else:
+        deliver_text(_printed(render), output)
+
+
+def deliver_text(text: str, output: Path | None) -> None:
+    """Prints a text, or writes it and prints where."""
     if output is None:
         click.echo(text, nl=not text.endswith("\n"))
     else:

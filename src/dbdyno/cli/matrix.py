@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import click
 
 from dbdyno.analyse.matrix import matrix, unlike
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.formats import deliver, format_of, format_options
+from dbdyno.cli.deliver import deliver
+from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import analysed
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
-from dbdyno.report import html, markdown
-from dbdyno.report.parts import matrix as matrix_report
-from dbdyno.report.words.safe import json_text
 
 
 @click.command()
@@ -46,13 +43,4 @@ def command(
             "name runs whose studies differ in the workload alone",
         )
     result = matrix(analyses)
-    deliver(
-        form,
-        output,
-        partial(matrix_report.render, result),
-        {
-            "html": partial(html.matrix, result),
-            "markdown": partial(markdown.matrix, result),
-            "json": partial(json_text, result),
-        },
-    )
+    deliver("matrix", result, form, output)

@@ -17,7 +17,6 @@ from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
-from dbdyno.analyse.matrix import Matrix
 from dbdyno.analyse.model import Gap
 from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
@@ -44,6 +43,7 @@ from dbdyno.records.record import Record, Run
 from dbdyno.report import as_json
 from dbdyno.report.parts.counted import CountedDocument
 from dbdyno.report.parts.profile import ProfileDocument
+from dbdyno.report.results import RESULTS
 from dbdyno.study.format import study_schema
 
 Schema = dict[str, Any]
@@ -90,11 +90,11 @@ def _show() -> Schema:
 
 
 OUTPUTS: Mapping[str, Callable[[], Schema]] = {
+    **{kind: result.schema for kind, result in RESULTS.items()},
     "plan": _plan,
     "report": as_json.schema,
     "gate": _without_text(Gate),
     "compare": _without_text(Comparison),
-    "matrix": _of(Matrix),
     "trend": _of(Trend),
     "soak": _without_text(SoakResult),
     "explain": _of(Gap),

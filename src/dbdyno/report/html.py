@@ -6,26 +6,18 @@ that forbids every request; where scripts are off, the tables say it all.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from importlib import resources
 from typing import Any
 
-import altair
-import vl_convert
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from dbdyno.analyse.candidates import COSTS
 from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
-from dbdyno.analyse.matrix import Matrix
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
 from dbdyno.analyse.profile import Profile
 from dbdyno.analyse.soak import SoakResult
@@ -57,9 +49,9 @@ from dbdyno.report.parts import (
 )
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
-from dbdyno.report.parts import matrix as matrix_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
+from dbdyno.report.renderers.page import embedded, environment, in_page, template_text
 from dbdyno.report.words import (
     answer,
     brought,
@@ -123,7 +115,7 @@ def comparison(found: Comparison) -> str:
     """Two runs beside each other, as a page of its own."""
     metric = metrics.find(found.metric).title
     figures = {
-        f"gap-{index}": _embedded(spec)
+        f"gap-{index}": embedded(spec)
         for index, gap in enumerate(found.gaps)
         if (spec := charts.comparison(gap, metric)) is not None
     }
@@ -143,7 +135,7 @@ def explained(found: Gap, title: str) -> str:
         found=found,
         title=title,
         gap=gap,
-        figures={} if spec is None else {"gap": _embedded(spec)},
+        figures={} if spec is None else {"gap": embedded(spec)},
     )
 
 
@@ -161,7 +153,7 @@ def over_time(found: Trend) -> str:
         found=found,
         trend=trend,
         numbers=numbers,
-        figures={name: _embedded(spec) for name, spec in made.items() if spec is not None},
+        figures={name: embedded(spec) for name, spec in made.items() if spec is not None},
     )
 
 
@@ -174,7 +166,7 @@ def gate(found: Gate) -> str:
         gate=gate_part,
         mark=verdicts.LOOKS[verdict].glyph if verdict else "",
         figure=gate_figure.figure(found),
-        own_css=Markup(_text("gate.css")),
+        own_css=Markup(template_text("gate.css")),
     )
 
 
@@ -186,7 +178,7 @@ def soak(found: SoakResult) -> str:
         found=found,
         soak=soak_part,
         numbers=numbers,
-        figures={name: _embedded(spec) for name, spec in made.items() if spec is not None},
+        figures={name: embedded(spec) for name, spec in made.items() if spec is not None},
     )
 
 
@@ -201,8 +193,8 @@ def profiles(title: str, found: Sequence[Profile], notes: Sequence[str]) -> str:
         row=flame.ROW,
         width=flame.WIDTH,
         number=metrics.number_text,
-        own_css=Markup(_text("flame.css")),
-        own_script=Markup(_text("flame.js")),
+        own_css=Markup(template_text("flame.css")),
+        own_script=Markup(template_text("flame.js")),
     )
 
 
@@ -211,25 +203,9 @@ def code(found: CodeDifference) -> str:
     return _page("code.html", found=found, code=code_part)
 
 
-def matrix(found: Matrix) -> str:
-    """Variants by loads, as a page of its own."""
-    return _page("matrix.html", found=found, matrix=matrix_part)
-
-
 def museum(found: Museum) -> str:
     """What did not help in any run, as a page of its own."""
     return _page("museum.html", museum=found, part=museum_part, verdicts=verdicts)
-
-
-def _page(template: str, **values: object) -> str:
-    """A page, with the style and the scripts that all pages share. A page without figures does not ask for
-    what draws them."""
-    shared = {
-        "css": Markup(_text("report.css")),
-        "script": Markup(_text("report.js")),
-        "vega": lambda: Markup(_vega()),
-    }
-    return _environment().get_template(template).render(**shared, **values)
 
 
 @dataclass(frozen=True)
@@ -306,7 +282,7 @@ def _figures(analysis: Analysis) -> dict[str, Markup]:
         "latency": charts.latency(analysis),
         "series": charts.series(analysis),
     }
-    return {name: _embedded(spec) for name, spec in made.items() if spec is not None}
+    return {name: embedded(spec) for name, spec in made.items() if spec is not None}
 
 
 def _of_search(analysis: Analysis) -> dict[str, Any]:
@@ -327,12 +303,6 @@ def _of_search(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _embedded(value: object) -> Markup:
-    """JSON in which no `<` can end the script element that holds it, its texts made harmless."""
-    text = json.dumps(safe.clean_document(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c"))
-
-
 def _flattened(values: object, path: str = "") -> Iterable[tuple[str, str]]:
     """Nested facts as rows: `cpu.model`, `storage.0.device`."""
     if isinstance(values, dict):
@@ -347,19 +317,9 @@ def _flattened(values: object, path: str = "") -> Iterable[tuple[str, str]]:
         yield path, str(values)
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("dbdyno.report"),
-        autoescape=True,
-        finalize=_harmless,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "clean": lambda text: safe.clean(str(text)),
-        "name": _name,
+def _page(template: str, **values: object) -> str:
+    """A page whose template writes more than a document does."""
+    environment().filters |= {
         "lines": lambda text: safe.clean_lines(str(text)),
         "sentence": lambda text: f"{text[:1].upper()}{text[1:]}",
         "ratio": numbers.ratio_text,
@@ -371,23 +331,10 @@ def _environment() -> Environment:
         "reading": _reading_text,
         "value": _value_text,
     }
-    environment.tests |= {
+    environment().tests |= {
         "broken": lambda guard: guard.state is Kept.BROKEN,
     }
-    return environment
-
-
-def _harmless(value: object) -> object:
-    """What a template shows: whatever is no markup of its own may come from outside."""
-    return safe.clean_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _name(name: str) -> Markup:
-    """A variant's or factor's name that a browser may break after its punctuation."""
-    parts = safe.clean(name)
-    return Markup("").join(
-        escape(part) + Markup("<wbr>") for part in re.findall(r"[^.=_/,]*[.=_/,]*", parts) if part
-    )
+    return in_page(template, **values)
 
 
 def _reading_text(reading: Reading | None) -> str:
@@ -402,18 +349,3 @@ def _value_text(metric: metrics.Metric, record_or_variant: Record | VariantResul
     else:
         value = metric.read(record_or_variant) if record_or_variant.outcome.value == "measured" else None
     return numbers.DASH if value is None else metric.format(value)
-
-
-@cache
-def _text(name: str) -> str:
-    return resources.files("dbdyno.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-@cache
-def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, of the version that the specifications are written
-    for.
-    """
-    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
-    return bundle.replace("</script", "<\\/script")

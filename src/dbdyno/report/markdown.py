@@ -8,7 +8,6 @@ from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
-from dbdyno.analyse.matrix import Matrix
 from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.plans import PlanChange
 from dbdyno.analyse.soak import SoakResult
@@ -32,7 +31,6 @@ from dbdyno.report.parts import (
 )
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
-from dbdyno.report.parts import matrix as matrix_part
 from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.parts.table import Shown
@@ -154,15 +152,6 @@ def code(found: CodeDifference) -> str:
         _bullets(safe.markdown(note) for note in code_part.notes(found)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def matrix(found: Matrix) -> str:
-    """Variants by loads, ending in a newline."""
-    parts = [f"# {matrix_part.title(found)}", _bullets(map(safe.markdown, matrix_part.headline(found)))]
-    for table in matrix_part.tables(found):
-        rows = [[cell.replace("\n", ", ") for cell in row] for row in table.rows]
-        parts += [f"## {safe.markdown(table.title)}", _words([*map(safe.markdown, table.heads)], rows)]
-    return "\n\n".join([*parts, safe.markdown(matrix_part.note(found))]) + "\n"
 
 
 def museum(found: Museum) -> str:

@@ -4,48 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console
-from rich.text import Text
-
-from dbdyno.analyse.matrix import Cell, Extreme, Load, Matrix, Row
+from dbdyno.analyse import matrix
+from dbdyno.analyse.matrix import Extreme, Load, Matrix, Row
 from dbdyno.records import metrics
-from dbdyno.report.parts.table import Shown, show_all
-from dbdyno.report.words import numbers, safe, verdicts
+from dbdyno.report.document import Cell, Document, Kind, Notes, Section, Words, table
+from dbdyno.report.words import numbers, verdicts
 
 TRAINED = "trained on"
 
 
-def title(found: Matrix) -> str:
-    """How much is put beside each other."""
-    return f"{numbers.plural(len(found.rows), 'variant')} under {numbers.plural(len(found.loads), 'load')}"
+def document(found: Matrix) -> Document:
+    """The two cells, then a table for each workload."""
+    variants, loads = numbers.plural(len(found.rows), "variant"), numbers.plural(len(found.loads), "load")
+    return Document(
+        title=f"{variants} under {loads}",
+        answer=tuple(_headline(found)),
+        sections=(*_tables(found), Section("", (Notes((_note(found),)),))),
+        eyebrow="one question under several loads",
+        titled=False,
+    )
 
 
-def headline(found: Matrix) -> list[str]:
+def _headline(found: Matrix) -> list[str]:
     """The best and the worst of all cells, told alike."""
     if found.best is None or found.worst is None:
         return ["No variant has a speed under any of these loads."]
     return [f"Best: {_extreme_text(found.best)}.", f"Worst: {_extreme_text(found.worst)}."]
 
 
-def tables(found: Matrix) -> Iterator[Shown]:
+def _tables(found: Matrix) -> Iterator[Section]:
     """A table for each workload, with a column for each run of it, the fewest clients first."""
     for workload in dict.fromkeys(load.workload for load in found.loads):
         places = [place for place, load in enumerate(found.loads) if load.workload == workload]
         places.sort(key=lambda place: found.loads[place].clients)
-        trained = (TRAINED,) if any(row.trained_on for row in found.rows) else ()
+        trained = [TRAINED] if any(row.trained_on for row in found.rows) else ()
         heads = ("variant", *trained, *(_head(found.loads[place], found) for place in places))
         rows = [
             (
-                verdicts.losing(safe.clean(row.variant), row.gives_up),
+                verdicts.losing(row.variant, row.gives_up),
                 *([_trained_text(row)] if trained else []),
-                *(_cell_text(row.cells[place]) for place in places),
+                *(_ratio(row.cells[place]) for place in places),
             )
             for row in found.rows
         ]
-        yield Shown(f"Measured on {safe.clean(workload)}", heads, rows, (0, 1) if trained else (0,))
+        yield Section(f"Measured on {workload}", (table(heads, rows, {TRAINED: Kind.CODE}),))
 
 
-def note(found: Matrix) -> str:
+def _note(found: Matrix) -> str:
     """What the figures are, and what they cannot say."""
     metric = metrics.find(found.metric)
     better = "more" if metric.higher_is_better else "less"
@@ -56,34 +61,27 @@ def note(found: Matrix) -> str:
     )
 
 
-def render(found: Matrix, console: Console) -> None:
-    """Prints the two cells, then the tables."""
-    for sentence in headline(found):
-        console.print(Text(sentence, style="bold"))
-    show_all(console, tables(found), [note(found)])
-
-
 def _extreme_text(found: Extreme) -> str:
     load = f"{found.load.workload} with {numbers.plural(found.load.clients, 'client')}"
     verdict = f", {found.verdict.value}" if found.verdict else ""
     said = f"{found.variant} on {load}, {numbers.effect_text(found.effect)}{verdict}"
-    return safe.clean(verdicts.losing(said, found.gives_up))
+    return verdicts.losing(said, found.gives_up)
 
 
 def _head(load: Load, found: Matrix) -> str:
     """The clients of a run; with its name where another run drove the same."""
     alike = [one for one in found.loads if (one.workload, one.clients) == (load.workload, load.clients)]
-    run = f", {safe.clean(load.run)}" if len(alike) > 1 else ""
+    run = f", {load.run}" if len(alike) > 1 else ""
     return f"{numbers.plural(load.clients, 'client')}{run}"
 
 
 def _trained_text(row: Row) -> str:
-    return safe.clean(", ".join(row.trained_on)) or numbers.DASH
+    return ", ".join(row.trained_on) or numbers.DASH
 
 
-def _cell_text(cell: Cell | None) -> str:
+def _ratio(cell: matrix.Cell | None) -> Words | Cell:
     if cell is None:
         return numbers.DASH
     if cell.effect is None:
         return cell.verdict.value if cell.verdict else numbers.DASH
-    return f"{numbers.ratio_text(cell.effect.ratio)}\n{numbers.interval_text(cell.effect)}"
+    return Cell(numbers.ratio_text(cell.effect.ratio), (numbers.interval_text(cell.effect),))

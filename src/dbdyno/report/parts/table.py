@@ -56,22 +56,41 @@ def show(
     never: where the console is too narrow for them, each row has lines of its own. `close` columns have less
     room between them; a table with an `edge` has an empty line above and below.
     """
+    left = () if figures == "right" else range(len(heads))
+    table = fitted(console, heads, rows, words, left, close, edge)
+    if table is None:
+        stack(console, heads, rows, words)
+    else:
+        console.print(table)
+
+
+def fitted(
+    console: Console,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    words: Collection[int],
+    left: Collection[int] = (),
+    close: bool = False,
+    edge: bool = False,
+) -> Table | None:
+    """The rows in columns that have room on the console; None where they have none. Figures stand at the
+    right of their columns, except in those at the `left`."""
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=edge, padding=(0, 1, 0, 0) if close else (0, 1)
     )
     for place, head in enumerate(heads):
-        table.add_column(Text(head), justify="left" if place in words else figures, overflow="fold")
+        side: JustifyMethod = "left" if place in words or place in left else "right"
+        table.add_column(Text(head), justify=side, overflow="fold")
     unbound = console.options.update(max_width=WIDEST)
     between = console.measure(table, options=unbound).maximum - sum(map(_longest_line, heads))
     widths = _widths(heads, rows, words, console.width - between)
     if widths is None:
-        _stack(console, heads, rows, words)
-        return
+        return None
     for column, width in zip(table.columns, widths, strict=True):
         column.width = width
     for row in rows:
         table.add_row(*(_broken(cell, width) for cell, width in zip(row, widths, strict=True)))
-    console.print(table)
+    return table
 
 
 def _widths(
@@ -105,7 +124,7 @@ def _shared_out(least: Sequence[int], natural: Sequence[int], spare: int) -> lis
     return widths
 
 
-def _stack(
+def stack(
     console: Console, heads: Sequence[str], rows: Sequence[Sequence[Cell]], words: Collection[int]
 ) -> None:
     """Each row below its first cell; what has no head stands behind the cell before it."""

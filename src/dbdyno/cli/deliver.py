@@ -1,0 +1,51 @@
+"""How a result reaches its reader: printed, or written to a file, in the form that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import BaseModel
+
+from dbdyno.cli import formats
+from dbdyno.report.document import Document
+from dbdyno.report.renderers import markdown, terminal
+from dbdyno.report.results import RESULTS
+
+NO_OTHERS: Mapping[str, Callable[[], str]] = MappingProxyType({})
+
+
+def deliver(
+    kind: str,
+    found: BaseModel,
+    form: str,
+    output: Path | None,
+    others: Mapping[str, Callable[[], str]] = NO_OTHERS,
+    details: bool = False,
+    **given: object,
+) -> None:
+    """Prints a result of one of `RESULTS`, or writes it to `output` and prints where.
+
+    `others` make it in forms that are no document's, such as JUnit. What is written has all details. The
+    document may need more than what was found, which is `given`.
+    """
+    result = RESULTS[kind]
+    if form in ("json", *others):
+        formats.deliver_text(others.get(form, partial(result.json, found))(), output)
+        return
+    report = result.document(found, **given)
+    if form == "terminal":
+        everything = details or output is not None
+        formats.deliver_printed(partial(terminal.render, report, details=everything), output)
+    else:
+        formats.deliver_text(page_of(report) if form == "html" else markdown.render(report), output)
+
+
+def page_of(report: Document) -> str:
+    """A document as a page."""
+    # Here, because what draws a page takes long to import.
+    from dbdyno.report.renderers import html
+
+    return html.render(report)

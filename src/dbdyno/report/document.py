@@ -1,0 +1,261 @@
+"""What a report holds, whatever its form: an answer, then sections of words, tables and figures.
+
+Text in a document is raw. Each form makes it harmless and escapes it in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from dbdyno.analyse.model import Verdict
+
+
+class Level(IntEnum):
+    """From which detail on something is shown."""
+
+    BRIEF = 0
+    """Always: on a terminal after every run."""
+    DETAILS = 1
+    """On a terminal where details are asked for."""
+    TEXT = 2
+    """In Markdown and on a page, but on no terminal."""
+    PAGE = 3
+
+
+class Tone(StrEnum):
+    """How words sound that are no verdict."""
+
+    STRONG = "strong"
+    QUIET = "quiet"
+    GOOD = "good"
+    BAD = "bad"
+    DOUBT = "doubt"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Words with a tone, or in the look of a verdict."""
+
+    text: str
+    tone: Tone | Verdict | None
+
+
+Words = str | Mark | tuple[str | Mark, ...]
+"""Words in one line."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Sentences, each a paragraph of its own; `bullets` make a list of them where a form has lists."""
+
+    lines: tuple[Words, ...]
+    bullets: bool = False
+
+
+@dataclass(frozen=True)
+class Notes:
+    """How the figures above were made. They stand back behind the figures."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What to do next."""
+
+    steps: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Lines as they are, indents included: a file, a log, a plan."""
+
+    text: str
+
+
+class Kind(StrEnum):
+    """What a column holds. Figures and phrases are never broken into lines."""
+
+    NAME = "name"
+    TEXT = "text"
+    PHRASE = "phrase"
+    CODE = "code"
+    FIGURE = "figure"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's head and what it holds."""
+
+    head: str
+    kind: Kind = Kind.FIGURE
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Words, and what stands smaller below them: an interval, a source."""
+
+    words: Words
+    below: tuple[Words, ...] = ()
+    fold: Fold | None = None
+
+
+Row = Sequence[Words | Cell]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under their heads. `looks` are the rows that stand out, by their number."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    dense: bool = False
+    looks: Mapping[int, Look] = field(default_factory=dict)
+
+
+class Look(StrEnum):
+    """How a row stands out on a page."""
+
+    DIFFERS = "differs"
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """One table in several layouts, the fullest first. A terminal takes the first that has room, or none; all
+    other forms take the first."""
+
+    layouts: tuple[Table, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names with their values."""
+
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One of several findings: its mark, what it is about, what is said of it, and what would help."""
+
+    mark: Mark
+    about: Words
+    lines: tuple[str, ...]
+    step: str = ""
+    small: tuple[str, ...] = ()
+    fold: Fold | None = None
+
+
+@dataclass(frozen=True)
+class Items:
+    """Findings below each other; `heads` are those of the table that Markdown makes of them: of what they are
+    about, the mark, the lines, and the step."""
+
+    items: tuple[Item, ...]
+    heads: tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What `figures/drawn.py` draws under this name from what was found. A page alone has figures, so every
+    number in one stands in words or tables as well."""
+
+    drawing: str
+    found: tuple[object, ...]
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What is opened by a click where a form has clicks."""
+
+    title: str
+    body: tuple[Element, ...]
+
+
+@dataclass(frozen=True)
+class From:
+    """What is shown from a level on, and what stands in its place below it."""
+
+    level: Level
+    body: tuple[Element, ...]
+    below: tuple[Element, ...] = ()
+
+
+Element = Lines | Notes | Steps | Text | Table | Fitting | Facts | Items | Figure | Fold | From
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report. `aside` stands beside it on a page, and before it in all other forms. A section
+    without a title goes on with the one before."""
+
+    title: str
+    body: tuple[Element, ...]
+    aside: str = ""
+    level: Level = Level.BRIEF
+
+
+@dataclass(frozen=True)
+class Document:
+    """A report. `eyebrow` says on a page what kind it is, and `heading` what its title says where the title
+    alone would say more than a page needs. A terminal shows the title unless the answer says it all."""
+
+    title: str
+    answer: tuple[Words, ...]
+    sections: tuple[Section, ...]
+    eyebrow: str = ""
+    heading: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    findings: tuple[tuple[str, str], ...] = ()
+    footer: str = ""
+    numbered: bool = False
+    titled: bool = True
+
+
+def table(
+    heads: Sequence[str],
+    rows: Sequence[Row],
+    kinds: Mapping[str, Kind] | None = None,
+    first: Kind = Kind.NAME,
+    dense: bool = False,
+) -> Table:
+    """A table whose first column holds names and all others figures, save the kinds that are given by their
+    heads."""
+    known = {heads[0]: first, **(kinds or {})}
+    columns = tuple(Column(head, known.get(head, Kind.FIGURE)) for head in heads)
+    return Table(columns, tuple(rows), dense)
+
+
+def shown(body: Sequence[Element], level: Level) -> list[Element]:
+    """What of a body is shown at a level."""
+    found: list[Element] = []
+    for element in body:
+        if isinstance(element, From):
+            found += shown(element.body if level >= element.level else element.below, level)
+        else:
+            found.append(element)
+    return found
+
+
+def marks(words: Words) -> tuple[str | Mark, ...]:
+    """Words as their single pieces."""
+    return words if isinstance(words, tuple) else (words,)
+
+
+def plain(words: Words) -> str:
+    """Words without their tones."""
+    return "".join(piece if isinstance(piece, str) else piece.text for piece in marks(words))
+
+
+def cell(content: Words | Cell) -> Cell:
+    """What a table holds at a place, as a cell."""
+    return content if isinstance(content, Cell) else Cell(content)
+
+
+def sections_of(document: Document, level: Level) -> list[tuple[Section, list[Element]]]:
+    """The sections that are shown at a level, each with what of it is shown."""
+    found = [(one, shown(one.body, level)) for one in document.sections if level >= one.level]
+    return [(one, body) for one, body in found if body or one.aside]

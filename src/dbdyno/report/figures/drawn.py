@@ -1,0 +1,21 @@
+"""The figures that a document may ask for, by name. Each is drawn from what was found, for pages alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from dbdyno.report.document import Figure
+from dbdyno.report.figures import charts
+
+DRAWINGS: Mapping[str, Callable[..., dict[str, Any] | Markup | None]] = {
+    "gap": charts.waterfall,
+}
+"""A drawing is a specification for Vega, or markup of its own; None where there is nothing to draw."""
+
+
+def drawn(figure: Figure) -> dict[str, Any] | Markup | None:
+    """A figure of a document."""
+    return DRAWINGS[figure.drawing](*figure.found)

@@ -1,0 +1,193 @@
+"""A document as one HTML file that holds everything. It asks the network for nothing.
+
+The page carries Vega, Vega-Lite and Vega-Embed themselves (`vl_convert.javascript_bundle`), and a policy
+that forbids every request; where scripts are off, the tables say it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup, escape
+
+from dbdyno.analyse.model import Verdict
+from dbdyno.report import document
+from dbdyno.report.document import (
+    Cell,
+    Column,
+    Document,
+    Element,
+    Facts,
+    Figure,
+    Fitting,
+    Fold,
+    Item,
+    Items,
+    Kind,
+    Level,
+    Lines,
+    Look,
+    Mark,
+    Notes,
+    Row,
+    Steps,
+    Table,
+    Tone,
+    Words,
+)
+from dbdyno.report.figures.drawn import drawn
+from dbdyno.report.renderers.page import embedded, in_page, wrapping
+from dbdyno.report.words import safe, verdicts
+
+CLASSES = {
+    Tone.STRONG: "strong",
+    Tone.QUIET: "quiet",
+    Tone.GOOD: "yes",
+    Tone.BAD: "no",
+    Tone.DOUBT: "doubt",
+}
+CELL_CLASSES = {Kind.NAME: "name", Kind.TEXT: "", Kind.PHRASE: "whole", Kind.CODE: "code", Kind.FIGURE: "n"}
+
+
+def render(report: Document) -> str:
+    """The whole page."""
+    figures: dict[str, Markup] = {}
+    sections = [
+        (section, shown)
+        for section, body in document.sections_of(report, Level.PAGE)
+        if (shown := _body(body, figures)) or section.aside
+    ]
+    return in_page("document.html", report=report, sections=sections, figures=figures, words=words_markup)
+
+
+def _body(body: Iterable[Element], figures: dict[str, Markup]) -> Markup:
+    return Markup("\n").join(shown for one in body if (shown := _element(one, figures)))
+
+
+def _element(element: Element, figures: dict[str, Markup]) -> Markup:
+    match element:
+        case Lines(lines, bullets):
+            return _list(lines) if bullets else _each("<p>{}</p>", map(words_markup, lines))
+        case Notes(lines):
+            return _each('<p class="quiet">{}</p>', map(_text, lines))
+        case Steps(steps):
+            return _each('<p class="next">{}</p>', map(_text, steps))
+        case document.Text(text):
+            return _tag("<pre>{}</pre>", safe.clean_lines(text))
+        case Table():
+            return _table(element)
+        case Fitting(layouts):
+            return _table(layouts[0])
+        case Facts(facts):
+            return _facts(facts)
+        case Items(items):
+            return Markup("\n").join(_item(item) for item in items)
+        case Figure():
+            return _figure(element, figures)
+        case Fold(title, body):
+            return _tag(
+                "<details><summary>{}</summary>\n{}</details>", safe.clean(title), _body(body, figures)
+            )
+        case _:
+            return Markup("")
+
+
+def _list(lines: Sequence[Words]) -> Markup:
+    items = _each("<li>{}</li>", map(words_markup, lines))
+    return _tag('<ul class="method">{}</ul>', items)
+
+
+def _table(found: Table) -> Markup:
+    heads = Markup("").join(_head(column) for column in found.columns)
+    rows = Markup("\n").join(
+        _row(row, found.columns, found.looks.get(at)) for at, row in enumerate(found.rows)
+    )
+    return _tag(
+        '<div class="scroll"><table class="{}stacks">\n<thead><tr>{}</tr></thead>\n'
+        "<tbody>{}</tbody>\n</table></div>",
+        "dense " if found.dense else "",
+        heads,
+        rows,
+    )
+
+
+def _head(column: Column) -> Markup:
+    head = _sentence(safe.clean(column.head))
+    return _tag('<th class="n">{}</th>' if column.kind is Kind.FIGURE else "<th>{}</th>", head)
+
+
+def _row(row: Row, columns: Sequence[Column], look: Look | None) -> Markup:
+    cells = Markup("").join(
+        _cell(document.cell(one), column, place)
+        for place, (one, column) in enumerate(zip(row, columns, strict=True))
+    )
+    return _tag('<tr class="{}">{}</tr>', look, cells) if look else _tag("<tr>{}</tr>", cells)
+
+
+def _cell(cell: Cell, column: Column, place: int) -> Markup:
+    below = _each("<small>{}</small>", map(words_markup, cell.below))
+    fold = _element(cell.fold, {}) if cell.fold else Markup("")
+    shown = words_markup(cell.words, column.kind is Kind.NAME) + below + fold
+    if place == 0 and column.kind is Kind.NAME:
+        return _tag('<td class="name">{}</td>', shown)
+    classes = f"{CELL_CLASSES[column.kind]}{'' if shown else ' empty'}".strip()
+    return _tag('<td class="{}" data-head="{}">{}</td>', classes, safe.clean(column.head), shown)
+
+
+def _facts(facts: Sequence[tuple[str, str]]) -> Markup:
+    rows = Markup("").join(
+        _tag('<tr><td>{}</td><td class="code">{}</td></tr>', safe.clean(name), safe.clean(value))
+        for name, value in facts
+    )
+    return _tag('<table class="facts-table"><tbody>{}</tbody></table>', rows)
+
+
+def _item(item: Item) -> Markup:
+    said = [
+        _tag('<p class="about">{}</p>', words_markup(item.about)),
+        _each("<p>{}</p>", map(_text, item.lines)),
+        _each('<p class="quiet">{}</p>', map(_text, item.small)),
+        _each('<p class="next">{}</p>', [_text(item.step)] if item.step else []),
+        _element(item.fold, {}) if item.fold else "",
+    ]
+    shown = Markup("\n").join(one for one in said if one)
+    return _tag('<div class="exhibit">{}\n<div>{}</div></div>', words_markup(item.mark), shown)
+
+
+def _figure(figure: Figure, figures: dict[str, Markup]) -> Markup:
+    made = drawn(figure)
+    if made is None or isinstance(made, Markup):
+        return made or Markup("")
+    key = figure.key or figure.drawing
+    figures[key] = embedded(made)
+    return _tag('<div class="figure" id="{}"></div>', key)
+
+
+def words_markup(words: Words, name: bool = False) -> Markup:
+    """Words with the classes of their tones; a name may be broken after its punctuation."""
+    return Markup("").join(_piece(one, name) for one in document.marks(words))
+
+
+def _piece(piece: str | Mark, name: bool) -> Markup:
+    if isinstance(piece, str):
+        return wrapping(piece) if name else _text(piece)
+    if piece.tone is None or isinstance(piece.tone, Verdict):
+        slug = verdicts.slug(piece.tone) if piece.tone else "none"
+        return _tag('<span class="verdict {}">{}</span>', slug, safe.clean(piece.text))
+    return _tag('<span class="{}">{}</span>', CLASSES[piece.tone], safe.clean(piece.text))
+
+
+def _each(pattern: str, pieces: Iterable[Markup]) -> Markup:
+    return Markup("\n").join(_tag(pattern, piece) for piece in pieces)
+
+
+def _tag(pattern: str, *pieces: str | Markup) -> Markup:
+    return Markup(pattern).format(*pieces)
+
+
+def _text(text: str) -> Markup:
+    return escape(safe.clean(text))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

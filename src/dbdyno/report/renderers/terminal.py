@@ -1,0 +1,183 @@
+"""A document on a terminal. Text from outside is never read as markup: everything goes through `Text`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import table as rich_table
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from dbdyno.analyse.model import Verdict
+from dbdyno.report import document
+from dbdyno.report.document import (
+    Cell,
+    Document,
+    Element,
+    Facts,
+    Fitting,
+    Fold,
+    Item,
+    Items,
+    Kind,
+    Level,
+    Lines,
+    Mark,
+    Notes,
+    Section,
+    Steps,
+    Table,
+    Tone,
+    Words,
+)
+from dbdyno.report.parts.table import fitted, stack
+from dbdyno.report.words import safe, verdicts
+
+STYLES = {
+    Tone.STRONG: "bold",
+    Tone.QUIET: "dim",
+    Tone.GOOD: "green",
+    Tone.BAD: "red",
+    Tone.DOUBT: "yellow",
+}
+BROKEN_INTO_LINES = (Kind.NAME, Kind.TEXT, Kind.CODE)
+OPENED_BY_A_LINE = (Table, Fitting, Items)
+INDENT, INDENT_MORE = 2, 4
+
+
+def render(report: Document, console: Console, details: bool = False) -> None:
+    """Prints a document; its width is the console's, and colours come only where the console has them."""
+    if report.titled:
+        console.print(Text(safe.clean(report.title), style="bold"))
+        if report.facts:
+            console.print(Text(" · ".join(safe.clean(value) for _, value in report.facts), style="dim"))
+        if report.answer:
+            console.print()
+    for words in report.answer:
+        console.print(Text.assemble(text(words), style="bold"))
+    for heading, names in report.findings:
+        console.print(
+            _indented(Text.assemble((f"{safe.clean(heading)}: ", "dim"), safe.clean(names)), INDENT)
+        )
+    for section, body in document.sections_of(report, Level.DETAILS if details else Level.BRIEF):
+        print_section(section, body, console)
+
+
+def print_section(section: Section, body: Sequence[Element], console: Console) -> None:
+    """Prints a section, what of it is shown being chosen already."""
+    if section.title:
+        console.print()
+        console.print(Text(safe.clean(section.title), style="bold"))
+    if section.aside:
+        console.print(Text(safe.clean(section.aside)))
+    if not section.title and isinstance(body[0], OPENED_BY_A_LINE):
+        console.print()
+    for element in body:
+        _print(element, console)
+
+
+def _print(element: Element, console: Console) -> None:
+    match element:
+        case Lines(lines):
+            for words in lines:
+                console.print(text(words))
+        case Notes(lines):
+            for note in lines:
+                console.print(Text(safe.clean(note), style="dim"))
+        case Steps(steps):
+            for step in steps:
+                console.print(_indented(Text(safe.clean(step)), INDENT))
+        case document.Text(lines):
+            console.print(Text(safe.clean_lines(lines)))
+        case Table():
+            _print_table(element, console)
+        case Fitting(layouts):
+            _print_fitting(layouts, console)
+        case Facts(facts):
+            console.print(_facts(facts))
+        case Items(items):
+            for item in items:
+                _print_item(item, console)
+        case Fold(title, body):
+            print_section(Section(title, ()), body, console)
+
+
+def _print_table(found: Table, console: Console) -> None:
+    laid_out = _laid_out(found, console)
+    if laid_out is not None:
+        console.print(laid_out)
+        return
+    heads = [safe.clean(column.head) for column in found.columns]
+    rows = [[_in_a_line(document.cell(one)) for one in row] for row in found.rows]
+    stack(console, heads, rows, _broken(found))
+
+
+def _print_fitting(layouts: Sequence[Table], console: Console) -> None:
+    for layout in layouts:
+        laid_out = _laid_out(layout, console)
+        if laid_out is not None:
+            console.print(laid_out)
+            return
+
+
+def _laid_out(found: Table, console: Console) -> rich_table.Table | None:
+    heads = [safe.clean(column.head) for column in found.columns]
+    phrases = [place for place, column in enumerate(found.columns) if column.kind is Kind.PHRASE]
+    rows = [[_in_lines(document.cell(one)) for one in row] for row in found.rows]
+    return fitted(console, heads, rows, _broken(found), phrases, close=found.dense)
+
+
+def _broken(found: Table) -> list[int]:
+    """The columns whose cells may be broken into lines."""
+    return [place for place, column in enumerate(found.columns) if column.kind in BROKEN_INTO_LINES]
+
+
+def _in_lines(cell: Cell) -> Text:
+    below = [piece for words in cell.below for piece in ("\n", text(words, "dim"))]
+    return Text.assemble(text(cell.words), *below)
+
+
+def _in_a_line(cell: Cell) -> Text:
+    if not cell.below:
+        return text(cell.words)
+    below = "; ".join(safe.clean(document.plain(words)) for words in cell.below)
+    return Text.assemble(text(cell.words), f" ({below})")
+
+
+def _facts(facts: Sequence[tuple[str, str]]) -> rich_table.Table:
+    """Names and values below each other, without those that are empty."""
+    made = rich_table.Table(box=None, pad_edge=False, show_header=False)
+    made.add_column(no_wrap=True, style="dim")
+    made.add_column(overflow="fold")
+    for name, value in facts:
+        if value.strip(", "):
+            made.add_row(safe.clean(name), Text(safe.clean(value)))
+    return made
+
+
+def _print_item(item: Item, console: Console) -> None:
+    console.print(Text.assemble(text(item.mark), "  ", text(item.about)))
+    for line in item.lines:
+        console.print(_indented(Text(safe.clean(line)), INDENT_MORE))
+    if item.step:
+        console.print(_indented(Text(f"→ {safe.clean(item.step)}", style="dim"), INDENT_MORE))
+
+
+def text(words: Words, style: str = "") -> Text:
+    """Words with the styles of their tones."""
+    pieces = [
+        (safe.clean(one.text), _style(one.tone)) if isinstance(one, Mark) else safe.clean(one)
+        for one in document.marks(words)
+    ]
+    return Text.assemble(*pieces, style=style)
+
+
+def _style(tone: Tone | Verdict | None) -> str:
+    if isinstance(tone, Verdict):
+        return verdicts.LOOKS[tone].style
+    return STYLES[tone] if tone is not None else "dim"
+
+
+def _indented(words: Text, columns: int) -> Padding:
+    return Padding(words, (0, 0, 0, columns), expand=False)

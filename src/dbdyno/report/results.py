@@ -1,0 +1,38 @@
+"""The kinds of results that a verb shows: for each its model, which machines read, and its document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from dbdyno.analyse.matrix import Matrix
+from dbdyno.report import as_json
+from dbdyno.report.document import Document
+from dbdyno.report.parts import matrix
+
+
+@dataclass(frozen=True)
+class Result:
+    """A kind of result. `left_out` are the fields that JSON is written without."""
+
+    model: type[BaseModel]
+    document: Callable[..., Document]
+    left_out: Mapping[str, Any] = field(default_factory=dict)
+
+    def json(self, found: BaseModel) -> str:
+        """What was found, for machines; ending in a newline."""
+        return as_json.of_model(found, self.left_out) + "\n"
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of that."""
+        whole = TypeAdapter(self.model).json_schema(mode="serialization")
+        return as_json.without(whole, as_json.FILES_BY_TYPE) if self.left_out else whole
+
+
+RESULTS: Mapping[str, Result] = {
+    "matrix": Result(Matrix, matrix.document),
+}
+"""By the verb that shows it."""

@@ -1,0 +1,67 @@
+"""A document that holds one of each element, every text of it hostile."""
+
+from __future__ import annotations
+
+from dbdyno.analyse.model import Verdict
+from dbdyno.report.document import (
+    Cell,
+    Column,
+    Document,
+    Facts,
+    Figure,
+    Fitting,
+    Fold,
+    From,
+    Item,
+    Items,
+    Kind,
+    Level,
+    Lines,
+    Look,
+    Mark,
+    Notes,
+    Section,
+    Steps,
+    Table,
+    Text,
+    Tone,
+)
+from tests.report.cases import HOSTILE, fraction_of_seven
+
+COLUMNS = tuple(Column(f"{kind} {HOSTILE}", kind) for kind in Kind)
+CELLS = (
+    HOSTILE,
+    Mark(HOSTILE, Tone.GOOD),
+    "",
+    (HOSTILE, Mark(HOSTILE, Tone.STRONG)),
+    Cell(HOSTILE, (HOSTILE,)),
+)
+TABLE = Table(COLUMNS, (CELLS, CELLS), looks={1: Look.DIFFERS})
+ITEM = Item(
+    Mark(HOSTILE, Verdict.SLOWER), HOSTILE, (HOSTILE,), HOSTILE, (HOSTILE,), Fold(HOSTILE, (Text(HOSTILE),))
+)
+BODY = (
+    Lines((HOSTILE, Mark(HOSTILE, Tone.DOUBT)), bullets=True),
+    TABLE,
+    Fitting((TABLE, Table(COLUMNS[:1], (CELLS[:1],)))),
+    Notes((HOSTILE,)),
+    Steps((HOSTILE,)),
+    Facts(((HOSTILE, HOSTILE),)),
+    Items((ITEM,), (HOSTILE,) * 4),
+    Fold(HOSTILE, (Text(HOSTILE), TABLE)),
+    Figure("gap", (fraction_of_seven().gap,)),
+    From(Level.TEXT, (Lines(("only in writing",)),), (Lines(("only on a terminal",)),)),
+)
+HARMFUL = Document(
+    title=HOSTILE,
+    answer=(HOSTILE, Mark(HOSTILE, Verdict.FASTER)),
+    sections=(
+        Section(HOSTILE, BODY, HOSTILE),
+        Section("", BODY),
+        Section("Of a page", BODY[:1], level=Level.PAGE),
+    ),
+    eyebrow=HOSTILE,
+    facts=((HOSTILE, HOSTILE),),
+    findings=((HOSTILE, HOSTILE),),
+    footer=HOSTILE,
+)
