@@ -142,7 +142,7 @@ class Item:
 
     mark: Mark
     about: Words
-    lines: tuple[str, ...]
+    lines: tuple[Words, ...]
     step: str = ""
     small: tuple[str, ...] = ()
     fold: Fold | None = None
@@ -159,12 +159,13 @@ class Items:
 
 @dataclass(frozen=True)
 class Figure:
-    """What `figures/drawn.py` draws under this name from what was found. A page alone has figures, so every
-    number in one stands in words or tables as well."""
+    """What `figures/drawn.py` draws under this name from what was found, and the words below it. A page alone
+    has figures, so every number in one stands in words or tables as well."""
 
     drawing: str
     found: tuple[object, ...]
     key: str = ""
+    words: str = ""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,12 @@ CELLS = (
 )
 TABLE = Table(COLUMNS, (CELLS, CELLS), looks={1: Look.DIFFERS})
 ITEM = Item(
-    Mark(HOSTILE, Verdict.SLOWER), HOSTILE, (HOSTILE,), HOSTILE, (HOSTILE,), Fold(HOSTILE, (Text(HOSTILE),))
+    mark=Mark(HOSTILE, Verdict.SLOWER),
+    about=HOSTILE,
+    lines=(HOSTILE, Mark(HOSTILE, Tone.QUIET)),
+    step=HOSTILE,
+    small=(HOSTILE,),
+    fold=Fold(HOSTILE, (Text(HOSTILE),)),
 )
 BODY = (
     Lines((HOSTILE, Mark(HOSTILE, Tone.DOUBT)), bullets=True),
@@ -49,7 +54,7 @@ BODY = (
     Facts(((HOSTILE, HOSTILE),)),
     Items((ITEM,), (HOSTILE,) * 4),
     Fold(HOSTILE, (Text(HOSTILE), TABLE)),
-    Figure("gap", (fraction_of_seven().gap,)),
+    Figure("gap", (fraction_of_seven().gap,), words=HOSTILE),
     From(Level.TEXT, (Lines(("only in writing",)),), (Lines(("only on a terminal",)),)),
 )
 HARMFUL = Document(

@@ -145,7 +145,7 @@ def _facts(facts: Sequence[tuple[str, str]]) -> Markup:
 def _item(item: Item) -> Markup:
     said = [
         _tag('<p class="about">{}</p>', words_markup(item.about)),
-        _each("<p>{}</p>", map(_text, item.lines)),
+        _each("<p>{}</p>", map(words_markup, item.lines)),
         _each('<p class="quiet">{}</p>', map(_text, item.small)),
         _each('<p class="next">{}</p>', [_text(item.step)] if item.step else []),
         _element(item.fold, {}) if item.fold else "",
@@ -156,11 +156,14 @@ def _item(item: Item) -> Markup:
 
 def _figure(figure: Figure, figures: dict[str, Markup]) -> Markup:
     made = drawn(figure)
-    if made is None or isinstance(made, Markup):
-        return made or Markup("")
+    if made is None:
+        return Markup("")
+    words = _each('<p class="quiet">{}</p>', [_text(figure.words)] if figure.words else [])
+    if isinstance(made, Markup):
+        return made + words
     key = figure.key or figure.drawing
     figures[key] = embedded(made)
-    return _tag('<div class="figure" id="{}"></div>', key)
+    return _tag('<div class="figure" id="{}"></div>', key) + words
 
 
 def words_markup(words: Words, name: bool = False) -> Markup:

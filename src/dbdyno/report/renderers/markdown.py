@@ -100,7 +100,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _item(item: Item) -> list[str]:
-    said = "; ".join(_text(line) for line in item.lines)
+    said = "; ".join(map(_words, item.lines))
     return [_words(item.about), _words(item.mark), said, _text(item.step)]
 
 

@@ -159,7 +159,7 @@ def _facts(facts: Sequence[tuple[str, str]]) -> rich_table.Table:
 def _print_item(item: Item, console: Console) -> None:
     console.print(Text.assemble(text(item.mark), "  ", text(item.about)))
     for line in item.lines:
-        console.print(_indented(Text(safe.clean(line)), INDENT_MORE))
+        console.print(_indented(text(line), INDENT_MORE))
     if item.step:
         console.print(_indented(Text(f"→ {safe.clean(item.step)}", style="dim"), INDENT_MORE))
 
