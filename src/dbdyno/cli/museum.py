@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse import Analysis
-from dbdyno.analyse.collection import Ending, Museum, chosen, collection
+from dbdyno.analyse.collection import Ending, chosen, collection
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.formats import TABLE_FORMATS, deliver, format_of, table_format_options
+from dbdyno.cli.deliver import deliver
+from dbdyno.cli.formats import TABLE_FORMATS, format_of, table_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import analysed
 from dbdyno.engines import registry
@@ -19,8 +20,7 @@ from dbdyno.errors import StudyError
 from dbdyno.layers.registry import LAYERS
 from dbdyno.records.place import store_url
 from dbdyno.records.store import RunSummary, Store
-from dbdyno.report import as_json, html, markdown
-from dbdyno.report.parts import museum as museum_part
+from dbdyno.report.parts.museum import as_csv
 
 
 @click.command()
@@ -58,17 +58,7 @@ def command(
         unread = [one.run for one in unreadable]
         analyses = list(_analyses(opened, summaries, engine or "", study or "", unread))
     found = chosen(collection(analyses, unread), layer, Ending(outcome) if outcome else None)
-    deliver(
-        form,
-        output,
-        partial(museum_part.render, found),
-        {
-            "html": partial(html.museum, found),
-            "markdown": partial(markdown.museum, found),
-            "json": partial(_document, found),
-            "csv": partial(museum_part.as_csv, found),
-        },
-    )
+    deliver("museum", found, form, output, {"csv": partial(as_csv, found)})
 
 
 def _analyses(
@@ -91,7 +81,3 @@ def _analyses(
             yield analysed(asked, run, records)
         else:
             unread.append(run.run)
-
-
-def _document(found: Museum) -> str:
-    return as_json.of_model(found)

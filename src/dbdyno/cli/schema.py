@@ -14,7 +14,6 @@ import click
 from pydantic import TypeAdapter
 
 from dbdyno.analyse.code import CodeDifference
-from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Gap
@@ -100,7 +99,6 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "explain": _of(Gap),
     "profile": _of(ProfileDocument),
     "profile-counted": _of(CountedDocument),
-    "museum": _of(Museum),
     "diff": _of(CodeDifference),
     "show": _show,
     "show-trial": _trial,

@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from dbdyno.analyse.candidates import COSTS
 from dbdyno.analyse.code import CodeDifference
-from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
@@ -49,7 +48,6 @@ from dbdyno.report.parts import (
 )
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
-from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.renderers.page import embedded, environment, in_page, template_text
 from dbdyno.report.words import (
@@ -201,11 +199,6 @@ def profiles(title: str, found: Sequence[Profile], notes: Sequence[str]) -> str:
 def code(found: CodeDifference) -> str:
     """Two builds beside each other, as a page of its own."""
     return _page("code.html", found=found, code=code_part)
-
-
-def museum(found: Museum) -> str:
-    """What did not help in any run, as a page of its own."""
-    return _page("museum.html", museum=found, part=museum_part, verdicts=verdicts)
 
 
 @dataclass(frozen=True)

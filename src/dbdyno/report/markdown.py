@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dbdyno.analyse.code import CodeDifference
-from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
@@ -31,7 +30,6 @@ from dbdyno.report.parts import (
 )
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
-from dbdyno.report.parts import museum as museum_part
 from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.parts.table import Shown
 from dbdyno.report.words import answer, doubts, method, naming, noise, numbers, remarks, safe, verdicts
@@ -152,26 +150,6 @@ def code(found: CodeDifference) -> str:
         _bullets(safe.markdown(note) for note in code_part.notes(found)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def museum(found: Museum) -> str:
-    """What did not help in any run, ending in a newline."""
-    parts = [f"# {museum_part.TITLE}", safe.markdown(museum_part.about(found))]
-    for piece in found.pieces:
-        told = [text for _, text in museum_part.counts(piece)]
-        rows = [
-            [safe.markdown(cell) for cell in (
-                museum_part.outcome(one.ending), museum_part.place(one), museum_part.cause(one),
-                "; ".join(museum_part.evidence(one)), safe.clean(one.exhibit.remedy),
-            )]
-            for one in piece.occurrences
-        ]  # fmt: skip
-        parts += [
-            f"## {safe.markdown(museum_part.name(piece))}",
-            _bullets(safe.markdown(line) for line in (*told, museum_part.elsewhere(piece)) if line),
-            _table(["outcome", "seen", "cause", "evidence", "what would help"], rows),
-        ]
-    return "\n\n".join(parts if found.pieces else [*parts, museum_part.EMPTY]) + "\n"
 
 
 def explained(found: Gap, title: str) -> str:

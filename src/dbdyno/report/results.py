@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.matrix import Matrix
 from dbdyno.report import as_json
 from dbdyno.report.document import Document
-from dbdyno.report.parts import matrix
+from dbdyno.report.parts import matrix, museum
 
 
 @dataclass(frozen=True)
@@ -34,5 +35,6 @@ class Result:
 
 RESULTS: Mapping[str, Result] = {
     "matrix": Result(Matrix, matrix.document),
+    "museum": Result(Museum, museum.document),
 }
 """By the verb that shows it."""

@@ -7,23 +7,29 @@ import io
 import re
 
 from markdown_it import MarkdownIt
-from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.analyse.collection import Museum, collection
-from dbdyno.report import html, markdown
 from dbdyno.report.parts import museum
+from dbdyno.report.renderers import html, markdown, terminal
 from tests.analyse.collection_cases import ran
 from tests.report.browser import Outline
 from tests.report.cases import hostile
+from tests.report.forms import on_terminal
 from tests.report.parts.museum_cases import found
 
 
 def printed(shown: Museum, width: int = 110) -> str:
-    console = Console(width=width, highlight=False)
-    with console.capture() as text:
-        museum.render(shown, console)
-    return "\n".join(line.rstrip() for line in text.get().split("\n"))
+    text = on_terminal(lambda console: terminal.render(museum.document(shown), console), width)
+    return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+def page_of(shown: Museum) -> str:
+    return html.render(museum.document(shown))
+
+
+def written(shown: Museum) -> str:
+    return markdown.render(museum.document(shown))
 
 
 def test_as_printed(snapshot: SnapshotAssertion) -> None:
@@ -41,11 +47,11 @@ def test_of_many_runs_the_latest_are_told_one_by_one() -> None:
     told = re.search(r"slower in 9 of 9 runs: ((?:0\.\d+, ){6})and 3 before from (0\.\d+) to (0\.\d+) ", text)
     assert told is not None and float(told[2]) < float(told[3]) < float(told[1].split(",")[5])
     assert text.count("evidence: dyno show") == 3 and "6 earlier runs: --format html shows all" in text
-    assert html.museum(many).count("evidence: dyno show") == 9
+    assert page_of(many).count("evidence: dyno show") == 9
 
 
 def test_the_page_and_markdown_say_what_the_terminal_says() -> None:
-    page, text = html.museum(found()), markdown.museum(found())
+    page, text = page_of(found()), written(found())
     for told in (
         "slower in 2 of 3 runs",
         "the compiler was killed: it had no memory left",
@@ -67,7 +73,7 @@ def test_a_spreadsheet_reads_a_row_for_each_occurrence() -> None:
 
 def test_text_from_outside_steers_nothing() -> None:
     shown = collection([hostile()])
-    page, text, table = html.museum(shown), markdown.museum(shown), museum.as_csv(shown)
+    page, text, table = page_of(shown), written(shown), museum.as_csv(shown)
     assert "<script>alert" not in page and "alert(1)" in page
     rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     assert "<script" not in rendered
@@ -76,4 +82,4 @@ def test_text_from_outside_steers_nothing() -> None:
 
 def test_an_empty_museum_says_so() -> None:
     empty = collection([])
-    assert all(museum.EMPTY in text for text in (printed(empty), html.museum(empty), markdown.museum(empty)))
+    assert all(museum.EMPTY in text for text in (printed(empty), page_of(empty), written(empty)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dbdyno.records import metrics
@@ -127,6 +128,11 @@ def value_text(metric: str, value: float) -> str:
 def stage_seconds_text(seconds: float) -> str:
     """Seconds to a hundredth: 0.42, 1,204.10."""
     return f"{seconds:,.2f}"
+
+
+def moment_text(unix_s: float) -> str:
+    """A moment to the minute, in UTC."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def seconds_text(seconds: float) -> str:
