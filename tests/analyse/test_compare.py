@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import (
@@ -25,10 +24,11 @@ from dbdyno.analyse.compare import (
     units,
 )
 from dbdyno.analyse.intervals import welch
-from dbdyno.report import html, markdown
 from dbdyno.report.parts import compare as compare_report
+from dbdyno.report.renderers import html, markdown
 from tests.analyse.compare_cases import STUDY, a_host, analysed
 from tests.analyse.factory import OPEN_LOOP, counted
+from tests.report.shown import printed
 
 RELATED = {"memory.transparent_huge_pages": ("memory.thp",)}
 
@@ -155,7 +155,8 @@ def test_without_a_frequency_nothing_stands_per_core_and_gigahertz() -> None:
 
 def test_the_page_and_markdown_say_what_the_terminal_says() -> None:
     found = compared(analysed(a_host(4)), analysed(a_host(8), speed=1.2, seed=2))
-    page, text = html.comparison(found), markdown.comparison(found)
+    report = compare_report.document(found)
+    page, text = html.render(report), markdown.render(report)
     for gap in found.gaps:
         said = "fewer than 3 runs a side cannot tell the hosts from their days"
         assert said in compare_report.sentence(gap, found) and said in page and said in text
@@ -210,10 +211,7 @@ def test_a_difference_is_told_with_what_the_study_knows_of_it() -> None:
     assert difference.name == "memory.transparent_huge_pages"
     assert {(one.side, one.level) for one in difference.known} == {("left", "always"), ("right", "always")}
     assert difference.known[0].effect.ratio == pytest.approx(1.3, rel=0.03)
-    console = Console(width=160)
-    with console.capture() as shown:
-        compare_report.render(found, console)
-    assert "memory.thp=always ×1.3" in shown.get()
+    assert "memory.thp=always ×1.3" in printed(compare_report.document(found), width=160)
 
 
 def days(
@@ -260,8 +258,9 @@ def test_two_runs_a_side_are_told_which_command_settles_it() -> None:
     assert (
         "dyno run studies/example.toml" in step and "dyno compare run-1,run-3,RUN run-11,run-13,RUN" in step
     )
-    assert step in markdown.comparison(found).replace("\\", "")
-    assert "What would settle it" in html.comparison(found)
+    report = compare_report.document(found)
+    assert step in markdown.render(report).replace("\\", "")
+    assert "What would settle it" in html.render(report)
 
 
 def test_more_cores_explain_the_runs_of_a_larger_host() -> None:

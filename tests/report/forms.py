@@ -21,11 +21,15 @@ from dbdyno.analyse.trend import Omission, Trend, trend
 from dbdyno.layers.registry import related_factors
 from dbdyno.records.circumstances import Circumstance
 from dbdyno.report import as_json, html, markdown, terminal
+from dbdyno.report.document import Document
 from dbdyno.report.parts import compare as compare_report
 from dbdyno.report.parts import gate as gate_report
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.parts import trend as trend_report
+from dbdyno.report.renderers import html as document_html
+from dbdyno.report.renderers import markdown as document_markdown
 from dbdyno.report.renderers import page
+from dbdyno.report.renderers import terminal as document_terminal
 from tests.analyse.compare_cases import a_host, analysed
 from tests.analyse.frontier_cases import found
 from tests.analyse.trend_cases import STUDY, a_trend_run
@@ -83,10 +87,14 @@ def forms_of(case: str) -> dict[str, str]:
 def _comparison() -> dict[str, str]:
     sides = analysed(a_host(4)), analysed(a_host(8, 3300.0, thp="never"), speed=2.2, seed=2)
     two = compare([sides[0]], [sides[1]], related=related_factors())
+    return _of_document(compare_report.document(two))
+
+
+def _of_document(report: Document) -> dict[str, str]:
     return {
-        "txt": on_terminal(lambda console: compare_report.render(two, console)),
-        "html": without_vega(html.comparison(two)),
-        "md": markdown.comparison(two),
+        "txt": on_terminal(lambda console: document_terminal.render(report, console)),
+        "html": without_vega(document_html.render(report)),
+        "md": document_markdown.render(report),
     }
 
 

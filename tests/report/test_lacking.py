@@ -15,6 +15,7 @@ from dbdyno.report.parts import compare as compare_report
 from tests.analyse.factory import a_run, changed, counted
 from tests.report.cases import CASES
 from tests.report.forms import on_terminal
+from tests.report.shown import printed
 
 TOTALS = {
     "cycles": 2.0e9, "instructions": 3.0e9, "cache_misses": 1.0e6, "stalled_cycles_frontend": 1.0e8,
@@ -100,7 +101,7 @@ def test_losses_come_together(seed: int) -> None:
     assert on_terminal(lambda console: terminal.render(analysis, console, details=True))
     assert markdown.render(analysis).startswith("# ")
     found = compare([analysis], [lacking(CASES["two_factors"](), LOSSES, seed + 100)])
-    assert on_terminal(lambda console: compare_report.render(found, console))
+    assert printed(compare_report.document(found))
 
 
 def test_a_split_names_what_no_clock_saw() -> None:

@@ -12,6 +12,7 @@ import pytest
 from dbdyno.analyse.compare import compare
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import html
+from dbdyno.report.parts import compare as compare_part
 from dbdyno.report.parts import matrix, museum
 from dbdyno.report.parts import profile as profile_words
 from dbdyno.report.renderers import html as document_html
@@ -30,7 +31,8 @@ pytestmark = needs_chromium
 
 def comparison() -> str:
     sides = analysed(a_host(4)), analysed(a_host(8, 3300.0, thp="never"), speed=2.2, seed=2)
-    return html.comparison(compare([sides[0]], [sides[1]], related=related_factors()))
+    found = compare([sides[0]], [sides[1]], related=related_factors())
+    return document_html.render(compare_part.document(found))
 
 
 def gap() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -10,7 +9,8 @@ import click
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
 from dbdyno.begin.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of
-from dbdyno.cli.formats import deliver, format_of, format_options
+from dbdyno.cli.deliver import deliver
+from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import analysed, tell_unknown
 from dbdyno.cli.variants import chosen
@@ -19,9 +19,6 @@ from dbdyno.layers.registry import related_factors
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store
-from dbdyno.report import html, markdown
-from dbdyno.report.as_json import OF_A_RUN, of_model
-from dbdyno.report.parts import compare as compare_report
 from dbdyno.study.differences import difference
 
 
@@ -61,16 +58,7 @@ def command(
     found = compare(*sides, ends=ends, related=related_factors())
     if not found.gaps:
         raise UserError("no variant was measured in both runs", "see: dyno report RUN")
-    deliver(
-        form,
-        output,
-        partial(compare_report.render, found),
-        {
-            "html": partial(html.comparison, found),
-            "markdown": partial(markdown.comparison, found),
-            "json": partial(of_model, found, {"left": OF_A_RUN, "right": OF_A_RUN}),
-        },
-    )
+    deliver("compare", found, form, output)
 
 
 def _analyses(names: str, url: str) -> list[Analysis]:

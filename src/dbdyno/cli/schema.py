@@ -14,7 +14,6 @@ import click
 from pydantic import TypeAdapter
 
 from dbdyno.analyse.code import CodeDifference
-from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Gap
 from dbdyno.analyse.soak import SoakResult
@@ -93,7 +92,6 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "plan": _plan,
     "report": as_json.schema,
     "gate": _without_text(Gate),
-    "compare": _without_text(Comparison),
     "trend": _of(Trend),
     "soak": _without_text(SoakResult),
     "explain": _of(Gap),

@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from dbdyno.analyse.candidates import COSTS
 from dbdyno.analyse.code import CodeDifference
-from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
 from dbdyno.analyse.profile import Profile
@@ -30,7 +29,6 @@ from dbdyno.report.figures import soak as soak_figure
 from dbdyno.report.figures import trend as trend_figures
 from dbdyno.report.parts import (
     builds,
-    compare,
     configuration,
     counted,
     frontier,
@@ -106,22 +104,6 @@ def render(analysis: Analysis) -> str:
         overhead=overhead,
         search=search,
         search_words=search_words,
-    )
-
-
-def comparison(found: Comparison) -> str:
-    """Two runs beside each other, as a page of its own."""
-    metric = metrics.find(found.metric).title
-    figures = {
-        f"gap-{index}": embedded(spec)
-        for index, gap in enumerate(found.gaps)
-        if (spec := charts.comparison(gap, metric)) is not None
-    }
-    return _page(
-        "compare.html",
-        found=found,
-        compare=compare,
-        figures=figures,
     )
 
 

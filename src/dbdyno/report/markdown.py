@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dbdyno.analyse.code import CodeDifference
-from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.plans import PlanChange
@@ -14,7 +13,6 @@ from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
 from dbdyno.report.parts import (
     builds,
-    compare,
     counted,
     frontier,
     gap,
@@ -70,23 +68,6 @@ def render(analysis: Analysis) -> str:
         "## Method\n\n" + _bullets(safe.markdown(line) for line in method.method_text(analysis)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def comparison(found: Comparison) -> str:
-    """Two runs beside each other, ending in a newline."""
-    parts = [
-        f"# {_text(compare.title(found))}",
-        _bullets(safe.markdown(compare.sentence(gap, found)) for gap in found.gaps),
-        *([safe.markdown(step)] if (step := compare.next_step(found)) else []),
-        _words(compare.HEADS, [compare.row(gap, found) for gap in found.gaps]),
-        *([_words(compare.per_unit_heads(found), lines)] if (lines := compare.per_unit_rows(found)) else []),
-        safe.markdown(compare.note(found)),
-        "## What differs",
-        _words(compare.difference_heads(found), compare.difference_rows(found))
-        if found.differences
-        else safe.markdown(compare.nothing_differs(found)),
-    ]
-    return "\n\n".join(parts) + "\n"
 
 
 def gate(found: Gate) -> str:

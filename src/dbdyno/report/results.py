@@ -9,10 +9,12 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from dbdyno.analyse.collection import Museum
+from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.matrix import Matrix
 from dbdyno.report import as_json
+from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.document import Document
-from dbdyno.report.parts import matrix, museum
+from dbdyno.report.parts import compare, matrix, museum
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Result:
 
 
 RESULTS: Mapping[str, Result] = {
+    "compare": Result(Comparison, compare.document, {"left": OF_A_RUN, "right": OF_A_RUN}),
     "matrix": Result(Matrix, matrix.document),
     "museum": Result(Museum, museum.document),
 }

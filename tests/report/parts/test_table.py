@@ -22,6 +22,8 @@ from tests.report.figures.flame_cases import FAST, SLOW
 from tests.report.figures.gate_cases import GATE
 from tests.report.forms import Printed, on_terminal, with_frontier
 from tests.report.parts import code_cases
+from tests.report.shown import figures
+from tests.report.shown import printed as printed_document
 
 HEADS = ("variant", "per s", "ratio (interval)", "says")
 ROWS = [
@@ -138,9 +140,9 @@ def test_every_figure_is_whole_on_a_narrow_terminal(name: str, width: int) -> No
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_a_comparison_is_whole_on_a_narrow_terminal(width: int) -> None:
     found = comparison()
-    text = on_terminal(lambda console: compare_part.render(found, console), width)
+    text = printed_document(compare_part.document(found), width)
     assert max(map(cell_len, text.split("\n"))) <= width
-    figures = [cell for gap in found.gaps for cell in compare_part.row(gap, found)[1:-1]]
-    figures += [cell for line in compare_part.per_unit_rows(found) for cell in line[1:]]
-    together = " ".join(text.split())
-    assert len(figures) > 12 and [figure for figure in figures if figure not in together] == []
+    rows = [compare_part.row(gap, found)[1:-1] for gap in found.gaps]
+    rows += [line[1:] for line in compare_part.per_unit_rows(found)]
+    whole, together = [figure for row in rows for figure in figures(row)], " ".join(text.split())
+    assert len(whole) > 12 and [figure for figure in whole if figure not in together] == []

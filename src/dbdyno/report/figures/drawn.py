@@ -11,6 +11,7 @@ from dbdyno.report.document import Figure
 from dbdyno.report.figures import charts
 
 DRAWINGS: Mapping[str, Callable[..., dict[str, Any] | Markup | None]] = {
+    "comparison": charts.comparison,
     "gap": charts.waterfall,
 }
 """A drawing is a specification for Vega, or markup of its own; None where there is nothing to draw."""

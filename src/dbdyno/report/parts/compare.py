@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator
 
 from dbdyno.analyse.compare import (
     RUNS_LEAST,
@@ -14,11 +13,70 @@ from dbdyno.analyse.compare import (
     Hardware,
     VariantGap,
 )
+from dbdyno.analyse.model import Ratio
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
-from dbdyno.report.parts.table import show
+from dbdyno.report.document import (
+    Cell,
+    Document,
+    Element,
+    Figure,
+    Kind,
+    Lines,
+    Notes,
+    Section,
+    Steps,
+    Words,
+    table,
+)
 from dbdyno.report.words import numbers, safe, verdicts
 from dbdyno.report.words.numbers import multiple_text
+
+
+def document(found: Comparison) -> Document:
+    """What may be said of each gap, what it is made of, and what differs."""
+    return Document(
+        title=title(found),
+        answer=tuple(sentence(gap, found) for gap in found.gaps),
+        sections=(*_steps(found), _gaps(found), *_per_unit(found), _differences(found)),
+        eyebrow="two runs of one study",
+        titled=False,
+    )
+
+
+def title(found: Comparison) -> str:
+    """Which runs, of which study."""
+    left, right = (f"run{'s' if len(names) > 1 else ''} {', '.join(names)}" for names in found.runs)
+    return f"{found.left.study_path}: {right} beside {left}"
+
+
+def _steps(found: Comparison) -> Iterator[Section]:
+    if step := next_step(found):
+        yield Section("What would settle it", (Steps((step,)),))
+
+
+def _gaps(found: Comparison) -> Section:
+    metric = metrics.find(found.metric).title
+    figures = [
+        Figure("comparison", (gap, metric), f"gap-{place}", _names(gap))
+        for place, gap in enumerate(found.gaps)
+    ]
+    rows = table(HEADS, [row(gap, found) for gap in found.gaps], {"says": Kind.TEXT})
+    return Section("What the gap is made of", (*figures, rows, Notes((note(found),))))
+
+
+def _per_unit(found: Comparison) -> Iterator[Section]:
+    if lines := per_unit_rows(found):
+        yield Section("Without the hardware", (table(per_unit_heads(found), lines),))
+
+
+def _differences(found: Comparison) -> Section:
+    heads = ("what", f"left, {found.left.run}", f"right, {found.right.run}", "does it matter")
+    rows = [(one.name, one.left, one.right, matters(one)) for one in found.differences]
+    differing: Element = Lines((nothing_differs(found),))
+    if rows:
+        differing = table(heads, rows, dict.fromkeys(heads[1:], Kind.TEXT))
+    return Section("Apples to apples? What differs", (differing,))
 
 
 def nothing_differs(found: Comparison) -> str:
@@ -28,49 +86,27 @@ def nothing_differs(found: Comparison) -> str:
     return "Apples to apples: nothing that Dyno reads differs between the two runs."
 
 
-def title(found: Comparison) -> str:
-    """Which runs, of which study."""
-    left, right = (f"run{'s' if len(names) > 1 else ''} {', '.join(names)}" for names in found.runs)
-    return f"{found.left.study_path}: {right} beside {left}"
-
-
-def render(found: Comparison, console: Console) -> None:
-    """Prints the sentences, the gaps with their parts, and what differs."""
-    for gap in found.gaps:
-        console.print(Text(sentence(gap, found), style="bold"))
-    if step := next_step(found):
-        console.print(Text(step))
-    console.print()
-    show(console, HEADS, [row(gap, found) for gap in found.gaps], words=(0, len(HEADS) - 1), figures="left")
-    if lines := per_unit_rows(found):
-        console.print()
-        show(console, per_unit_heads(found), lines, figures="left")
-    console.print(Text(note(found), style="dim"))
-    console.print()
-    if not found.differences:
-        console.print(nothing_differs(found))
-        return
-    console.print(Text("Apples to apples? What differs", style="bold"))
-    heads = difference_heads(found)
-    show(console, heads, difference_rows(found), words=range(len(heads)))
-
-
 HEADS = ("variant", "left", "right", "right / left", "factors", "hardware", "residual", "says")
 
 
-def row(gap: VariantGap, found: Comparison) -> tuple[str, ...]:
+def row(gap: VariantGap, found: Comparison) -> tuple[Words | Cell, ...]:
     """One variant's gap and its parts; their product is the gap."""
     metric = metrics.find(found.metric)
     return (
         _names(gap),
         metric.format(gap.left_mean),
         metric.format(gap.right_mean),
-        multiple_text(gap.total),
-        multiple_text(gap.factors) if gap.factors else ("1" if gap.left == gap.right else numbers.DASH),
+        _multiple(gap.total),
+        _multiple(gap.factors) if gap.factors else ("1" if gap.left == gap.right else numbers.DASH),
         numbers.DASH if gap.hardware is None else numbers.ratio_text(gap.hardware),
-        multiple_text(gap.residual) if gap.residual else numbers.DASH,
+        _multiple(gap.residual) if gap.residual else numbers.DASH,
         gap.conclusion.value,
     )
+
+
+def _multiple(ratio: Ratio) -> Cell:
+    interval = () if ratio.low is None else (numbers.interval_text(ratio),)
+    return Cell(f"×{numbers.ratio_text(ratio.ratio)}", interval)
 
 
 PER_UNIT = {(1, 1): " per core and GHz", (-1, -1): " x cores x GHz", (0, -1): " x GHz"}
@@ -99,19 +135,6 @@ def per_unit_rows(found: Comparison) -> list[tuple[str, ...]]:
             ]
             lines.append((_names(gap), *sides[0], *sides[1], numbers.ratio_text(right / left)))
     return lines
-
-
-def difference_heads(found: Comparison) -> tuple[str, ...]:
-    """Of the table of `difference_rows`."""
-    return ("what", f"left, {found.left.run}", f"right, {found.right.run}", "does it matter")
-
-
-def difference_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """What differs, and what the study knows of how much it matters."""
-    return [
-        (safe.clean(one.name), safe.clean(one.left), safe.clean(one.right), matters(one))
-        for one in found.differences
-    ]
 
 
 def sentence(gap: VariantGap, found: Comparison) -> str:
@@ -208,7 +231,7 @@ def note(found: Comparison) -> str:
             "A run that stopped as soon as its verdicts were settled has intervals here that are too narrow."
         )
     if found.not_in_both:
-        lines.append(f"Not measured in both: {', '.join(map(safe.clean, found.not_in_both))}.")
+        lines.append(f"Not measured in both: {', '.join(found.not_in_both)}.")
     return " ".join(lines)
 
 
@@ -238,14 +261,13 @@ def matters(difference: Difference) -> str:
     if not difference.known:
         return "not measured by this study"
     return "; ".join(
-        f"{one.factor}={safe.clean(one.level)} {multiple_text(one.effect)} ({one.side})"
-        for one in difference.known
+        f"{one.factor}={one.level} {multiple_text(one.effect)} ({one.side})" for one in difference.known
     )
 
 
 def _names(gap: VariantGap) -> str:
     names = dict.fromkeys((gap.left, gap.right))
-    return verdicts.losing(" to ".join(safe.clean(name) for name in names), gap.gives_up)
+    return verdicts.losing(" to ".join(name for name in names), gap.gives_up)
 
 
 def _cores(side: Hardware) -> str:
