@@ -118,13 +118,9 @@ def over_days() -> Trend:
 
 
 def _trend() -> dict[str, str]:
-    made = over_days()
-    return {
-        "60.txt": on_terminal(lambda console: trend_report.render(made, console), width=60),
-        "txt": on_terminal(lambda console: trend_report.render(made, console)),
-        "html": without_vega(html.over_time(made)),
-        "md": markdown.over_time(made),
-    }
+    report = trend_report.document(over_days())
+    narrow = on_terminal(lambda console: document_terminal.render(report, console), width=60)
+    return {"60.txt": narrow, **_of_document(report)}
 
 
 def _gate() -> dict[str, str]:

@@ -13,7 +13,7 @@ from dbdyno.analyse.compare import compare
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import html
 from dbdyno.report.parts import compare as compare_part
-from dbdyno.report.parts import matrix, museum
+from dbdyno.report.parts import matrix, museum, trend
 from dbdyno.report.parts import profile as profile_words
 from dbdyno.report.renderers import html as document_html
 from tests.analyse.compare_cases import a_host, analysed
@@ -53,7 +53,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "frontier": lambda: html.render(with_frontier()),
     "gap": gap,
     "comparison": comparison,
-    "trend": lambda: html.over_time(over_days()),
+    "trend": lambda: document_html.render(trend.document(over_days())),
     "matrix": lambda: document_html.render(matrix.document(matrix_cases.found())),
     "museum": lambda: document_html.render(museum.document(museum_cases.found())),
     "code": lambda: html.code(code_cases.found()),

@@ -17,7 +17,6 @@ from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Gap
 from dbdyno.analyse.soak import SoakResult
-from dbdyno.analyse.trend import Trend
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.calibrate.kept import Calibration
 from dbdyno.cli.baseline import BaselineRow
@@ -92,7 +91,6 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "plan": _plan,
     "report": as_json.schema,
     "gate": _without_text(Gate),
-    "trend": _of(Trend),
     "soak": _without_text(SoakResult),
     "explain": _of(Gap),
     "profile": _of(ProfileDocument),

@@ -5,23 +5,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import click
 
-from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
+from dbdyno.analyse.trend import Omission, TrendRun, run_of, trend
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_study import asked_of, is_of, require_measured, study_of
 from dbdyno.cli.compare import require_one_study
-from dbdyno.cli.formats import deliver, format_of, format_options
+from dbdyno.cli.deliver import deliver
+from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import Age, store_option
 from dbdyno.cli.stored_run import analysed
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.store import RunSummary, Store
-from dbdyno.report import as_json, html, markdown
-from dbdyno.report.parts import trend as trend_report
+from dbdyno.report.parts.trend import omitted
 from dbdyno.study import Study, read_study
 
 STUDY_ENDING = ".toml"
@@ -60,22 +59,13 @@ def command(
     shown = [run for run in runs if any(one.effect for one in run.ratios)]
     left_out[Omission.WITHOUT_RATIO] += len(runs) - len(shown)
     if not shown:
-        missing = trend_report.omitted(+left_out)
+        missing = omitted(+left_out)
         raise UserError(
             f'no finished run of "{study.title}" with a ratio in {place}',
             f"left out: {missing}" if missing else "dyno run STUDY",
         )
     made = trend(study, shown, left_out)
-    deliver(
-        form,
-        output,
-        partial(trend_report.render, made),
-        {
-            "html": partial(html.over_time, made),
-            "markdown": partial(markdown.over_time, made),
-            "json": partial(_document, made),
-        },
-    )
+    deliver("trend", made, form, output)
 
 
 def _runs_of(store: Store, named: Sequence[str]) -> tuple[Study, list[RunSummary], Counter[Omission]]:
@@ -138,7 +128,3 @@ def _latest(
 def _read(store: Store, summary: RunSummary) -> TrendRun:
     analysis = analysed(study_of(summary.run), summary.run, store.readable_records(summary.run.run))
     return run_of(analysis, summary.name, summary.note)
-
-
-def _document(found: Trend) -> str:
-    return as_json.of_model(found)

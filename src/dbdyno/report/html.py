@@ -19,14 +19,12 @@ from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
 from dbdyno.analyse.profile import Profile
 from dbdyno.analyse.soak import SoakResult
-from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts, flame
 from dbdyno.report.figures import gate as gate_figure
 from dbdyno.report.figures import search as search_figures
 from dbdyno.report.figures import soak as soak_figure
-from dbdyno.report.figures import trend as trend_figures
 from dbdyno.report.parts import (
     builds,
     configuration,
@@ -42,7 +40,6 @@ from dbdyno.report.parts import (
     search,
     split,
     statements,
-    trend,
 )
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
@@ -116,24 +113,6 @@ def explained(found: Gap, title: str) -> str:
         title=title,
         gap=gap,
         figures={} if spec is None else {"gap": embedded(spec)},
-    )
-
-
-def over_time(found: Trend) -> str:
-    """One study over its runs, as a page of its own."""
-    made = {
-        **{
-            f"ratios-{index}": trend_figures.ratios(found, one.variant)
-            for index, one in enumerate(found.variants)
-        },
-        "speeds": trend_figures.speeds(found),
-    }
-    return _page(
-        "trend.html",
-        found=found,
-        trend=trend,
-        numbers=numbers,
-        figures={name: embedded(spec) for name, spec in made.items() if spec is not None},
     )
 
 

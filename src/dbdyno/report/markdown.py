@@ -9,7 +9,6 @@ from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.plans import PlanChange
 from dbdyno.analyse.soak import SoakResult
-from dbdyno.analyse.trend import Trend
 from dbdyno.records import metrics
 from dbdyno.report.parts import (
     builds,
@@ -24,7 +23,6 @@ from dbdyno.report.parts import (
     search,
     split,
     statements,
-    trend,
 )
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
@@ -82,21 +80,6 @@ def gate(found: Gate) -> str:
         _bullets(safe.markdown(step) for step in gate_part.next_steps(found)),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def over_time(found: Trend) -> str:
-    """One study over its runs, ending in a newline."""
-    parts = [f"# {_text(trend.title(found))}", f"**{safe.markdown(trend.headline(found))}**"]
-    for one in found.variants:
-        parts += [
-            f"## {_text(one.variant)}{safe.markdown(trend.role_text(one))}",
-            *filter(None, [_bullets(safe.markdown(sentence) for sentence in trend.sentences(found, one))]),
-            _words(trend.RATIO_HEADS, trend.ratio_rows(found, one.variant)),
-        ]
-    parts += ["## Runs", _words(trend.run_heads(found), trend.run_rows(found))]
-    if same := trend.shared(found):
-        parts.append(f"All: {safe.markdown(same)}")
-    return "\n\n".join([*parts, _bullets(map(safe.markdown, trend.notes(found)))]) + "\n"
 
 
 def soak(found: SoakResult) -> str:

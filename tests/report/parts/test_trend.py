@@ -6,15 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from dbdyno.analyse.trend import Omission, TrendRun, run_of, trend
+from dbdyno.analyse.trend import Circumstance, Omission, Trend, TrendRun, run_of, trend
 from dbdyno.records.circumstances import Circumstance
 from dbdyno.report import html, markdown
 from dbdyno.report.parts import trend as words
+from dbdyno.report.renderers import html, markdown
 from tests.analyse.trend_cases import STUDY, VARIANT, a_trend_run, analysed, followed
 from tests.report.browser import DARK, LIGHT, TELL_THE_WIDTH, Outline, browse, needs_chromium
-from tests.report.forms import on_terminal, over_days
+from tests.report.forms import over_days
+from tests.report.shown import printed
 
 
 def said(values: list[float], changed_at: int | None = None) -> str:
@@ -50,43 +51,45 @@ def test_every_reason_to_leave_a_run_out_has_its_words() -> None:
     assert text.count("1 run ") == len(Omission) and "{" not in text
 
 
+def heads(found: Trend) -> list[str]:
+    return [column.head for column in words.runs_table(found).columns]
+
+
 def test_what_all_runs_share_stands_once_and_what_differs_in_a_column() -> None:
     same = followed([1.5, 1.5])
     assert words.shared(same) == "firebird 5.0.4 · bench-1"
-    assert words.run_heads(same) == ("#", "began", "run", "baseline, per s")
+    assert heads(same) == ["#", "began", "run", "baseline, per s"]
     other = a_trend_run(2, 1.5, {Circumstance.HOST: "bench-2, 8 x EPYC"}).model_copy(
         update={"host": "bench-2"}
     )
     two = trend(STUDY, [*same.runs, other], {})
-    assert words.run_heads(two)[-2:] == ("host", "changed")
-    assert words.run_rows(two)[-1][-2:] == ("bench-2", "host: bench-2, 8 x EPYC")
+    assert heads(two)[-2:] == ["host", "changed"]
+    assert list(words.runs_table(two).rows[-1][-2:]) == ["bench-2", "host: bench-2, 8 x EPYC"]
 
 
 def test_the_baselines_speed_is_shown_with_a_warning() -> None:
     runs: list[TrendRun] = [run_of(analysed(f"run-{day}", created_unix_s=1e9 + day)) for day in range(3)]
     found = trend(STUDY, runs, {})
-    assert re.fullmatch(r"\d,\d+ \(\d,\d+ – \d,\d+\)", words.run_rows(found)[0][3])
+    assert re.fullmatch(r"\d,\d+ \(\d,\d+ – \d,\d+\)", str(words.runs_table(found).rows[0][3]))
     assert "Speeds of different days compare badly" in next(words.notes(found))
     assert "varied by" in next(words.notes(found))
 
 
 @pytest.mark.parametrize("width", [30, 60, 80, 120])
 def test_a_terminal_of_any_width_shows_every_ratio(width: int) -> None:
-    def show(console: Console) -> None:
-        words.render(over_days(), console)
-
-    text = on_terminal(show, width=width)
+    text = printed(words.document(over_days()), width)
     assert max(map(len, text.splitlines())) <= width
     assert "×1.50" in text.replace("\n", "") and "\x1b" not in text
 
 
 def test_hostile_notes_make_no_element() -> None:
-    outline = Outline(html.over_time(over_days()))
+    report = words.document(over_days())
+    outline = Outline(html.render(report))
     figures = sum("data-figure" in attributes for _, attributes in outline.elements)
     assert figures == 2 and outline.count("script") == figures + 2
     for _, attributes in outline.elements:
         assert not {"src", "href", "srcset", "action", "poster"} & attributes.keys()
-    assert not re.search(r"(?<!\\)<script", markdown.over_time(over_days()))
+    assert not re.search(r"(?<!\\)<script", markdown.render(report))
     assert VARIANT in outline.shown
 
 
@@ -94,7 +97,7 @@ def test_hostile_notes_make_no_element() -> None:
 @pytest.mark.parametrize(("width", "theme"), [(420, LIGHT), (800, DARK), (1200, LIGHT)])
 def test_a_browser_draws_the_page_within_its_width(width: int, theme: str, tmp_path: Path) -> None:
     path = tmp_path / "trend.html"
-    before, _, after = html.over_time(over_days()).rpartition("</body>")
+    before, _, after = html.render(words.document(over_days())).rpartition("</body>")
     path.write_text(f"{before}{TELL_THE_WIDTH}{after}", encoding="utf-8")
     done = browse(path, tmp_path, theme, f"--window-size={width},900", "--dump-dom")
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []

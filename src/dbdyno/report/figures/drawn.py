@@ -8,11 +8,13 @@ from typing import Any
 from markupsafe import Markup
 
 from dbdyno.report.document import Figure
-from dbdyno.report.figures import charts
+from dbdyno.report.figures import charts, trend
 
 DRAWINGS: Mapping[str, Callable[..., dict[str, Any] | Markup | None]] = {
     "comparison": charts.comparison,
     "gap": charts.waterfall,
+    "trend-ratios": trend.ratios,
+    "trend-speeds": trend.speeds,
 }
 """A drawing is a specification for Vega, or markup of its own; None where there is nothing to draw."""
 

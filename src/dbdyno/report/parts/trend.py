@@ -6,18 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from rich import box
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import within
 from dbdyno.analyse.model import Role
 from dbdyno.analyse.trend import Movement, Omission, RunRatio, Shift, Trend, TrendRun, VariantTrend
 from dbdyno.records import metrics
-from dbdyno.report.words import numbers, safe, verdicts
+from dbdyno.report.document import Column, Document, Figure, Kind, Lines, Notes, Section, Table, table
+from dbdyno.report.words import numbers, verdicts
 from dbdyno.report.words.numbers import multiple_text
 
 OMITTED = {
@@ -33,16 +28,49 @@ SPEEDS_COMPARE_BADLY = (
     "Speeds of different days compare badly, because a host is never quite the same. Ratios compare better:"
     " within a run, baseline and variant shared each block."
 )
-STACKED_BELOW = 72
-"""On a terminal with fewer columns each run has lines of its own."""
-LONG = ("run", "engine", "host", "changed")
-"""Heads of columns that hold text, whose lines may be broken."""
+CAPTION = (
+    "Dot and line: the ratio in each run and its interval. Band: the margin. Dashed: something known changed."
+)
 Cell = Callable[[int, TrendRun], str]
 
 
-def title(found: Trend) -> str:
-    """Which study, over how many runs."""
-    return f"{found.title}: {numbers.plural(len(found.runs), 'run')}"
+def document(found: Trend) -> Document:
+    """What moved, each variant in every run, and the runs."""
+    runs = numbers.plural(len(found.runs), "run")
+    return Document(
+        title=f"{found.title}: {runs}",
+        answer=(headline(found),),
+        sections=(
+            *(_section(found, one, place) for place, one in enumerate(found.variants)),
+            _runs(found),
+            Section("How to read it", (Notes(tuple(notes(found))),)),
+        ),
+        eyebrow=f"one study over {runs}",
+        heading=found.title,
+        facts=tuple(_facts(found)),
+        footer=runs,
+    )
+
+
+def _facts(found: Trend) -> Iterator[tuple[str, str]]:
+    yield "Study", found.study_path
+    yield "Time", f"{began(found.runs[0])} {numbers.DASH} {began(found.runs[-1])} UTC"
+    if same := shared(found):
+        yield "All runs", same
+
+
+def _section(found: Trend, one: VariantTrend, place: int) -> Section:
+    ratios = Figure("trend-ratios", (found, one.variant), f"ratios-{place}", CAPTION)
+    rows = table(RATIO_HEADS, ratio_rows(found, one.variant), RATIO_KINDS, first=Kind.FIGURE)
+    said = Lines(tuple(sentences(found, one)), bullets=True)
+    return Section(one.variant, (said, ratios, rows), aside=ROLES.get(one.role, ""))
+
+
+def _runs(found: Trend) -> Section:
+    speeds = Figure("trend-speeds", (found,), "speeds")
+    return Section(
+        "Runs", (speeds, runs_table(found)), aside="The baseline’s speed, over the blocks of each run."
+    )
 
 
 def headline(found: Trend) -> str:
@@ -93,24 +121,19 @@ def _shift_text(shift: Shift, found: Trend) -> str:
     return f"{head} the ratio moved: {ratio}. Nothing known changed there but the days."
 
 
-def run_heads(found: Trend) -> tuple[str, ...]:
-    """Of the table of `run_rows`."""
-    return tuple(head for head, _ in _columns(found))
-
-
-def run_rows(found: Trend) -> list[tuple[str, ...]]:
-    """The runs with their baseline's speed. What is the same for all of them stands in `shared`."""
-    cells = [cell for _, cell in _columns(found)]
-    return [tuple(cell(place, run) for cell in cells) for place, run in enumerate(found.runs, 1)]
-
-
 def shared(found: Trend) -> str:
     """Engine and host of all runs, as far as they have one alone."""
     facts = [{run.engine for run in found.runs}, {run.host for run in found.runs}]
-    return " · ".join(safe.clean(one.pop()) for one in facts if len(one) == 1)
+    return " · ".join(one.pop() for one in facts if len(one) == 1)
 
 
 RATIO_HEADS = ("#", "began", "variant / baseline", "to the runs before it", "says")
+RATIO_KINDS = dict.fromkeys(RATIO_HEADS[1:], Kind.PHRASE)
+ROLES = {
+    Role.TWIN: "The baseline again: its ratio is 1 but for noise.",
+    Role.PLACEBO: "A placebo: the baseline’s code at other addresses.",
+}
+"""What is special of a variant."""
 
 
 def ratio_rows(found: Trend, variant: str) -> list[tuple[str, ...]]:
@@ -153,7 +176,7 @@ def _beyond_blocks(found: Trend) -> Iterator[str]:
         return
     most, name = max(known, key=lambda one: one[0].ratio / one[0].limit)
     told = (
-        f"Runs against blocks: over the last {most.runs} runs the ratio of {safe.clean(name)} varied"
+        f"Runs against blocks: over the last {most.runs} runs the ratio of {name} varied"
         f" {numbers.times_text(most.ratio)} times as much as its blocks explain (F; by chance up to"
         f" {numbers.times_text(most.limit)} in 95 % of cases)"
     )
@@ -167,34 +190,6 @@ def omitted(left_out: dict[Omission, int]) -> str:
     )
 
 
-def render(found: Trend, console: Console) -> None:
-    """Prints what moved, the runs, and each variant in every run."""
-    console.print(Text(safe.clean(title(found)), style="bold"))
-    console.print(Text(headline(found), style="bold"))
-    console.print()
-    _show(run_heads(found), run_rows(found), console)
-    if same := shared(found):
-        console.print(Text(f"All: {same}", style="dim"))
-    for one in found.variants:
-        console.print()
-        console.print(Text(safe.clean(one.variant) + role_text(one), style="bold"))
-        for sentence in sentences(found, one):
-            console.print(Text(sentence))
-        _show(RATIO_HEADS, ratio_rows(found, one.variant), console)
-    console.print()
-    for note in notes(found):
-        console.print(Text(note, style="dim"))
-
-
-def role_text(one: VariantTrend) -> str:
-    """What is special of a variant."""
-    special = {
-        Role.TWIN: " (the baseline again: its ratio is 1 but for noise)",
-        Role.PLACEBO: " (a placebo: the baseline’s code at other addresses)",
-    }
-    return special.get(one.role, "")
-
-
 def began(run: TrendRun) -> str:
     """When a run began, in UTC."""
     return f"{datetime.fromtimestamp(run.began_unix_s, UTC):%Y-%m-%d %H:%M}"
@@ -202,29 +197,34 @@ def began(run: TrendRun) -> str:
 
 def named(run: TrendRun) -> str:
     """A run with its user's name and note."""
-    return safe.clean("; ".join(filter(None, (run.run, run.name, run.note))))
+    return "; ".join(filter(None, (run.run, run.name, run.note)))
 
 
 def changed_text(run: TrendRun) -> str:
     """What changed since the run before it, and to what."""
-    return safe.clean("; ".join(f"{one}: {run.circumstances[one]}" for one in run.changed))
+    return "; ".join(f"{one}: {run.circumstances[one]}" for one in run.changed)
 
 
-def _columns(found: Trend) -> list[tuple[str, Cell]]:
+def runs_table(found: Trend) -> Table:
+    """The runs with their baseline's speed. What is the same for all of them stands in `shared`."""
     metric = metrics.find(found.metric)
-    columns: list[tuple[str, Cell]] = [
-        ("#", lambda place, run: str(place)),
-        ("began", lambda place, run: began(run)),
-        ("run", lambda place, run: named(run)),
-        (f"baseline, {metric.unit or metric.title}", lambda place, run: _speed(run, metric)),
+    columns: list[tuple[Column, Cell]] = [
+        (Column("#"), lambda place, run: str(place)),
+        (Column("began", Kind.PHRASE), lambda place, run: began(run)),
+        (Column("run", Kind.TEXT), lambda place, run: named(run)),
+        (
+            Column(f"baseline, {metric.unit or metric.title}", Kind.PHRASE),
+            lambda place, run: _speed(run, metric),
+        ),
     ]
     if len({run.engine for run in found.runs}) > 1:
-        columns.append(("engine", lambda place, run: safe.clean(run.engine)))
+        columns.append((Column("engine", Kind.TEXT), lambda place, run: run.engine))
     if len({run.host for run in found.runs}) > 1:
-        columns.append(("host", lambda place, run: safe.clean(run.host)))
+        columns.append((Column("host", Kind.TEXT), lambda place, run: run.host))
     if any(run.changed for run in found.runs):
-        columns.append(("changed", lambda place, run: changed_text(run)))
-    return columns
+        columns.append((Column("changed", Kind.TEXT), lambda place, run: changed_text(run)))
+    rows = [[cell(place, run) for _, cell in columns] for place, run in enumerate(found.runs, 1)]
+    return Table(tuple(column for column, _ in columns), tuple(rows))
 
 
 def _speed(run: TrendRun, metric: metrics.Metric) -> str:
@@ -261,7 +261,7 @@ def _moved(one: VariantTrend) -> bool:
 
 
 def _names(variants: Iterator[VariantTrend]) -> str:
-    return ", ".join(safe.clean(one.variant) for one in variants)
+    return ", ".join(one.variant for one in variants)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -271,23 +271,3 @@ def _listed(names: Sequence[str]) -> str:
 def _varied(log_sd: float | None) -> str:
     """A spread of logs as a share."""
     return numbers.rough_share_text(math.expm1(log_sd or 0.0))
-
-
-def _show(heads: Sequence[str], lines: Sequence[Sequence[str]], console: Console) -> None:
-    if console.width >= STACKED_BELOW:
-        console.print(_table(heads, lines))
-        return
-    for number, day, *cells in lines:
-        console.print(Text(f"{number}  {day}"))
-        for head, cell in zip(heads[2:], cells, strict=True):
-            if cell:
-                console.print(Padding(Text(f"{head}: {cell}"), (0, 0, 0, 3)))
-
-
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place, head in enumerate(heads):
-        table.add_column(head, overflow="fold", justify="left" if place else "right")
-    for line in lines:
-        table.add_row(*map(Text, line))
-    return table
