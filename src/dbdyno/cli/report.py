@@ -11,10 +11,10 @@ import click
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import soaked
 from dbdyno.begin.stored_study import require_speeds, study_of
+from dbdyno.cli.deliver import deliver as deliver_result
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
 from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options, write
 from dbdyno.cli.options import store_option
-from dbdyno.cli.soak_report import deliver_soak
 from dbdyno.cli.stored_run import analysed, run_to_read
 from dbdyno.errors import UserError
 from dbdyno.host import paths
@@ -49,7 +49,7 @@ def command(
         found = run_to_read(opened, run)
         if found.soak is not None:
             result = soaked(study_of(found), found, opened.records(found.run))
-            deliver_soak(result, form, output)
+            deliver_result("soak", result, form, output, {"junit": partial(junit.soak, result)})
             sys.exit(soak_code(result) if fail_on else 0)
         analysis = analysis_of(opened, found)
     deliver_report(analysis, form, output, details, fail_on)

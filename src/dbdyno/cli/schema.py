@@ -16,7 +16,6 @@ from pydantic import TypeAdapter
 from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Gap
-from dbdyno.analyse.soak import SoakResult
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.calibrate.kept import Calibration
 from dbdyno.cli.baseline import BaselineRow
@@ -91,7 +90,6 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "plan": _plan,
     "report": as_json.schema,
     "gate": _without_text(Gate),
-    "soak": _without_text(SoakResult),
     "explain": _of(Gap),
     "profile": _of(ProfileDocument),
     "profile-counted": _of(CountedDocument),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from dbdyno.analyse.soak import soaked
 from dbdyno.begin.begun import Begun, make_builds_of
 from dbdyno.begin.soak import begin_soak, expected_soak_s, soak_gone_on_with
 from dbdyno.cli.carried_out import Here, carry_out
+from dbdyno.cli.deliver import deliver, page_of
 from dbdyno.cli.exit_codes import soak_code
-from dbdyno.cli.formats import verdict_format_of, verdict_format_options
+from dbdyno.cli.formats import verdict_format_of, verdict_format_options, write
 from dbdyno.cli.options import (
     Duration,
     WaitingCommand,
@@ -25,14 +27,16 @@ from dbdyno.cli.options import (
     wait_option,
 )
 from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
-from dbdyno.cli.soak_report import deliver_soak, page_beside
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
+from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import writable_store
+from dbdyno.report import junit
+from dbdyno.report.parts.soak import document
 from dbdyno.report.words.amounts import duration
 from dbdyno.report.words.numbers import plural
 from dbdyno.study.rungs import rungs
@@ -112,8 +116,10 @@ def command(
         here = Here(opened, expected_soak_s(begun), quiet, allowed)
         records = _soak(begun, here, wait_s)
     found = soaked(begun.study, begun.run, records)
-    deliver_soak(found, form, output)
-    click.echo(f"report: {page_beside(found)}", err=form != "terminal")
+    deliver("soak", found, form, output, {"junit": partial(junit.soak, found)})
+    page = paths.data() / "reports" / f"{found.run.run}.html"
+    write(page, page_of(document(found)))
+    click.echo(f"report: {page}", err=form != "terminal")
     sys.exit(soak_code(found))
 
 

@@ -18,13 +18,11 @@ from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
 from dbdyno.analyse.profile import Profile
-from dbdyno.analyse.soak import SoakResult
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.report.figures import charts, flame
 from dbdyno.report.figures import gate as gate_figure
 from dbdyno.report.figures import search as search_figures
-from dbdyno.report.figures import soak as soak_figure
 from dbdyno.report.parts import (
     builds,
     configuration,
@@ -43,7 +41,6 @@ from dbdyno.report.parts import (
 )
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
-from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.renderers.page import embedded, environment, in_page, template_text
 from dbdyno.report.words import (
     answer,
@@ -126,18 +123,6 @@ def gate(found: Gate) -> str:
         mark=verdicts.LOOKS[verdict].glyph if verdict else "",
         figure=gate_figure.figure(found),
         own_css=Markup(template_text("gate.css")),
-    )
-
-
-def soak(found: SoakResult) -> str:
-    """A soak, as a page of its own, with the curves of every rung."""
-    made = {f"rung-{index}": soak_figure.curves(rung) for index, rung in enumerate(found.rungs)}
-    return _page(
-        "soak.html",
-        found=found,
-        soak=soak_part,
-        numbers=numbers,
-        figures={name: embedded(spec) for name, spec in made.items() if spec is not None},
     )
 
 

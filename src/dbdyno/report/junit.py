@@ -31,7 +31,7 @@ def render(analysis: Analysis, failing: Collection[Verdict]) -> str:
         why = "; ".join(filter(None, [_seen(variant), remarks.remark(variant, analysis)]))
         suite.judged(name, variant, failing, why)
     losing = [one for one in analysis.candidates if verdicts.losses_of(one)]
-    return suite.text("\n".join(f"{one.name}: {_seen(one)}" for one in losing))
+    return suite.text(*(f"{one.name}: {_seen(one)}" for one in losing))
 
 
 def gate(found: Gate, failing: Collection[Verdict]) -> str:
@@ -40,7 +40,7 @@ def gate(found: Gate, failing: Collection[Verdict]) -> str:
     name = f"{metrics.find(found.method.response).title} against {found.against}"
     suite.judged(name, found.result, failing, gate_part.sentence(found))
     told = [gate_part.sentence(found)] if found.result.gives_up else []
-    return suite.text("\n".join((*told, gate_part.changes_text(found), *gate_part.notes(found))))
+    return suite.text(*told, gate_part.changes_text(found), *gate_part.notes(found))
 
 
 def soak(found: SoakResult) -> str:
@@ -57,7 +57,7 @@ def soak(found: SoakResult) -> str:
                 else ""
             )
             suite.case(f"{soak_part.rung_name(rung)}: {soak_part.gauge_text(drift)}", why, kind)
-    return suite.text("\n".join((soak_part.headline(found), *soak_part.notes(found))))
+    return suite.text(soak_part.headline(found), *soak_part.notes(found))
 
 
 ENDED_BADLY = (SoakVerdict.BROKEN, SoakVerdict.FAILED)
@@ -119,8 +119,8 @@ class _Suite:
         elif why:
             ElementTree.SubElement(case, "skipped", message=safe.clean(why))
 
-    def text(self, said: str = "") -> str:
-        """The document, with what is said beside its cases."""
+    def text(self, *said: str) -> str:
+        """The document, with the sentences that are said beside its cases."""
         counts = {
             "tests": len(self._suite.findall("testcase")),
             "failures": len(self._suite.findall("testcase/failure")),
@@ -128,7 +128,7 @@ class _Suite:
             "skipped": len(self._suite.findall("testcase/skipped")),
         }
         if said:
-            ElementTree.SubElement(self._suite, "system-out").text = safe.clean_lines(said)
+            ElementTree.SubElement(self._suite, "system-out").text = "\n".join(map(safe.clean, said))
         root = ElementTree.Element("testsuites")
         root.append(self._suite)
         for element in (root, self._suite):

@@ -8,7 +8,6 @@ from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.plans import PlanChange
-from dbdyno.analyse.soak import SoakResult
 from dbdyno.records import metrics
 from dbdyno.report.parts import (
     builds,
@@ -26,7 +25,6 @@ from dbdyno.report.parts import (
 )
 from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
-from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.parts.table import Shown
 from dbdyno.report.words import answer, doubts, method, naming, noise, numbers, remarks, safe, verdicts
 from dbdyno.report.words import plans as plans_words
@@ -80,23 +78,6 @@ def gate(found: Gate) -> str:
         _bullets(safe.markdown(step) for step in gate_part.next_steps(found)),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def soak(found: SoakResult) -> str:
-    """A soak, ending in a newline."""
-    parts = [
-        f"# {_text(soak_part.title(found))}",
-        f"**{safe.markdown(soak_part.headline(found))}**",
-        _bullets(map(safe.markdown, soak_part.findings(found))),
-        *(_words(heads, rows) for heads, rows in soak_part.tables(found)),
-    ]
-    for rung in found.rungs:
-        parts += [
-            f"## {safe.markdown(soak_part.rung_name(rung))}",
-            _words(soak_part.PHASE_HEADS, soak_part.phase_rows(rung)),
-        ]
-    parts.append(_bullets(map(safe.markdown, (*soak_part.notes(found), *soak_part.next_steps(found)))))
-    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def code(found: CodeDifference) -> str:

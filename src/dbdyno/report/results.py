@@ -11,11 +11,12 @@ from pydantic import BaseModel, TypeAdapter
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.matrix import Matrix
+from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
 from dbdyno.report import as_json
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.document import Document
-from dbdyno.report.parts import compare, matrix, museum, trend
+from dbdyno.report.parts import compare, matrix, museum, soak, trend
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ RESULTS: Mapping[str, Result] = {
     "compare": Result(Comparison, compare.document, {"left": OF_A_RUN, "right": OF_A_RUN}),
     "matrix": Result(Matrix, matrix.document),
     "museum": Result(Museum, museum.document),
+    "soak": Result(SoakResult, soak.document, {"run": OF_A_RUN}),
     "trend": Result(Trend, trend.document),
 }
 """By the verb that shows it."""

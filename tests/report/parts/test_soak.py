@@ -10,15 +10,17 @@ import pytest
 from dbdyno.analyse.soak import SoakResult, SoakVerdict, soaked
 from dbdyno.records.gauges import GAUGES
 from dbdyno.records.record import Guested, Loss, Outcome, Recovery
-from dbdyno.report import as_json, html, junit, markdown
+from dbdyno.report import as_json, junit
+from dbdyno.report.document import Row, Table
 from dbdyno.report.parts import soak as words
+from dbdyno.report.renderers import html, markdown
 from dbdyno.study import BASELINE
 from dbdyno.study.act import Act
 from dbdyno.study.soak import SMOKE
 from tests.analyse.factory import records_of
 from tests.analyse.soak_cases import RUN, STUDY, a_soak, filling, flat, leaking, rung
 from tests.report.cases import HOSTILE
-from tests.report.forms import on_terminal
+from tests.report.shown import printed
 
 LEAKS = a_soak(baseline=(leaking(64.0), flat))
 STANDS = a_soak()
@@ -53,6 +55,12 @@ def remark_after(**seen: object) -> str:
     return words.phase_rows(after(Act.TEAR, **seen).rungs[0])[-1][-1]
 
 
+def tables(found: SoakResult) -> dict[tuple[str, ...], tuple[Row, ...]]:
+    """The rows of a soak's tables by their heads."""
+    parts = [part for section in words.document(found).sections for part in section.body]
+    return {tuple(one.head for one in part.columns): part.rows for part in parts if isinstance(part, Table)}
+
+
 def test_a_power_cut_says_what_was_torn_and_what_was_found() -> None:
     assert remark_after(torn_pages=16).endswith("16 pages torn; everything was found")
     assert "no page was on its way, so none was torn" in remark_after(torn_pages=0)
@@ -73,16 +81,17 @@ def test_a_leak_is_told_by_gauge_rate_and_hours() -> None:
 
 def test_one_rung_is_told_phase_by_phase_with_pass_or_fail() -> None:
     def results(found: SoakResult) -> dict[str, str]:
-        return {row[0]: row[1] for row in dict(words.tables(found))[words.STEP_HEADS]}
+        assert words.STEP_HEADS in tables(found)
+        return {row[0]: row[1] for row in words.step_rows(found.rungs[0])}
 
     assert results(blocked_end())["kill"] == "– not done"
     torn = after(Act.TEAR, torn_pages=1)
     assert results(torn)["torn page"] == "✓ pass" and set(results(torn).values()) == {"✓ pass"}
     assert results(after(Act.TEAR, torn_pages=1, lost=2, lost_ms=3.5))["torn page"] == "✗ fail"
-    assert "torn page" in on_terminal(lambda console: words.render(torn, console), width=2_000)
-    assert words.STEP_HEADS not in dict(words.tables(broken())), "several rungs are told rung by rung"
+    assert "torn page" in printed(words.document(torn), width=2_000)
+    assert words.STEP_HEADS not in tables(broken()), "several rungs are told rung by rung"
     short = torn.model_copy(update={"run": torn.run.model_copy(update={"soak": SMOKE})})
-    assert words.RUNG_HEADS in dict(words.tables(torn)) and words.RUNG_HEADS not in dict(words.tables(short))
+    assert words.RUNG_HEADS in tables(torn) and words.RUNG_HEADS not in tables(short)
 
 
 def test_growth_is_told_by_the_hour_only_where_the_load_lasted() -> None:
@@ -125,8 +134,8 @@ def test_what_this_host_cannot_do_is_said_and_breaks_nothing() -> None:
 )
 def test_every_form_holds_the_answer(found: SoakResult) -> None:
     answer = words.headline(found)
-    assert answer in on_terminal(lambda console: words.render(found, console), width=2_000)
-    page, text = html.soak(found), markdown.soak(found)
+    assert answer in printed(words.document(found), width=2_000)
+    page, text = html.render(words.document(found)), markdown.render(words.document(found))
     assert found.rungs[0].variant in page and "data-figure" in page
     assert text.endswith("\n") and "## " in text
     document = json.loads(as_json.of_model(found, {"run": as_json.OF_A_RUN}))
@@ -149,8 +158,8 @@ def test_a_pipeline_stops_by_what_grew_or_broke() -> None:
 
 def test_hostile_text_stays_text() -> None:
     found = broken(HOSTILE)
-    assert "<script>alert" not in html.soak(found)
-    assert "\x1b[31m" not in on_terminal(lambda console: words.render(found, console))
+    assert "<script>alert" not in html.render(words.document(found))
+    assert "\x1b[31m" not in printed(words.document(found))
 
 
 def test_every_verdict_has_a_look_and_words() -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.analyse.trend import Circumstance, Omission, Trend, TrendRun, run_of, trend
+from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
 from dbdyno.records.circumstances import Circumstance
-from dbdyno.report import html, markdown
 from dbdyno.report.parts import trend as words
 from dbdyno.report.renderers import html, markdown
 from tests.analyse.trend_cases import STUDY, VARIANT, a_trend_run, analysed, followed

@@ -8,11 +8,12 @@ from typing import Any
 from markupsafe import Markup
 
 from dbdyno.report.document import Figure
-from dbdyno.report.figures import charts, trend
+from dbdyno.report.figures import charts, soak, trend
 
 DRAWINGS: Mapping[str, Callable[..., dict[str, Any] | Markup | None]] = {
     "comparison": charts.comparison,
     "gap": charts.waterfall,
+    "soak": soak.curves,
     "trend-ratios": trend.ratios,
     "trend-speeds": trend.speeds,
 }

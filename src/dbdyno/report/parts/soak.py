@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-from rich.text import Text
-
 from dbdyno.analyse.soak import (
     Drift,
     PhaseSeen,
@@ -20,7 +17,21 @@ from dbdyno.driver.tally import by_kind
 from dbdyno.records.gauges import GAUGES, Gauge
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import ACT_WORDS, Guested, Recovery
-from dbdyno.report.parts.table import show
+from dbdyno.report.document import (
+    Document,
+    Element,
+    Figure,
+    Kind,
+    Level,
+    Lines,
+    Mark,
+    Notes,
+    Section,
+    Steps,
+    Table,
+    Tone,
+    table,
+)
 from dbdyno.report.words import numbers, safe
 from dbdyno.study import BASELINE
 from dbdyno.study.act import Act
@@ -28,14 +39,14 @@ from dbdyno.study.phases import SUSTAINED
 from dbdyno.study.soak import GROWTH_LEAST_S, Soak
 
 LOOKS = {
-    SoakVerdict.STANDS: ("✓", "green"),
-    SoakVerdict.OPEN: ("?", "yellow"),
-    SoakVerdict.DRIFTS: ("↗", "red"),
-    SoakVerdict.BROKEN: ("✗", "red"),
-    SoakVerdict.FAILED: ("✗", "red"),
-    SoakVerdict.BLOCKED: ("–", "yellow"),
+    SoakVerdict.STANDS: ("✓", Tone.GOOD),
+    SoakVerdict.OPEN: ("?", Tone.DOUBT),
+    SoakVerdict.DRIFTS: ("↗", Tone.BAD),
+    SoakVerdict.BROKEN: ("✗", Tone.BAD),
+    SoakVerdict.FAILED: ("✗", Tone.BAD),
+    SoakVerdict.BLOCKED: ("–", Tone.DOUBT),
 }
-"""Glyph and colour of each verdict."""
+"""Glyph and tone of each verdict."""
 RUNG_HEADS = (
     *("rung", "verdict", "transactions", "per s", "p99, ms"),
     *("errors", "stop", "ready again"),
@@ -43,15 +54,64 @@ RUNG_HEADS = (
 DRIFT_HEADS = ("what", "rung", "at the end", "growth", "per million transactions", "says")
 STEP_HEADS = ("phase", "result", "clients", "per s", "p99, ms", "stop", "ready again", "remark")
 PHASE_HEADS = ("phase", "clients", "transactions", "per s", "p99, ms", "errors", "beside the load", "remark")
-WORDS = ("rung", "what", "verdict", "says", "errors", "phase", "result", "remark")
-LONG = ("says", "errors", "beside the load", "remark")
-"""Heads of columns that hold text, whose lines may be broken."""
+KINDS = {
+    **dict.fromkeys(("verdict", "result"), Kind.PHRASE),
+    **dict.fromkeys(("rung", "phase", "what", "says", "errors", "beside the load", "remark"), Kind.TEXT),
+}
+"""What the columns hold that are no figures."""
 MATTERS = (Standing.RISING, Standing.FILLING, Standing.EARLY)
 """What a reader must know of, wherever it was seen."""
+GREW_NOTE = "Under the sustained load, less what grew at rest; with intervals."
 HOURLY_FROM_S = 600.0
 """A growth is told by the hour where the load lasted this long."""
 MONTH_H = 720.0
 """Beyond this many hours a limit is not told to the hour."""
+
+
+def document(found: SoakResult) -> Document:
+    """The answer, the rungs, what grew, and each rung by itself."""
+    count, run, engine = numbers.plural(len(found.rungs), "rung"), found.run, found.run.installation
+    facts = {
+        "Study": run.study_path,
+        "Run": run.run,
+        "Began": numbers.moment_text(run.created_unix_s),
+        "Engine": f"{engine.get('engine', '')} {engine.get('version', '')}".strip(),
+    }
+    glyph, tone = LOOKS[found.verdict]
+    return Document(
+        title=title(found),
+        answer=((Mark(glyph, tone), f" {headline(found)}"),),
+        sections=tuple(_sections(found)),
+        eyebrow=f"a soak of {count}",
+        heading=found.title,
+        facts=tuple((name, value) for name, value in facts.items() if value),
+        footer=count,
+    )
+
+
+def _sections(found: SoakResult) -> Iterator[Section]:
+    told = Lines(tuple(findings(found)), bullets=True)
+    yield Section("The rungs", (told, *_rungs(found)), aside="Each is a trial on a server of its own.")
+    if rows := drift_rows(found):
+        yield Section("What grew", (_table(DRIFT_HEADS, rows),), aside=GREW_NOTE)
+    for place, rung in enumerate(found.rungs):
+        curves = Figure("soak", (rung,), f"rung-{place}", "Dashed: a phase begins.")
+        phases = _table(PHASE_HEADS, phase_rows(rung))
+        yield Section(rung_name(rung), (curves, phases), aside=f"{marked(rung.verdict)}.", level=Level.TEXT)
+    yield Section("How to read it", (Notes(tuple(notes(found))), Steps(tuple(next_steps(found)))))
+
+
+def _rungs(found: SoakResult) -> Iterator[Element]:
+    """What is told of rungs, and of the phases where there is one rung alone. A short soak is its phases."""
+    short = found.run.soak is not None and not found.run.soak.tells_growth
+    if found.rungs and not short:
+        yield _table(RUNG_HEADS, rung_rows(found))
+    if len(found.rungs) == 1:
+        yield _table(STEP_HEADS, step_rows(found.rungs[0]))
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    return table(heads, rows, KINDS, first=Kind.TEXT)
 
 
 def title(found: SoakResult) -> str:
@@ -119,7 +179,7 @@ def _load_text(settles_s: float, soak: Soak | None) -> str:
 def rung_name(rung: Rung) -> str:
     """A rung by its clients, and by its variant where that is not the baseline."""
     clients = numbers.plural(rung.clients, "client")
-    return clients if rung.variant == BASELINE else f"{safe.clean(rung.variant)} with {clients}"
+    return clients if rung.variant == BASELINE else f"{rung.variant} with {clients}"
 
 
 def findings(found: SoakResult) -> Iterator[str]:
@@ -159,13 +219,13 @@ def step_rows(rung: Rung) -> list[tuple[str, ...]]:
     """A row for each phase of a rung: whether it passed, and what came of it."""
     return [
         (
-            PHASE_TITLES.get(phase.name, safe.clean(phase.name)),
+            PHASE_TITLES.get(phase.name, phase.name),
             result_of(phase, rung),
             f"{phase.clients:,}",
             *_speed(phase),
             _seconds([phase.recovery.stop_s if phase.recovery else None]),
             _seconds([phase.recovery.ready_s if phase.recovery else None]),
-            safe.clean("; ".join([*phase.broken, *_lost(phase), *_acted(phase), *_logged(phase)])),
+            "; ".join([*phase.broken, *_lost(phase), *_acted(phase), *_logged(phase)]),
         )
         for phase in rung.phases
     ]
@@ -227,7 +287,7 @@ def worth_telling(rung: Rung) -> list[Drift]:
 def gauge_text(drift: Drift) -> str:
     """A gauge, with the phase where that is not the sustained load."""
     title = GAUGES[drift.gauge].title
-    return title if drift.phase == SUSTAINED else f"{title}, beside `{safe.clean(drift.phase)}`"
+    return title if drift.phase == SUSTAINED else f"{title}, beside `{drift.phase}`"
 
 
 def phase_rows(rung: Rung) -> list[tuple[str, ...]]:
@@ -240,7 +300,7 @@ def phase_rows(rung: Rung) -> list[tuple[str, ...]]:
             *_speed(phase),
             by_kind(phase.errors),
             "; ".join(map(_guest, phase.guests)),
-            safe.clean("; ".join([*phase.broken, *_lost(phase), *_recovered(phase), *_logged(phase)])),
+            "; ".join([*phase.broken, *_lost(phase), *_recovered(phase), *_logged(phase)]),
         )
         for phase in rung.phases
     ]
@@ -318,33 +378,6 @@ def next_steps(found: SoakResult) -> Iterator[str]:
         yield f"Go on: dyno soak --resume {run}"
 
 
-def render(found: SoakResult, console: Console) -> None:
-    """Prints the answer, the rungs and what grew."""
-    _, colour = LOOKS[found.verdict]
-    console.print(Text(safe.clean(title(found)), style="bold"))
-    console.print(Text(headline(found), style=f"bold {colour}"))
-    for line in findings(found):
-        console.print(Text(line))
-    for heads, rows in tables(found):
-        console.print()
-        show(console, heads, rows, words=_words(heads))
-    console.print()
-    for note in (*notes(found), *next_steps(found)):
-        console.print(Text(note, style="dim"))
-
-
-def tables(found: SoakResult) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-    """The heads and rows of what is told: of rungs, of the phases where there is one rung alone, and of what
-    grew. A short soak is its phases."""
-    short = found.run.soak is not None and not found.run.soak.tells_growth
-    if found.rungs and not short:
-        yield RUNG_HEADS, rung_rows(found)
-    if len(found.rungs) == 1:
-        yield STEP_HEADS, step_rows(found.rungs[0])
-    if rows := drift_rows(found):
-        yield DRIFT_HEADS, rows
-
-
 def marked(verdict: SoakVerdict) -> str:
     """A verdict with its glyph."""
     return f"{LOOKS[verdict][0]} {verdict.value}"
@@ -379,7 +412,7 @@ def _errors(phases: Sequence[PhaseSeen]) -> str:
     for phase in phases:
         for kind, count in phase.errors.items():
             total[kind] = total.get(kind, 0) + count
-    return safe.clean(by_kind(total)) or "none"
+    return by_kind(total) or "none"
 
 
 def _seconds(values: Sequence[float | None]) -> str:
@@ -394,7 +427,7 @@ def _rate_text(gauge: Gauge, rate: Rate) -> str:
 def _source(drift: Drift) -> str:
     """What says the limit of a rise."""
     known = drift.standing is Standing.RISING and drift.hours is not None and drift.limit is not None
-    return f" ({safe.clean(drift.limit.source)})" if known and drift.limit else ""
+    return f" ({drift.limit.source})" if known and drift.limit else ""
 
 
 def _by_the_million(drift: Drift) -> str:
@@ -412,7 +445,7 @@ def _hours(hours: float) -> str:
 def _guest(guest: Guested) -> str:
     """Who came along, how often, and what the server told them."""
     told = f"{guest.name}: {numbers.plural(guest.clients, 'client')}, {numbers.plural(guest.rounds, 'round')}"
-    return safe.clean(f"{told}; {by_kind(guest.errors)}" if guest.errors else told)
+    return f"{told}; {by_kind(guest.errors)}" if guest.errors else told
 
 
 def _lost(phase: PhaseSeen) -> Iterator[str]:
@@ -479,9 +512,4 @@ def _ended(rung: Rung, recovery: Recovery) -> Iterator[str]:
         yield f"Not done, {recovery.act.value}: {safe.clause(told)}."
     elif price := _price(recovery):
         last = " Nothing was done to the server after it." if recovery.damage else ""
-        yield f"{rung_name(rung)}: after a {ACT_WORDS[recovery.act]}, {safe.clean(price)}.{last}"
-
-
-def _words(heads: Sequence[str]) -> list[int]:
-    """The places of the columns that hold words."""
-    return [place for place, head in enumerate(heads) if head in WORDS]
+        yield f"{rung_name(rung)}: after a {ACT_WORDS[recovery.act]}, {price}.{last}"
