@@ -12,8 +12,8 @@ import pytest
 from dbdyno.analyse.compare import compare
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import html
+from dbdyno.report.parts import code, matrix, museum, trend
 from dbdyno.report.parts import compare as compare_part
-from dbdyno.report.parts import matrix, museum, trend
 from dbdyno.report.parts import profile as profile_words
 from dbdyno.report.renderers import html as document_html
 from tests.analyse.compare_cases import a_host, analysed
@@ -56,7 +56,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "trend": lambda: document_html.render(trend.document(over_days())),
     "matrix": lambda: document_html.render(matrix.document(matrix_cases.found())),
     "museum": lambda: document_html.render(museum.document(museum_cases.found())),
-    "code": lambda: html.code(code_cases.found()),
+    "code": lambda: document_html.render(code.document(code_cases.found())),
     "gate": lambda: html.gate(GATE),
     "profiles": profiles,
 }

@@ -9,13 +9,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from dbdyno.analyse.code import compare_code
-from dbdyno.cli.formats import deliver, format_of, format_options
+from dbdyno.cli.deliver import deliver
+from dbdyno.cli.formats import format_of, format_options
 from dbdyno.errors import UserError
 from dbdyno.host import once
 from dbdyno.obtain.source import making
-from dbdyno.report import html, markdown
-from dbdyno.report.parts import code as code_part
-from dbdyno.report.words.safe import json_text
 
 
 def complete_build(_context: click.Context, _parameter: click.Parameter, given: str) -> list[CompletionItem]:
@@ -43,16 +41,7 @@ def command(left: str, right: str, form: str | None, as_json: bool, output: Path
 
     form = format_of(form, as_json, output)
     found = compare_code(*read_pair(_program_of(left), _program_of(right)))
-    deliver(
-        form,
-        output,
-        partial(code_part.render, found),
-        {
-            "html": partial(html.code, found),
-            "markdown": partial(markdown.code, found),
-            "json": partial(json_text, found),
-        },
-    )
+    deliver("diff", found, form, output)
     if form == "terminal" and output is None:
         click.echo("the builds that are kept: dyno builds", err=True)
 

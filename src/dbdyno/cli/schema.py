@@ -13,7 +13,6 @@ from typing import Any
 import click
 from pydantic import TypeAdapter
 
-from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Gap
 from dbdyno.begin.catalogue import catalogue
@@ -93,7 +92,6 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "explain": _of(Gap),
     "profile": _of(ProfileDocument),
     "profile-counted": _of(CountedDocument),
-    "diff": _of(CodeDifference),
     "show": _show,
     "show-trial": _trial,
     "runs": _of(list[RunRow]),

@@ -14,7 +14,6 @@ from typing import Any
 from markupsafe import Markup
 
 from dbdyno.analyse.candidates import COSTS
-from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Kept, VariantResult
 from dbdyno.analyse.profile import Profile
@@ -39,7 +38,6 @@ from dbdyno.report.parts import (
     split,
     statements,
 )
-from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.renderers.page import embedded, environment, in_page, template_text
 from dbdyno.report.words import (
@@ -140,11 +138,6 @@ def profiles(title: str, found: Sequence[Profile], notes: Sequence[str]) -> str:
         own_css=Markup(template_text("flame.css")),
         own_script=Markup(template_text("flame.js")),
     )
-
-
-def code(found: CodeDifference) -> str:
-    """Two builds beside each other, as a page of its own."""
-    return _page("code.html", found=found, code=code_part)
 
 
 @dataclass(frozen=True)

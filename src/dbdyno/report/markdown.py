@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Gap, Ratio
 from dbdyno.analyse.plans import PlanChange
@@ -23,7 +22,6 @@ from dbdyno.report.parts import (
     split,
     statements,
 )
-from dbdyno.report.parts import code as code_part
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts.table import Shown
 from dbdyno.report.words import answer, doubts, method, naming, noise, numbers, remarks, safe, verdicts
@@ -78,23 +76,6 @@ def gate(found: Gate) -> str:
         _bullets(safe.markdown(step) for step in gate_part.next_steps(found)),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def code(found: CodeDifference) -> str:
-    """Two builds beside each other, ending in a newline."""
-    extensions, changes = code_part.extensions(found), code_part.changes(found, code_part.CHANGES_MOST)
-    rest = (code_part.more(found, code_part.CHANGES_MOST), code_part.data_text(found))
-    parts = [
-        f"# {safe.markdown(code_part.title(found))}",
-        f"**{safe.markdown(code_part.sentence(found))}**",
-        _words(code_part.COUNT_HEADS, code_part.counts(found)),
-        _words(code_part.FACT_HEADS, code_part.facts(found)),
-        _words(code_part.EXTENSION_HEADS, extensions) if extensions else "",
-        _words(code_part.CHANGE_HEADS, changes) if changes else "",
-        *map(safe.markdown, rest),
-        _bullets(safe.markdown(note) for note in code_part.notes(found)),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def explained(found: Gap, title: str) -> str:

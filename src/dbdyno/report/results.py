@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.matrix import Matrix
@@ -16,7 +17,7 @@ from dbdyno.analyse.trend import Trend
 from dbdyno.report import as_json
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.document import Document
-from dbdyno.report.parts import compare, matrix, museum, soak, trend
+from dbdyno.report.parts import code, compare, matrix, museum, soak, trend
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Result:
 
 RESULTS: Mapping[str, Result] = {
     "compare": Result(Comparison, compare.document, {"left": OF_A_RUN, "right": OF_A_RUN}),
+    "diff": Result(CodeDifference, code.document),
     "matrix": Result(Matrix, matrix.document),
     "museum": Result(Museum, museum.document),
     "soak": Result(SoakResult, soak.document, {"run": OF_A_RUN}),

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import pytest
 from markdown_it import MarkdownIt
-from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.analyse.code import CodeDifference, compare_code
 from dbdyno.records.binary import Code, Datum
-from dbdyno.report import html, markdown
 from dbdyno.report.parts import code
+from dbdyno.report.renderers import html, markdown, terminal
 from tests.analyse.code_cases import a_build, a_function
 from tests.report.browser import Outline
 from tests.report.cases import HOSTILE
+from tests.report.forms import on_terminal
 from tests.report.parts.code_cases import fact, found
 
 
 def printed(shown: CodeDifference) -> str:
-    console = Console(width=110, highlight=False)
-    with console.capture() as text:
-        code.render(shown, console)
-    return "\n".join(line.rstrip() for line in text.get().split("\n"))
+    text = on_terminal(lambda console: terminal.render(code.document(shown), console), 110)
+    return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+def page_of(shown: CodeDifference) -> str:
+    return html.render(code.document(shown))
+
+
+def written(shown: CodeDifference) -> str:
+    return markdown.render(code.document(shown))
 
 
 def test_as_printed(snapshot: SnapshotAssertion) -> None:
@@ -29,7 +35,7 @@ def test_as_printed(snapshot: SnapshotAssertion) -> None:
 
 
 def test_every_form_says_how_many_functions_differ() -> None:
-    page, text = html.code(found()), markdown.code(found())
+    page, text = page_of(found()), written(found())
     for form in (page, text, printed(found())):
         assert "31 functions of 71 differ" in form.replace("**", "") and "AVX2" in form
     assert page.count("changed_") - page.count("<wbr>changed_") >= 30, "a page shows more than a terminal"
@@ -63,7 +69,7 @@ def test_functions_that_either_build_has_alone_are_added_where_they_have_names()
 def test_data_that_differ_are_named_where_no_function_does() -> None:
     left, right = (a_build(a_function("one"), data=(Datum("sizes", 4, value),)) for value in (b"1", b"2"))
     assert compare_code(left, right).changes == ()
-    for form in (printed, html.code, markdown.code):
+    for form in (printed, page_of, written):
         assert "Constants and variables that differ: sizes" in form(compare_code(left, right))
 
 
@@ -75,7 +81,7 @@ def test_a_stripped_build_is_said_to_be_one() -> None:
 def test_text_from_a_file_steers_nothing() -> None:
     hostile = fact(a_build(a_function(HOSTILE)), path=HOSTILE, build_id=HOSTILE, compilers=(HOSTILE,))
     shown = compare_code(hostile, a_build(a_function("one"), data=(Datum(HOSTILE, 1, b""),)))
-    page, text = html.code(shown), markdown.code(shown)
+    page, text = page_of(shown), written(shown)
     assert "<script>alert" not in page and "alert(1)" in page
     assert not [one for one in Outline(page).elements if one[1].get("src") or one[1].get("href")]
     rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)

@@ -16,6 +16,7 @@ from dbdyno.layers.registry import related_factors
 from dbdyno.report.parts import code, frontier, gap, gate, overhead, profile, split
 from dbdyno.report.parts import compare as compare_part
 from dbdyno.report.parts.table import Cell, show
+from dbdyno.report.renderers import terminal
 from tests.analyse.compare_cases import a_host, analysed
 from tests.report.cases import CASES, two_factors
 from tests.report.figures.flame_cases import FAST, SLOW
@@ -105,7 +106,10 @@ def cells(name: str) -> tuple[Printed, list[str]]:
     assert gap_found is not None and frontier_found is not None and all_verdicts.overhead is not None
     differences = code_cases.found()
     rows: dict[str, tuple[Printed, list[tuple[str, ...]] | list[list[str]]]] = {
-        "code": (lambda console: code.render(differences, console), code.changes(differences, 20)),
+        "code": (
+            lambda console: terminal.render(code.document(differences), console),
+            code.changes(differences, 20),
+        ),
         "gap": (the_gap, gap.rows(gap_found)),
         "frontier": (the_frontier, frontier.rows(frontier_found)),
         "gate": (lambda console: gate.render(GATE, console), [row[:-1] for row in gate.rows(GATE)]),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator
 
 from dbdyno.analyse.code import Change, CodeDifference, Extent
 from dbdyno.records.binary import Binary, Extension, Likeness, Matching
-from dbdyno.report.parts.table import show
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.document import Document, Element, From, Kind, Level, Lines, Notes, Section, table
+from dbdyno.report.words import numbers
 
 CHANGES_MOST = 20
 """The changes that a terminal and Markdown show; a page shows `PAGE_CHANGES_MOST`, JSON all."""
@@ -19,6 +18,10 @@ COUNT_HEADS = ("", "equal", "differing", "only left", "only right")
 FACT_HEADS = ("", "left", "right")
 EXTENSION_HEADS = ("extension", "left", "in functions", "right", "in functions", "where most")
 CHANGE_HEADS = ("function", "left bytes", "right bytes", "change", "left instructions", "right instructions")
+EXTENSIONS_NOTE = (
+    "Instructions beyond what every x86-64 CPU has. Code that asks the CPU first counts as well."
+)
+CHANGES_NOTE = "The largest change of size first."
 NO_NAMES = (
     "At least one of the builds is stripped, so functions cannot be told by name. They are the ranges of the "
     "unwinder's table, and a changed one stands in both columns of what one build has alone."
@@ -29,9 +32,35 @@ METHOD = (
 )
 
 
-def title(found: CodeDifference) -> str:
-    """Which builds."""
-    return f"{safe.clean(found.right.path)} beside {safe.clean(found.left.path)}"
+def document(found: CodeDifference) -> Document:
+    """How much differs, what the builds tell of themselves, and the largest changes."""
+    return Document(
+        title=f"{found.right.path} beside {found.left.path}",
+        answer=(sentence(found),),
+        sections=tuple(_sections(found)),
+        eyebrow="two builds",
+    )
+
+
+def _sections(found: CodeDifference) -> Iterator[Section]:
+    yield Section("What differs", (table(COUNT_HEADS, counts(found)), Notes(tuple(notes(found)))))
+    builds = table(FACT_HEADS, facts(found), dict.fromkeys(FACT_HEADS[1:], Kind.CODE))
+    yield Section("The builds", (builds,), aside="As each tells of itself.")
+    if lines := extensions(found):
+        instructions = table(EXTENSION_HEADS, lines, {EXTENSION_HEADS[-1]: Kind.CODE})
+        yield Section("Instruction set", (instructions,), aside=EXTENSIONS_NOTE)
+    if found.changes:
+        page, others = _functions(found, PAGE_CHANGES_MOST), _functions(found, CHANGES_MOST)
+        yield Section("Functions", (From(Level.PAGE, page, others),), aside=CHANGES_NOTE)
+    if text := data_text(found):
+        yield Section("Data", (Lines((text,)),))
+
+
+def _functions(found: CodeDifference, most: int) -> tuple[Element, ...]:
+    """The functions with the largest changes, and how many there are beside them."""
+    rows, rest = table(CHANGE_HEADS, changes(found, most)), len(found.changes) - most
+    more = Lines((f"{numbers.plural(rest, 'further function')}: --json shows all.",))
+    return (rows, more) if rest > 0 else (rows,)
 
 
 def sentence(found: CodeDifference) -> str:
@@ -64,27 +93,6 @@ def notes(found: CodeDifference) -> list[str]:
     return [METHOD] if found.left.named and found.right.named else [METHOD, NO_NAMES]
 
 
-def render(found: CodeDifference, console: Console) -> None:
-    """Prints the sentence, the counts, the facts, the extensions, and the largest changes."""
-    console.print(Text(title(found), style="bold"))
-    console.print(Text(sentence(found)))
-    console.print()
-    show(console, COUNT_HEADS, counts(found))
-    console.print()
-    show(console, FACT_HEADS, facts(found), words=range(len(FACT_HEADS)))
-    if lines := extensions(found):
-        console.print()
-        show(console, EXTENSION_HEADS, lines, words=(0, len(EXTENSION_HEADS) - 1))
-    if found.changes or found.changed_data:
-        console.print()
-    if found.changes:
-        show(console, CHANGE_HEADS, changes(found, CHANGES_MOST))
-    for line in filter(None, (more(found, CHANGES_MOST), data_text(found))):
-        console.print(Text(line))
-    for note in notes(found):
-        console.print(Text(note, style="dim"))
-
-
 def counts(found: CodeDifference) -> list[list[str]]:
     """Functions and objects by what became of them."""
     return [_counted("functions", found.functions), _counted("constants and variables", found.data)]
@@ -103,7 +111,7 @@ def facts(found: CodeDifference) -> list[list[str]]:
 
 
 def _facts(binary: Binary) -> dict[str, str]:
-    told = {
+    return {
         "kind": binary.kind.value,
         "build id": binary.build_id,
         "compiler": "; ".join(binary.compilers),
@@ -115,7 +123,6 @@ def _facts(binary: Binary) -> dict[str, str]:
         "hardening": hardening(binary),
         "libraries": ", ".join(binary.libraries),
     }
-    return {name: safe.clean(text) for name, text in told.items()}
 
 
 def hardening(binary: Binary) -> str:
@@ -138,7 +145,7 @@ def extensions(found: CodeDifference) -> list[list[str]]:
     left, right = ({one.name: one for one in side.extensions} for side in (found.left, found.right))
     return [
         [
-            safe.clean(name),
+            name,
             *_uses(left.get(name)),
             *_uses(right.get(name)),
             _examples(right.get(name) or left[name]),
@@ -154,7 +161,7 @@ def _uses(extension: Extension | None) -> tuple[str, str]:
 
 
 def _examples(extension: Extension) -> str:
-    return safe.clean(", ".join(extension.examples))
+    return ", ".join(extension.examples)
 
 
 def changes(found: CodeDifference, most: int) -> list[list[str]]:
@@ -165,7 +172,7 @@ def changes(found: CodeDifference, most: int) -> list[list[str]]:
 def _change(one: Change) -> list[str]:
     growth = "constants" if one.constants_alone else f"{one.growth_bytes:+,}"
     return [
-        safe.clean(one.name),
+        one.name,
         _bytes(one.left),
         _bytes(one.right),
         growth,
@@ -182,15 +189,9 @@ def _instructions(extent: Extent | None) -> str:
     return numbers.DASH if extent is None else f"{extent.instructions:,}"
 
 
-def more(found: CodeDifference, most: int) -> str:
-    """How many changes are not shown; empty where all are."""
-    rest = len(found.changes) - most
-    return f"{numbers.plural(rest, 'further function')}: --json shows all." if rest > 0 else ""
-
-
 def data_text(found: CodeDifference) -> str:
     """The objects whose values differ; empty where none do."""
-    names = [safe.clean(name) for name in found.changed_data[:DATA_MOST]]
+    names = list(found.changed_data[:DATA_MOST])
     rest = len(found.changed_data) - len(names)
     told = ", ".join([*names, f"and {rest:,} more"] if rest else names)
     return f"Constants and variables that differ: {told}" if told else ""
