@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -20,15 +20,18 @@ from dbdyno.analyse.compare import compare
 from dbdyno.analyse.trend import Omission, Trend, trend
 from dbdyno.layers.registry import related_factors
 from dbdyno.records.circumstances import Circumstance
-from dbdyno.report import as_json, html, markdown, terminal
-from dbdyno.report.document import Document
+from dbdyno.report import as_json, html, markdown
+from dbdyno.report.document import Document, Section
 from dbdyno.report.parts import compare as compare_report
 from dbdyno.report.parts import gate as gate_report
 from dbdyno.report.parts import profile as profile_report
+from dbdyno.report.parts import run as run_report
 from dbdyno.report.parts import trend as trend_report
 from dbdyno.report.renderers import html as document_html
+from dbdyno.report.renderers import html as page_of
 from dbdyno.report.renderers import markdown as document_markdown
-from dbdyno.report.renderers import page
+from dbdyno.report.renderers import markdown as markdown_of
+from dbdyno.report.renderers import page, terminal
 from dbdyno.report.renderers import terminal as document_terminal
 from tests.analyse.compare_cases import a_host, analysed
 from tests.analyse.frontier_cases import found
@@ -57,6 +60,26 @@ def on_terminal(show: Printed, width: int = 100, colour: bool = False) -> str:
     return file.getvalue()
 
 
+def print_report(analysis: Analysis, console: Console, details: bool = False) -> None:
+    """The report of a run on a terminal."""
+    terminal.render(run_report.document(analysis), console, details)
+
+
+def as_page(analysis: Analysis) -> str:
+    """The same as a page."""
+    return page_of.render(run_report.document(analysis))
+
+
+def as_markdown(analysis: Analysis) -> str:
+    """The same as Markdown."""
+    return markdown_of.render(run_report.document(analysis))
+
+
+def print_sections(sections: Iterable[Section], console: Console) -> None:
+    """Sections by themselves, with all details."""
+    terminal.render(Document("", (), tuple(sections), titled=False), console, details=True)
+
+
 def without_vega(text: str) -> str:
     """A page without the library that draws its figures, which is a megabyte of others' code."""
     return text.replace(page.vega(), "")
@@ -74,12 +97,12 @@ def forms_of(case: str) -> dict[str, str]:
         return _gate()
     analysis = ANALYSES[case]()
     return {
-        "80.txt": on_terminal(lambda console: terminal.render(analysis, console, details=True), width=80),
+        "80.txt": on_terminal(lambda console: print_report(analysis, console, details=True), width=80),
         "120.ansi": on_terminal(
-            lambda console: terminal.render(analysis, console, details=True), width=120, colour=True
+            lambda console: print_report(analysis, console, details=True), width=120, colour=True
         ),
-        "html": without_vega(html.render(analysis)),
-        "md": markdown.render(analysis),
+        "html": without_vega(as_page(analysis)),
+        "md": as_markdown(analysis),
         "json": as_json.render(analysis),
     }
 

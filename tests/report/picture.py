@@ -16,7 +16,7 @@ from dbdyno.analyse import Analysis
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.stored_run import analysed
 from dbdyno.records.record import Record, Run
-from dbdyno.report import terminal
+from tests.report.forms import print_report
 
 STORED = Path(__file__).parent / "stored" / "quickstart.jsonl.gz"
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "report.svg"
@@ -33,7 +33,7 @@ def stored_analysis() -> Analysis:
 def drawn() -> str:
     """The picture as SVG. It asks the network for nothing: whoever looks at it has a fixed-width font."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, highlight=False)
-    terminal.render(stored_analysis(), console)
+    print_report(stored_analysis(), console)
     svg = console.export_svg(title="dyno run studies/quickstart.toml", unique_id="report")
     return re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
 

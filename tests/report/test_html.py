@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.report import html
 from dbdyno.report.parts import grid
 from tests.report.browser import DARK, LIGHT, TELL_THE_WIDTH, Outline, browse, needs_chromium
 from tests.report.cases import CASES
+from tests.report.forms import as_page
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_page_asks_for_nothing_from_elsewhere(case: str) -> None:
-    outline = Outline(html.render(CASES[case]()))
+    outline = Outline(as_page(CASES[case]()))
     for _, attributes in outline.elements:
         assert not {"src", "href", "srcset", "action", "poster"} & attributes.keys()
     policies = [a["content"] for tag, a in outline.elements if tag == "meta" and "http-equiv" in a]
@@ -27,7 +27,7 @@ def test_the_page_asks_for_nothing_from_elsewhere(case: str) -> None:
 
 
 def test_hostile_text_makes_no_element_and_stays_readable() -> None:
-    hostile, plain = Outline(html.render(CASES["hostile"]())), Outline(html.render(CASES["one_block"]()))
+    hostile, plain = Outline(as_page(CASES["hostile"]())), Outline(as_page(CASES["one_block"]()))
     figures = sum("data-figure" in attributes for _, attributes in hostile.elements)
     assert hostile.count("script") == figures + 2
     assert plain.count("script") >= 2
@@ -37,7 +37,7 @@ def test_hostile_text_makes_no_element_and_stays_readable() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_variant_is_named_in_a_table(case: str) -> None:
-    shown = Outline(html.render(CASES[case]())).shown
+    shown = Outline(as_page(CASES[case]())).shown
     variants = CASES[case]().variants
     assert variants
     for variant in variants:
@@ -45,7 +45,7 @@ def test_every_variant_is_named_in_a_table(case: str) -> None:
 
 
 def test_a_grid_shows_each_setup_with_its_interval_or_its_word() -> None:
-    shown = Outline(html.render(CASES["file_systems"]())).shown
+    shown = Outline(as_page(CASES["file_systems"]())).shown
     table = grid.grid(CASES["file_systems"]())
     assert table is not None and table.title in shown
     cells = [cell for _, row in table.rows for cell in row]
@@ -66,7 +66,7 @@ def test_a_grid_shows_each_setup_with_its_interval_or_its_word() -> None:
 )
 def test_a_browser_draws_every_figure_without_a_complaint(case: str, theme: str, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    path.write_text(html.render(CASES[case]()), encoding="utf-8")
+    path.write_text(as_page(CASES[case]()), encoding="utf-8")
     done = browse(path, tmp_path, theme, "--dump-dom")
     # A request of any kind would break the page's own policy, and the browser would say so here.
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
@@ -86,7 +86,7 @@ def test_a_browser_draws_every_figure_without_a_complaint(case: str, theme: str,
 @pytest.mark.parametrize("width", [420, 800, 1200])
 def test_no_page_is_wider_than_the_screen(case: str, width: int, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    before, _, after = html.render(CASES[case]()).rpartition("</body>")
+    before, _, after = as_page(CASES[case]()).rpartition("</body>")
     path.write_text(f"{before}{TELL_THE_WIDTH}{after}", encoding="utf-8")
     done = browse(path, tmp_path, f"--window-size={width},900", "--dump-dom")
     # A window has a least width, which is more than that of the narrowest screen.
@@ -97,7 +97,7 @@ def test_no_page_is_wider_than_the_screen(case: str, width: int, tmp_path: Path)
 @needs_chromium
 def test_light_and_dark_are_what_the_reader_prefers(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    path.write_text(html.render(CASES["all_verdicts"]()), encoding="utf-8")
+    path.write_text(as_page(CASES["all_verdicts"]()), encoding="utf-8")
     corners = []
     for name, theme in (("light", LIGHT), ("dark", DARK)):
         picture = tmp_path / f"{name}.png"

@@ -10,11 +10,11 @@ import pytest
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.compare import compare
 from dbdyno.records.record import Counted, Outcome, Record
-from dbdyno.report import as_json, html, markdown, terminal
+from dbdyno.report import as_json
 from dbdyno.report.parts import compare as compare_report
 from tests.analyse.factory import a_run, changed, counted
 from tests.report.cases import CASES
-from tests.report.forms import on_terminal
+from tests.report.forms import as_markdown, as_page, on_terminal, print_report
 from tests.report.shown import printed
 
 TOTALS = {
@@ -88,18 +88,18 @@ def lacking(analysis: Analysis, losses: tuple[Loss, ...], seed: int) -> Analysis
 def test_every_form_is_drawn_from_records_that_lack_something(case: str, loss: Loss) -> None:
     analysis = lacking(CASES[case](), (loss,), seed=1)
     for width in (40, 100):
-        shown = on_terminal(lambda console: terminal.render(analysis, console, details=True), width)
+        shown = on_terminal(lambda console: print_report(analysis, console, details=True), width)
         assert shown.startswith(analysis.study.title[:10])
-    assert "<main>" in html.render(analysis)
-    assert markdown.render(analysis).startswith("# ")
+    assert "<main>" in as_page(analysis)
+    assert as_markdown(analysis).startswith("# ")
     assert as_json.render(analysis).endswith("}\n")
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_losses_come_together(seed: int) -> None:
     analysis = lacking(CASES["two_factors"](), LOSSES, seed)
-    assert on_terminal(lambda console: terminal.render(analysis, console, details=True))
-    assert markdown.render(analysis).startswith("# ")
+    assert on_terminal(lambda console: print_report(analysis, console, details=True))
+    assert as_markdown(analysis).startswith("# ")
     found = compare([analysis], [lacking(CASES["two_factors"](), LOSSES, seed + 100)])
     assert printed(compare_report.document(found))
 

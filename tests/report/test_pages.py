@@ -14,6 +14,7 @@ from dbdyno.layers.registry import related_factors
 from dbdyno.report import html
 from dbdyno.report.parts import code, matrix, museum, trend
 from dbdyno.report.parts import compare as compare_part
+from dbdyno.report.parts import gap as gap_part
 from dbdyno.report.parts import profile as profile_words
 from dbdyno.report.renderers import html as document_html
 from tests.analyse.compare_cases import a_host, analysed
@@ -21,7 +22,7 @@ from tests.report.browser import needs_chromium
 from tests.report.cases import CASES, fraction_of_seven
 from tests.report.figures.flame_cases import FAST, SLOW
 from tests.report.figures.gate_cases import GATE
-from tests.report.forms import over_days, with_frontier
+from tests.report.forms import as_page, over_days, with_frontier
 from tests.report.look import WIDTHS, Faults, Look, look
 from tests.report.parts import code_cases, matrix_cases, museum_cases
 from tests.report.picture import stored_analysis
@@ -38,7 +39,7 @@ def comparison() -> str:
 def gap() -> str:
     found = fraction_of_seven().gap
     assert found is not None
-    return html.explained(found, "Why is it slow?")
+    return document_html.render(gap_part.document(found, "Why is it slow?"))
 
 
 def profiles() -> str:
@@ -46,11 +47,11 @@ def profiles() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "report": lambda: html.render(CASES["all_verdicts"]()),
-    "stored": lambda: html.render(stored_analysis()),
-    "factorial": lambda: html.render(CASES["file_systems"]()),
-    "many": lambda: html.render(CASES["many"]()),
-    "frontier": lambda: html.render(with_frontier()),
+    "report": lambda: as_page(CASES["all_verdicts"]()),
+    "stored": lambda: as_page(stored_analysis()),
+    "factorial": lambda: as_page(CASES["file_systems"]()),
+    "many": lambda: as_page(CASES["many"]()),
+    "frontier": lambda: as_page(with_frontier()),
     "gap": gap,
     "comparison": comparison,
     "trend": lambda: document_html.render(trend.document(over_days())),

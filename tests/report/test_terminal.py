@@ -12,9 +12,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
-from dbdyno.report import terminal
 from dbdyno.report.words import numbers, remarks
 from tests.report.cases import CASES, masked
+from tests.report.forms import print_report
 
 
 def printed(case: str, width: int, colour: bool = False) -> str:
@@ -22,7 +22,7 @@ def printed(case: str, width: int, colour: bool = False) -> str:
     console = Console(
         file=file, width=width, force_terminal=colour, color_system="truecolor" if colour else "auto"
     )
-    terminal.render(CASES[case](), console, details=True)
+    print_report(CASES[case](), console, details=True)
     return file.getvalue()
 
 

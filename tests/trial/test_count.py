@@ -26,7 +26,7 @@ from dbdyno.plan.order import Order
 from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome
 from dbdyno.records.store import Store
-from dbdyno.report import as_json, html, markdown
+from dbdyno.report import as_json
 from dbdyno.run import run_trial
 from dbdyno.study import TRIALS_MAX, Arrangement, Goal, Workload
 from dbdyno.study.phases import phases_of
@@ -36,6 +36,7 @@ from dbdyno.trial.count import counted_job, require_countable
 from dbdyno.trial.prepare import trial_seed
 from tests.fakes import FakeEngine, FakeServer, Stages, carried_out, make_bench, make_run, make_study
 from tests.needs import needs_valgrind
+from tests.report.forms import as_markdown, as_page
 from tests.trials import bench_of, study_of
 
 TOLERANCE = 0.005
@@ -130,7 +131,7 @@ def test_a_study_of_instructions_has_verdicts_and_no_speed(homes: Path) -> None:
     analysis = analyse(study, run, records)
     (candidate,) = analysis.candidates
     assert candidate.verdict is Verdict.FASTER
-    for form in (html.render, markdown.render, as_json.render):
+    for form in (as_page, as_markdown, as_json.render):
         assert "instructions" in form(analysis)
 
 

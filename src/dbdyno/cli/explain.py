@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -12,16 +11,14 @@ from dbdyno.analyse.gap import FACTORS_MOST
 from dbdyno.analyse.losses import gap_with_losses
 from dbdyno.begin.losses import with_losses
 from dbdyno.begin.stored_study import require_speeds, study_of
-from dbdyno.cli.formats import deliver, format_of, format_options
+from dbdyno.cli.deliver import deliver
+from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
-from dbdyno.report import html, markdown
-from dbdyno.report.parts import gap as gap_report
-from dbdyno.report.words.safe import json_text
 from dbdyno.study import Design, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Variant
@@ -66,16 +63,7 @@ def command(
     gap = explain_gap(study, records, *ends)
     gap = gap_with_losses(gap, study, with_losses(study, found).given_up) or gap
     title = f"{study.title}: {ends[0].name} to {ends[1].name}"
-    deliver(
-        form,
-        output,
-        partial(gap_report.render, gap),
-        {
-            "html": partial(html.explained, gap, title),
-            "markdown": partial(markdown.explained, gap, title),
-            "json": partial(json_text, gap),
-        },
-    )
+    deliver("explain", gap, form, output, title=title)
 
 
 def _slow(variants: dict[str, Variant], name: str | None) -> Variant:

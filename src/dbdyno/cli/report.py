@@ -11,9 +11,9 @@ import click
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import soaked
 from dbdyno.begin.stored_study import require_speeds, study_of
-from dbdyno.cli.deliver import deliver as deliver_result
+from dbdyno.cli.deliver import deliver, page_of
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
-from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options, write
+from dbdyno.cli.formats import verdict_format_of, verdict_format_options, write
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import analysed, run_to_read
 from dbdyno.errors import UserError
@@ -21,7 +21,8 @@ from dbdyno.host import paths
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store
-from dbdyno.report import as_json, html, junit, markdown, terminal
+from dbdyno.report import junit
+from dbdyno.report.parts import run as run_report
 
 
 @click.command()
@@ -49,7 +50,7 @@ def command(
         found = run_to_read(opened, run)
         if found.soak is not None:
             result = soaked(study_of(found), found, opened.records(found.run))
-            deliver_result("soak", result, form, output, {"junit": partial(junit.soak, result)})
+            deliver("soak", result, form, output, {"junit": partial(junit.soak, result)})
             sys.exit(soak_code(result) if fail_on else 0)
         analysis = analysis_of(opened, found)
     deliver_report(analysis, form, output, details, fail_on)
@@ -73,22 +74,13 @@ def deliver_report(
     details: bool = False,
     fail_on: tuple[str, ...] = (),
 ) -> None:
-    """Prints a run's report, or writes it and prints where. What is written has all details."""
-    deliver(
-        form,
-        output,
-        lambda console: terminal.render(analysis, console, details or output is not None),
-        {
-            "html": partial(html.render, analysis),
-            "markdown": partial(markdown.render, analysis),
-            "json": partial(as_json.render, analysis),
-            "junit": partial(junit.render, analysis, verdicts_of(fail_on or GATE_FAILS_ON)),
-        },
-    )
+    """Prints a run's report, or writes it and prints where."""
+    others = {"junit": partial(junit.render, analysis, verdicts_of(fail_on or GATE_FAILS_ON))}
+    deliver("report", analysis, form, output, others, details)
 
 
 def html_beside(analysis: Analysis) -> Path:
     """Writes a run's HTML report among the reports and returns its path."""
     path = paths.data() / "reports" / f"{analysis.run.run}.html"
-    write(path, html.render(analysis))
+    write(path, page_of(run_report.document(analysis)))
     return path

@@ -14,7 +14,6 @@ import click
 from pydantic import TypeAdapter
 
 from dbdyno.analyse.gate import Gate
-from dbdyno.analyse.model import Gap
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.calibrate.kept import Calibration
 from dbdyno.cli.baseline import BaselineRow
@@ -87,9 +86,7 @@ def _show() -> Schema:
 OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     **{kind: result.schema for kind, result in RESULTS.items()},
     "plan": _plan,
-    "report": as_json.schema,
     "gate": _without_text(Gate),
-    "explain": _of(Gap),
     "profile": _of(ProfileDocument),
     "profile-counted": _of(CountedDocument),
     "show": _show,

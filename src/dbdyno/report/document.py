@@ -107,26 +107,32 @@ Row = Sequence[Words | Cell]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under their heads. `looks` are the rows that stand out, by their number."""
+    """Rows under their heads. `looks` are the rows that stand out, by their number. The `note` is one on
+    these columns alone."""
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     dense: bool = False
+    note: str = ""
     looks: Mapping[int, Look] = field(default_factory=dict)
 
 
 class Look(StrEnum):
     """How a row stands out on a page."""
 
+    BASELINE = "baseline"
+    VOID = "void"
     DIFFERS = "differs"
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """One table in several layouts, the fullest first. A terminal takes the first that has room, or none; all
-    other forms take the first."""
+    """One table in several layouts, the fullest first. A terminal takes the first that has room; all other
+    forms take the first. Where none has room, a terminal breaks the last into lines, or leaves out the whole
+    section of what is `optional`."""
 
     layouts: tuple[Table, ...]
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,7 +157,7 @@ class Item:
 @dataclass(frozen=True)
 class Items:
     """Findings below each other; `heads` are those of the table that Markdown makes of them: of what they are
-    about, the mark, the lines, and the step."""
+    about, the mark, the lines, and the step. A column without a word is left out."""
 
     items: tuple[Item, ...]
     heads: tuple[str, str, str, str]

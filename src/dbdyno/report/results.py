@@ -12,12 +12,13 @@ from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
 from dbdyno.analyse.matrix import Matrix
+from dbdyno.analyse.model import Analysis, Gap
 from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
 from dbdyno.report import as_json
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.document import Document
-from dbdyno.report.parts import code, compare, matrix, museum, soak, trend
+from dbdyno.report.parts import code, compare, gap, matrix, museum, run, soak, trend
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Result:
     document: Callable[..., Document]
     left_out: Mapping[str, Any] = field(default_factory=dict)
 
-    def json(self, found: BaseModel) -> str:
+    def json(self, found: Any) -> str:
         """What was found, for machines; ending in a newline."""
         return as_json.of_model(found, self.left_out) + "\n"
 
@@ -38,9 +39,23 @@ class Result:
         return as_json.without(whole, as_json.FILES_BY_TYPE) if self.left_out else whole
 
 
+class RunResult(Result):
+    """A run, whose JSON has a line of facts for each trial."""
+
+    def json(self, found: Any) -> str:
+        """The analysis with its trials."""
+        return as_json.render(found)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of that."""
+        return as_json.schema()
+
+
 RESULTS: Mapping[str, Result] = {
     "compare": Result(Comparison, compare.document, {"left": OF_A_RUN, "right": OF_A_RUN}),
     "diff": Result(CodeDifference, code.document),
+    "explain": Result(Gap, gap.document),
+    "report": RunResult(Analysis, run.document),
     "matrix": Result(Matrix, matrix.document),
     "museum": Result(Museum, museum.document),
     "soak": Result(SoakResult, soak.document, {"run": OF_A_RUN}),

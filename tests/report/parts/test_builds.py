@@ -10,7 +10,7 @@ from tests.report.cases import placebos
 
 
 def test_every_build_says_how_many_functions_it_changed() -> None:
-    rows = {row[0]: row[1:] for row in part.table(placebos()).rows}
+    rows = {row[0]: row[1:] for row in part.rows(placebos())}
     assert rows[FASTEST] == ("3 of 12,431", "0", "+0.012 %", "40")
     assert rows[INERT] == ("0 of 12,431", "0", "the same", "0")
     assert rows["build.layout=1"][3] == "12,400"

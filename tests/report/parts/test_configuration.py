@@ -8,11 +8,11 @@ from rich.console import Console
 
 from dbdyno.analyse import analyse
 from dbdyno.frozen import Configuration, IncludedFile, NotTaken
-from dbdyno.report import html
 from dbdyno.report.parts import configuration, trial
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.report.browser import Outline
 from tests.report.cases import HOSTILE
+from tests.report.forms import as_page
 
 FOUND = Configuration(
     path="my.cnf",
@@ -40,7 +40,7 @@ def test_a_run_shows_them_on_the_terminal_and_on_its_page() -> None:
     analysis = analyse(study, run, records_of(study))
     console = Console(file=io.StringIO(), record=True, width=200)
     trial.render_run(analysis, console)
-    page = Outline(html.render(analysis)).shown
+    page = Outline(as_page(analysis)).shown
     for shown in (console.export_text(), page):
         for told in ("my.cnf:1", "conf.d/a.cnf:7", "Dyno sets this itself", configuration.title(FOUND)):
             assert told in shown

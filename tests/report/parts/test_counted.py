@@ -10,12 +10,13 @@ from rich.console import Console
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis
 from dbdyno.records.record import Counted, CountedFunction, Counting, Record
-from dbdyno.report import as_json, html, markdown, terminal
+from dbdyno.report import as_json
 from dbdyno.report.parts import counted as part
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 from tests.analyse.counted_cases import FAST, FAST_WORK, SLOW_WORK, analysed
 from tests.analyse.factory import a_run, a_study, changed, records_of
 from tests.cli.schemas import require_valid
+from tests.report.forms import as_markdown, as_page, print_report
 
 BASELINE = Counted(
     operations=1000,
@@ -79,13 +80,13 @@ def shown(text: str) -> str:
 def test_counts_stand_beside_the_timed_effects_in_every_form() -> None:
     analysis = analysed(("baseline", SLOW_WORK), (FAST, FAST_WORK))
     output = StringIO()
-    terminal.render(analysis, Console(file=output, width=160), details=True)
+    print_report(analysis, Console(file=output, width=160), details=True)
     text = shown(output.getvalue())
     assert "Counted work variant instructions per op ratio repeats differ by throughput, ratio" in text
     assert f"{FAST} 70.00 0.6987 1.4 % 1." in text
     assert "read 20.00 50.00 -30.00 100 %" in text
-    assert f"| {FAST} | 70.00 | 0.6987 | 1.4 % |" in markdown.render(analysis).replace("\\", "")
-    page = html.render(analysis)
+    assert f"| {FAST} | 70.00 | 0.6987 | 1.4 % |" in as_markdown(analysis).replace("\\", "")
+    page = as_page(analysis)
     assert "Counted work" in page and f"{FAST} against baseline" in page
     [_, fast] = json.loads(as_json.render(analysis))["counted"]
     assert (fast["instructions_per_op"], fast["told"]) == (70.0, True)
@@ -120,10 +121,10 @@ def with_instructions(record: Record, per_op: float) -> Record:
 
 def in_every_form(analysis: Analysis) -> list[str]:
     output = StringIO()
-    terminal.render(analysis, Console(file=output, width=160))
+    print_report(analysis, Console(file=output, width=160))
     return [
         shown(text.replace("\\", ""))
-        for text in (output.getvalue(), markdown.render(analysis), html.render(analysis))
+        for text in (output.getvalue(), as_markdown(analysis), as_page(analysis))
     ]
 
 

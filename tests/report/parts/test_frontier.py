@@ -9,13 +9,13 @@ from rich.console import Console
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Frontier
-from dbdyno.report import markdown
 from dbdyno.report.figures import charts
 from dbdyno.report.parts import frontier
 from dbdyno.report.words import answer
 from dbdyno.study import Goal
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.frontier_cases import found
+from tests.report.forms import as_markdown, print_sections
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def measured() -> Frontier:
 
 def test_the_table_says_what_was_reached_and_what_not(measured: Frontier) -> None:
     console = Console(file=io.StringIO(), width=110, color_system=None)
-    frontier.render(measured, console)
+    print_sections(frontier.sections(measured), console)
     assert isinstance(console.file, io.StringIO)
     said = console.file.getvalue()
     assert "Queries at a recall of 0.9: " in said
@@ -41,7 +41,7 @@ def test_the_table_says_what_was_reached_and_what_not(measured: Frontier) -> Non
 def test_markdown_holds_it_as_a_table(measured: Frontier) -> None:
     study = a_study()
     analysis = analyse(study, a_run(study), records_of(study)).model_copy(update={"frontier": measured})
-    page = markdown.render(analysis)
+    page = as_markdown(analysis)
     assert "## Recall against speed" in page
     assert "| queries per second | recall 0.8 |" in page
     assert page.count("not reached (most 0.97") == 2
@@ -89,6 +89,6 @@ def test_curves_that_differ_at_the_end_of_long_names_keep_it(measured: Frontier)
     seen = {"max": max, "min": min, "floor": math.floor, "width": 900}
     assert (legend["labelLimit"], eval(legend["columns"]["expr"], seen)) == (0, 1)
     console = Console(file=io.StringIO(), width=80, color_system=None)
-    frontier.render(changed, console)
+    print_sections(frontier.sections(changed), console)
     assert isinstance(console.file, io.StringIO)
     assert "…" not in console.file.getvalue()

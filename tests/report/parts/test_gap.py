@@ -10,12 +10,12 @@ from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Gap, LeftOut
-from dbdyno.report import html, markdown
 from dbdyno.report.figures import charts
 from dbdyno.report.parts import gap
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.report.cases import fraction_of_seven, two_factors
+from tests.report.forms import as_markdown, as_page, print_sections
 
 
 def gap_of(case: str) -> Gap:
@@ -31,7 +31,7 @@ def gap_of(case: str) -> Gap:
 def test_as_printed(case: str, snapshot: SnapshotAssertion) -> None:
     console = Console(width=110, highlight=False)
     with console.capture() as shown:
-        gap.render(gap_of(case), console)
+        print_sections(gap.sections(gap_of(case)), console)
     assert "\n".join(line.rstrip() for line in shown.get().split("\n")) == snapshot
 
 
@@ -49,7 +49,7 @@ def test_the_bars_of_the_waterfall_touch_and_end_at_the_total(case: str) -> None
 
 def test_the_page_and_markdown_hold_the_product_and_what_cannot_be_told_apart() -> None:
     analysis = fraction_of_seven()
-    page, text = html.render(analysis), markdown.render(analysis)
+    page, text = as_page(analysis), as_markdown(analysis)
     for told in ("C×E + F×G", gap.RESIDUAL):
         assert told in page and told in text
     assert "## The gap explained" in text

@@ -12,9 +12,10 @@ from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Verdict
 from dbdyno.frozen import Level
 from dbdyno.records.record import Outcome, Record
-from dbdyno.report.parts.grid import Cell, grid, render
+from dbdyno.report.parts.grid import Cell, grid, sections
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, broken, changed, records_of
+from tests.report.forms import print_sections
 
 FACTORS: dict[str, list[Level]] = {"config.a": [1, True], "storage.filesystem": ["raw", "ext4", "xfs"]}
 
@@ -63,7 +64,7 @@ def test_a_grid_is_shown_with_all_its_labels_or_not_at_all(width: int, fits: boo
         {"config.a": ["defaults", "sync,noatime"], "storage.filesystem": levels}, Design.FACTORIAL
     )
     console = Console(file=StringIO(), width=width)
-    render(analyse(study, a_run(study), records_of(study)), console)
+    print_sections(sections(analyse(study, a_run(study), records_of(study))), console)
     printed = cast(StringIO, console.file).getvalue()
     shown = [str(label) in printed for label in (*levels, "defaults", "sync,noatime", "100")]
     assert all(shown) if fits else printed == ""

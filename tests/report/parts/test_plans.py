@@ -10,14 +10,14 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.engines.plan import Step
 from dbdyno.records.plan import Plans, StatementPlan
 from dbdyno.records.record import Record
-from dbdyno.report import as_json, html, markdown, terminal
+from dbdyno.report import as_json
 from dbdyno.report.parts import plans, trial
 from dbdyno.report.words import answer
 from dbdyno.trial.plans import planned
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.plans_cases import BY_INDEX, BY_SCAN, INSERT, TEXT, asked
 from tests.report.cases import HOSTILE
-from tests.report.forms import on_terminal
+from tests.report.forms import as_markdown, as_page, on_terminal, print_report, print_sections
 
 STUDY = a_study(blocks=6)
 SLOW = "config.page_cache=64k"
@@ -37,7 +37,7 @@ def analysed(changed_in: range, ratio: float = 0.5, *others: StatementPlan) -> A
 
 
 def printed(analysis: Analysis) -> str:
-    return on_terminal(lambda console: terminal.render(analysis, console))
+    return on_terminal(lambda console: print_report(analysis, console))
 
 
 def test_the_answer_names_the_plan_that_changed_beside_the_effect() -> None:
@@ -54,7 +54,7 @@ def test_the_answer_names_the_plan_that_changed_beside_the_effect() -> None:
 
 def test_each_form_shows_both_plans() -> None:
     analysis = analysed(range(6))
-    for form in (printed(analysis), html.render(analysis), markdown.render(analysis)):
+    for form in (printed(analysis), as_page(analysis), as_markdown(analysis)):
         assert (
             plans.TITLE in form
             and "seq scan users" in form
@@ -62,26 +62,26 @@ def test_each_form_shows_both_plans() -> None:
         )
     [variant] = json.loads(as_json.render(analysis))["plans"]["variants"]
     assert variant["changes"][0]["after"][0]["steps"] == ["seq scan users: filter (id = ?)"]
-    assert TEXT in html.render(analysis)
+    assert TEXT in as_page(analysis)
 
 
 def test_the_table_on_a_terminal(snapshot: SnapshotAssertion) -> None:
     found = analysed(range(3)).plans
     assert found is not None
-    assert on_terminal(lambda console: plans.render(found, console)) == snapshot
+    assert on_terminal(lambda console: print_sections(plans.sections(found), console)) == snapshot
 
 
 def test_where_nothing_changed_one_line_says_so() -> None:
     analysis = analysed(range(0))
-    line = "Plans: the 2 statements with a known plan had the baseline’s in every variant."
-    assert line in printed(analysis) and line in html.render(analysis) and line in markdown.render(analysis)
-    assert plans.HEADS[2] not in printed(analysis) + html.render(analysis) + markdown.render(analysis)
+    line = "The 2 statements with a known plan had the baseline’s in every variant."
+    assert line in printed(analysis) and line in as_page(analysis) and line in as_markdown(analysis)
+    assert plans.HEADS[2] not in printed(analysis) + as_page(analysis) + as_markdown(analysis)
 
 
 def test_runs_without_plans_have_no_such_part() -> None:
     analysis = analyse(STUDY, a_run(STUDY), records_of(STUDY))
     assert not any(
-        plans.NOTE in form for form in (printed(analysis), html.render(analysis), markdown.render(analysis))
+        plans.NOTE in form for form in (printed(analysis), as_page(analysis), as_markdown(analysis))
     )
 
 
@@ -98,8 +98,8 @@ def test_hostile_names_harm_no_form() -> None:
     ]
     analysis = analyse(STUDY, a_run(STUDY), records)
     assert "\x1b" not in printed(analysis)
-    assert "<script>alert" not in html.render(analysis)
-    assert "<script>" not in markdown.render(analysis)
+    assert "<script>alert" not in as_page(analysis)
+    assert "<script>" not in as_markdown(analysis)
     assert "\x1b" not in shown(records[0])
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dbdyno.analyse import analyse
 from dbdyno.analyse.replays import replays
 from dbdyno.records.record import Record
-from dbdyno.report import html, markdown, terminal
 from dbdyno.report.parts import replays as part
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.replays_cases import played
-from tests.report.forms import on_terminal
+from tests.report.forms import as_markdown, as_page, on_terminal, print_report
 from tests.report.words.replay_cases import NONE
 
 STUDY = a_study(blocks=2)
@@ -25,8 +24,8 @@ def test_a_row_tells_who_was_late_and_what_went_otherwise() -> None:
 
 def forms(records: list[Record]) -> list[str]:
     analysis = analyse(STUDY, a_run(STUDY), records)
-    printed = on_terminal(lambda console: terminal.render(analysis, console))
-    return [printed, html.render(analysis), markdown.render(analysis)]
+    printed = on_terminal(lambda console: print_report(analysis, console))
+    return [printed, as_page(analysis), as_markdown(analysis)]
 
 
 def test_each_form_of_report_has_them_where_a_recording_was_played() -> None:

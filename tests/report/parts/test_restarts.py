@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.records.record import Loss
-from dbdyno.report import html, markdown
 from dbdyno.report.parts import restarts as part
 from dbdyno.study.act import Act
 from dbdyno.study.restarts import CONTROL
 from tests.analyse.restarts_cases import CONTROLLED, FAST, LOST, analysed, kept, record_of
+from tests.report.forms import as_markdown, as_page
 
 
 def two_variants() -> Analysis:
@@ -18,7 +18,7 @@ def two_variants() -> Analysis:
 
 
 def test_each_act_of_a_variant_has_a_row_with_what_is_gained_and_lost() -> None:
-    rows = part.table(two_variants()).rows
+    rows = part.rows(two_variants())
     assert [row[0] for row in rows] == ["baseline", FAST, FAST, CONTROL]
     assert rows[0][1:] == (
         "–", "nothing", "power cut", "20", "0", "0", "–", "0", "1.500", "0.2000"
@@ -73,9 +73,9 @@ def test_what_is_not_permitted_and_what_is_missing_is_told() -> None:
 
 def test_every_form_of_the_report_has_the_table() -> None:
     analysis = two_variants()
-    assert part.TITLE in markdown.render(analysis)
-    assert part.TITLE in html.render(analysis)
-    assert part.TITLE not in markdown.render(analysed())
+    assert part.TITLE in as_markdown(analysis)
+    assert part.TITLE in as_page(analysis)
+    assert part.TITLE not in as_markdown(analysed())
 
 
 def test_what_an_engine_makes_of_flipped_bits_is_told() -> None:

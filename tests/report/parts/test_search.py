@@ -11,12 +11,13 @@ from rich.console import Console
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.search import with_given_up
 from dbdyno.frozen import Level
-from dbdyno.report import as_json, html, markdown, terminal
+from dbdyno.report import as_json
 from dbdyno.report.figures import search as figures
 from dbdyno.report.parts import search
 from dbdyno.report.words import answer
 from dbdyno.report.words.search import sentences
 from dbdyno.study.space import Promise
+from tests.report.forms import as_markdown, as_page, print_report
 from tests.searches import Surface, a_search, carried_out, listed, ranged, step
 
 FACTORS = (ranged("config.pool", 16), listed("config.log", 2), *(listed(f"config.f{n}", 3) for n in range(4)))
@@ -62,11 +63,11 @@ def test_what_went_wrong_and_what_the_search_overstated_is_told(ended: Analysis)
 
 def test_each_form_holds_the_search(ended: Analysis) -> None:
     console = Console(file=io.StringIO(), width=100)
-    terminal.render(ended, console)
+    print_report(ended, console)
     assert isinstance(console.file, io.StringIO)
     assert "The search" in console.file.getvalue()
-    assert "## The search" in markdown.render(ended)
-    page = html.render(ended)
+    assert "## The search" in as_markdown(ended)
+    page = as_page(ended)
     assert 'id="path"' in page and 'id="shares"' in page
     assert '"winner"' in as_json.render(ended)
 
@@ -75,7 +76,7 @@ def test_what_is_given_up_is_told_in_each_form(ended: Analysis) -> None:
     assert ended.search is not None and not any(
         "given" in one or "gives" in one for one in sentences(ended.search)
     )
-    assert 'id="given-up"' not in html.render(ended)
+    assert 'id="given-up"' not in as_page(ended)
     found = with_given_up(
         ended, lambda levels: (Promise.DURABILITY,) if levels.get("config.log") == 1 else ()
     )
@@ -86,23 +87,23 @@ def test_what_is_given_up_is_told_in_each_form(ended: Analysis) -> None:
     assert "a search cuts no power" in told
     assert any(row[1].endswith("(gives up durability)") for row in search.finalist_rows(found))
     assert any(row[3].endswith("(gives up durability)") for row in search.tried_rows(found.search))
-    page = html.render(found)
+    page = as_page(found)
     assert 'id="given-up"' in page and search.GIVEN_UP_NOTE in page
-    assert "The winner gives up durability." in markdown.render(found)
+    assert "The winner gives up durability." in as_markdown(found)
 
 
 def test_where_nothing_helped_the_report_says_so() -> None:
     found = made(lambda levels: 0.0)
     assert answer.headline(found).startswith("Nothing helped: of ")
     assert found.search is not None and figures.shares(found.search, 0.02) is None
-    html.render(found)
+    as_page(found)
 
 
 def test_a_search_that_is_not_over_proves_nothing() -> None:
     found = made(two_matter, blocks=3)
     told = answer.headline(found)
     assert told.startswith("The search is not over.") and "proves nothing" in told
-    markdown.render(found)
+    as_markdown(found)
     assert answer.headline(made(two_matter, blocks=1)).endswith("It has tried no candidate yet.")
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dbdyno.analyse import analyse
 from dbdyno.analyse.times import Estimate, StatementTime, StatementTimes
 from dbdyno.records.record import Record
-from dbdyno.report import html, markdown, terminal
 from dbdyno.report.parts import statements
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.statements_cases import a_statement, timed
 from tests.report.cases import HOSTILE
-from tests.report.forms import on_terminal
+from tests.report.forms import as_markdown, as_page, on_terminal, print_report, print_sections
 
 STUDY = a_study(blocks=2)
 
@@ -46,8 +45,8 @@ def test_kinds_beyond_the_most_are_summed_up() -> None:
 def forms(records: list[Record]) -> list[str]:
     """The report on a terminal, as a page and as Markdown."""
     analysis = analyse(STUDY, a_run(STUDY), records)
-    printed = on_terminal(lambda console: terminal.render(analysis, console, details=True))
-    return [printed, html.render(analysis), markdown.render(analysis)]
+    printed = on_terminal(lambda console: print_report(analysis, console, details=True))
+    return [printed, as_page(analysis), as_markdown(analysis)]
 
 
 def test_each_form_of_report_shows_them_where_statements_were_timed() -> None:
@@ -60,5 +59,5 @@ def test_each_form_of_report_shows_them_where_statements_were_timed() -> None:
 
 def test_more_variants_than_a_terminal_has_columns_for_are_left_to_the_page() -> None:
     found = [times(f"variant {number}", a_kind("COMMIT", 300.0)) for number in range(5)]
-    printed = on_terminal(lambda console: statements.render(found, console), 80)
+    printed = on_terminal(lambda console: print_sections(statements.sections(found), console), 80)
     assert "for 5 variants" in printed and "COMMIT" not in printed

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
 from dbdyno.analyse.compare import Comparison, compare
 from dbdyno.layers.registry import related_factors
+from dbdyno.report import document
+from dbdyno.report.document import Level, Section, Table, cell, plain, shown
 from dbdyno.report.parts import code, frontier, gap, gate, overhead, profile, split
 from dbdyno.report.parts import compare as compare_part
 from dbdyno.report.parts.table import Cell, show
@@ -21,7 +23,7 @@ from tests.analyse.compare_cases import a_host, analysed
 from tests.report.cases import CASES, two_factors
 from tests.report.figures.flame_cases import FAST, SLOW
 from tests.report.figures.gate_cases import GATE
-from tests.report.forms import Printed, on_terminal, with_frontier
+from tests.report.forms import Printed, on_terminal, print_sections, with_frontier
 from tests.report.parts import code_cases
 from tests.report.shown import figures
 from tests.report.shown import printed as printed_document
@@ -87,44 +89,38 @@ def comparison() -> Comparison:
     return compare([sides[0]], [sides[1]], related=related_factors())
 
 
-def the_gap(console: Console) -> None:
-    found = two_factors().gap
-    assert found is not None
-    gap.render(found, console)
+def of_sections(sections: Sequence[Section]) -> tuple[Printed, list[list[str]]]:
+    """What prints sections, and the words of the rows that they have on a terminal."""
+    body = [one for section in sections for one in shown(section.body, Level.DETAILS)]
+    rows = [row for one in body if isinstance(one, Table) for row in one.rows]
+    words = [[text for content in row for text in each_text(cell(content))] for row in rows]
+    return (lambda console: print_sections(sections, console)), words
 
 
-def the_frontier(console: Console) -> None:
-    found = with_frontier().frontier
-    assert found is not None
-    frontier.render(found, console)
+def each_text(content: document.Cell) -> list[str]:
+    return [plain(content.words), *map(plain, content.below)]
 
 
 def cells(name: str) -> tuple[Printed, list[str]]:
     """What prints a table, and the figures that must stand in it."""
     all_verdicts = CASES["all_verdicts"]()
     gap_found, frontier_found = two_factors().gap, with_frontier().frontier
-    assert gap_found is not None and frontier_found is not None and all_verdicts.overhead is not None
+    assert gap_found is not None and frontier_found is not None
     differences = code_cases.found()
-    rows: dict[str, tuple[Printed, list[tuple[str, ...]] | list[list[str]]]] = {
+    rows: dict[str, tuple[Printed, Sequence[Sequence[str]]]] = {
         "code": (
             lambda console: terminal.render(code.document(differences), console),
             code.changes(differences, 20),
         ),
-        "gap": (the_gap, gap.rows(gap_found)),
-        "frontier": (the_frontier, frontier.rows(frontier_found)),
+        "gap": of_sections([*gap.sections(gap_found)]),
+        "frontier": of_sections([*frontier.sections(frontier_found)]),
         "gate": (lambda console: gate.render(GATE, console), [row[:-1] for row in gate.rows(GATE)]),
-        "overhead": (
-            lambda console: overhead.render(all_verdicts, console),
-            overhead.rows(all_verdicts.overhead),
-        ),
+        "overhead": of_sections([*overhead.sections(all_verdicts)]),
         "profile": (
             lambda console: profile.render([SLOW, FAST], False, console),
             list(profile.changes_table(SLOW, FAST).rows),
         ),
-        "split": (
-            lambda console: split.render(all_verdicts.splits, console),
-            split.rows(all_verdicts.splits),
-        ),
+        "split": of_sections([*split.sections(all_verdicts.splits)]),
     }
     show_it, found = rows[name]
     return show_it, [" ".join(cell.split()) for row in found for cell in row[1:]]

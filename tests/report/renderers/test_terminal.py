@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from dbdyno.report.document import Column, Document, Fitting, Kind, Section, Table, table
+from dbdyno.report.document import Column, Document, Fitting, Kind, Notes, Section, Table, table
 from dbdyno.report.renderers import terminal
 from tests.report.forms import on_terminal
 from tests.report.renderers.every_element import HARMFUL
@@ -39,8 +39,13 @@ def test_the_first_layout_that_has_room_is_taken() -> None:
     report = Document("title", (), (Section("", (Fitting((wide, narrow)),)),))
     assert "figure 8" in printed(report, 120)
     assert "figure 0" in printed(report, 40) and "figure 8" not in printed(report, 40)
-    only_wide = Document("title", (), (Section("", (Fitting((wide,)),)),))
-    assert "figure" not in printed(only_wide, 40)
+
+
+def test_what_is_optional_and_has_no_room_is_left_out_with_its_section() -> None:
+    wide = table(["variant", *(f"figure {index}" for index in range(9))], [["one", *"123456789"]])
+    for optional, there in ((True, False), (False, True)):
+        report = Document("title", (), (Section("Wide", (Fitting((wide,), optional), Notes(("note",)))),))
+        assert all((word in printed(report, 40)) is there for word in ("Wide", "figure 8: 9", "note"))
 
 
 def test_a_table_without_room_has_lines_for_each_row() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -37,6 +36,7 @@ from dbdyno.report.parts import gap as gap_words
 from dbdyno.report.parts import request as request_words
 from dbdyno.report.parts import split as split_words
 from dbdyno.report.words import brought, naming, numbers, remarks, safe, verdicts
+from dbdyno.report.words.verdicts import ranked
 
 TWIN = "A/A"
 MARKS: dict[str, tuple[str, str]] = {
@@ -416,20 +416,6 @@ def _stacked(
             description=description,
         )
     )
-
-
-def ranked(analysis: Analysis) -> list[VariantResult]:
-    """All but the baseline: by ratio, best first; then those without one; twin and placebos last, to show
-    the noise.
-    """
-    better = -1.0 if analysis.method.higher_is_better else 1.0
-
-    def rank(variant: VariantResult) -> tuple[bool, bool, float]:
-        effect = variant.effect
-        last = variant.role is not Role.CANDIDATE
-        return last, effect is None, better * math.log(effect.ratio) if effect else 0.0
-
-    return sorted((variant for variant in analysis.variants if variant.role is not Role.BASELINE), key=rank)
 
 
 def unjudged(role: Role) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Iterator
 
 from dbdyno.analyse.model import Analysis, VariantResult
 from dbdyno.records.binary import CodeBeside
-from dbdyno.report.parts.table import Shown, show_all
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.document import Notes, Row, Section, table
+from dbdyno.report.words import numbers
 
 TITLE = "What the builds changed"
 HEADS = ("variant", "functions that differ", "constants and variables", "bytes of code", "moved functions")
@@ -22,10 +22,15 @@ def compared(analysis: Analysis) -> list[tuple[VariantResult, CodeBeside]]:
     return [(variant, variant.code) for variant in analysis.variants if variant.code is not None]
 
 
-def table(analysis: Analysis) -> Shown:
+def sections(analysis: Analysis) -> Iterator[Section]:
+    """The table and the notes; nothing where no builds were compared."""
+    if compared(analysis):
+        yield Section(TITLE, (table(HEADS, rows(analysis)), Notes(tuple(notes(analysis)))))
+
+
+def rows(analysis: Analysis) -> list[Row]:
     """How many functions each build changed."""
-    rows = [(safe.clean(variant.name), *_cells(code)) for variant, code in compared(analysis)]
-    return Shown(TITLE, HEADS, rows)
+    return [(variant.name, *_cells(code)) for variant, code in compared(analysis)]
 
 
 def _cells(code: CodeBeside) -> tuple[str, str, str, str]:
@@ -41,14 +46,8 @@ def _cells(code: CodeBeside) -> tuple[str, str, str, str]:
 
 def notes(analysis: Analysis) -> list[str]:
     """How they were compared, and which of them could not be told to be the same."""
-    bare = [safe.clean(variant.name) for variant, code in compared(analysis) if not code.named]
+    bare = [variant.name for variant, code in compared(analysis) if not code.named]
     if not bare:
         return [METHOD]
     stripped = f"{', '.join(bare)}: a file is stripped, so nothing shows whether the code is the baseline’s."
     return [METHOD, stripped]
-
-
-def render(analysis: Analysis, console: Console) -> None:
-    """Prints the table and the notes; nothing where no builds were compared."""
-    if compared(analysis):
-        show_all(console, [table(analysis)], notes(analysis))

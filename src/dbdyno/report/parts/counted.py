@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -13,6 +13,7 @@ from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
+from dbdyno.report.document import Fold, From, Level, Notes, Section, table
 from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN
 from dbdyno.report.parts.table import Shown, show_all
 from dbdyno.report.words import numbers, safe
@@ -195,14 +196,15 @@ def beside_notes(analysis: Analysis) -> list[str]:
     return [*counted, *not_counted, *([BY_COUNTERS] if _by(analysis) == "counters" else [])]
 
 
-def render_beside(analysis: Analysis, console: Console, functions: bool) -> None:
-    """Prints the table, with `functions` those that differ, and the notes; nothing where none is to tell."""
+def sections(analysis: Analysis) -> Iterator[Section]:
+    """The counts beside the timed effects, the functions that differ, and the notes; nothing where none is to
+    tell."""
     if not has_beside(analysis):
         return
-    tables = [*beside_tables(analysis), *(changes_tables(analysis) if functions else [])]
-    if not tables:
-        console.print()
-    show_all(console, tables, beside_notes(analysis))
+    tables = [table(one.heads, one.rows) for one in beside_tables(analysis)]
+    folds = [Fold(one.title, (table(one.heads, one.rows),)) for one in changes_tables(analysis)]
+    notes = Notes(tuple(beside_notes(analysis)))
+    yield Section(TITLE, (*tables, From(Level.DETAILS, tuple(folds)), notes))
 
 
 def render(each: Sequence[Named], console: Console) -> None:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
-
-from rich.console import Console
-from rich.text import Text
 
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Ratio, Reach
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.report.parts.table import show
-from dbdyno.report.words import naming, numbers, safe
+from dbdyno.report.document import Cell, Figure, Notes, Row, Section, table
+from dbdyno.report.words import naming, numbers
 
 SPEED = "queries_per_s"
 HEADLINE_RECALL = 0.9
 
 
+def sections(frontier: Frontier) -> Iterator[Section]:
+    """The sentence, the figure and the table."""
+    body = (
+        Figure("frontier", (frontier,)),
+        table(heads(frontier), rows(frontier), dense=True),
+        Notes((note(frontier),)),
+    )
+    yield Section("Recall against speed", body, aside=title(frontier))
+
+
 def name(curve: FrontierCurve) -> str:
     """A curve by what sets it apart: the levels of the other factors."""
     parts = [f"{naming.factor_text(factor)}={level_text(level)}" for factor, level in curve.levels.items()]
-    return safe.clean(", ".join(parts)) or "all trials"
+    return ", ".join(parts) or "all trials"
 
 
 def title(frontier: Frontier) -> str:
@@ -44,8 +52,8 @@ def heads(frontier: Frontier) -> list[str]:
     return ["queries per second", *(f"recall {recall:g}" for recall in frontier.recalls)]
 
 
-def rows(frontier: Frontier) -> list[list[str]]:
-    """A row per curve: its name, then a cell of up to three lines per recall."""
+def rows(frontier: Frontier) -> list[Row]:
+    """A row per curve: its name, then a cell per recall."""
     return [
         [name(curve), *(_cell(curve, reading) for reading in curve.readings)] for curve in frontier.curves
     ]
@@ -63,14 +71,6 @@ def note(frontier: Frontier) -> str:
     if len(frontier.curves) > 1:
         text += f" ×: this curve / {name(frontier.curves[0])}, intervals of all curves together."
     return text
-
-
-def render(frontier: Frontier, console: Console) -> None:
-    """Prints the sentence and the table."""
-    console.print(Text("Recall against speed", style="bold"))
-    console.print(Text(title(frontier)))
-    show(console, heads(frontier), rows(frontier), close=True)
-    console.print(Text(note(frontier), style="dim"))
 
 
 def points(curve: FrontierCurve) -> list[dict[str, Any]]:
@@ -92,22 +92,22 @@ def points(curve: FrontierCurve) -> list[dict[str, Any]]:
     ]
 
 
-def _cell(curve: FrontierCurve, reading: FrontierReading) -> str:
+def _cell(curve: FrontierCurve, reading: FrontierReading) -> Cell:
     if reading.queries_per_s is None:
-        return f"not reached\n({_why(curve, reading)})"
-    lines = [_speed(reading.queries_per_s.ratio)]
+        return Cell("not reached", (_why(curve, reading),))
+    below = []
     if reading.queries_per_s.low is not None and reading.queries_per_s.high is not None:
-        lines.append(f"({_speed(reading.queries_per_s.low)}–{_speed(reading.queries_per_s.high)})")
+        below.append(f"{_speed(reading.queries_per_s.low)}–{_speed(reading.queries_per_s.high)}")
     if reading.effect is not None:
-        lines.append(_effect(reading.effect))
-    return "\n".join(lines)
+        below.append(_effect(reading.effect))
+    return Cell(_speed(reading.queries_per_s.ratio), tuple(below))
 
 
 def _effect(effect: Ratio) -> str:
     text = f"×{numbers.cost_text(effect.ratio)}"
     if effect.low is None or effect.high is None:
         return text
-    return f"{text}\n({numbers.cost_text(effect.low)}–{numbers.cost_text(effect.high)})"
+    return f"{text} ({numbers.cost_text(effect.low)}–{numbers.cost_text(effect.high)})"
 
 
 def _why(curve: FrontierCurve, reading: FrontierReading) -> str:

@@ -4,17 +4,52 @@ fast."""
 from __future__ import annotations
 
 import math
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.model import Gap, Ratio, Share
-from dbdyno.frozen import level_text
-from dbdyno.report.parts.table import show
-from dbdyno.report.words import naming, numbers, safe, verdicts
+from dbdyno.frozen import Level, level_text
+from dbdyno.report.document import (
+    Document,
+    Element,
+    Figure,
+    Lines,
+    Mark,
+    Notes,
+    Section,
+    Tone,
+    table,
+)
+from dbdyno.report.words import naming, numbers, verdicts
 from dbdyno.study import fraction
 
 RESIDUAL = "residual"
+
+
+def document(gap: Gap, title: str) -> Document:
+    """The gap between two variants, as a report of its own."""
+    return Document(title, (), (*sections(gap),), eyebrow="the gap explained", titled=False)
+
+
+def sections(gap: Gap) -> Iterator[Section]:
+    """The sentence, the product, and a row per factor."""
+    yield Section("The gap explained", (*_body(gap),), aside=title(gap))
+
+
+def _body(gap: Gap) -> Iterator[Element]:
+    yield Figure("gap", (gap,))
+    missing = (", ".join(_settings(gap, setting)) for setting in gap.missing)
+    yield Lines((_product(gap),) if gap.total else tuple(f"not measured: {one}" for one in missing))
+    yield Lines(tuple(Mark(line, Tone.DOUBT) for line in _left_out(gap)))
+    if gap.total is None:
+        return
+    yield table(FULL_HEADS if gap.variants_measured is None else FRACTION_HEADS, _rows(gap))
+    if gap.confounded:
+        yield table(CONFOUNDED_HEADS, _confounded(gap))
+    yield Notes((_note(gap),))
+
+
+def _settings(gap: Gap, setting: Sequence[Level]) -> Iterator[str]:
+    return (f"{name}={level_text(level)}" for name, level in zip(gap.factors, setting, strict=True))
 
 
 def title(gap: Gap) -> str:
@@ -52,7 +87,7 @@ def _named(share: Share) -> str:
     return verdicts.losing(naming.factor_text(share.factor), share.gives_up)
 
 
-def product(gap: Gap) -> str:
+def _product(gap: Gap) -> str:
     """The gap as a product that multiplies out."""
     parts = [f"{_ratio(share.share)} {naming.factor_text(share.factor)}" for share in gap.shares]
     if gap.residual is not None:
@@ -60,38 +95,16 @@ def product(gap: Gap) -> str:
     return f"{_ratio(gap.total)} = {' × '.join(parts)}"
 
 
-def left_out(gap: Gap) -> list[str]:
+def _left_out(gap: Gap) -> list[str]:
     """A sentence per factor that is not in the product."""
     return [
-        safe.clean(
-            f"Left out: {naming.factor_text(one.factor)}, because {level_text(one.level)} was never "
-            f"measured: {one.cause}."
-        )
+        f"Left out: {naming.factor_text(one.factor)}, because {level_text(one.level)} was never measured:"
+        f" {one.cause}."
         for one in gap.left_out
     ]
 
 
-def render(gap: Gap, console: Console) -> None:
-    """Prints the sentence, the product, and a row per factor."""
-    console.print(Text("The gap explained", style="bold"))
-    console.print(Text(title(gap)))
-    if gap.total is None:
-        for setting in gap.missing:
-            named = ", ".join(f"{n}={level_text(v)}" for n, v in zip(gap.factors, setting, strict=True))
-            console.print(Text(f"  not measured: {safe.clean(named)}"))
-    else:
-        console.print(Text(product(gap)))
-    for line in left_out(gap):
-        console.print(Text(line, style="yellow"))
-    if gap.total is None:
-        return
-    show(console, heads(gap), rows(gap), edge=True)
-    if gap.confounded:
-        show(console, CONFOUNDED_HEADS, confounded(gap), edge=True)
-    console.print(Text(note(gap), style="dim"))
-
-
-def note(gap: Gap) -> str:
+def _note(gap: Gap) -> str:
     """How the columns were made."""
     over = f"All ratios fast / slow, geometric means over {numbers.plural(gap.blocks, 'block')}. "
     if gap.variants_measured is not None:
@@ -128,12 +141,7 @@ FRACTION_HEADS = ("factor", "share", "interval")
 CONFOUNDED_HEADS = ("interactions (1: they multiply)", "ratio", "interval")
 
 
-def heads(gap: Gap) -> tuple[str, ...]:
-    """Of the table of `rows`."""
-    return FULL_HEADS if gap.variants_measured is None else FRACTION_HEADS
-
-
-def rows(gap: Gap) -> list[tuple[str, ...]]:
+def _rows(gap: Gap) -> list[tuple[str, ...]]:
     """Factor, share, its interval, and where all variants were measured alone, last, step: as text, with the
     residual or the interactions, and the total, at the end."""
     lines = [_row(gap, index, share) for index, share in enumerate(gap.shares)]
@@ -150,15 +158,14 @@ def rows(gap: Gap) -> list[tuple[str, ...]]:
 
 def _row(gap: Gap, index: int, share: Share) -> tuple[str, ...]:
     levels = f"{level_text(share.slow)} -> {level_text(share.fast)}"
-    name = f"{naming.factor_text(share.factor)}: {safe.clean(levels)}"
-    name = verdicts.losing(name, share.gives_up)
+    name = verdicts.losing(f"{naming.factor_text(share.factor)}: {levels}", share.gives_up)
     shown = (_ratio(share.share), _interval(share.share))
     if gap.variants_measured is not None:
         return (f"{fraction.LETTERS[index]}  {name}", *shown)
     return (name, *shown, _ratio(share.alone), _ratio(share.last), _ratio(share.step))
 
 
-def confounded(gap: Gap) -> list[tuple[str, str, str]]:
+def _confounded(gap: Gap) -> list[tuple[str, str, str]]:
     """The interactions of two factors by the letters of the table above, the largest first."""
     ranked = sorted(gap.confounded, key=lambda one: -abs(_log(one.effect)))
     return [(one.text, _ratio(one.effect), _interval(one.effect)) for one in ranked]

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
 from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
-from dbdyno.report.words import method, naming, numbers, safe, verdicts
+from dbdyno.report import document
+from dbdyno.report.document import Column, Fitting, Kind, Mark, Notes, Section, Table, Words
+from dbdyno.report.words import method, naming, numbers, verdicts
 from dbdyno.study import Design, Factor
 
 COLUMNS_MOST, ROWS_MOST = 12, 40
 """A larger table is no longer read."""
 
-WIDEST = 10_000
 LOSS = "†"
 """What stands beside a ratio that something was given up for."""
 
@@ -79,61 +75,38 @@ def grid(analysis: Analysis) -> Grid | None:
     return Grid(
         across=naming.factor_text(across.name),
         down=tuple(naming.factor_text(factor.name) for factor in down),
-        heads=tuple(safe.clean(level_text(level)) for level in across.levels),
+        heads=tuple(level_text(level) for level in across.levels),
         rows=tuple((_setting_text(setting), row(setting)) for setting in settings),
         note=_note(analysis),
     )
 
 
-def render(analysis: Analysis, console: Console) -> None:
-    """Prints the table, if the study has one and it fits: its figures stand among the verdicts as well."""
+def sections(analysis: Analysis) -> Iterator[Section]:
+    """The table, if the study has one. A terminal without room has its figures among the verdicts."""
     found = grid(analysis)
-    if found is None:
-        return
-    layouts = [(table, _natural_width(table, console)) for table in (_across(found), _down(found))]
-    fitting = [table for table, width in layouts if width <= console.width]
-    if not fitting:
-        return
-    console.print()
-    console.print(Text(found.title, style="bold"))
-    console.print(fitting[0])
-    console.print(Text(found.note, style="dim"))
+    if found is not None:
+        layouts = Fitting((_across(found), _down(found)), optional=True)
+        yield Section(found.title, (layouts, Notes((found.note,))))
 
 
 def _across(found: Grid) -> Table:
-    """The levels of the first factor run across, as in the other forms of the report."""
-    table = _empty_table()
-    for name in found.down:
-        # Layer and knob may stand on two lines; within either no word is broken.
-        table.add_column(Text(name.replace(".", ".\n", 1)), no_wrap=True)
-    for head in found.heads:
-        table.add_column(Text(head), justify="right", no_wrap=True)
-    for setting, cells in found.rows:
-        table.add_row(*(Text(level) for level in setting), *map(_text, cells))
-    return table
+    """The levels of the first factor run across."""
+    columns = (*(Column(name, Kind.PHRASE) for name in found.down), *map(Column, found.heads))
+    return Table(columns, tuple((*setting, *map(_shown, cells)) for setting, cells in found.rows), dense=True)
 
 
 def _down(found: Grid) -> Table:
-    """The same turned by a right angle, for a narrow terminal: each column is a setting of the others."""
-    table = _empty_table()
-    table.add_column(Text(found.across.replace(".", ".\n", 1)), no_wrap=True)
-    for setting, _ in found.rows:
-        table.add_column(Text("\n".join(setting)), justify="right", no_wrap=True)
-    for place, head in enumerate(found.heads):
-        table.add_row(Text(head), *(_text(cells[place]) for _, cells in found.rows))
-    return table
+    """The same turned by a right angle: each column is a setting of the others."""
+    heads = (Column(" ".join(setting)) for setting, _ in found.rows)
+    rows = tuple(
+        (head, *(_shown(cells[place]) for _, cells in found.rows)) for place, head in enumerate(found.heads)
+    )
+    return Table((Column(found.across, Kind.PHRASE), *heads), rows, dense=True)
 
 
-def _empty_table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-
-
-def _text(cell: Cell) -> Text:
-    return Text.assemble(cell.value, *([("\n" + cell.spread, "dim")] if cell.spread else []))
-
-
-def _natural_width(table: Table, console: Console) -> int:
-    return console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
+def _shown(cell: Cell) -> Words | document.Cell:
+    value = Mark(cell.value, cell.verdict) if cell.verdict else cell.value
+    return document.Cell(value, (cell.spread,)) if cell.spread else value
 
 
 def _setting(levels: Mapping[str, Level], factors: tuple[Factor, ...]) -> Setting:
@@ -142,7 +115,7 @@ def _setting(levels: Mapping[str, Level], factors: tuple[Factor, ...]) -> Settin
 
 
 def _setting_text(setting: tuple[Level, ...]) -> Setting:
-    return tuple(safe.clean(level_text(level)) for level in setting)
+    return tuple(level_text(level) for level in setting)
 
 
 def _cell(variant: VariantResult | None) -> Cell:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.overhead import LOAD
 from dbdyno.analyse.times import Condition, Overhead
 from dbdyno.records import metrics
 from dbdyno.records.stage import Stage
-from dbdyno.report.parts.table import show
-from dbdyno.report.words import safe
+from dbdyno.report.document import Element, Level, Notes, Section, table
 from dbdyno.report.words.numbers import plural, stage_seconds_text, tenth_text
 
 TITLES = {
@@ -26,6 +22,17 @@ NOTE = (
     "Shares are of the wall time of all measured trials. The first trial that needs a set of data makes it; "
     "its prepare stage contains that time."
 )
+
+
+def sections(analysis: Analysis) -> Iterator[Section]:
+    """Both tables, where any trial was measured."""
+    found, conditions = analysis.overhead, analysis.conditions
+    if found is None:
+        return
+    stages = table(HEADS, rows(found), dense=True)
+    beside = [table(CONDITION_HEADS, condition_rows(conditions), dense=True)] if conditions else []
+    body: tuple[Element, ...] = (stages, *beside, Notes((NOTE,)))
+    yield Section("What a trial takes", body, aside=title(found), level=Level.DETAILS)
 
 
 def title(found: Overhead) -> str:
@@ -41,7 +48,7 @@ def rows(found: Overhead) -> list[list[str]]:
     """A row per stage, in the order of a trial."""
     return [
         [
-            TITLES.get(stage.name, safe.clean(stage.name)),
+            TITLES.get(stage.name, stage.name),
             stage_seconds_text(stage.median_s),
             stage_seconds_text(stage.longest_s),
             tenth_text(stage.share),
@@ -59,20 +66,6 @@ def condition_rows(found: Sequence[Condition]) -> list[list[str]]:
         ]
         for one in found
     ]
-
-
-def render(analysis: Analysis, console: Console) -> None:
-    """Prints both tables, where any trial was measured."""
-    if analysis.overhead is None:
-        return
-    console.print()
-    console.print(Text("What a trial takes", style="bold"))
-    console.print(Text(title(analysis.overhead)))
-    show(console, HEADS, rows(analysis.overhead), close=True)
-    if analysis.conditions:
-        console.print()
-        show(console, CONDITION_HEADS, condition_rows(analysis.conditions), close=True)
-    console.print(Text(NOTE, style="dim"))
 
 
 def _named(name: str) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.replays import Replays
 from dbdyno.records.metrics import number_text
-from dbdyno.report.parts.table import show
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.document import Notes, Section, table
+from dbdyno.report.words import numbers
 
 TITLE = "The replay"
 HEADS = (
@@ -31,6 +28,12 @@ NOTE = (
 )
 
 
+def sections(found: Sequence[Replays]) -> Iterator[Section]:
+    """The table; nothing where no recording was played."""
+    if found:
+        yield Section(TITLE, (table(HEADS, rows(found), dense=True), Notes((NOTE,))), aside=lead(found))
+
+
 def lead(found: Sequence[Replays]) -> str:
     """How long what was played lasts, and how many statements each variant was sent."""
     first = found[0]
@@ -41,7 +44,7 @@ def rows(found: Sequence[Replays]) -> list[list[str]]:
     """A row per variant."""
     return [
         [
-            safe.clean(one.variant),
+            one.variant,
             number_text(one.took_s),
             _late(one, one.late_by_server),
             _late(one, one.late_by_driver),
@@ -52,15 +55,6 @@ def rows(found: Sequence[Replays]) -> list[list[str]]:
         ]
         for one in found
     ]
-
-
-def render(found: Sequence[Replays], console: Console) -> None:
-    """Prints the table."""
-    console.print()
-    console.print(Text(TITLE, style="bold"))
-    console.print(Text(lead(found)))
-    show(console, HEADS, rows(found), close=True)
-    console.print(Text(NOTE, style="dim"))
 
 
 def _late(one: Replays, late: int) -> str:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.request import APPLICATION, DATABASE, PARTS, WAITING
 from dbdyno.analyse.times import Estimate, RequestPart, RequestTimes
 from dbdyno.records.metrics import number_text
+from dbdyno.report.document import Element, Figure, From, Level, Lines, Notes, Section, table
 from dbdyno.report.parts.split import with_half
-from dbdyno.report.parts.table import show
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.words import numbers
 
 TITLE = "Where the time of a request goes"
 WORDS = {APPLICATION: "application", DATABASE: "database", WAITING: "waiting"}
@@ -29,6 +26,23 @@ SENTENCES_MOST = 6
 """Variants whose changes a terminal tells; the page has room for more."""
 
 
+def sections(times: Sequence[RequestTimes]) -> Iterator[Section]:
+    """The sentence, a row per variant, and what variants change; nothing without an application."""
+    if times:
+        yield Section(TITLE, (*_body(times),), aside=title(times))
+
+
+def _body(times: Sequence[RequestTimes]) -> Iterator[Element]:
+    yield Figure("request", (times,))
+    yield table(heads(), rows(times), dense=True)
+    told = tuple(changes(times))
+    further = numbers.plural(len(told) - SENTENCES_MOST, "further variant")
+    more = (f"The page and Markdown tell the changes of {further}.",) if told[SENTENCES_MOST:] else ()
+    first = Lines((*told[:SENTENCES_MOST], *more))
+    yield From(Level.TEXT, (Lines(told, bullets=True),) if told else (), (first,))
+    yield Notes((note(times),))
+
+
 def title(times: Sequence[RequestTimes]) -> str:
     """Where the first variant's time goes, and what its database could gain at most."""
     one = times[0]
@@ -39,7 +53,7 @@ def title(times: Sequence[RequestTimes]) -> str:
     application, database = (shares[name].us.mean for name in (APPLICATION, DATABASE))
     most = numbers.cost_text((application + database) / application)
     return (
-        f"{safe.clean(one.variant)}: an operation takes {number_text(one.whole.us.mean)} us; of these "
+        f"{one.variant}: an operation takes {number_text(one.whole.us.mean)} us; of these "
         f"{told}. With a database that took no time, its workers would do ×{most} as much."
     )
 
@@ -69,7 +83,7 @@ def _change(one: RequestTimes, baseline: RequestTimes) -> str:
         untold = untold if clauses else []
     if untold:
         clauses.append(f"no change {' and '.join(untold)} is told")
-    return f"{safe.clean(one.variant)}: {'; '.join([*clauses, all_told])}."
+    return f"{one.variant}: {'; '.join([*clauses, all_told])}."
 
 
 def _is_told(more: Estimate) -> bool:
@@ -95,7 +109,7 @@ def rows(times: Sequence[RequestTimes]) -> list[list[str]]:
     """A row per variant: the whole, then each part in microseconds and as a share of the whole."""
     return [
         [
-            safe.clean(one.variant),
+            one.variant,
             with_half(one.whole.us),
             *(f"{number_text(part.us.mean)} ({numbers.coarse_text(one.share(part))})" for part in one.parts),
         ]
@@ -109,7 +123,7 @@ def note(times: Sequence[RequestTimes]) -> str:
     if any(one.errors_per_op > 0.0 for one in times):
         lines.append("Requests that failed take the workers' time as well, and are in it.")
     lines += [
-        f"{safe.clean(one.variant)}: the workers were busy for longer than clients waited. A request counts "
+        f"{one.variant}: the workers were busy for longer than clients waited. A request counts "
         "whole when it ends, though it began before the measured part, or nobody waits for it any more."
         for one in times
         if any(part.us.mean < 0.0 for part in one.parts)
@@ -121,17 +135,3 @@ def _range(values: Sequence[float]) -> str:
     """The least and the greatest; once where they are written alike."""
     ends = dict.fromkeys(f"{value:.3g}" for value in (min(values), max(values)))
     return f" {numbers.DASH} ".join(ends)
-
-
-def render(times: Sequence[RequestTimes], console: Console) -> None:
-    """Prints the sentence, a row per variant, and what variants change."""
-    console.print(Text(TITLE, style="bold"))
-    console.print(Text(title(times)))
-    show(console, heads(), rows(times), close=True)
-    told = changes(times)
-    for line in told[:SENTENCES_MOST]:
-        console.print(Text(line))
-    if told[SENTENCES_MOST:]:
-        further = numbers.plural(len(told) - SENTENCES_MOST, "further variant")
-        console.print(Text(f"The page and Markdown tell the changes of {further}."))
-    console.print(Text(note(times), style="dim"))

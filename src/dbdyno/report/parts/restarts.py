@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console
-
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.restarts import CONFIDENCE, ByAct, Survival, Survivor
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import ACT_WORDS, Loss
-from dbdyno.report.parts.table import Shown, show_all
+from dbdyno.report.document import Kind, Notes, Section, table
 from dbdyno.report.words import numbers, safe
 from dbdyno.study.act import Act
 
@@ -28,8 +26,7 @@ HEADS = (
     "ready, s",
     "full speed, s",
 )
-WORDS = (0, 2, 3)
-"""The columns that hold words."""
+KINDS = {"may lose": Kind.TEXT, "after a": Kind.TEXT}
 METHOD = (
     "Before the blocks, each engine was ended in the midst of a full load, at random moments, and started "
     "again. Every transaction that a client had been told of was then looked for, one by one, and the "
@@ -39,18 +36,23 @@ METHOD = (
 MAY_LOSE = {Loss.NOTHING: "nothing", Loss.COMMITS: "late commits", Loss.DATA: "the data"}
 
 
-def table(analysis: Analysis) -> Shown:
+def sections(analysis: Analysis) -> Iterator[Section]:
+    """The table and the notes; nothing where no engine was restarted."""
+    if analysis.survival is not None:
+        yield Section(TITLE, (table(HEADS, rows(analysis), KINDS), Notes(tuple(notes(analysis)))))
+
+
+def rows(analysis: Analysis) -> list[tuple[str, ...]]:
     """A row for each variant and act, the control last."""
     found = analysis.survival
     assert found is not None
     ratios = {one.name: one.effect.ratio for one in analysis.variants if one.effect is not None}
-    rows = [_row(one, act, ratios.get(one.variant)) for one in found.tried for act in one.acts]
-    return Shown(TITLE, HEADS, rows, WORDS)
+    return [_row(one, act, ratios.get(one.variant)) for one in found.tried for act in one.acts]
 
 
 def _row(one: Survivor, act: ByAct, ratio: float | None) -> tuple[str, ...]:
     return (
-        safe.clean(one.variant),
+        one.variant,
         numbers.DASH if ratio is None else numbers.ratio_text(ratio),
         MAY_LOSE[one.permits],
         ACT_WORDS[act.act],
@@ -81,7 +83,7 @@ def _frontier(analysis: Analysis, found: Survival) -> Iterator[str]:
     ratios = {one.name: one.effect.ratio for one in analysis.variants if one.effect is not None}
     by_name = {one.variant: one for one in found.variants}
     told = [
-        f"{safe.clean(name)} ({numbers.ratio_text(ratios.get(name, 1.0))} times, {_lost(by_name[name])})"
+        f"{name} ({numbers.ratio_text(ratios.get(name, 1.0))} times, {_lost(by_name[name])})"
         for name in found.frontier
     ]
     yield f"Speed against loss, no variant beats these in both: {'; '.join(told)}."
@@ -117,7 +119,7 @@ def _proof(found: Survival) -> Iterator[str]:
 
 
 def _of_variant(one: Survivor) -> Iterator[str]:
-    name = safe.clean(one.variant)
+    name = one.variant
     for act in one.power:
         rounds = numbers.plural(act.rounds, ACT_WORDS[act.act])
         if not (act.losing or act.damaged):
@@ -149,9 +151,3 @@ def _of_flips(act: ByAct) -> str:
     if unread := act.rounds - act.told - act.silent:
         told.append(f"{unread} it did not read")
     return "; ".join(told)
-
-
-def render(analysis: Analysis, console: Console) -> None:
-    """Prints the table and the notes; nothing where no engine was restarted."""
-    if analysis.survival is not None:
-        show_all(console, [table(analysis)], notes(analysis))

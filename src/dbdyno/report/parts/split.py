@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.records.metrics import number_text
-from dbdyno.report.parts.table import show
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.document import Element, Figure, From, Level, Notes, Section, table
+from dbdyno.report.words import numbers
 
 PARTS = {
     "application_user": "application, user",
@@ -50,11 +47,28 @@ GRAIN = 0.02
 """Parts beyond the whole by less than this are the grain of the kernel's CPU clock (ticks of 10 ms)."""
 
 
+def sections(splits: Sequence[TimeSplit]) -> Iterator[Section]:
+    """The sentence, a row per variant, and the facts beside it."""
+    if splits:
+        yield Section("Where the time goes", (*_body(splits),), aside=title(splits), level=Level.DETAILS)
+
+
+def _body(splits: Sequence[TimeSplit]) -> Iterator[Element]:
+    yield Figure("split", (splits,))
+    long, short = (table(heads(splits, short), rows(splits), dense=True) for short in (False, True))
+    yield From(Level.TEXT, (long,), (short,))
+    counted_heads, lines = facts(splits)
+    if lines:
+        counted = table(counted_heads, lines, dense=True)
+        yield counted if len(splits) <= FACTS_MOST else From(Level.TEXT, (counted,))
+    yield Notes((note(splits),))
+
+
 def title(splits: Sequence[TimeSplit]) -> str:
     """The slowest variant's largest part, in a sentence; the two largest where they are not told apart."""
     slow = max(splits, key=lambda split: split.whole.mean)
     largest, *others = sorted(slow.parts, key=lambda part: part.mean, reverse=True)
-    whole = f"{safe.clean(slow.variant)} takes {number_text(slow.whole.mean)} us per operation"
+    whole = f"{slow.variant} takes {number_text(slow.whole.mean)} us per operation"
     if not others or _told_apart(largest, others[0]):
         share = numbers.coarse_text(slow.share(largest))
         return f"{whole}. The largest part is {PARTS[largest.name]}: {share}."
@@ -90,7 +104,7 @@ def _uncounted(splits: Sequence[TimeSplit]) -> list[str]:
     for split in splits:
         for name, reason in split.uncounted.items():
             by_reason.setdefault(reason, {})[name.replace("_", " ")] = None
-    return [f"Not counted: {', '.join(names)} ({safe.clean(reason)})." for reason, names in by_reason.items()]
+    return [f"Not counted: {', '.join(names)} ({reason})." for reason, names in by_reason.items()]
 
 
 def beyond(splits: Sequence[TimeSplit]) -> list[str]:
@@ -99,7 +113,7 @@ def beyond(splits: Sequence[TimeSplit]) -> list[str]:
     for split in splits:
         if split.beyond_us > 0.0:
             share = split.beyond_us / split.whole.mean
-            name = safe.clean(split.variant)
+            name = split.variant
             lines.append(
                 f"{name}: the parts come to {numbers.coarse_text(share)} more than the whole, "
                 f"{_why_beyond(share)}"
@@ -126,7 +140,7 @@ def rows(splits: Sequence[TimeSplit]) -> list[list[str]]:
     """A row per variant: the whole in microseconds, then each part's share with its interval."""
     return [
         [
-            safe.clean(split.variant),
+            split.variant,
             with_half(split.whole),
             *(_share(split, name) for name in _parts(splits)),
         ]
@@ -140,18 +154,7 @@ def facts(splits: Sequence[TimeSplit]) -> tuple[list[str], list[list[str]]]:
     lines = [
         [HARDWARE.get(name, name), *(_fact(split, name) for split in splits)] for name in names
     ]  # fmt: skip
-    return ["per operation", *(safe.clean(split.variant) for split in splits)], lines
-
-
-def render(splits: Sequence[TimeSplit], console: Console) -> None:
-    """Prints the sentence, a row per variant, and the facts beside it."""
-    console.print(Text("Where the time goes", style="bold"))
-    console.print(Text(title(splits)))
-    show(console, heads(splits, short=True), rows(splits), close=True)
-    counted = facts(splits)
-    if counted[1] and len(splits) <= FACTS_MOST:
-        show(console, *counted, close=True)
-    console.print(Text(note(splits), style="dim"))
+    return ["per operation", *(split.variant for split in splits)], lines
 
 
 FACTS_MOST = 4

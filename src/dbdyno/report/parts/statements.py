@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.times import StatementTime, StatementTimes
 from dbdyno.records.metrics import number_text
+from dbdyno.report.document import From, Level, Lines, Notes, Section, table
 from dbdyno.report.parts.split import with_half
-from dbdyno.report.parts.table import show
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.words import numbers
 
 TITLE = "Time by statement"
 NOTE = (
@@ -26,9 +23,19 @@ VARIANTS_MOST = 4
 """Variants beside each other on a terminal; the page has room for more."""
 
 
+def sections(found: Sequence[StatementTimes]) -> Iterator[Section]:
+    """The table, or where to find it when it has too many columns for a terminal."""
+    if not found:
+        return
+    body = (table(heads(found), rows(found), dense=True), Notes((NOTE,)))
+    elsewhere = f"The page and Markdown have it for {numbers.plural(len(found), 'variant')}."
+    below = body if len(found) <= VARIANTS_MOST else (Lines((elsewhere,)),)
+    yield Section(TITLE, (From(Level.TEXT, body, below),), level=Level.DETAILS)
+
+
 def heads(found: Sequence[StatementTimes]) -> list[str]:
     """A column for each variant, behind the statement and how many a transaction has."""
-    return ["statement", "per op", *(safe.clean(one.variant) for one in found)]
+    return ["statement", "per op", *(one.variant for one in found)]
 
 
 def rows(found: Sequence[StatementTimes]) -> list[list[str]]:
@@ -59,17 +66,7 @@ def _row(text: str, kinds: dict[str, StatementTime], found: Sequence[StatementTi
     per_op = sum(kind.per_op for kind in kinds.values()) / len(found)
     times = (kinds.get(one.variant) for one in found)
     return [
-        safe.clean(text),
+        text,
         number_text(per_op),
         *(numbers.DASH if kind is None else with_half(kind.us_per_op) for kind in times),
     ]
-
-
-def render(found: Sequence[StatementTimes], console: Console) -> None:
-    """Prints the table, or where to find it when it has too many columns for a terminal."""
-    console.print(Text(TITLE, style="bold"))
-    if len(found) > VARIANTS_MOST:
-        console.print(Text(f"The page and Markdown have it for {numbers.plural(len(found), 'variant')}."))
-        return
-    show(console, heads(found), rows(found), close=True)
-    console.print(Text(NOTE, style="dim"))

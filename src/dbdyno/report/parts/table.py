@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -16,6 +16,8 @@ from dbdyno.report.words import naming
 
 WORDS_LEAST = 18
 """The terminal's columns that words need to be read: longer ones may be broken into lines."""
+NAME_SHARE = 0.22
+"""The share of the terminal that names may have before they are broken."""
 BETWEEN = " · "
 WIDEST = 10_000
 INDENT = 2
@@ -57,7 +59,7 @@ def show(
     room between them; a table with an `edge` has an empty line above and below.
     """
     left = () if figures == "right" else range(len(heads))
-    table = fitted(console, heads, rows, words, left, close, edge)
+    table = fitted(console, heads, rows, words, left, close=close, edge=edge)
     if table is None:
         stack(console, heads, rows, words)
     else:
@@ -70,11 +72,13 @@ def fitted(
     rows: Sequence[Sequence[Cell]],
     words: Collection[int],
     left: Collection[int] = (),
+    names: Collection[int] = (),
     close: bool = False,
     edge: bool = False,
 ) -> Table | None:
     """The rows in columns that have room on the console; None where they have none. Figures stand at the
-    right of their columns, except in those at the `left`."""
+    right of their columns, except in those at the `left`. `names` lose their layers where they are too long.
+    """
     table = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, show_edge=edge, padding=(0, 1, 0, 0) if close else (0, 1)
     )
@@ -83,18 +87,31 @@ def fitted(
         table.add_column(Text(head), justify=side, overflow="fold")
     unbound = console.options.update(max_width=WIDEST)
     between = console.measure(table, options=unbound).maximum - sum(map(_longest_line, heads))
-    widths = _widths(heads, rows, words, console.width - between)
+    words_least = {place: int(console.width * NAME_SHARE) if place in names else 0 for place in words}
+    widths = _widths(heads, rows, words_least, console.width - between)
     if widths is None:
         return None
     for column, width in zip(table.columns, widths, strict=True):
         column.width = width
-    for row in rows:
+    for row in _shortened(rows, names, widths):
         table.add_row(*(_broken(cell, width) for cell, width in zip(row, widths, strict=True)))
     return table
 
 
+def _shortened(
+    rows: Sequence[Sequence[Cell]], names: Collection[int], widths: Sequence[int]
+) -> Sequence[Sequence[Cell]]:
+    """The rows with names that have room: without their layers, or broken after their punctuation."""
+    columns: list[Sequence[Cell]] = list(zip(*rows, strict=True))
+    for place in names:
+        if rows and not any(isinstance(cell, Text) and "\n" in str(cell) for cell in columns[place]):
+            fitting = naming.fitting([str(cell) for cell in columns[place]], widths[place])
+            columns[place] = [naming.wrapped(name, widths[place]) for name in fitting]
+    return list(zip(*columns, strict=True))
+
+
 def _widths(
-    heads: Sequence[str], rows: Sequence[Sequence[Cell]], words: Collection[int], room: int
+    heads: Sequence[str], rows: Sequence[Sequence[Cell]], words: Mapping[int, int], room: int
 ) -> list[int] | None:
     """How wide each column is; None where there is no room for whole figures and words that can be read."""
     columns = [[str(row[place]) for row in rows] for place in range(len(heads))]
@@ -102,7 +119,7 @@ def _widths(
     if sum(natural) <= room:
         return natural
     least = [
-        min(natural[place], WORDS_LEAST)
+        min(natural[place], max(WORDS_LEAST, words[place]))
         if place in words
         else max(_longest_word(heads[place]), *map(_longest_line, cells), 0)
         for place, cells in enumerate(columns)

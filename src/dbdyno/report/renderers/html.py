@@ -46,7 +46,13 @@ CLASSES = {
     Tone.BAD: "no",
     Tone.DOUBT: "doubt",
 }
-CELL_CLASSES = {Kind.NAME: "name", Kind.TEXT: "", Kind.PHRASE: "whole", Kind.CODE: "code", Kind.FIGURE: "n"}
+CELL_CLASSES = {
+    Kind.NAME: "name",
+    Kind.TEXT: "says",
+    Kind.PHRASE: "whole",
+    Kind.CODE: "code",
+    Kind.FIGURE: "n",
+}
 
 
 def render(report: Document) -> str:
@@ -104,16 +110,17 @@ def _table(found: Table) -> Markup:
     )
     return _tag(
         '<div class="scroll"><table class="{}stacks">\n<thead><tr>{}</tr></thead>\n'
-        "<tbody>{}</tbody>\n</table></div>",
+        "<tbody>{}</tbody>\n</table>{}</div>",
         "dense " if found.dense else "",
         heads,
         rows,
+        _tag('<p class="quiet">{}</p>', safe.clean(found.note)) if found.note else "",
     )
 
 
 def _head(column: Column) -> Markup:
-    head = _sentence(safe.clean(column.head))
-    return _tag('<th class="n">{}</th>' if column.kind is Kind.FIGURE else "<th>{}</th>", head)
+    pattern = '<th class="n">{}</th>' if column.kind is Kind.FIGURE else "<th>{}</th>"
+    return _tag(pattern, safe.clean(column.head))
 
 
 def _row(row: Row, columns: Sequence[Column], look: Look | None) -> Markup:
@@ -144,7 +151,7 @@ def _facts(facts: Sequence[tuple[str, str]]) -> Markup:
 
 def _item(item: Item) -> Markup:
     said = [
-        _tag('<p class="about">{}</p>', words_markup(item.about)),
+        _tag('<p class="about">{}</p>', words_markup(item.about, name=True)),
         _each("<p>{}</p>", map(words_markup, item.lines)),
         _each('<p class="quiet">{}</p>', map(_text, item.small)),
         _each('<p class="next">{}</p>', [_text(item.step)] if item.step else []),
@@ -190,7 +197,3 @@ def _tag(pattern: str, *pieces: str | Markup) -> Markup:
 
 def _text(text: str) -> Markup:
     return escape(safe.clean(text))
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

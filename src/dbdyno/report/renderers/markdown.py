@@ -38,6 +38,8 @@ def render(report: Document) -> str:
         parts.append(" · ".join(_text(value) for _, value in report.facts))
     for section, body in document.sections_of(report, Level.TEXT):
         parts += section_parts(section, body)
+    if report.footer:
+        parts.append(_text(report.footer))
     return "\n\n".join(parts) + "\n"
 
 
@@ -70,23 +72,27 @@ def _blocks(element: Element) -> Iterator[str]:
         case document.Text(text):
             yield f"<pre>{escape(safe.clean_lines(text))}</pre>"
         case Table():
-            yield _table(element)
+            yield from _table(element)
         case Fitting(layouts):
-            yield _table(layouts[0])
+            yield from _table(layouts[0])
         case Facts(facts):
             yield _bullets([f"{_text(name)}: {_text(value)}" for name, value in facts if value])
         case Items(items, heads):
             rows = [_item(item) for item in items]
-            yield _rows([_text(head) for head in heads], rows, right=())
+            told = [place for place in range(len(heads)) if any(row[place] for row in rows)]
+            cells = [[row[place] for place in told] for row in ([_text(head) for head in heads], *rows)]
+            yield _rows(cells[0], cells[1:], right=())
         case Fold(title, body):
             inner = [block for one in body for block in _blocks(one)]
             yield "\n\n".join([f"<details><summary>{_text(title)}</summary>", *inner, "</details>"])
 
 
-def _table(found: Table) -> str:
+def _table(found: Table) -> Iterator[str]:
     right = [place for place, column in enumerate(found.columns) if column.kind is Kind.FIGURE]
     rows = [[_cell(document.cell(one)) for one in row] for row in found.rows]
-    return _rows([_text(column.head) for column in found.columns], rows, right)
+    yield _rows([_text(column.head) for column in found.columns], rows, right)
+    if found.note:
+        yield _text(found.note)
 
 
 def _rows(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> str:

@@ -60,19 +60,28 @@ def render(report: Document, console: Console, details: bool = False) -> None:
         console.print(
             _indented(Text.assemble((f"{safe.clean(heading)}: ", "dim"), safe.clean(names)), INDENT)
         )
+    below = report.titled or bool(report.answer)
     for section, body in document.sections_of(report, Level.DETAILS if details else Level.BRIEF):
-        print_section(section, body, console)
+        if not all(_has_room(one, console) for one in body):
+            continue
+        if below and (section.title or isinstance(body[0], OPENED_BY_A_LINE)):
+            console.print()
+        _print_section(section, body, console)
+        below = True
 
 
-def print_section(section: Section, body: Sequence[Element], console: Console) -> None:
-    """Prints a section, what of it is shown being chosen already."""
+def _has_room(element: Element, console: Console) -> bool:
+    """Whether an element may be shown: one that is optional needs a layout with room."""
+    if not isinstance(element, Fitting) or not element.optional:
+        return True
+    return any(_laid_out(layout, console) is not None for layout in element.layouts)
+
+
+def _print_section(section: Section, body: Sequence[Element], console: Console) -> None:
     if section.title:
-        console.print()
         console.print(Text(safe.clean(section.title), style="bold"))
     if section.aside:
         console.print(Text(safe.clean(section.aside)))
-    if not section.title and isinstance(body[0], OPENED_BY_A_LINE):
-        console.print()
     for element in body:
         _print(element, console)
 
@@ -92,40 +101,49 @@ def _print(element: Element, console: Console) -> None:
             console.print(Text(safe.clean_lines(lines)))
         case Table():
             _print_table(element, console)
-        case Fitting(layouts):
-            _print_fitting(layouts, console)
+        case Fitting():
+            _print_fitting(element, console)
         case Facts(facts):
             console.print(_facts(facts))
         case Items(items):
             for item in items:
                 _print_item(item, console)
         case Fold(title, body):
-            print_section(Section(title, ()), body, console)
+            console.print()
+            _print_section(Section(title, ()), body, console)
 
 
 def _print_table(found: Table, console: Console) -> None:
     laid_out = _laid_out(found, console)
     if laid_out is not None:
-        console.print(laid_out)
+        _print_laid_out(found, laid_out, console)
         return
     heads = [safe.clean(column.head) for column in found.columns]
     rows = [[_in_a_line(document.cell(one)) for one in row] for row in found.rows]
     stack(console, heads, rows, _broken(found))
 
 
-def _print_fitting(layouts: Sequence[Table], console: Console) -> None:
-    for layout in layouts:
+def _print_laid_out(found: Table, laid_out: rich_table.Table, console: Console) -> None:
+    console.print(laid_out)
+    if found.note:
+        console.print(Text(safe.clean(found.note), style="dim"))
+
+
+def _print_fitting(found: Fitting, console: Console) -> None:
+    for layout in found.layouts:
         laid_out = _laid_out(layout, console)
         if laid_out is not None:
-            console.print(laid_out)
+            _print_laid_out(layout, laid_out, console)
             return
+    _print_table(found.layouts[-1], console)
 
 
 def _laid_out(found: Table, console: Console) -> rich_table.Table | None:
     heads = [safe.clean(column.head) for column in found.columns]
     phrases = [place for place, column in enumerate(found.columns) if column.kind is Kind.PHRASE]
+    names = [place for place, column in enumerate(found.columns) if column.kind is Kind.NAME]
     rows = [[_in_lines(document.cell(one)) for one in row] for row in found.rows]
-    return fitted(console, heads, rows, _broken(found), phrases, close=found.dense)
+    return fitted(console, heads, rows, _broken(found), phrases, names, close=found.dense)
 
 
 def _broken(found: Table) -> list[int]:

@@ -32,10 +32,10 @@ def unchanged(found: PlansCompared) -> str:
     """The short line where no plan differs from the baseline's; empty where one does, or none is known."""
     if any(one.changes for one in found.variants) or not found.statements:
         return ""
-    of = f"the {plural(found.statements, 'statement')} with a known plan"
+    of = f"The {plural(found.statements, 'statement')} with a known plan"
     if not found.variants:
         return f"Plans are known of {plural(found.statements, 'statement')}."
-    return f"Plans: {of} had the baseline’s in every variant."
+    return f"{of} had the baseline’s in every variant."
 
 
 def _short(text: str) -> str:

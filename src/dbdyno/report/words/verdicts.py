@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbdyno.analyse.model import VariantResult, Verdict
+from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
 from dbdyno.study.space import Promise
 
 
@@ -70,3 +71,17 @@ WITHOUT_LOSS = (Verdict.BLOCKED, Verdict.FAILED, Verdict.INERT)
 def losses_of(variant: VariantResult) -> tuple[Promise, ...]:
     """What a variant that was measured gives up."""
     return () if variant.verdict in WITHOUT_LOSS else variant.gives_up
+
+
+def ranked(analysis: Analysis) -> list[VariantResult]:
+    """All but the baseline: by ratio, best first; then those without one; twin and placebos last, to show
+    the noise.
+    """
+    better = -1.0 if analysis.method.higher_is_better else 1.0
+
+    def rank(variant: VariantResult) -> tuple[bool, bool, float]:
+        effect = variant.effect
+        last = variant.role is not Role.CANDIDATE
+        return last, effect is None, better * math.log(effect.ratio) if effect else 0.0
+
+    return sorted((variant for variant in analysis.variants if variant.role is not Role.BASELINE), key=rank)

@@ -1,0 +1,104 @@
+"""The report of a run: its answer, the verdicts, what explains them, and what proves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from dbdyno.analyse.model import Analysis
+from dbdyno.report.document import Document, Figure, Level, Lines, Section
+from dbdyno.report.parts import (
+    builds,
+    costs,
+    counted,
+    evidence,
+    factors,
+    findings,
+    frontier,
+    gap,
+    grid,
+    overhead,
+    plans,
+    replays,
+    request,
+    restarts,
+    search,
+    split,
+    statements,
+    verdicts,
+)
+from dbdyno.report.words import answer, method, naming, numbers
+
+TRIALS = "Point at one for its evidence. Triangles carry a warning."
+LATENCY = "All measured trials of a variant together. Point at a line to highlight it."
+SECONDS = (
+    "Operations per second, a line per trial; scales differ. Shaded: warm-up. Seconds count from the start of"
+    " the measured part."
+)
+
+
+def document(analysis: Analysis) -> Document:
+    """The whole report."""
+    run = analysis.run
+    began = datetime.fromtimestamp(run.created_unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    records = numbers.plural(len(analysis.trials), "record")
+    return Document(
+        title=analysis.study.title,
+        answer=(answer.headline(analysis),),
+        sections=(*_sections(analysis),),
+        eyebrow=f"run {run.run} · {began}",
+        facts=(*_facts(analysis),),
+        findings=tuple(answer.findings(analysis)),
+        footer=f"Dyno {run.dyno_version} · run {run.run} · made from {records}",
+        numbered=True,
+    )
+
+
+def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    done, planned = len(analysis.trials), analysis.trials_planned
+    trials = numbers.plural(done, "trial") if done == planned else f"{done} of {planned} trials"
+    yield "Engine", naming.engine_text(analysis)
+    yield "Workload", naming.workload_text(analysis)
+    yield "Design", analysis.study.design.value
+    yield "Size", f"{naming.size_text(analysis)}, {trials}"
+    if analysis.run.brought is None:
+        load = analysis.study.workload
+        warmup, measured = map(numbers.seconds_text, (load.warmup_s, load.duration_s))
+        yield "Each", f"{warmup} warm-up, {measured} measured"
+
+
+def _sections(analysis: Analysis) -> Iterator[Section]:
+    yield from verdicts.sections(analysis)
+    yield from search.sections(analysis)
+    yield from grid.sections(analysis)
+    yield from factors.sections(analysis)
+    if analysis.gap is not None:
+        yield from gap.sections(analysis.gap)
+    if analysis.frontier is not None:
+        yield from frontier.sections(analysis.frontier)
+    yield from restarts.sections(analysis)
+    yield from builds.sections(analysis)
+    yield from counted.sections(analysis)
+    yield from request.sections(analysis.requests)
+    yield from split.sections(analysis.splits)
+    yield from replays.sections(analysis.replays)
+    yield from statements.sections(analysis.statements)
+    if analysis.plans is not None:
+        yield from plans.sections(analysis.plans)
+    yield from overhead.sections(analysis)
+    yield from findings.sections(analysis)
+    yield from _figures(analysis)
+    yield from costs.sections(analysis)
+    yield from evidence.sections(analysis)
+    yield Section("Method", (Lines(tuple(method.method_text(analysis)), bullets=True),), level=Level.TEXT)
+
+
+def _figures(analysis: Analysis) -> Iterator[Section]:
+    """Every trial as a point, and what each measured."""
+    below = ", blocks one under the other" if analysis.run.brought is None else ""
+    for title, drawing, aside in (
+        ("Trials", "trials", f"Every measured trial{below}. {TRIALS}"),
+        ("Latency", "latency", LATENCY),
+        ("Seconds", "series", SECONDS),
+    ):
+        yield Section(title, (Figure(drawing, (analysis,)),), aside=aside, level=Level.PAGE)

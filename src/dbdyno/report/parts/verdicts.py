@@ -1,0 +1,194 @@
+"""The verdicts of a run: each variant's ratio, its verdict, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dbdyno.analyse.model import Analysis, GuardResult, Kept, Ratio, Role, VariantResult, Verdict
+from dbdyno.records import metrics
+from dbdyno.report.document import (
+    Cell,
+    Column,
+    Element,
+    Figure,
+    Fitting,
+    From,
+    Kind,
+    Level,
+    Look,
+    Mark,
+    Notes,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Words,
+)
+from dbdyno.report.words import answer, method, naming, noise, numbers, remarks
+from dbdyno.report.words.verdicts import ranked
+
+COSTS = {
+    "p99_ms": ("p99", "p99"),
+    "server_cpu_us_per_op": ("server CPU/op", "CPU"),
+    "driver_cpu_us_per_op": ("driver CPU/op", "driver"),
+}
+"""The heads of the costs that stand beside a verdict: with intervals, and where there is no room for them."""
+KINDS = {"variant": Kind.NAME, "interval": Kind.PHRASE, "verdict": Kind.TEXT}
+
+
+def sections(analysis: Analysis) -> Iterator[Section]:
+    """The effects as a figure, and the table of verdicts with what must be known of it."""
+    yield Section(
+        "Effects", (Figure("effects", (analysis,)),), aside=_effects_text(analysis), level=Level.PAGE
+    )
+    yield Section("Verdicts", (*_verdicts(analysis),))
+
+
+def _effects_text(analysis: Analysis) -> str:
+    brought, shared = analysis.run.brought, naming.shared_beginning([one.name for one in analysis.candidates])
+    if brought is None:
+        drawn = "Dot and line: geometric mean over blocks and its interval. Ticks: single blocks."
+    else:
+        drawn = (
+            f"Dot and line: the ratio and its interval.{' Ticks: single pairs.' if brought.paired else ''}"
+        )
+    stands = f" … stands for {shared}" if shared else ""
+    return f"{drawn} Band: the margin, where a difference counts as no effect.{stands}"
+
+
+def _verdicts(analysis: Analysis) -> Iterator[Element]:
+    notes = tuple(filter(None, (noise.floor_text(analysis), method.layout_text(analysis))))
+    everything = (
+        f"{method.ratio_text_of(analysis)} {method.intervals_text(analysis)}",
+        method.aa_text(analysis),
+        *notes,
+        method.calibration_text(analysis),
+        *answer.notes(analysis),
+    )
+    yield From(
+        Level.PAGE,
+        (_on_page(analysis), Notes((PAGE_NOTE, *filter(None, (method.aa_text(analysis),)), *notes))),
+        (Fitting((*_layouts(analysis),)), Notes(tuple(filter(None, everything)))),
+    )
+
+
+COSTS_NOTE = "p99 and CPU: ratios of cost, each interval by itself; ~: it may be 1."
+PAGE_NOTE = (
+    "Ratios are variant / baseline. Small: the interval. p99 and CPU are what it cost, each interval by"
+    " itself."
+)
+
+
+def _costs(analysis: Analysis) -> tuple[str, ...]:
+    return tuple(name for name in COSTS if any(variant.cost(name) for variant in analysis.variants))
+
+
+def _layouts(analysis: Analysis) -> Iterator[Table]:
+    """The table with all costs, then with fewer. The last is broken into lines where none has room."""
+    costs = _costs(analysis)
+    yield _layout(analysis, costs)
+    yield _layout(analysis, costs[:2])
+    yield _layout(analysis, costs, intervals=False)
+    yield _layout(analysis, costs[:2], intervals=False)
+    yield _layout(analysis, ())
+    yield _layout(analysis, (), response=False)
+    yield _layout(analysis, ())
+
+
+def _layout(
+    analysis: Analysis, costs: tuple[str, ...], intervals: bool = True, response: bool = True
+) -> Table:
+    metric = metrics.find(analysis.method.response)
+    heads = (
+        "variant",
+        *([metric.unit or metric.title] if response else []),
+        *("ratio", "interval", "verdict"),
+        *(COSTS[cost][0 if intervals else 1] for cost in costs),
+    )
+    rows = tuple(
+        (
+            variant.name,
+            *([_response(variant)] if response else []),
+            *_ratio(variant),
+            verdict(variant),
+            *(_cost(variant.cost(cost), intervals) for cost in costs),
+        )
+        for variant in analysis.variants
+    )
+    columns = tuple(Column(head, KINDS.get(head, Kind.FIGURE)) for head in heads)
+    return Table(columns, rows, dense=True, note=COSTS_NOTE if costs else "")
+
+
+def _response(variant: VariantResult) -> str:
+    found = variant.response
+    return numbers.value_text(found.metric, found.mean) if found else numbers.DASH
+
+
+def _ratio(variant: VariantResult) -> tuple[Words, Words]:
+    """A ratio and its interval; those of a variant whose speed does not count stand back."""
+    if variant.effect is None:
+        return numbers.DASH, numbers.DASH
+    told = numbers.ratio_text(variant.effect.ratio), numbers.interval_text(variant.effect)
+    if variant.verdict is Verdict.BROKEN:
+        return Mark(told[0], Tone.QUIET), Mark(told[1], Tone.QUIET)
+    return told
+
+
+def verdict(variant: VariantResult) -> Mark:
+    """A variant's verdict in its look."""
+    return Mark(remarks.verdict_text(variant), variant.verdict)
+
+
+def _cost(ratio: Ratio | None, interval: bool) -> Words:
+    """A cost's ratio; `~` marks one that cannot be told from 1, for readers without colour too."""
+    if ratio is None:
+        return numbers.DASH
+    mark = "" if numbers.differs(ratio) else "~"
+    told = mark + numbers.cost_text(ratio.ratio)
+    if interval and ratio.low is not None and ratio.high is not None:
+        told += f" ({numbers.cost_text(ratio.low)}{numbers.DASH}{numbers.cost_text(ratio.high)})"
+    return Mark(told, Tone.QUIET) if mark else told
+
+
+def _on_page(analysis: Analysis) -> Table:
+    """The same with what is said of each variant below its verdict, because a page has the room."""
+    metric = metrics.find(analysis.method.response)
+    response = f"{metric.title}, {metric.unit}".strip(", ")
+    columns = (
+        *(Column("variant", Kind.NAME), Column(response), Column("ratio"), Column("verdict", Kind.TEXT)),
+        *(Column(head) for head, _ in COSTS.values()),
+    )
+    shown = [analysis.baseline, *ranked(analysis)]
+    rows = tuple(_row(variant, analysis) for variant in shown)
+    return Table(columns, rows, looks=looks(shown))
+
+
+def looks(shown: list[VariantResult]) -> Mapping[int, Look]:
+    """The baseline's row, and those of variants whose speed does not count."""
+    voided = {place: Look.VOID for place, one in enumerate(shown) if one.verdict is Verdict.BROKEN}
+    return voided | {place: Look.BASELINE for place, one in enumerate(shown) if one.role is Role.BASELINE}
+
+
+def _row(variant: VariantResult, analysis: Analysis) -> Row:
+    found, dropped = variant.response, remarks.dropped_text(variant)
+    remark = remarks.remark(variant, analysis)
+    told = remark if variant.cause or variant.verdict is not Verdict.BROKEN else ""
+    return (
+        Cell(variant.name, (dropped,) if dropped else ()),
+        Cell(_response(variant), (numbers.plural(found.trials, "trial"),)) if found else numbers.DASH,
+        ratio_cell(variant.effect),
+        Cell(verdict(variant), (*filter(None, (told,)), *map(_guard, variant.guards))),
+        *(ratio_cell(variant.cost(cost)) for cost in COSTS),
+    )
+
+
+def ratio_cell(ratio: Ratio | None) -> Words | Cell:
+    """A ratio above its interval."""
+    if ratio is None:
+        return Mark(numbers.DASH, Tone.QUIET)
+    return Cell(numbers.ratio_text(ratio.ratio), (numbers.interval_text(ratio),))
+
+
+def _guard(guard: GuardResult) -> Words:
+    state = Mark(guard.state.value, Tone.BAD) if guard.state is Kept.BROKEN else guard.state.value
+    return (f"{remarks.guard_text(guard)}: ", state)
