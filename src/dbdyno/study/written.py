@@ -55,7 +55,7 @@ def _data(data: GivenData, folder: Path) -> list[Row]:
     """The section [data], with whole paths, because the study that is written lies elsewhere."""
     paths = tuple(str(path.absolute()) for path in data.paths(folder))
     placed = {"dump": paths} if data.dump else {"folder": paths[0]}
-    return DATA.rows(data.model_copy(update=placed), DATA.names)
+    return DATA.rows(data.but(**placed), DATA.names)
 
 
 def _variant(name: str, levels: Mapping[str, Level]) -> list[str]:
