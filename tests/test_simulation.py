@@ -20,7 +20,7 @@ from dbdyno.analyse.model import TrialResult
 from dbdyno.host import journal
 from dbdyno.host.journal import Journal
 from dbdyno.layers.setup import Setup
-from dbdyno.plan import fixed, order
+from dbdyno.plan import blocks, order
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store
 from dbdyno.study.trials import Trial
@@ -102,7 +102,7 @@ def _look_without_pause(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("Endless", seed=1)
 def _ask_without_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(process, "ask_for", lambda run: lambda study, run, records: fixed.ask(study, run, ()))
+    patch.setattr(process, "ask_for", lambda run: lambda study, run, records: blocks.ask(study, run, ()))
 
 
 @breaks("was kept and is another", seed=1)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from dbdyno.plan import budget, counted, fixed, restarts, sequential, soak
+from dbdyno.plan import blocks, budget, counted, restarts, sequential, soak
 from dbdyno.plan.search import ask as search
 from dbdyno.records.record import Record, Run
 from dbdyno.study import Design, Study
@@ -20,7 +20,7 @@ def ask_for(run: Run, memory: search.Memory = lambda levels: 0) -> Ask:
     """How a run finds its next trials. A search asks `memory` what the servers of its candidates take."""
     if run.soak is not None:
         return partial(soak.ask, run.soak)
-    timed = sequential.ask if run.sequential else fixed.ask if run.budget_s is None else budget.ask
+    timed = sequential.ask if run.sequential else blocks.ask if run.budget_s is None else budget.ask
 
     def of_design(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
         if study.design is Design.SEARCH:

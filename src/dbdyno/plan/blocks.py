@@ -14,7 +14,7 @@ from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import level_text
 from dbdyno.plan.order import Order
 from dbdyno.records.left_out import over_for_good
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import phases_of
@@ -82,6 +82,11 @@ def next_trials(
             beside = study.arrangement is Arrangement.SIDE_BY_SIDE
             return going_on if block or beside else _halted_after_baseline(going_on)
     return ()
+
+
+def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+    """What a run of as many blocks as its study says is to do next: every variant in every block."""
+    return next_trials(study, Order.of(run), records)
 
 
 def _halted_after_baseline(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
