@@ -31,8 +31,7 @@ from dbdyno.obtain.source import making
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Record
-from dbdyno.report.words.amounts import duration
-from dbdyno.report.words.numbers import functions_text, plural
+from dbdyno.report.words.numbers import about_text, functions_text, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 from dbdyno.trial.correctness import Asked, asked_of_each, expected_s, kept
@@ -99,12 +98,12 @@ def builds_lines(builds: tuple[Foreseen, ...]) -> list[str]:
         return []
     missing_s = sum(one.expected_s for one in builds)
     there = sum(one.there for one in builds)
-    left = f"; about {duration(missing_s)} for the others" if missing_s else ""
+    left = f"; about {about_text(missing_s)} for the others" if missing_s else ""
     lines = [f"{plural(len(builds), 'build')}, {there} of them there{left}", *map(_line, builds)]
     gate_s = sum(one.gate_s for one in builds)
     if gate_s:
         asked = sum(one.gate == NOT_YET for one in builds)
-        lines.append(f"correctness gate: {plural(asked, 'build')} to ask, about {duration(gate_s)}")
+        lines.append(f"correctness gate: {plural(asked, 'build')} to ask, about {about_text(gate_s)}")
     return lines
 
 
@@ -115,7 +114,7 @@ def _line(build: Foreseen) -> str:
         trained = f", trained by {build.trainer}" if build.trainer else ""
         return f"  {build.words}: there{trained}; correctness gate: {build.gate}"
     trained = f", trained before the first trial by {build.trainer}" if build.trainer else ""
-    return f"  {build.words}: about {duration(build.expected_s)}{trained}"
+    return f"  {build.words}: about {about_text(build.expected_s)}{trained}"
 
 
 def make_builds(

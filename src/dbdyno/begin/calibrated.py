@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.calibrate.kept import Calibration
 from dbdyno.records.record import Calibrated
 from dbdyno.report.words import numbers
+from dbdyno.report.words.moments import day_text
 from dbdyno.study import Arrangement, Interval, Study
 from dbdyno.study.designs import variants_of
 
@@ -23,7 +22,7 @@ def taken(study: Study, found: Calibration | None, why_not: str) -> tuple[Calibr
         "slice_s": None if study.slice_s else found.used.slice_s,
     }
     used = found.used.but(**named)
-    made = time.strftime("%Y-%m-%d", time.localtime(found.made_unix_s))
+    made = day_text(found.made_unix_s)
     beside = study.arrangement is Arrangement.SIDE_BY_SIDE
     chosen = f"; slices: {numbers.seconds_text(used.slice_s)}" if beside and used.slice_s else ""
     chosen += f"; interval: {used.interval}" if used.interval else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbdyno.host.counters import counts
 from dbdyno.records.record import Counting
 from dbdyno.report.words import numbers
-from dbdyno.report.words.amounts import duration
+from dbdyno.report.words.numbers import about_text
 from dbdyno.study import Study
 from dbdyno.study.designs import counted_variants
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
@@ -43,7 +43,7 @@ def counting_text(counting: Counting | None, counted_s: float) -> str:
         return ""
     told = {
         "counters": "each build's instructions are read from the CPU's counters in its timed trials",
-        "valgrind": f"the counts take about {duration(counted_s)}, and tell half a per cent where times do "
+        "valgrind": f"the counts take about {about_text(counted_s)}, and tell half a per cent where times do "
         "not; `counted = false` under [goal] leaves them out",
         "nothing": f"instructions are not counted: {counting.why_not}",
     }

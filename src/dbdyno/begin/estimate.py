@@ -12,8 +12,7 @@ from dbdyno.driver.tally import Tally
 from dbdyno.engines import registry
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.records.record import Outcome, Run
-from dbdyno.report.words.amounts import duration
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import (
     counted_variants,
@@ -99,7 +98,7 @@ def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float
     return (
         f"{study.title}\n"
         f"run {run.run}: {size}, {plural(trials, 'trial')}{done}; "
-        f"about {duration(left_s)}, until {end} (an estimate {basis})"
+        f"about {about_text(left_s)}, until {end} (an estimate {basis})"
     )
 
 

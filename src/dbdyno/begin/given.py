@@ -13,8 +13,8 @@ from dbdyno.given.digest import digest_of, size_of
 from dbdyno.given.dump import Dump, dump_at
 from dbdyno.host.once import Tell
 from dbdyno.obtain.installation import Installation
+from dbdyno.records.metrics import bytes_text
 from dbdyno.records.record import Data
-from dbdyno.report.words.amounts import size
 from dbdyno.study import Factor, Study
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference
@@ -67,7 +67,7 @@ def planned_data(study: Study) -> tuple[PlannedData, ...]:
 
 def data_text(planned: Sequence[PlannedData]) -> str:
     """The same as a line of a plan."""
-    named = ", ".join(f"{one.path} ({size(one.size_bytes)})" for one in planned)
+    named = ", ".join(f"{one.path} ({bytes_text(one.size_bytes)})" for one in planned)
     how = "loaded" if planned[0].kind == "dump" else "copied"
     return f"pristine data: one image, {how} from {named}"
 

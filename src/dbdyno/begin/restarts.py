@@ -6,8 +6,7 @@ from collections import Counter
 
 from dbdyno.begin.estimate import restarts_s
 from dbdyno.records.record import ACT_WORDS
-from dbdyno.report.words.amounts import duration
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import restart_trial_count
 from dbdyno.study.restarts import acts_of, control_of, restarted
@@ -22,6 +21,6 @@ def restarts_text(study: Study) -> str:
     control = ""
     if control_of(study) is not None:
         control = ", and of a control that must lose; on volumes of Dyno's own, which needs root"
-    size = f"{plural(restart_trial_count(study), 'trial')}, about {duration(restarts_s(study))}"
+    size = f"{plural(restart_trial_count(study), 'trial')}, about {about_text(restarts_s(study))}"
     load = restarted(study).workload.name
     return f"before the blocks, under {load}: {each} of each variant{control}; {size}"

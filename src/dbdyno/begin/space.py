@@ -14,8 +14,7 @@ from dbdyno.plan.search.ask import fits
 from dbdyno.plan.search.pace import least_s
 from dbdyno.plan.search.sampler import TRIES_MAX, Levels, first_levels
 from dbdyno.records.record import Run
-from dbdyno.report.words.amounts import duration
-from dbdyno.report.words.numbers import is_or_are, plural
+from dbdyno.report.words.numbers import about_text, is_or_are, plural
 from dbdyno.study import Study
 from dbdyno.study.space import Search
 
@@ -37,8 +36,8 @@ def require_space(study: Study, budget_s: float) -> None:
     needed_s = least_s(study, expected_duration_s(1, study, overhead_s(study)))
     if budget_s < needed_s:
         raise UserError(
-            f"{duration(budget_s)} are too few for a search: the first candidates and their confirmation"
-            f" take about {duration(needed_s)}",
+            f"{about_text(budget_s)} are too few for a search: the first candidates and their confirmation"
+            f" take about {about_text(needed_s)}",
             f"give at least {math.ceil(needed_s / 60)}m, or shorten `duration` and `warmup` under [workload]",
         )
 
@@ -53,7 +52,7 @@ def header(study: Study, run: Run, kept: int, now_unix_s: float) -> str:
     """What begins: the study, the run, how large the space is, and when the search will end."""
     end = time.strftime("%H:%M", time.localtime(now_unix_s + (run.budget_s or 0.0)))
     done = f"; {plural(kept, 'trial')} of it {is_or_are(kept)} kept" if kept else f"; until {end}"
-    asked = f"a search of {space_text(study)}, for {duration(run.budget_s or 0.0)}"
+    asked = f"a search of {space_text(study)}, for {about_text(run.budget_s or 0.0)}"
     return f"{study.title}\nrun {run.run}: {asked}{done}"
 
 

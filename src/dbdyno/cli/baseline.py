@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
 from dbdyno.cli.options import ListingGroup, json_option, store_option
 from dbdyno.frozen import Frozen
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store, writable_store
+from dbdyno.report.words.moments import moment_text
 from dbdyno.report.words.safe import json_text
 
 
@@ -59,7 +58,7 @@ def list_(as_json: bool, store: str | None) -> None:
     if not found:
         click.echo(f"there is no baseline yet in {opened.place}", err=True)
     for name, run in found.items():
-        began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_unix_s))
+        began = moment_text(run.created_unix_s)
         click.echo(f"{name}  {run.run}  {began}  {run.study_path}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +21,9 @@ from dbdyno.host import once
 from dbdyno.host.allowed import Allowed
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Training
-from dbdyno.report.words.amounts import duration, size
+from dbdyno.records.metrics import bytes_text
+from dbdyno.report.words.moments import moment_text
+from dbdyno.report.words.numbers import about_text
 from dbdyno.report.words.safe import json_text
 from dbdyno.trial.correctness import all_kept
 
@@ -90,7 +91,7 @@ def list_(as_json: bool) -> None:
                 console.print(Padding(Text(line), (0, 0, 0, 2)))
     else:
         console.print(_table(rows))
-    console.print(f"in all: {size(sum(row.size_bytes for row in rows))}")
+    console.print(f"in all: {bytes_text(sum(row.size_bytes for row in rows))}")
     if told := next_command(rows):
         click.echo(told, err=True)
 
@@ -143,8 +144,8 @@ def _lines(row: BuildRow) -> list[str]:
 
 def _figures(row: BuildRow) -> tuple[str, str, str]:
     """How long it took, when it was last used, how large it is."""
-    used = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.used_unix_s))
-    return duration(row.took_s), used, size(row.size_bytes)
+    used = moment_text(row.used_unix_s)
+    return about_text(row.took_s), used, bytes_text(row.size_bytes)
 
 
 def next_command(rows: Sequence[BuildRow]) -> str:

@@ -13,7 +13,8 @@ from dbdyno.cli.terminal import terminal
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.once import KINDS, Kept, Shelf, shelves
-from dbdyno.report.words.amounts import size
+from dbdyno.records.metrics import bytes_text
+from dbdyno.report.words.moments import moment_text
 from dbdyno.report.words.safe import json_text
 
 
@@ -67,14 +68,14 @@ def list_(as_json: bool) -> None:
         # Below the name, because four columns already fill 80 characters.
         what = "; ".join(filter(None, (kept.what, kept.origin)))
         named = Text("\n".join(filter(None, (kept.name, what))))
-        table.add_row(kept.kind, named, _day(kept.used_unix_s), size(kept.size_bytes))
+        table.add_row(kept.kind, named, moment_text(kept.used_unix_s), bytes_text(kept.size_bytes))
     console = terminal()
     console.print(table)
     for kind in KINDS:
         sizes = [kept.size_bytes for kept in found if kept.kind == kind]
         if sizes:
-            console.print(f"{kind}: {len(sizes)}, {size(sum(sizes))}")
-    console.print(f"in all: {size(total_bytes)}")
+            console.print(f"{kind}: {len(sizes)}, {bytes_text(sum(sizes))}")
+    console.print(f"in all: {bytes_text(total_bytes)}")
 
 
 @command.command()
@@ -98,10 +99,10 @@ def free(
             in_use.append(label)
             continue
         freed_bytes += kept.size_bytes
-        click.echo(f"{'would free' if dry_run else 'freed'} {label}, {size(kept.size_bytes)}")
+        click.echo(f"{'would free' if dry_run else 'freed'} {label}, {bytes_text(kept.size_bytes)}")
     for label in in_use:
         click.echo(f"kept {label}, because a running dyno uses it", err=True)
-    click.echo(f"{size(freed_bytes)} {'would be freed' if dry_run else 'freed'}", err=True)
+    click.echo(f"{bytes_text(freed_bytes)} {'would be freed' if dry_run else 'freed'}", err=True)
     if names and in_use:
         raise DynoError(f"{len(in_use)} of {len(found)} could not be freed", "wait until that dyno ends")
 
@@ -151,10 +152,6 @@ def _free(shelf: Shelf, kept: Kept) -> bool:
         return shelf.free(kept.name)
     except OSError as error:
         raise DynoError(f"cannot free {kept.folder}: {error.strerror}", "remove it as its owner") from None
-
-
-def _day(unix_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s))
 
 
 def _row(kept: Kept) -> KeptRow:

@@ -49,8 +49,7 @@ from dbdyno.plan.soak import expected_s as soak_s
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Calibrated, Counting
 from dbdyno.report.parts import configuration
-from dbdyno.report.words.amounts import duration
-from dbdyno.report.words.numbers import plural, seconds_text
+from dbdyno.report.words.numbers import about_text, plural, seconds_text
 from dbdyno.report.words.safe import json_text
 from dbdyno.study import Design, Factor, Study, fraction
 from dbdyno.study.act import OF_POWER
@@ -231,8 +230,8 @@ def _beside_blocks(study: Study, here: Adapted) -> Iterator[str]:
 def _whole_text(study: Study, expected_s: float) -> str:
     """How many trials there are, and how long they take."""
     if study.search is not None:
-        return f"as many trials as fit into {duration(expected_s)}"
-    return f"{plural(trials_in_all(study), 'trial')}, about {duration(expected_s)}"
+        return f"as many trials as fit into {about_text(expected_s)}"
+    return f"{plural(trials_in_all(study), 'trial')}, about {about_text(expected_s)}"
 
 
 def _soak_text(study: Study, soak: Soak) -> str:
@@ -240,7 +239,7 @@ def _soak_text(study: Study, soak: Soak) -> str:
     rungs = ", ".join(f"{clients:,}" for clients in soak.clients)
     whole_s = soak_s(soak, study, overhead_s(study))
     cuts = ", on volumes of Dyno's own, which needs root" if OF_POWER & set(soak.ends) else ""
-    return f"`dyno soak` has rungs of {rungs} clients{cuts}, and takes about {duration(whole_s)}"
+    return f"`dyno soak` has rungs of {rungs} clients{cuts}, and takes about {about_text(whole_s)}"
 
 
 def _planned(study: Study) -> Plan:

@@ -20,8 +20,7 @@ from dbdyno.records.left_out import inert_in, over_for_good
 from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Run
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
-from dbdyno.report.words.amounts import duration
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all, variants_of
 from dbdyno.study.trials import Trial
@@ -111,7 +110,7 @@ class Lines(Quiet):
 
     def _left_text(self) -> str:
         left_s = self._left.seconds(self._trials - self._done)
-        return f"about {duration(left_s)} left" if left_s else "done"
+        return f"about {about_text(left_s)} left" if left_s else "done"
 
     def _result(self, record: Record) -> str:
         if record.outcome is not Outcome.MEASURED:

@@ -18,6 +18,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.records.place import store_url
 from dbdyno.records.store import RunSummary, Store, writable_store
 from dbdyno.report.words import safe
+from dbdyno.report.words.moments import moment_text
 
 BESIDE_NAME = 50
 """Columns that the rest of a row needs beside the name; where there are fewer, a run has lines of its own."""
@@ -130,7 +131,7 @@ def _table(summaries: list[RunSummary]) -> Table:
 
 
 def _row(summary: RunSummary) -> list[str]:
-    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.run.created_unix_s))
+    began = moment_text(summary.run.created_unix_s)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.outcomes.items()))
     state = "finished" if summary.finished else "unfinished"
     named = ", ".join((*filter(None, [summary.name]), *(f"baseline {name}" for name in summary.baselines)))

@@ -14,7 +14,7 @@ from dbdyno.plan.search.pace import spent_s
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record, Run
 from dbdyno.report.words import numbers
-from dbdyno.report.words.amounts import duration
+from dbdyno.report.words.numbers import about_text
 from dbdyno.report.words.search import DOING
 from dbdyno.study import Study
 from dbdyno.study.trials import Purpose, Trial
@@ -36,7 +36,7 @@ class Searching(Quiet):
         left_s = max(0.0, (self._run.budget_s or 0.0) - spent_s(records))
         last = max(records, key=lambda record: record.trial)
         told = self._tried(records) if last.purpose is Purpose.SEARCH else self._blocks(records, last)
-        self.say(f"{told}; {duration(left_s)} left")
+        self.say(f"{told}; {about_text(left_s)} left")
 
     def _tried(self, records: Sequence[Record]) -> str:
         """How many candidates the search has tried, and the one beside which it tries the next."""

@@ -37,8 +37,7 @@ from dbdyno.records.record import Record
 from dbdyno.records.store import writable_store
 from dbdyno.report import junit
 from dbdyno.report.parts.soak import document
-from dbdyno.report.words.amounts import duration
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study.rungs import rungs
 from dbdyno.study.values import Fault
 
@@ -132,7 +131,7 @@ def _soak(begun: Begun, here: Here, wait_s: float) -> list[Record]:
         with alone(study.title, here.trials_s, wait_s, tell, run.run):
             here.store.add_run(run)
             here.tell(
-                f"{study.title}\nrun {run.run}: {plural(trials, 'rung')}, about {duration(here.trials_s)}"
+                f"{study.title}\nrun {run.run}: {plural(trials, 'rung')}, about {about_text(here.trials_s)}"
             )
             make_builds_of(begun, None, here.store, here.allowed, here.tell)
             return carry_out(begun, None, here)

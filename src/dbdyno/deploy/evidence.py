@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from dbdyno.analyse.model import Ratio, Verdict
@@ -10,6 +9,7 @@ from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
 from dbdyno.frozen import level_text
 from dbdyno.layers.part import Part, Place
 from dbdyno.records import metrics
+from dbdyno.report.words.moments import day_text
 from dbdyno.report.words.numbers import DASH, effect_text, interval_text, plural, ratio_text, share_text
 from dbdyno.report.words.safe import clean, markdown
 from dbdyno.study.space import Promise
@@ -81,7 +81,7 @@ def _loss(change: Change) -> str:
 
 
 def _measured(deployment: Deployment) -> str:
-    date = time.strftime("%Y-%m-%d", time.gmtime(deployment.measured_unix_s))
+    date = day_text(deployment.measured_unix_s)
     effect, facts = deployment.effect, []
     if effect is not None:
         gain = f"{effect_text(effect)} times the {_metric(deployment.response)}"

@@ -7,7 +7,6 @@ that forbids every request; where scripts are off, the tables say it all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from markupsafe import Markup
 
@@ -19,6 +18,7 @@ from dbdyno.report.figures import gate as gate_figure
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.renderers.page import environment, in_page, template_text
 from dbdyno.report.words import safe, verdicts
+from dbdyno.report.words.moments import moment_text
 
 
 def gate(found: Gate) -> str:
@@ -55,7 +55,7 @@ def _page(template: str, **values: object) -> str:
     environment().filters |= {
         "lines": lambda text: safe.clean_lines(str(text)),
         "sentence": lambda text: f"{text[:1].upper()}{text[1:]}",
-        "when": lambda unix_s: datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "when": moment_text,
         "slug": lambda verdict: verdicts.slug(verdict) if verdict else "none",
     }
     return in_page(template, **values)

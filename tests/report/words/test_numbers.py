@@ -37,6 +37,14 @@ def test_durations_read_well(seconds: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(6.6, "7 s"), (75.2, "1 min 15 s"), (125, "2 min"), (5395, "1 h 30 min"), (11_105, "3 h 5 min")],
+)
+def test_estimated_durations_have_no_more_than_they_deserve(seconds: float, text: str) -> None:
+    assert numbers.about_text(seconds) == text
+
+
+@pytest.mark.parametrize(
     ("written", "text"),
     [
         (numbers.share_text(0.9949), "99.49 %"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from rich.console import Console
@@ -15,6 +14,7 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Run
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import numbers, remarks, safe, verdicts
+from dbdyno.report.words.moments import day_text, moment_text
 
 HEADS = ("what", "reference", "run", "run / reference", "says")
 
@@ -102,7 +102,7 @@ def way_text(found: Gate) -> str:
             f" {numbers.plural(pairs, 'block')}, and ratios are paired by block."
         )
     return (
-        f"{safe.clean(found.against)} was measured on {_day(found.reference.created_unix_s)} and not"
+        f"{safe.clean(found.against)} was measured on {day_text(found.reference.created_unix_s)} and not"
         " again, so the run is the unit: the interval is of the spread between runs of one setup on"
         " this host. The ratio includes what changed between the days."
     )
@@ -118,7 +118,7 @@ def sides(found: Gate) -> list[tuple[str, str, str]]:
     levels = [{name: level_text(level) for name, level in one.levels.items()} for one in results]
     facts = [
         ("run", *(run.run for run in runs)),
-        ("began", *(_moment(run.created_unix_s) for run in runs)),
+        ("began", *(moment_text(run.created_unix_s) for run in runs)),
         ("study", *(run.study_path for run in runs)),
         ("engine", *(_engine(run) for run in runs)),
         ("from", *(run.installation.get("origin", "") for run in runs)),
@@ -201,9 +201,10 @@ def floor_text(found: Gate) -> str:
             " load."
         )
     sure = numbers.share_text(found.method.confidence)
+    since, until = day_text(floor.since_unix_s), day_text(floor.until_unix_s)
     return (
         f"Noise floor: by {numbers.plural(floor.runs, 'run')} of {numbers.plural(floor.setups, 'setup')} on"
-        f" this host from {_day(floor.since_unix_s)} to {_day(floor.until_unix_s)}, two runs of one setup"
+        f" this host from {since} to {until}, two runs of one setup"
         f" differ by less than {numbers.rough_share_text(floor.ratio - 1.0)} in {sure} of cases."
     )
 
@@ -236,11 +237,3 @@ def _engine(run: Run) -> str:
 
 def _trials(result: VariantResult) -> str:
     return ", ".join(f"{count} {outcome.value}" for outcome, count in result.outcomes.items())
-
-
-def _moment(unix_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix_s))
-
-
-def _day(unix_s: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(unix_s))

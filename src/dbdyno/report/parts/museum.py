@@ -27,6 +27,7 @@ from dbdyno.report.document import (
     Words,
 )
 from dbdyno.report.words import numbers, remarks, safe, verdicts
+from dbdyno.report.words.moments import moment_text
 
 TITLE = "The museum: what did not help, and why"
 EMPTY = "Nothing stands in the museum."
@@ -152,7 +153,7 @@ def _elsewhere(piece: Piece) -> str:
 
 def _place(one: Occurrence) -> str:
     """When and in which study it was seen."""
-    return f"{numbers.moment_text(one.began_unix_s)}, {one.study_path}, {one.workload} on {one.host}"
+    return f"{moment_text(one.began_unix_s)}, {one.study_path}, {one.workload} on {one.host}"
 
 
 def _cause(one: Occurrence) -> str:
@@ -211,7 +212,7 @@ def _cells(piece: Piece, one: Occurrence) -> list[str | int | float]:
     effect = one.effect
     return [
         *(piece.engine, _levels_text(piece.levels), _against(one), one.ending.value, piece.runs),
-        *(one.run, numbers.moment_text(one.began_unix_s), one.study_path, one.host),
+        *(one.run, moment_text(one.began_unix_s), one.study_path, one.host),
         *(one.workload, one.exhibit.variant, one.ended, one.trials),
         *((effect.metric, effect.ratio) if effect else ("", "")),
         *(effect.low if effect and effect.low is not None else "",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.report.document import Document, Figure, Level, Lines, Section
@@ -28,6 +27,7 @@ from dbdyno.report.parts import (
     verdicts,
 )
 from dbdyno.report.words import answer, method, naming, numbers
+from dbdyno.report.words.moments import moment_text
 
 TRIALS = "Point at one for its evidence. Triangles carry a warning."
 LATENCY = "All measured trials of a variant together. Point at a line to highlight it."
@@ -40,7 +40,7 @@ SECONDS = (
 def document(analysis: Analysis) -> Document:
     """The whole report."""
     run = analysis.run
-    began = datetime.fromtimestamp(run.created_unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    began = moment_text(run.created_unix_s)
     records = numbers.plural(len(analysis.trials), "record")
     return Document(
         title=analysis.study.title,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from rich.console import Console
@@ -19,6 +18,7 @@ from dbdyno.records.record import ACT_WORDS, Evidence, Reading, Record, Recovery
 from dbdyno.report.parts import configuration, plans
 from dbdyno.report.parts.table import show
 from dbdyno.report.words import brought, numbers, safe, verdicts
+from dbdyno.report.words.moments import second_text
 from dbdyno.study.act import Act
 
 LOG_LINES_MOST = 30
@@ -32,7 +32,7 @@ def render_run(analysis: Analysis, console: Console) -> None:
         _pairs(
             {
                 "run": run.run,
-                "began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_unix_s)),
+                "began": second_text(run.created_unix_s),
                 "engine": f"{run.installation.get('engine', '')} {run.installation.get('version', '')}",
                 "from": run.installation.get("origin", ""),
                 "host": f"{run.host.get('name', '')}, {(run.host.get('cpu') or {}).get('model', '')}",
@@ -101,7 +101,7 @@ def render(record: Record, run: Run, console: Console) -> None:
                 "outcome": record.outcome.value,
                 "cause": record.cause,
                 "what would help": record.remedy,
-                "began": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.started_unix_s)),
+                "began": second_text(record.started_unix_s),
                 "engine": record.engine_version,
                 "host": record.host,
                 "caches filled": _filled_text(record),

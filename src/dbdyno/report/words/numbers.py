@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dbdyno.records import metrics
@@ -130,11 +129,6 @@ def stage_seconds_text(seconds: float) -> str:
     return f"{seconds:,.2f}"
 
 
-def moment_text(unix_s: float) -> str:
-    """A moment to the minute, in UTC."""
-    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
 def seconds_text(seconds: float) -> str:
     """A duration a person reads: 43 s, 2 min 5 s, 1 h 12 min."""
     whole = round(seconds)
@@ -145,6 +139,11 @@ def seconds_text(seconds: float) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def about_text(seconds: float) -> str:
+    """A duration that is itself an estimate: 45 s, 12 min, 3 h 5 min."""
+    return seconds_text(round(seconds) if seconds < 90 else 60 * round(seconds / 60))
 
 
 def plural(count: int, noun: str) -> str:

@@ -1,0 +1,20 @@
+"""How every report and list writes when something was: in UTC, because host and reader may be apart."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def moment_text(unix_s: float) -> str:
+    """To the minute: 2026-01-31 12:05 UTC."""
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def second_text(unix_s: float) -> str:
+    """To the second, for what follows one another within a minute: 2026-01-31 12:05:43 UTC."""
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def day_text(unix_s: float) -> str:
+    """The day in UTC: 2026-01-31."""
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d}"
