@@ -11,6 +11,7 @@ import click
 from dbdyno.cli.encoding import own
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Latency, OpenLoop, Recall, Statement, Tally
+from dbdyno.records.load_words import driver_lagged, waited_for_cpu
 from dbdyno.records.metrics import number_text
 from dbdyno.report.words import replay
 from dbdyno.report.words.numbers import plural
@@ -62,8 +63,8 @@ def print_tally(tally: Tally) -> None:
     ]
     if tally.saturated:
         lines.append(f"warning: the driver was the limit: {tally.saturated}")
-    if tally.waited_for_cpu:
-        lines.append(f"warning: {tally.waited_for_cpu}: part of each latency is this wait")
+    if waited := waited_for_cpu(tally):
+        lines.append(f"warning: {waited}: part of each latency is this wait")
     click.echo("\n".join(lines))
 
 
@@ -145,8 +146,8 @@ def _replay(tally: Tally) -> Iterator[str]:
         return
     for place, line in enumerate(replay.sentences(tally.replay)):
         yield f"{'' if place else 'replay':<11} {line}"
-    if tally.replay.driver_lagged:
-        yield f"warning: {tally.replay.driver_lagged}: part of each latency is this wait"
+    if lagged := driver_lagged(tally.replay):
+        yield f"warning: {lagged}: part of each latency is this wait"
 
 
 def _by_transaction(tally: Tally) -> Iterator[str]:

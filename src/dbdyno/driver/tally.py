@@ -166,14 +166,6 @@ class Replay(Frozen):
     rows_differ: int
     differing: dict[str, int]
 
-    @property
-    def driver_lagged(self) -> str:
-        """How much the driver was late where that is part of the figures; empty where it is not."""
-        share = self.late_by_driver / max(1, self.statements)
-        if share <= DRIVER_LATE_SHARE:
-            return ""
-        return f"{self.late_by_driver} of {self.statements} statements ({share:.1%}) began late by the driver"
-
 
 class Acknowledged(Frozen):
     """What clients were told in one run or in several that followed one another: the invariants compare it
@@ -210,13 +202,6 @@ class Acknowledged(Frozen):
             },
             start=self.start or later.start,
         )
-
-
-DRIVER_LATE_SHARE = 0.01
-"""With more statements that the driver sends late the 99th percentile is the driver's."""
-RUN_WAIT_SHARE = 0.5
-"""A driver thread that is ready for half of the time and does not run sets the pace as well, however little
-it has to do: each answer waits for it."""
 
 
 class Tally(Frozen):
@@ -289,42 +274,12 @@ class Tally(Frozen):
     interrupted: bool
 
     @property
-    def waited_for_cpu(self) -> str:
-        """How long the driver waited for a CPU where that set the pace; empty where it did not.
-
-        A thread of an embedded engine is the server's own, and one under SCHED_BATCH is to wait.
-        """
-        if self.backend == "blocking" or self.sched_batch or not self.driver_run_wait_share:
-            return ""
-        shares = zip(self.driver_run_wait_share, self.driver_busy_share, strict=True)
-        wait, busy, thread = max((*share, thread) for thread, share in enumerate(shares))
-        if wait < RUN_WAIT_SHARE:
-            return ""
-        return (
-            f"driver thread {thread} was ready and had no CPU {wait:.0%} of the time, beside {busy:.0%} in "
-            "which it ran"
-        )
-
-    @property
     def windows(self) -> tuple[tuple[float, float], ...]:
         """When the load was measured: from and to, in unix time, of each slice or of the one piece."""
         if self.slices:
             return tuple((one.started_unix_s, one.started_unix_s + one.duration_s) for one in self.slices)
         start_s = self.started_unix_s + self.warmup_s
         return ((start_s, start_s + self.duration_s),)
-
-
-def by_kind(errors: Mapping[str, int]) -> str:
-    """Errors with how often each kind came, the most frequent first."""
-    return ", ".join(f"{kind} ({count})" for kind, count in sorted(errors.items(), key=lambda item: -item[1]))
-
-
-def came_to(tally: Tally) -> str:
-    """What a load came to: what succeeded, what had no answer at all, and the errors."""
-    text = f"{tally.operations} transactions succeeded"
-    if tally.operations == 0 and tally.unfinished:
-        text += f", and {tally.unfinished} had no answer when the load was over"
-    return f"{text}; errors: {by_kind(tally.errors)}" if tally.errors else text
 
 
 _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dbdyno.driver.load import Invariant
-from dbdyno.driver.tally import OpenLoop, Tally, by_kind, came_to
+from dbdyno.driver.tally import OpenLoop, Tally
 from dbdyno.engines.log import untold
 from dbdyno.layers.setup import Running
+from dbdyno.records.load_words import by_kind, came_to, driver_lagged, waited_for_cpu
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.phases import Phase
 from dbdyno.trial.invariants import checks_of
@@ -58,9 +59,9 @@ def judge(
     warnings = {
         Doubt.ERRORS_IN_LOAD: _errors(tally),
         Doubt.DRIVER_SATURATED: tally.saturated or "",
-        Doubt.DRIVER_WAITED: tally.waited_for_cpu,
+        Doubt.DRIVER_WAITED: waited_for_cpu(tally),
         Doubt.RATE_NOT_KEPT: _rate(tally.open_loop),
-        Doubt.REPLAY_LATE: tally.replay.driver_lagged if tally.replay else "",
+        Doubt.REPLAY_LATE: driver_lagged(tally.replay) if tally.replay else "",
         Doubt.SERVER_LOG: _log(log_problems),
         Doubt.STEAL: _host_share(observation, "steal_s", STEAL_SHARE_MAX, cores, "the hypervisor"),
         Doubt.HOST_BUSY: _host_share(observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"),

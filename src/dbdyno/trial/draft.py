@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from dbdyno.driver.tally import by_kind
 from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
 from dbdyno.records.binary import CodeBeside
+from dbdyno.records.load_words import by_kind
 from dbdyno.records.plan import Plans
 from dbdyno.records.record import (
     Check,

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from dbdyno.driver.tally import came_to
 from dbdyno.errors import DriverFailed, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
+from dbdyno.records.load_words import came_to
 from dbdyno.study.phases import Phase
 from dbdyno.trial.bench import Clock
 

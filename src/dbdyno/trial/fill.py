@@ -14,9 +14,9 @@ from pathlib import Path
 
 from dbdyno.datasets.vectors import open_vector_set
 from dbdyno.driver.job import Closed
-from dbdyno.driver.tally import by_kind
 from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running, Setup
+from dbdyno.records.load_words import by_kind
 from dbdyno.records.record import Filled
 
 PASSES_MOST = 10

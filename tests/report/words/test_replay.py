@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dbdyno.driver.tally import Failed
 from dbdyno.report.words.replay import sentences
 from tests.report.words.replay_cases import NONE, REPLAY
@@ -43,8 +41,3 @@ def test_what_went_otherwise_is_told_by_statement() -> None:
     assert "2 of 10 statements gave another number of rows than in the recording:\n  2 x SELECT a" in told
     assert "1 session lost the connection" in told
     assert "1 statement of the recording was never sent" in told
-
-
-@pytest.mark.parametrize(("late", "doubted"), [(0, False), (10, False), (11, True)])
-def test_a_driver_that_is_late_for_more_than_one_in_a_hundred_is_doubted(late: int, doubted: bool) -> None:
-    assert bool(REPLAY.model_copy(update={"late_by_driver": late}).driver_lagged) is doubted

@@ -13,8 +13,8 @@ from dbdyno.analyse.soak import (
     SoakVerdict,
 )
 from dbdyno.analyse.standing import Rate, Standing
-from dbdyno.driver.tally import by_kind
 from dbdyno.records.gauges import GAUGES, Gauge
+from dbdyno.records.load_words import by_kind
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import ACT_WORDS, Guested, Recovery
 from dbdyno.report.document import (

@@ -14,11 +14,12 @@ from functools import partial
 from threading import Event
 
 from dbdyno.driver.job import Closed
-from dbdyno.driver.tally import Acknowledged, Tally, by_kind
+from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.host import paths
 from dbdyno.host.process import family
 from dbdyno.layers.setup import Running
+from dbdyno.records.load_words import by_kind
 from dbdyno.trial.bench import OpenLoad
 
 STOP_S = 600.0

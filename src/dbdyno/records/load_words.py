@@ -1,0 +1,51 @@
+"""What a load came to, in the words of checks, warnings and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbdyno.driver.tally import Replay, Tally
+
+DRIVER_LATE_SHARE = 0.01
+"""With more statements that the driver sends late the 99th percentile is the driver's."""
+RUN_WAIT_SHARE = 0.5
+"""A driver thread that is ready for half of the time and does not run sets the pace as well, however little
+it has to do: each answer waits for it."""
+
+
+def by_kind(errors: Mapping[str, int]) -> str:
+    """Errors with how often each kind came, the most frequent first."""
+    return ", ".join(f"{kind} ({count})" for kind, count in sorted(errors.items(), key=lambda item: -item[1]))
+
+
+def came_to(tally: Tally) -> str:
+    """What succeeded, what had no answer at all, and the errors."""
+    text = f"{tally.operations} transactions succeeded"
+    if tally.operations == 0 and tally.unfinished:
+        text += f", and {tally.unfinished} had no answer when the load was over"
+    return f"{text}; errors: {by_kind(tally.errors)}" if tally.errors else text
+
+
+def waited_for_cpu(tally: Tally) -> str:
+    """How long the driver waited for a CPU where that set the pace; empty where it did not.
+
+    A thread of an embedded engine is the server's own, and one under SCHED_BATCH is to wait.
+    """
+    if tally.backend == "blocking" or tally.sched_batch or not tally.driver_run_wait_share:
+        return ""
+    shares = zip(tally.driver_run_wait_share, tally.driver_busy_share, strict=True)
+    wait, busy, thread = max((*share, thread) for thread, share in enumerate(shares))
+    if wait < RUN_WAIT_SHARE:
+        return ""
+    return (
+        f"driver thread {thread} was ready and had no CPU {wait:.0%} of the time, beside {busy:.0%} in "
+        "which it ran"
+    )
+
+
+def driver_lagged(replay: Replay) -> str:
+    """How much the driver was late where that is part of the figures; empty where it is not."""
+    share = replay.late_by_driver / max(1, replay.statements)
+    if share <= DRIVER_LATE_SHARE:
+        return ""
+    return f"{replay.late_by_driver} of {replay.statements} statements ({share:.1%}) began late by the driver"
