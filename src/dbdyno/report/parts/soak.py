@@ -33,6 +33,7 @@ from dbdyno.report.document import (
     table,
 )
 from dbdyno.report.words import numbers, safe
+from dbdyno.report.words.moments import moment_text
 from dbdyno.study import BASELINE
 from dbdyno.study.act import Act
 from dbdyno.study.phases import SUSTAINED
@@ -74,7 +75,7 @@ def document(found: SoakResult) -> Document:
     facts = {
         "Study": run.study_path,
         "Run": run.run,
-        "Began": numbers.moment_text(run.created_unix_s),
+        "Began": moment_text(run.created_unix_s),
         "Engine": f"{engine.get('engine', '')} {engine.get('version', '')}".strip(),
     }
     glyph, tone = LOOKS[found.verdict]
