@@ -57,7 +57,7 @@ def test_a_value_is_written_as_a_person_would(grammar: Grammar[Any], value: Any,
 
 @pytest.mark.parametrize("text", ["mariadb", "mariadb@11.8", "mariadb:/usr/sbin/mariadbd"])
 def test_a_reference_is_written_as_it_is_read(text: str) -> None:
-    grammar = grammars.reference(lambda catalogue: catalogue.engines, "engine", "")
+    grammar = grammars.reference(grammars.engines, "engine", "")
     found = grammar.read(text, CATALOGUE)
     assert isinstance(found, Reference) and grammar.written(found) == text
 

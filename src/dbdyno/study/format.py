@@ -74,72 +74,32 @@ def _variants(catalogue: Catalogue) -> Schema:
 STUDY = Section(
     "",
     (
-        Key(
-            "engine",
-            structured(_engine),
-            more="Which server, as a text or a table: see below.",
-            missing=ENGINE.key("name").missing,
-        ),
-        Key(
-            "title",
-            grammars.ONE_TEXT,
-            "The question in one line.",
-            otherwise="the file's name",
-            field="title",
-        ),
+        Key("engine", structured(_engine), more="Which server, as a text or a table: see below.",
+            missing=ENGINE.key("name").missing),
+        Key("title", grammars.ONE_TEXT, "The question in one line.", otherwise="the file's name",
+            field="title"),
         Key("design", one_of(Design), "Which combinations of levels are compared.", "See below.", "design"),
-        Key(
-            "blocks",
-            integer(1, BLOCKS_MAX),
-            "How often every variant is measured: the unit of inference.",
-            field="blocks",
-        ),
-        Key(
-            "seed",
-            integer(0, values.INT_MAX, "0 to 2^63 - 1"),
-            "Draws the order of the trials.",
-            otherwise="each run draws a seed",
-            field="seed",
-        ),
-        Key(
-            "aa",
-            grammars.TRUTH,
-            "Measure the baseline twice: the two must not be called different.",
-            "The report says how often they were.",
-            "aa",
-        ),
-        Key(
-            "baselines",
-            integer(1, BASELINES_MAX),
+        Key("blocks", integer(1, BLOCKS_MAX), "How often every variant is measured: the unit of inference.",
+            field="blocks"),
+        Key("seed", integer(0, values.INT_MAX, "0 to 2^63 - 1"), "Draws the order of the trials.",
+            otherwise="each run draws a seed", field="seed"),
+        Key("aa", grammars.TRUTH, "Measure the baseline twice: the two must not be called different.",
+            "The report says how often they were.", "aa"),
+        Key("baselines", integer(1, BASELINES_MAX),
             "How often each block measures the baseline; variants are compared with the mean.",
-            'More than one excludes `interval = "signed-rank"`.',
-            "baselines",
-        ),
-        Key(
-            "arrangement",
-            one_of(Arrangement),
+            'More than one excludes `interval = "signed-rank"`.', "baselines"),
+        Key("arrangement", one_of(Arrangement),
             "Whether all servers of a block run at once and the load goes round them in slices, "
-            "or each trial runs by itself.",
-            "See [slices](../concepts/verdicts.md#slices).",
-            "arrangement",
-            otherwise="side by side where that can be",
-        ),
-        Key(
-            "slice",
-            duration(0.1),
+            "or each trial runs by itself.", "See [slices](../concepts/verdicts.md#slices).", "arrangement",
+            otherwise="side by side where that can be"),
+        Key("slice", duration(0.1),
             "About how long a slice is measured. Without it, as long as the host's calibration "
-            f"found best, else {SLICE_S:g}s.",
-            "Every variant has an even number of them in each block.",
-            "slice_s",
-        ),
-        Key(
-            "images",
-            integer(1, IMAGES_MAX),
+            f"found best, else {SLICE_S:g}s.", "Every variant has an even number of them in each block.",
+            "slice_s"),
+        Key("images", integer(1, IMAGES_MAX),
             "How many images of the pristine data pairs of blocks take in turn.",
             "Making one costs little where it takes at most 5 % of the time that the run's loads take.",
-            "images",
-            otherwise="two where a second one costs little beside the run",
-        ),
+            "images", otherwise="two where a second one costs little beside the run"),
         Key("application", structured(APPLICATION.schema)),
         Key("data", structured(DATA.schema)),
         Key("workload", structured(_workload)),
@@ -153,7 +113,7 @@ STUDY = Section(
     ),
     noun=Study,
     rules={"required": ["engine", "workload"]},
-)
+)  # fmt: skip
 HOMES = (STUDY, WORKLOAD, DATA, GOAL, SEARCH)
 """Sections whose keys are often written elsewhere by mistake."""
 

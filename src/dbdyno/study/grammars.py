@@ -24,11 +24,24 @@ from dbdyno.study.values import Fault, Faults, kind, shown
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
-Names = Callable[[Catalogue], Collection[str]]
+Names = Callable[[Catalogue], list[str]]
+"""What can be named here, in the order in which it is told."""
 DUMPS_MAX = 100
 RUNGS_MAX = 20
 NAME_LENGTH_MAX = 80
 TERM = rf"(?:({values.NUMBER}) ?\* ?)?([a-z][a-z0-9_]*\.[^\s=,*+<>]+)|({values.NUMBER} ?[A-Za-z]*)"
+
+
+def engines(catalogue: Catalogue) -> list[str]:
+    return sorted(catalogue.engines)
+
+
+def applications(catalogue: Catalogue) -> list[str]:
+    return sorted(catalogue.applications)
+
+
+def workloads(catalogue: Catalogue) -> list[str]:
+    return [offer.name for offer in catalogue.workloads]
 
 
 def _as_it_is(value: Any) -> Any:
@@ -102,7 +115,7 @@ def name_of(names: Names) -> Grammar[str]:
     """One of the names that there are here."""
     return Grammar(
         lambda value, catalogue: values.one_of(value, names(catalogue)),
-        lambda catalogue: {"enum": list(names(catalogue))},
+        lambda catalogue: {"enum": names(catalogue)},
     )
 
 
@@ -207,6 +220,11 @@ def _database(value: Any) -> str:
 DATABASE = _plain(_database, TEXT)
 
 
+WORKLOAD_NAME = Grammar(
+    lambda value, catalogue: values.workload_name(value, workloads(catalogue)), name_of(workloads).schema
+)
+
+
 def _metric(value: Any, catalogue: Catalogue) -> str:
     return values.metric(value, catalogue.metrics)
 
@@ -228,7 +246,7 @@ def reference(names: Names, what: str, forms: str, examples: bool = False) -> Gr
     """A name, with a version or a path. Editors may offer the names as `examples`."""
 
     def schema(catalogue: Catalogue) -> Schema:
-        known = sorted(names(catalogue))
+        known = names(catalogue)
         return {
             **pattern(rf"^({'|'.join(known)})(@[0-9A-Za-z].*|:[/~].*)?$"),
             **({"examples": known} if examples else {}),

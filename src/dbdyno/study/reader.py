@@ -152,8 +152,8 @@ class _Reader(SectionReader):
         given = self.section(STUDY)
         place: Place = ("engine", "name") if isinstance(self.at(("engine",)), dict) else ("engine",)
         self.engine = self.value(ENGINE.key("name"), place)
-        default = {"title": title, "design": Design.ONE_AT_A_TIME, "blocks": 6, "aa": False, "baselines": 1}
-        return {**default, **given}
+        default = {key.field: STUDY.default(key) for key in STUDY.keys if key.field}
+        return {**default, "title": title, **given}
 
     def configuration(self) -> Configuration | None:
         """The engine's own configuration file, which stands by the study's folder."""
@@ -311,7 +311,9 @@ class _Reader(SectionReader):
             given["power_cuts"] = CUTS_OF_GUARD
         acts = [key.name for key in ACTS]
         if not any(given.get(act) for act in acts):
-            self.note(path, "nothing is to be restarted", f"give {' or '.join(acts)}: power_cuts = 20")
+            self.note(
+                path, "nothing is to be restarted", f"give {' or '.join(acts)}: power_cuts = {CUTS_OF_GUARD}"
+            )
         losing = self.catalogue.losing(self.engine) if self.catalogue.losing and self.engine else {}
         return Restarts(control={f"config.{name}": level for name, level in losing.items()}, **given)
 

@@ -19,6 +19,8 @@ LEVEL: Schema = {"type": ["string", "number", "boolean"]}
 LEVELS: Schema = {"type": "array", "items": LEVEL, "minItems": 2, "uniqueItems": True}
 ONE_OR_MORE: Schema = {"anyOf": [LEVEL, {"type": "array", "items": LEVEL, "minItems": 1}]}
 
+BY_ANY_NAME: Schema = {"type": "object", "additionalProperties": {"anyOf": [LEVEL, {"type": "object"}]}}
+
 
 def pattern(text: str) -> Schema:
     return {"type": "string", "pattern": text}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 from dbdyno.driver.job import Arrivals, Isolation
-from dbdyno.study import grammars, pacing, values
+from dbdyno.study import grammars, pacing
 from dbdyno.study.act import OF_SOAKS, Act
+from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.grammars import Grammar, duration, integer, listed, one_of
 from dbdyno.study.keys import Key, Section
 from dbdyno.study.nouns import Application, GivenData, Goal, Interval, Restarts, Workload
 from dbdyno.study.ranges import Scale
-from dbdyno.study.schema import LEVEL, LEVELS, ONE_OR_MORE, by_factor
+from dbdyno.study.schema import BY_ANY_NAME, LEVEL, LEVELS, ONE_OR_MORE, by_factor
 from dbdyno.study.soak import Disturbance, Soak
 from dbdyno.study.space import Promise, Search
 
@@ -32,192 +34,96 @@ def structured(schema: Any) -> Grammar[Any]:
     return Grammar(lambda value, _: value, schema)
 
 
+def _name_one(names: grammars.Names) -> Callable[[Catalogue], str]:
+    """The hint for a study that names none."""
+    return lambda catalogue: f"name one: {', '.join(names(catalogue))}"
+
+
 ENGINE = Section(
     "engine",
     (
-        Key(
-            "name",
-            grammars.reference(lambda catalogue: catalogue.engines, "engine", ENGINE_FORMS, examples=True),
-            "NAME, NAME@VERSION or NAME:/PATH/TO/SERVER.",
-            missing=lambda catalogue: f"name one: {', '.join(sorted(catalogue.engines))}",
-        ),
-        Key(
-            "configuration",
-            grammars.ONE_TEXT,
-            "The engine's own configuration file, from the study's folder: the base of every variant.",
-        ),
+        Key("name", grammars.reference(grammars.engines, "engine", ENGINE_FORMS, examples=True),
+            "NAME, NAME@VERSION or NAME:/PATH/TO/SERVER.", missing=_name_one(grammars.engines)),
+        Key("configuration", grammars.ONE_TEXT,
+            "The engine's own configuration file, from the study's folder: the base of every variant."),
     ),
     rules={"required": ["name"]},
-)
+)  # fmt: skip
 APPLICATION = Section(
     "application",
     (
-        Key(
-            "name",
-            grammars.reference(lambda catalogue: catalogue.applications, "application", APPLICATION_FORMS),
-            "NAME, NAME@VERSION or NAME:/PATH/OF/ITS/ENVIRONMENT.",
-            'For example `"keystone@30"`.',
-            missing=lambda catalogue: f"name one: {', '.join(sorted(catalogue.applications))}",
-        ),
+        Key("name", grammars.reference(grammars.applications, "application", APPLICATION_FORMS),
+            "NAME, NAME@VERSION or NAME:/PATH/OF/ITS/ENVIRONMENT.", 'For example `"keystone@30"`.',
+            missing=_name_one(grammars.applications)),
         Key("workers", integer(1, WORKERS_MAX), "Processes that serve requests.", field="workers"),
-        Key(
-            "settings",
-            structured(
-                lambda _: {"type": "object", "additionalProperties": {"anyOf": [LEVEL, {"type": "object"}]}}
-            ),
-            "Its own settings, by their full names.",
-        ),
+        Key("settings", structured(lambda _: BY_ANY_NAME), "Its own settings, by their full names."),
     ),
     "What stands in front of the server and takes the load.",
     Application,
     {"required": ["name"]},
-)
+)  # fmt: skip
 DATA = Section(
     "data",
     (
-        Key(
-            "dump",
-            grammars.PATHS,
-            "A dump as the engine's own tool writes it, or several in their order.",
+        Key("dump", grammars.PATHS, "A dump as the engine's own tool writes it, or several in their order.",
             "The tools are `mariadb-dump`, `mysqldump`, `pg_dump`, `pg_dumpall` and `.dump` of `sqlite3`.",
-            "dump",
-        ),
-        Key(
-            "folder",
-            grammars.ONE_TEXT,
+            "dump"),
+        Key("folder", grammars.ONE_TEXT,
             "The data folder of a server that was stopped cleanly; of an embedded engine, its file.",
-            "The server was of this engine and version.",
-            "folder",
-        ),
-        Key(
-            "database",
-            grammars.DATABASE,
-            "The database that the load connects to.",
-            otherwise="the only one of the data",
-            field="database",
-        ),
-        Key(
-            "setup",
-            grammars.TRUTH,
+            "The server was of this engine and version.", "folder"),
+        Key("database", grammars.DATABASE, "The database that the load connects to.",
+            otherwise="the only one of the data", field="database"),
+        Key("setup", grammars.TRUTH,
             "Runs the setup, the tables and the finish of a script once the data are there.",
-            "For the workload `script`: its `[setup]`, `[[tables]]` and `[finish]`.",
-            "setup",
-        ),
+            "For the workload `script`: its `[setup]`, `[[tables]]` and `[finish]`.", "setup"),
     ),
     "Data in the place of those that the workload makes. Paths count from the study's folder.",
     GivenData,
     {"oneOf": [{"required": ["dump"]}, {"required": ["folder"]}]},
-)
+)  # fmt: skip
 WORKLOAD = Section(
     "workload",
     (
-        Key(
-            "name",
-            Grammar(
-                lambda value, catalogue: values.workload_name(value, catalogue.workloads),
-                lambda catalogue: {"enum": [offer.name for offer in catalogue.workloads]},
-            ),
-            more="The [workload](workloads.md).",
-            missing=lambda catalogue: f"name one: {', '.join(offer.name for offer in catalogue.workloads)}",
-        ),
-        Key(
-            "clients",
-            CLIENTS,
-            "Connections, each with one transaction at a time.",
-            field="clients",
-            varies=True,
-            sweeps=True,
-        ),
-        Key(
-            "threads",
-            integer(0, THREADS_MAX, f"At most {THREADS_MAX:,}"),
-            "The driver's threads; 0: the driver chooses.",
-            field="threads",
-            varies=True,
-        ),
-        Key(
-            "rate_per_s",
-            grammars.RATE,
-            "Open loop: starts per second in all.",
-            "Without it the loop is closed.",
-            "rate_per_s",
-            varies=True,
-        ),
-        Key(
-            "arrivals",
-            grammars.word_of(get_args(Arrivals)),
-            "Open loop: how starts are spread.",
-            "Needs `rate_per_s`.",
-            "arrivals",
-            varies=True,
-            tacit=True,
-        ),
-        Key(
-            "schedule",
-            grammars.SCHEDULE,
-            f"Open loop: how the rate changes: {pacing.SCHEDULE_FORMS}.",
-            "Counted from the start of the warm-up, see below. Without it the rate is constant.",
-            "schedule",
-            varies=True,
-        ),
-        Key(
-            "think_time",
-            grammars.THINK_TIME,
-            f"Closed loop: {pacing.THINK_TIME_FORMS}.",
+        Key("name", grammars.WORKLOAD_NAME, more="The [workload](workloads.md).",
+            missing=_name_one(grammars.workloads)),
+        Key("clients", CLIENTS, "Connections, each with one transaction at a time.", field="clients",
+            varies=True, sweeps=True),
+        Key("threads", integer(0, THREADS_MAX, f"At most {THREADS_MAX:,}"),
+            "The driver's threads; 0: the driver chooses.", field="threads", varies=True),
+        Key("rate_per_s", grammars.RATE, "Open loop: starts per second in all.",
+            "Without it the loop is closed.", "rate_per_s", varies=True),
+        Key("arrivals", grammars.word_of(get_args(Arrivals)), "Open loop: how starts are spread.",
+            "Needs `rate_per_s`.", "arrivals", varies=True, tacit=True),
+        Key("schedule", grammars.SCHEDULE, f"Open loop: how the rate changes: {pacing.SCHEDULE_FORMS}.",
+            "Counted from the start of the warm-up, see below. Without it the rate is constant.", "schedule",
+            varies=True),
+        Key("think_time", grammars.THINK_TIME, f"Closed loop: {pacing.THINK_TIME_FORMS}.",
             'What a client waits between transactions: `"100ms"`, or `"exponential:100ms"` on average.',
-            "think_time",
-            varies=True,
-        ),
+            "think_time", varies=True),
         Key("ramp", duration(0.0), "Over how long connections are opened.", field="ramp_s"),
-        Key(
-            "gather",
-            grammars.word_of(("off", "on")),
+        Key("gather", grammars.word_of(("off", "on")),
             "Closed loop without pauses: the driver lets the server go first.",
-            "See [the driver](../concepts/driver.md).",
-            "gather",
-        ),
-        Key(
-            "by_statement",
-            grammars.TRUTH,
-            "Times each kind of statement, for a table of the report.",
-            "The same as [`--by-statement`](../guides/load.md#what-comes-out).",
-            "by_statement",
-        ),
-        Key(
-            "plans",
-            grammars.TRUTH,
-            "Asks after each load how the engine would execute its statements.",
-            "See [plans](../guides/explaining.md#plans-beside-effects).",
-            "plans",
-        ),
-        Key(
-            "isolation",
-            grammars.word_of(get_args(Isolation)),
-            "Of all transactions, on MariaDB, MySQL and PostgreSQL.",
-            otherwise="the server's",
-            field="isolation",
-        ),
-        Key(
-            "storage_engine",
-            grammars.WORD,
+            "See [the driver](../concepts/driver.md).", "gather"),
+        Key("by_statement", grammars.TRUTH, "Times each kind of statement, for a table of the report.",
+            "The same as [`--by-statement`](../guides/load.md#what-comes-out).", "by_statement"),
+        Key("plans", grammars.TRUTH, "Asks after each load how the engine would execute its statements.",
+            "See [plans](../guides/explaining.md#plans-beside-effects).", "plans"),
+        Key("isolation", grammars.word_of(get_args(Isolation)),
+            "Of all transactions, on MariaDB, MySQL and PostgreSQL.", otherwise="the server's",
+            field="isolation"),
+        Key("storage_engine", grammars.WORD,
             "Of the tables that are made, on MariaDB, MySQL and PostgreSQL.",
             "A storage engine of MariaDB or MySQL, a table access method of PostgreSQL. Without it InnoDB, or"
-            " the server's.",
-            "storage_engine",
-        ),
-        Key(
-            "connect_sql",
-            grammars.SEVERAL_TEXTS,
+            " the server's.", "storage_engine"),
+        Key("connect_sql", grammars.SEVERAL_TEXTS,
             "What each connection begins with: a statement, or a list of them.",
-            "So do those that make the data.",
-            "sql",
-        ),
+            "So do those that make the data.", "sql"),
         Key("warmup", duration(0.0), "Load before the measured part.", field="warmup_s"),
         Key("duration", duration(0.1), "The measured part of each trial.", field="duration_s"),
     ),
     "The load of every trial. A list makes a key a factor.",
     Workload,
-)
+)  # fmt: skip
 KNOBS = {key.name: key for key in WORKLOAD.keys if key.varies}
 """The keys of [workload] that every workload has and that may be factors; its own options come on top."""
 FIXED_KEYS = WORKLOAD.names - KNOBS.keys()
@@ -226,60 +132,26 @@ CHOSEN_KEYS = ("isolation", "storage_engine")
 RANGE = Section(
     "factors",
     (
-        Key(
-            "from",
-            grammars.ONE_LEVEL,
-            'The smallest level, in the unit that all have: 200, "64M".',
-            'Also `0.5` or `"5min"`.',
-            "low",
-            missing=lambda _: RANGE_FORMS,
-        ),
-        Key(
-            "to",
-            grammars.ONE_LEVEL,
-            "The largest level.",
-            'Sizes may have two units: `"64M"` and `"8G"`.',
-            "high",
-            missing=lambda _: RANGE_FORMS,
-        ),
-        Key(
-            "scale",
-            one_of(Scale),
+        Key("from", grammars.ONE_LEVEL, 'The smallest level, in the unit that all have: 200, "64M".',
+            'Also `0.5` or `"5min"`.', "low", missing=lambda _: RANGE_FORMS),
+        Key("to", grammars.ONE_LEVEL, "The largest level.", 'Sizes may have two units: `"64M"` and `"8G"`.',
+            "high", missing=lambda _: RANGE_FORMS),
+        Key("scale", one_of(Scale),
             more='`"log"` has four steps to each doubling of a size, and ten to each power of ten of another'
-            " number.",
-            field="scale",
-            default=Scale.LINEAR,
-        ),
-        Key(
-            "step",
-            grammars.ONE_LEVEL,
-            "The difference between two levels on the linear scale.",
-            "Without it there are about 40 steps.",
-            "step",
-        ),
-        Key(
-            "baseline",
-            grammars.ONE_LEVEL,
-            "The baseline's level.",
-            "It lies within the range.",
-            "baseline",
-            otherwise="`from`",
-        ),
-        Key(
-            "levels",
-            structured(lambda _: LEVELS),
-            more="A list in the place of a range. Only `only_if` goes with it.",
-        ),
-        Key(
-            "only_if",
-            structured(lambda catalogue: by_factor(ONE_OR_MORE, catalogue)),
+            " number.", field="scale", default=Scale.LINEAR),
+        Key("step", grammars.ONE_LEVEL, "The difference between two levels on the linear scale.",
+            "Without it there are about 40 steps.", "step"),
+        Key("baseline", grammars.ONE_LEVEL, "The baseline's level.", "It lies within the range.", "baseline",
+            otherwise="`from`"),
+        Key("levels", structured(lambda _: LEVELS),
+            more="A list in the place of a range. Only `only_if` goes with it."),
+        Key("only_if", structured(lambda catalogue: by_factor(ONE_OR_MORE, catalogue)),
             "Levels of earlier factors with which this one varies.",
             'For example `{ "config.log_bin" = "ON" }`. If another level is chosen, this factor keeps the'
-            " baseline's.",
-        ),
+            " baseline's."),
     ),
     rules={"anyOf": [{"required": ["from", "to"]}, {"required": ["levels"]}]},
-)
+)  # fmt: skip
 """A factor of a search that is written as a table. A table with one of these keys is a factor, no layer."""
 VARIANT = Section(
     "variants",
@@ -288,170 +160,85 @@ VARIANT = Section(
         Key("levels", structured(lambda catalogue: by_factor(LEVEL, catalogue))),
     ),
     rules={"required": ["levels"]},
-)
+)  # fmt: skip
 SEARCH = Section(
     "search",
     (
-        Key(
-            "time",
-            duration(60.0),
+        Key("time", duration(60.0),
             "How long it takes, confirmation and elimination included; at least 60s.",
-            "`dyno tune --budget` overrides it.",
-            "time_s",
-        ),
-        Key(
-            "allow",
-            listed(one_of(Promise), unique=False, hint="write allow = [...]"),
-            "What levels may give up for their speed. Without it, nothing.",
-            field="allow",
-        ),
-        Key(
-            "constraints",
-            listed(grammars.CONSTRAINT, unique=False, hint="write constraints = [...]"),
+            "`dyno tune --budget` overrides it.", "time_s"),
+        Key("allow", listed(one_of(Promise), unique=False, hint="write allow = [...]"),
+            "What levels may give up for their speed. Without it, nothing.", field="allow"),
+        Key("constraints", listed(grammars.CONSTRAINT, unique=False, hint="write constraints = [...]"),
             'Sums of levels that hold in every candidate: "config.A + 2 * config.B <= 6G".',
-            "The baseline must meet them.",
-            "constraints",
-        ),
+            "The baseline must meet them.", "constraints"),
     ),
     "For the design `search`.",
     Search,
-)
+)  # fmt: skip
 ACTS = (
-    Key(
-        "power_cuts",
-        integer(0, RESTARTS_MAX, ""),
+    Key("power_cuts", integer(0, RESTARTS_MAX, ""),
         "Power cuts of each variant, in the midst of a load, on volumes that Dyno makes.",
         f'With the guard `"durable"` and no `torn_pages`, {CUTS_OF_GUARD}. See'
-        " [power cuts](../concepts/power-cuts.md).",
-        "power_cuts",
-    ),
-    Key(
-        "torn_pages",
-        integer(0, RESTARTS_MAX, ""),
-        "Power cuts after which half of each page that was on its way is on the device.",
-        field="torn_pages",
-    ),
-    Key(
-        "kills",
-        integer(0, RESTARTS_MAX, ""),
-        "Kills of the engine in the midst of a load.",
-        "With `kill -9`.",
-        "kills",
-    ),
+        " [power cuts](../concepts/power-cuts.md).", "power_cuts"),
+    Key("torn_pages", integer(0, RESTARTS_MAX, ""),
+        "Power cuts after which half of each page that was on its way is on the device.", field="torn_pages"),
+    Key("kills", integer(0, RESTARTS_MAX, ""), "Kills of the engine in the midst of a load.",
+        "With `kill -9`.", "kills"),
     Key("stops", integer(0, RESTARTS_MAX, ""), "Clean stops, which are timed.", field="stops"),
-    Key(
-        "flipped_bits",
-        integer(0, RESTARTS_MAX, ""),
-        "Clean stops after which one bit of a row is wrong: does the engine say so?",
-        field="flipped_bits",
-    ),
-)
+    Key("flipped_bits", integer(0, RESTARTS_MAX, ""),
+        "Clean stops after which one bit of a row is wrong: does the engine say so?", field="flipped_bits"),
+)  # fmt: skip
 RESTARTS = Section(
     "restarts",
     (*ACTS, Key("load", duration(0.5), "How long the load goes on before each, on average.", field="load_s")),
     "How often each variant's engine is restarted beside the blocks, to see what "
     f"survives. With the guard `durable`, {CUTS_OF_GUARD} power cuts unless it says otherwise.",
     Restarts,
-)
+)  # fmt: skip
 GOAL = Section(
     "goal",
     (
         Key("response", grammars.METRIC, more="The metric that is compared.", field="response"),
-        Key(
-            "margin",
-            grammars.percentage(0, 99),
-            "Closer to the baseline than this counts as no effect.",
-            field="margin",
-        ),
+        Key("margin", grammars.percentage(0, 99), "Closer to the baseline than this counts as no effect.",
+            field="margin"),
         Key("confidence", grammars.percentage(50, 99.99), "Of all intervals together.", field="confidence"),
-        Key(
-            "interval",
-            one_of(Interval, (Interval.STUDENT, Interval.SIGNED_RANK)),
+        Key("interval", one_of(Interval, (Interval.STUDENT, Interval.SIGNED_RANK)),
             "How intervals are made: signed-rank is for hosts whose trials stall. Without it, what the host's"
-            " calibration suggests, else student.",
-            field="interval",
-        ),
-        Key(
-            "guards",
-            grammars.GUARDS,
-            'What a variant must keep to count: invariants, durable, "p99_ms <= 1.2x" ...',
-            field="guards",
-        ),
-        Key(
-            "counted",
-            grammars.TRUTH,
+            " calibration suggests, else student.", field="interval"),
+        Key("guards", grammars.GUARDS,
+            'What a variant must keep to count: invariants, durable, "p99_ms <= 1.2x" ...', field="guards"),
+        Key("counted", grammars.TRUTH,
             "Count each variant's instructions too: one more trial under Valgrind, after the timed blocks."
-            " Without it builds are counted, where they can be, and nothing else.",
-            field="counted",
-        ),
+            " Without it builds are counted, where they can be, and nothing else.", field="counted"),
     ),
     noun=Goal,
-)
+)  # fmt: skip
 SOAK = Section(
     "soak",
     (
-        Key(
-            "clients",
-            grammars.ladder(CLIENTS),
-            "The ladder: so many clients on each rung, a trial each.",
-            field="clients",
-        ),
-        Key(
-            "duration",
-            duration(1.0),
-            "The sustained load of each rung, which is judged for drift.",
-            field="duration_s",
-        ),
+        Key("clients", grammars.ladder(CLIENTS), "The ladder: so many clients on each rung, a trial each.",
+            field="clients"),
+        Key("duration", duration(1.0), "The sustained load of each rung, which is judged for drift.",
+            field="duration_s"),
         Key("opening", duration(1.0), "Over how long connections are opened gradually.", field="opening_s"),
-        Key(
-            "disturb",
-            listed(one_of(Disturbance)),
-            "Clients beside the load, one after the other.",
-            "These clients misbehave, each kind in its own way.",
-            "disturb",
-            tacit=True,
-        ),
-        Key(
-            "beside",
-            listed(grammars.name_of(lambda catalogue: [offer.name for offer in catalogue.workloads])),
+        Key("disturb", listed(one_of(Disturbance)), "Clients beside the load, one after the other.",
+            "These clients misbehave, each kind in its own way.", "disturb", tacit=True),
+        Key("beside", listed(grammars.name_of(grammars.workloads)),
             "Other workloads at once, with tables of their own.",
-            "They run one after the other, with their default options.",
-            "beside",
-        ),
-        Key(
-            "disturbed",
-            duration(1.0),
-            "How long each disturbance and each workload beside the load lasts.",
-            field="disturbed_s",
-        ),
-        Key(
-            "control",
-            duration(0.0),
-            "How long the server rests, as a control; 0s: not at all.",
-            field="control_s",
-        ),
-        Key(
-            "ends",
-            listed(one_of(Act, OF_SOAKS)),
-            "What is done to the server at the end of each rung.",
+            "They run one after the other, with their default options.", "beside"),
+        Key("disturbed", duration(1.0), "How long each disturbance and each workload beside the load lasts.",
+            field="disturbed_s"),
+        Key("control", duration(0.0), "How long the server rests, as a control; 0s: not at all.",
+            field="control_s"),
+        Key("ends", listed(one_of(Act, OF_SOAKS)), "What is done to the server at the end of each rung.",
             "In this order. The kill and both power cuts come under load, and the last one leaves halves of"
-            " pages. The last two need `tpcb` or `tpcc`.",
-            "ends",
-            tacit=True,
-        ),
-        Key(
-            "horizon",
-            duration(1.0),
-            "For so long it must stand: growth is carried on as far as that.",
-            field="horizon_s",
-        ),
-        Key(
-            "rise",
-            grammars.percentage(0.1, 100.0),
-            "By how much of its level what is watched may grow within the horizon.",
-            field="rise",
-        ),
+            " pages. The last two need `tpcb` or `tpcc`.", "ends", tacit=True),
+        Key("horizon", duration(1.0), "For so long it must stand: growth is carried on as far as that.",
+            field="horizon_s"),
+        Key("rise", grammars.percentage(0.1, 100.0),
+            "By how much of its level what is watched may grow within the horizon.", field="rise"),
     ),
     "How `dyno soak` carries the study out.",
     Soak,
-)
+)  # fmt: skip

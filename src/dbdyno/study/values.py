@@ -16,7 +16,7 @@ from typing import Any
 
 from dbdyno.driver.job import RATE_PER_S_MAX
 from dbdyno.frozen import Level, level_text
-from dbdyno.study.catalogue import Option, WorkloadOffer
+from dbdyno.study.catalogue import Option
 from dbdyno.study.nouns import DURABLE, Guard
 from dbdyno.study.other_names import METRICS, WORKLOADS
 from dbdyno.study.reference import Reference
@@ -228,9 +228,9 @@ def metric(value: Any, metrics: frozenset[str]) -> str:
     return name
 
 
-def workload_name(value: Any, offers: Iterable[WorkloadOffer]) -> str:
+def workload_name(value: Any, known: Collection[str]) -> str:
     """The name of a workload."""
-    name, known = text(value), [offer.name for offer in offers]
+    name = text(value)
     if name not in known:
         raise Fault(f"unknown workload {shown(name)}", nearest(name, known, elsewhere=WORKLOADS))
     return name
