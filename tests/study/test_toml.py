@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from dbdyno.frozen import Level
-from dbdyno.study.toml import WIDTH, rows, table, toml
+from dbdyno.study.toml import WIDTH, inline, line, rows, table, toml
 
 
 @pytest.mark.parametrize("value", ['a "quoted"\n line', "a duck: 🦆", 3, 0.5, True, ["2M", 4]])
@@ -26,3 +26,9 @@ def test_comments_stand_beside_their_keys_or_above_them_where_the_line_would_be_
 
 def test_no_rows_are_no_lines() -> None:
     assert rows([]) == []
+
+
+def test_a_row_by_itself_and_a_table_within_a_line_are_read_back() -> None:
+    entries = [("a", "1", "why"), ('"b.c"', '"x"', "")]
+    assert [line(entry) for entry in entries] == ["a = 1  # why", '"b.c" = "x"']
+    assert tomllib.loads(f"t = {inline(entries)}") == {"t": {"a": 1, "b.c": "x"}}

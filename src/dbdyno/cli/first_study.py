@@ -10,7 +10,7 @@ from dbdyno.report.words import numbers
 from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.format import STUDY
 from dbdyno.study.tables import GOAL, WORKLOAD
-from dbdyno.study.toml import Row, comments, document, rows, table, toml
+from dbdyno.study.toml import Row, comments, document, line, rows, table, toml
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _workload(answers: Answers, host: Host) -> list[str]:
 def _factors(question: Question) -> Iterator[str]:
     for factor in question.factors:
         yield from comments(factor.why) if factor.why else ()
-        yield f"{toml(factor.name)} = {toml(list(factor.levels))}"
+        yield line((toml(factor.name), toml(list(factor.levels)), ""))
     for sentence in question.left_out:
         yield from comments(sentence)
 

@@ -24,7 +24,7 @@ from dbdyno.records.record import Outcome
 from dbdyno.run import run_trial
 from dbdyno.study import BASELINE, Arrangement, Design, ListedVariant, Study
 from dbdyno.study.phases import phases_of
-from dbdyno.study.toml import toml
+from dbdyno.study.toml import line, toml
 from dbdyno.study.trials import Trial, Variant
 
 OVERHEAD_S = 30.0
@@ -104,8 +104,8 @@ def _row(engine: Engine, one: Searchable, counted: Counted) -> tuple[str, bool |
     shown = engine.counters.exercised(one.name, counted.before, counted.after)
     unmoved = engine.counters.unmoved(one.name, counted.before, counted.after)
     told = unmoved or (shown.value if shown is not None else "")
-    line = f"{toml(f'config.{one.name}')} = {one.space}  # {one.why}{f' ({told})' if told else ''}"
-    return line, None if shown is None else not unmoved
+    why = f"{one.why} ({told})" if told else one.why
+    return line((toml(f"config.{one.name}"), one.space, why)), None if shown is None else not unmoved
 
 
 def _allocators() -> list[str]:
@@ -113,4 +113,4 @@ def _allocators() -> list[str]:
     found = [name for name in memory.ALLOCATORS if memory.find_library(name) is not None]
     if not found:
         return []
-    return [f'"memory.allocator" = {toml(["libc", *found])}  # what takes memory from the kernel']
+    return [line((toml("memory.allocator"), toml(["libc", *found]), "what takes memory from the kernel"))]

@@ -19,6 +19,12 @@ def toml(value: Level | Sequence[Level]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def line(entry: Row) -> str:
+    """A row that stands by itself."""
+    key, value, comment = entry
+    return f"{key} = {value}  # {comment}" if comment else f"{key} = {value}"
+
+
 def inline(entries: Sequence[Row]) -> str:
     """A table within a line, without its comments."""
     return f"{{ {', '.join(f'{key} = {value}' for key, value, _ in entries)} }}"
@@ -35,14 +41,14 @@ def rows(entries: Sequence[Row]) -> list[str]:
     value_width = max((len(value) for _, value, _ in entries if len(value) <= VALUE_MOST), default=0)
     lines: list[str] = []
     for key, value, comment in entries:
-        line = f"{key.ljust(key_width)} = {value}"
-        beside = f"{line.ljust(key_width + 3 + value_width)}  # {comment}"
+        alone = f"{key.ljust(key_width)} = {value}"
+        beside = f"{alone.ljust(key_width + 3 + value_width)}  # {comment}"
         if not comment:
-            lines.append(line)
+            lines.append(alone)
         elif len(beside) <= WIDTH:
             lines.append(beside)
         else:
-            lines += [*comments(comment), line]
+            lines += [*comments(comment), alone]
     return lines
 
 
