@@ -13,6 +13,7 @@ from dbdyno.records.place import store_url
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store
 from dbdyno.report.parts import trial as trial_part
+from dbdyno.report.renderers.terminal import render
 from dbdyno.report.words import safe
 
 
@@ -36,7 +37,7 @@ def command(run: str, trial: int | None, as_json: bool, store: str | None) -> No
         trials = [_facts(record) for record in records]
         _print_json({"run": found.model_dump(mode="json"), "trials": trials})
     else:
-        trial_part.render_run(analysis, terminal())
+        render(trial_part.run_document(analysis), terminal())
 
 
 def _named(records: list[Record], run: str, trial: int) -> Record:
@@ -53,7 +54,7 @@ def _show_trial(record: Record, run: Run, as_json: bool) -> None:
     if as_json:
         _print_json(_facts(record))
     else:
-        trial_part.render(record, run, terminal())
+        render(trial_part.document(record, run), terminal())
 
 
 def _facts(record: Record) -> dict[str, object]:

@@ -9,6 +9,7 @@ from rich.console import Console
 from dbdyno.analyse import analyse
 from dbdyno.frozen import Configuration, IncludedFile, NotTaken
 from dbdyno.report.parts import configuration, trial
+from dbdyno.report.renderers.terminal import render
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.report.browser import Outline
 from tests.report.cases import HOSTILE
@@ -39,7 +40,7 @@ def test_a_run_shows_them_on_the_terminal_and_on_its_page() -> None:
     run = a_run(study).model_copy(update={"configuration": FOUND})
     analysis = analyse(study, run, records_of(study))
     console = Console(file=io.StringIO(), record=True, width=200)
-    trial.render_run(analysis, console)
+    render(trial.run_document(analysis), console)
     page = Outline(as_page(analysis)).shown
     for shown in (console.export_text(), page):
         for told in ("my.cnf:1", "conf.d/a.cnf:7", "Dyno sets this itself", configuration.title(FOUND)):

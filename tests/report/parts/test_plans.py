@@ -12,6 +12,7 @@ from dbdyno.records.plan import Plans, StatementPlan
 from dbdyno.records.record import Record
 from dbdyno.report import as_json
 from dbdyno.report.parts import plans, trial
+from dbdyno.report.renderers.terminal import render
 from dbdyno.report.words import answer
 from dbdyno.trial.plans import planned
 from tests.analyse.factory import a_run, a_study, records_of
@@ -108,7 +109,7 @@ def _other(plan: StatementPlan) -> StatementPlan:
 
 
 def shown(record: Record) -> str:
-    return on_terminal(lambda console: trial.render(record, a_run(STUDY), console))
+    return on_terminal(lambda console: render(trial.document(record, a_run(STUDY)), console))
 
 
 def test_a_trial_shows_its_plans() -> None:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from dbdyno.records.record import ACT_WORDS, Recovery
 from dbdyno.report.parts import trial as part
+from dbdyno.report.renderers import terminal
 from dbdyno.study.act import Act
 from tests.analyse.restarts_cases import LOST, record_of
 from tests.fakes import make_run, make_study
@@ -16,7 +17,8 @@ from tests.fakes import make_run, make_study
 def row_of(recovery: Recovery) -> str:
     """The row of an act, without the space between its columns."""
     output = io.StringIO()
-    part.render(record_of(0, "baseline", recovery), make_run(make_study(1)), Console(file=output, width=200))
+    shown = part.document(record_of(0, "baseline", recovery), make_run(make_study(1)))
+    terminal.render(shown, Console(file=output, width=200))
     [row] = [line for line in output.getvalue().splitlines() if ACT_WORDS[recovery.act] in line]
     return " ".join(row.split())
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-from rich.text import Text
-
 from dbdyno.analyse.plans import PlanChange, PlanForm, PlansCompared
 from dbdyno.records.plan import Plans, StatementPlan
 from dbdyno.report import document
-from dbdyno.report.document import Element, Fold, From, Kind, Level, Lines, Notes, Section, table
+from dbdyno.report.document import Element, Fold, From, Kind, Level, Lines, Mark, Notes, Section, Tone, table
 from dbdyno.report.words import numbers, plans, safe
 
 TITLE = "Plans"
@@ -99,20 +96,16 @@ def tree(forms: Sequence[PlanForm]) -> str:
     return "\n".join(map(safe.clean, forms[0].steps))
 
 
-def render_trial(found: Plans, console: Console) -> None:
-    """Prints the plans that one trial has."""
-    console.print(Text("plans of its statements, asked after the load", style="bold"))
-    if found.why_not:
-        console.print(Text(f"not known: {safe.clean(found.why_not)}"))
-    for one in found.statements:
-        _render_statement(one, console)
-    for name, why in found.unreached.items():
-        console.print(Text(f"{safe.clean(name)} may have more statements: {safe.clean(why)}"))
+def of_trial(found: Plans) -> Iterator[Section]:
+    """The plans that one trial has."""
+    unknown = (f"not known: {found.why_not}",) if found.why_not else ()
+    statements = (element for one in found.statements for element in _of_statement(one))
+    unreached = tuple(f"{name} may have more statements: {why}" for name, why in found.unreached.items())
+    body = (Lines(unknown), *statements, Lines(unreached))
+    yield Section("plans of its statements, asked after the load", body)
 
 
-def _render_statement(one: StatementPlan, console: Console) -> None:
-    console.print(Text.assemble((safe.clean(one.statement), "bold"), "  ", (safe.clean(one.text), "dim")))
-    if one.why_not:
-        console.print(Text(f"  no plan: {safe.clean(one.why_not)}"))
-    for step in one.steps:
-        console.print(Text(f"  {safe.clean(step)}"))
+def _of_statement(one: StatementPlan) -> Iterator[Element]:
+    yield Lines(((Mark(one.statement, Tone.STRONG), "  ", Mark(one.text, Tone.QUIET)),))
+    steps = [f"no plan: {safe.clean(one.why_not)}"] if one.why_not else []
+    yield document.Text("\n".join(f"  {step}" for step in [*steps, *map(safe.clean, one.steps)]))

@@ -4,80 +4,93 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.counted import CountedVariant
 from dbdyno.analyse.model import TrialResult
 from dbdyno.analyse.restarts import Survivor
-from dbdyno.frozen import Configuration, level_text
+from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import ACT_WORDS, Evidence, Reading, Record, Recovery, Run
+from dbdyno.report.document import Document, Element, Facts, Kind, Lines, Section, Table, Text, table
 from dbdyno.report.parts import configuration, plans
-from dbdyno.report.parts.table import show
 from dbdyno.report.words import brought, numbers, safe, verdicts
 from dbdyno.report.words.moments import second_text
 from dbdyno.study.act import Act
+from dbdyno.study.files import StudyFile
 
 LOG_LINES_MOST = 30
 
 
-def render_run(analysis: Analysis, console: Console) -> None:
-    """Prints what the run was, its trials, and its study's text."""
+def run_document(analysis: Analysis) -> Document:
+    """What the run was, its trials, and its study's text."""
     run = analysis.run
-    console.print(Text(safe.clean(analysis.study.title), style="bold"))
-    console.print(
-        _pairs(
-            {
-                "run": run.run,
-                "began": second_text(run.created_unix_s),
-                "engine": f"{run.installation.get('engine', '')} {run.installation.get('version', '')}",
-                "from": run.installation.get("origin", ""),
-                "host": f"{run.host.get('name', '')}, {(run.host.get('cpu') or {}).get('model', '')}",
-                "kernel": str(run.host.get("kernel", "")),
-                **({} if run.brought else {"blocks": str(run.blocks), "seed": str(run.seed)}),
-                "reference": run.reference or "",
-                "gives up": _losses_text(analysis),
-                "dyno": run.dyno_version,
-            }
+    sections = (
+        Section("", (_run_facts(analysis),)),
+        Section("", (_trials(analysis),)),
+        *_configuration(run),
+        *_files(run),
+        Section(f"study, {run.study_path}", (Text(run.study_text.strip()),)),
+    )
+    return Document(analysis.study.title, (), sections)
+
+
+def _run_facts(analysis: Analysis) -> Facts:
+    run = analysis.run
+    return Facts(
+        (
+            ("run", run.run),
+            ("began", second_text(run.created_unix_s)),
+            ("engine", f"{run.installation.get('engine', '')} {run.installation.get('version', '')}"),
+            ("from", run.installation.get("origin", "")),
+            ("host", f"{run.host.get('name', '')}, {(run.host.get('cpu') or {}).get('model', '')}"),
+            ("kernel", str(run.host.get("kernel", ""))),
+            *(() if run.brought else (("blocks", str(run.blocks)), ("seed", str(run.seed)))),
+            ("reference", run.reference or ""),
+            ("gives up", _losses_text(analysis)),
+            ("dyno", run.dyno_version),
         )
     )
-    _render_trials(analysis, console)
-    if run.configuration is not None:
-        _render_configuration(run.configuration, console)
-    _render_files(run, console)
-    console.print(Text(f"study, {safe.clean(run.study_path)}", style="bold"))
-    console.print(Text(safe.clean_lines(run.study_text).strip()))
 
 
-def _render_files(run: Run, console: Console) -> None:
-    """Prints a line for each file that the study refers to. Their texts are for `--json`."""
+def _configuration(run: Run) -> Iterator[Section]:
+    """What of the run's configuration file was not taken."""
+    found = run.configuration
+    if found is not None:
+        rows = configuration.rows(found)
+        kinds = dict.fromkeys(configuration.HEADS, Kind.TEXT)
+        made = (table(configuration.HEADS, rows, kinds),) if rows else ()
+        yield Section(configuration.title(found), made)
+
+
+def _files(run: Run) -> Iterator[Section]:
+    """A line for each file that the study refers to. Their texts are for `--json`."""
     if run.files is None and not run.brought:
-        console.print("files of the study: not known, because the Dyno that made the run kept none")
+        unknown = "files of the study: not known, because the Dyno that made the run kept none"
+        yield Section("", (Lines((unknown,)),))
     if not run.files:
         return
-    heads = ["file", "kind", "bytes", "sha256", "text"]
+    heads = ("file", "kind", "bytes", "sha256", "text")
+    kinds = dict.fromkeys(("kind", "sha256", "text"), Kind.TEXT)
     rows = [
-        [
-            *(safe.clean(file.path), file.kind.value, f"{file.size_bytes:,}", file.digest[:12]),
-            "not kept" if file.text is None else "kept",
-        ]
+        (file.path, file.kind.value, f"{file.size_bytes:,}", file.digest[:12], _kept(file))
         for file in run.files
     ]
-    show(console, heads, rows, words=[0, 1, 3, 4], edge=True)
-    console.print(f"the texts: dyno show {run.run} --json", highlight=False)
+    where = f"the texts: dyno show {run.run} --json"
+    yield Section("", (table(heads, rows, kinds), Lines((where,))))
+
+
+def _kept(file: StudyFile) -> str:
+    return "not kept" if file.text is None else "kept"
 
 
 def _losses_text(analysis: Analysis) -> str:
     """Which variants give up what; empty where none does."""
     return "; ".join(
-        f"{safe.clean(one.name)}: {verdicts.lost(one.gives_up)}" for one in analysis.variants if one.gives_up
+        f"{one.name}: {verdicts.lost(one.gives_up)}" for one in analysis.variants if one.gives_up
     )
 
 
-def _render_trials(analysis: Analysis, console: Console) -> None:
+def _trials(analysis: Analysis) -> Table:
     metric, group = metrics.find(analysis.method.response), brought.group_text(analysis.run)
     response = f"{metric.title}, {metric.unit}".strip(", ")
     heads = ["trial", *filter(None, [group]), "variant", "outcome", response]
@@ -86,47 +99,62 @@ def _render_trials(analysis: Analysis, console: Console) -> None:
         *([*_counted_row(one)] for one in analysis.counted),
         *([*_restarts_row(number, one)] for number, one in _restarted(analysis)),
     ]
-    show(console, heads, rows, words=[heads.index("variant"), heads.index("outcome")], edge=True)
+    return table(heads, rows, {"variant": Kind.TEXT, "outcome": Kind.TEXT}, first=Kind.FIGURE)
 
 
-def render(record: Record, run: Run, console: Console) -> None:
-    """Prints one trial: how it ended, its settings as they were read back, its checks and its log's end."""
-    console.print(Text(f"trial {record.trial}: {safe.clean(record.variant)}", style="bold"))
+def document(record: Record, run: Run) -> Document:
+    """One trial: how it ended, its settings as they were read back, its checks and its log's end."""
+    checks = tuple(
+        f"check {check.name} {'holds' if check.holds else 'violated'}: {check.detail}".rstrip(": ")
+        for check in record.checks
+    )
+    log = Section("the end of the server’s log", (Text("\n".join(log_end(record))),))
+    return Document(
+        f"trial {record.trial}: {record.variant}",
+        (),
+        (
+            Section("", (_facts(record, run),)),
+            Section("", (*_levels(record),)),
+            Section("", (Lines(checks),)),
+            Section("", (*_recoveries(record),)),
+            *(plans.of_trial(record.plans) if record.plans is not None else ()),
+            *([log] if record.server_log.strip() else []),
+        ),
+    )
+
+
+def _facts(record: Record, run: Run) -> Facts:
     stages = ", ".join(f"{name} {numbers.stage_seconds_text(s)}" for name, s in record.stages_s.items())
-    console.print(
-        _pairs(
-            {
-                "run": record.run,
-                **_place(record, run),
-                "outcome": record.outcome.value,
-                "cause": record.cause,
-                "what would help": record.remedy,
-                "began": second_text(record.started_unix_s),
-                "engine": record.engine_version,
-                "host": record.host,
-                "caches filled": _filled_text(record),
-                "seconds by stage": stages,
-                **{f"doubt: {doubt.value}": text for doubt, text in record.doubts.items()},
-            }
+    return Facts(
+        (
+            ("run", record.run),
+            *_place(record, run).items(),
+            ("outcome", record.outcome.value),
+            ("cause", record.cause),
+            ("what would help", record.remedy),
+            ("began", second_text(record.started_unix_s)),
+            ("engine", record.engine_version),
+            ("host", record.host),
+            ("caches filled", _filled_text(record)),
+            ("seconds by stage", stages),
+            *((f"doubt: {doubt.value}", text) for doubt, text in record.doubts.items()),
         )
     )
+
+
+def _levels(record: Record) -> Iterator[Element]:
+    """What was asked for and read back."""
     if record.evidence:
         heads = ("level", "asked", "read back", "where", "in effect")
-        show(console, heads, [*map(_evidence, record.evidence)], words=range(len(heads)), edge=True)
+        yield table(heads, [*map(_evidence, record.evidence)], dict.fromkeys(heads, Kind.TEXT))
     elif record.levels:
-        levels = {name: level_text(level) for name, level in record.levels.items()}
-        console.print("No level was read back.", _pairs(levels))
-    for check in record.checks:
-        held = "holds" if check.holds else "violated"
-        console.print(Text(f"check {safe.clean(check.name)} {held}: {safe.clean(check.detail)}".rstrip(": ")))
+        yield Lines(("No level was read back.",))
+        yield Facts(tuple((name, level_text(level)) for name, level in record.levels.items()))
+
+
+def _recoveries(record: Record) -> Iterator[Element]:
     if record.recoveries:
-        rows = [*map(_restart, record.recoveries)]
-        show(console, RESTART_HEADS, rows, words=(0, len(RESTART_HEADS) - 1), edge=True)
-    if record.plans is not None:
-        plans.render_trial(record.plans, console)
-    if record.server_log.strip():
-        console.print(Text("the end of the server's log", style="bold"))
-        console.print(Text("\n".join(log_end(record))))
+        yield table(RESTART_HEADS, [*map(_restart, record.recoveries)], {"damage": Kind.TEXT})
 
 
 def _place(record: Record, run: Run) -> dict[str, str]:
@@ -143,9 +171,9 @@ def _place(record: Record, run: Run) -> dict[str, str]:
 def _counted_row(one: CountedVariant) -> Iterator[str]:
     yield str(one.trial)
     yield numbers.DASH
-    yield safe.clean(one.variant)
+    yield one.variant
     if one.instructions_per_op is None:
-        yield f"not counted: {safe.clean(one.cause)}"
+        yield f"not counted: {one.cause}"
         yield numbers.DASH
     else:
         yield "counted"
@@ -162,7 +190,7 @@ def _restarted(analysis: Analysis) -> list[tuple[int, Survivor]]:
 def _restarts_row(trial: int, one: Survivor) -> Iterator[str]:
     yield str(trial)
     yield numbers.DASH
-    yield safe.clean(one.variant)
+    yield one.variant
     yield "restarted"
     yield numbers.DASH
 
@@ -179,7 +207,7 @@ OF_FLIP = {
 def _restart(recovery: Recovery) -> tuple[str, ...]:
     """What was counted is told of an act that has a ledger alone."""
     if recovery.blocked:
-        return (ACT_WORDS[recovery.act], *[numbers.DASH] * 4, f"not done: {safe.clean(recovery.blocked)}")
+        return (ACT_WORDS[recovery.act], *[numbers.DASH] * 4, f"not done: {recovery.blocked}")
     counts = (f"{recovery.acknowledged:,}", f"{recovery.lost:,}")
     told = OF_FLIP[recovery.told] if recovery.act is Act.FLIP else ""
     return (
@@ -187,7 +215,7 @@ def _restart(recovery: Recovery) -> tuple[str, ...]:
         *(counts if recovery.acknowledged else (numbers.DASH, numbers.DASH)),
         metrics.number_text(recovery.lost_ms) if recovery.lost else numbers.DASH,
         numbers.DASH if recovery.ready_s is None else metrics.number_text(recovery.ready_s),
-        "; ".join(filter(None, (safe.clean(recovery.damage), told))) or numbers.DASH,
+        "; ".join(filter(None, (recovery.damage, told))) or numbers.DASH,
     )
 
 
@@ -210,7 +238,7 @@ def _row(trial: TrialResult, analysis: Analysis) -> Iterator[str]:
     yield str(record.trial)
     if brought.group_text(analysis.run):
         yield str(record.block + 1)
-    yield safe.clean(record.variant)
+    yield record.variant
     yield record.outcome.value
     value = trial.response
     yield metrics.find(analysis.method.response).format(value) if value is not None else numbers.DASH
@@ -220,30 +248,10 @@ def _evidence(evidence: Evidence) -> tuple[str, ...]:
     seen: Reading | None = evidence.effective or evidence.accepted
     exercised = f"; exercised: {evidence.exercised.value}" if evidence.exercised else ""
     state = "yes" if evidence.in_effect else f"no: {evidence.reason}; {evidence.remedy}".rstrip("; ")
-    cells = (
+    return (
         evidence.factor,
         evidence.requested,
         seen.value if seen else numbers.DASH,
         seen.source if seen else "",
         f"{state}{exercised}",
     )
-    return tuple(safe.clean(cell) for cell in cells)
-
-
-def _render_configuration(found: Configuration, console: Console) -> None:
-    """Prints what of the run's configuration file was not taken."""
-    console.print(Text(configuration.title(found), style="bold"))
-    if found.not_taken:
-        heads = configuration.HEADS
-        show(console, heads, configuration.rows(found), words=range(len(heads)), edge=True)
-
-
-def _pairs(facts: dict[str, str]) -> Table:
-    """Names and values below each other, without those that are empty."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        if value.strip(", "):
-            table.add_row(name, Text(safe.clean(value)))
-    return table
