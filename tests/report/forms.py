@@ -20,7 +20,7 @@ from dbdyno.analyse.compare import compare
 from dbdyno.analyse.trend import Omission, Trend, trend
 from dbdyno.layers.registry import related_factors
 from dbdyno.records.circumstances import Circumstance
-from dbdyno.report import as_json, html, markdown
+from dbdyno.report import as_json, html
 from dbdyno.report.document import Document, Section
 from dbdyno.report.parts import compare as compare_report
 from dbdyno.report.parts import gate as gate_report
@@ -147,11 +147,7 @@ def _trend() -> dict[str, str]:
 
 
 def _gate() -> dict[str, str]:
-    return {
-        "txt": on_terminal(lambda console: gate_report.render(GATE, console)),
-        "html": html.gate(GATE),
-        "md": markdown.gate(GATE),
-    }
+    return _of_document(gate_report.document(GATE))
 
 
 ALL = (*ANALYSES, "comparison", "profiles", "trend", "gate")

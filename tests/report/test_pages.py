@@ -12,7 +12,7 @@ import pytest
 from dbdyno.analyse.compare import compare
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import html
-from dbdyno.report.parts import code, matrix, museum, trend
+from dbdyno.report.parts import code, gate, matrix, museum, trend
 from dbdyno.report.parts import compare as compare_part
 from dbdyno.report.parts import gap as gap_part
 from dbdyno.report.parts import profile as profile_words
@@ -58,7 +58,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "matrix": lambda: document_html.render(matrix.document(matrix_cases.found())),
     "museum": lambda: document_html.render(museum.document(museum_cases.found())),
     "code": lambda: document_html.render(code.document(code_cases.found())),
-    "gate": lambda: html.gate(GATE),
+    "gate": lambda: document_html.render(gate.document(GATE)),
     "profiles": profiles,
 }
 

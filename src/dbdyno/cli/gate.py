@@ -16,8 +16,9 @@ from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by
 from dbdyno.begin.losses import between_setups
 from dbdyno.begin.reference import require_one_load
 from dbdyno.begin.stored_study import require_measured, require_one_data, study_of
+from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import fail_on_option, gate_code, gate_fails_on, verdicts_of
-from dbdyno.cli.formats import deliver, verdict_format_of, verdict_format_options
+from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.report import analysis_of
 from dbdyno.cli.stored_run import analysed, run_to_read, tell_unknown
@@ -28,8 +29,7 @@ from dbdyno.records.circumstances import noise_of
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store
-from dbdyno.report import as_json, html, junit, markdown
-from dbdyno.report.parts import gate as gate_part
+from dbdyno.report import junit
 from dbdyno.study import BASELINE
 from dbdyno.study.differences import OF_THE_LOAD, meaning_of
 
@@ -122,21 +122,7 @@ def _build_of(store: Store, run: Run) -> str:
 
 def deliver_gate(gate: Gate, form: str, output: Path | None, fail_on: tuple[str, ...]) -> None:
     """Prints the gate, or writes it and prints where."""
-    deliver(
-        form,
-        output,
-        partial(gate_part.render, gate),
-        {
-            "html": partial(html.gate, gate),
-            "markdown": partial(markdown.gate, gate),
-            "json": partial(_document, gate),
-            "junit": partial(junit.gate, gate, verdicts_of(fail_on)),
-        },
-    )
-
-
-def _document(gate: Gate) -> str:
-    return as_json.of_model(gate, {"run": as_json.OF_A_RUN, "reference": as_json.OF_A_RUN}) + "\n"
+    deliver("gate", gate, form, output, {"junit": partial(junit.gate, gate, verdicts_of(fail_on))})
 
 
 def _history(store: Store, run: Run) -> Iterator[Run]:

@@ -13,7 +13,6 @@ from typing import Any
 import click
 from pydantic import TypeAdapter
 
-from dbdyno.analyse.gate import Gate
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.calibrate.kept import Calibration
 from dbdyno.cli.baseline import BaselineRow
@@ -49,11 +48,6 @@ def _of(kind: Any) -> Callable[[], Schema]:
     return lambda: TypeAdapter(kind).json_schema(mode="serialization")
 
 
-def _without_text(kind: Any) -> Callable[[], Schema]:
-    """Of what holds runs, whose studies' text is left out."""
-    return lambda: as_json.without(_of(kind)(), as_json.FILES_BY_TYPE)
-
-
 def _plan() -> Schema:
     return as_json.without(_of(PlanDocument)(), {**as_json.FILES_BY_TYPE, "Trial": ("phases",)})
 
@@ -86,7 +80,6 @@ def _show() -> Schema:
 OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     **{kind: result.schema for kind, result in RESULTS.items()},
     "plan": _plan,
-    "gate": _without_text(Gate),
     "profile": _of(ProfileDocument),
     "profile-counted": _of(CountedDocument),
     "show": _show,

@@ -10,28 +10,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.profile import Profile
 from dbdyno.records import metrics
 from dbdyno.report.figures import flame
-from dbdyno.report.figures import gate as gate_figure
-from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.renderers.page import environment, in_page, template_text
 from dbdyno.report.words import safe, verdicts
 from dbdyno.report.words.moments import moment_text
-
-
-def gate(found: Gate) -> str:
-    """A run held against another, as a page of its own. Its bars need no library, so it is small."""
-    verdict = found.result.verdict
-    return _page(
-        "gate.html",
-        found=found,
-        gate=gate_part,
-        mark=verdicts.LOOKS[verdict].glyph if verdict else "",
-        figure=gate_figure.figure(found),
-        own_css=Markup(template_text("gate.css")),
-    )
 
 
 def profiles(title: str, found: Sequence[Profile], notes: Sequence[str]) -> str:

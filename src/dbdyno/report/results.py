@@ -11,6 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
+from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.matrix import Matrix
 from dbdyno.analyse.model import Analysis, Gap
 from dbdyno.analyse.soak import SoakResult
@@ -18,7 +19,7 @@ from dbdyno.analyse.trend import Trend
 from dbdyno.report import as_json
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.document import Document
-from dbdyno.report.parts import code, compare, gap, matrix, museum, run, soak, trend
+from dbdyno.report.parts import code, compare, gap, gate, matrix, museum, run, soak, trend
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,10 @@ RESULTS: Mapping[str, Result] = {
     "compare": Result(Comparison, compare.document, {"left": OF_A_RUN, "right": OF_A_RUN}),
     "diff": Result(CodeDifference, code.document),
     "explain": Result(Gap, gap.document),
-    "report": RunResult(Analysis, run.document),
+    "gate": Result(Gate, gate.document, {"run": OF_A_RUN, "reference": OF_A_RUN}),
     "matrix": Result(Matrix, matrix.document),
     "museum": Result(Museum, museum.document),
+    "report": RunResult(Analysis, run.document),
     "soak": Result(SoakResult, soak.document, {"run": OF_A_RUN}),
     "trend": Result(Trend, trend.document),
 }

@@ -8,12 +8,12 @@ import pytest
 
 from dbdyno.analyse.gate import FalseAlarms, Gate, Way
 from dbdyno.analyse.model import Reason, Verdict
-from dbdyno.report import html, markdown
 from dbdyno.report.parts import gate as words
+from dbdyno.report.renderers import html
 from tests.report.browser import Outline
 from tests.report.cases import HOSTILE
 from tests.report.figures.gate_cases import GATE
-from tests.report.forms import on_terminal
+from tests.report.shown import in_every_form
 
 
 def judged(verdict: Verdict, reason: Reason | None = None, way: Way = Way.SIDE_BY_SIDE) -> Gate:
@@ -34,12 +34,8 @@ def judged(verdict: Verdict, reason: Reason | None = None, way: Way = Way.SIDE_B
 )
 def test_each_verdict_names_the_next_command_in_every_form(gate: Gate, command: str) -> None:
     assert command in next(words.next_steps(gate))
-    shown = (
-        on_terminal(lambda console: words.render(gate, console), width=200),
-        Outline(html.gate(gate)).shown,
-        markdown.gate(gate).replace("\\", ""),
-    )
-    assert all(command in text for text in shown)
+    shown = in_every_form(words.document(gate), width=200)
+    assert all(command in text.replace("\\", "") for text in shown)
 
 
 def test_a_path_with_a_space_is_one_argument_of_a_command() -> None:
@@ -62,7 +58,9 @@ def test_both_sides_are_named_and_what_differs_is_marked() -> None:
     gate = GATE.model_copy(update={"run": run})
     rows = {name: (theirs, ours) for name, theirs, ours in words.sides(gate)}
     assert rows["run"] == ("first", "now") and rows["engine"][1] == "mariadb 11.8.2"
-    marked = [attributes for tag, attributes in Outline(html.gate(gate)).elements if tag == "tr"]
+    marked = [
+        attributes for tag, attributes in Outline(html.render(words.document(gate))).elements if tag == "tr"
+    ]
     assert sum(attributes.get("class") == "differs" for attributes in marked) == sum(
         theirs != ours for theirs, ours in rows.values()
     )
@@ -70,7 +68,7 @@ def test_both_sides_are_named_and_what_differs_is_marked() -> None:
 
 def test_hostile_names_make_no_element() -> None:
     gate = GATE.model_copy(update={"against": HOSTILE})
-    outline = Outline(html.gate(gate))
+    outline = Outline(html.render(words.document(gate)))
     assert outline.count("script") == 1
     for _, attributes in outline.elements:
         assert not {"src", "href", "srcset", "action"} & attributes.keys()

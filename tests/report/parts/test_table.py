@@ -114,7 +114,10 @@ def cells(name: str) -> tuple[Printed, list[str]]:
         ),
         "gap": of_sections([*gap.sections(gap_found)]),
         "frontier": of_sections([*frontier.sections(frontier_found)]),
-        "gate": (lambda console: gate.render(GATE, console), [row[:-1] for row in gate.rows(GATE)]),
+        "gate": (
+            lambda console: terminal.render(gate.document(GATE), console),
+            [row[:-1] for row in gate.rows(GATE)],
+        ),
         "overhead": of_sections([*overhead.sections(all_verdicts)]),
         "profile": (
             lambda console: profile.render([SLOW, FAST], False, console),

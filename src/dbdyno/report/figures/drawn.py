@@ -7,10 +7,20 @@ from typing import Any
 
 from markupsafe import Markup
 
+from dbdyno.analyse.gate import Gate
 from dbdyno.report.document import Figure
-from dbdyno.report.figures import charts, search, soak, trend
+from dbdyno.report.figures import charts, gate, search, soak, trend
+from dbdyno.report.renderers.page import fragment
+
+
+def _bars(found: Gate) -> Markup | None:
+    """A gate's bars, which need no script, so that its page is small."""
+    made = gate.figure(found)
+    return None if made is None else fragment("bars.html", figure=made)
+
 
 DRAWINGS: Mapping[str, Callable[..., dict[str, Any] | Markup | None]] = {
+    "bars": _bars,
     "comparison": charts.comparison,
     "effects": charts.effects,
     "frontier": charts.frontier,

@@ -4,24 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console
-from rich.text import Text
-
 from dbdyno.analyse.gate import RUNS_LEAST, Gate, Way
 from dbdyno.analyse.model import Ratio, Reason, VariantResult, Verdict
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Run
-from dbdyno.report.parts.table import show
+from dbdyno.report.document import (
+    Column,
+    Document,
+    Figure,
+    From,
+    Kind,
+    Level,
+    Lines,
+    Look,
+    Mark,
+    Notes,
+    Section,
+    Steps,
+    Table,
+    table,
+)
 from dbdyno.report.words import numbers, remarks, safe, verdicts
 from dbdyno.report.words.moments import day_text, moment_text
 
 HEADS = ("what", "reference", "run", "run / reference", "says")
+SIDE_HEADS = ("", "reference", "run")
+CAPTION = (
+    "Dot and line: the ratio and its interval. Ticks: single blocks. Below it: where a difference counts as"
+    " no effect, and how far two runs of one setup lie apart on this host."
+)
+
+
+def document(found: Gate) -> Document:
+    """The verdict, the figures, and what they rest on."""
+    verdict = found.result.verdict
+    mark = (Mark(verdicts.LOOKS[verdict].glyph, verdict), " ") if verdict else ()
+    return Document(
+        title=title(found),
+        answer=((*mark, sentence(found)),),
+        sections=tuple(_sections(found)),
+        eyebrow="gate",
+        footer=f"Dyno {found.run.dyno_version} · run {found.run.run}",
+        titled=False,
+        numbered=True,
+    )
 
 
 def title(found: Gate) -> str:
     """The study, and the name that the run is held against."""
     return f"{found.title or found.run.study_path} (against {found.against})"
+
+
+def _sections(found: Gate) -> Iterator[Section]:
+    figures = table(HEADS, rows(found), {"says": Kind.TEXT})
+    yield Section("The ratio", (Figure("bars", (found,), words=CAPTION), figures))
+    changes, facts = Lines((changes_text(found),)), From(Level.PAGE, (_sides_table(found),))
+    yield Section("What was compared", (changes, facts, Notes((way_text(found),))))
+    yield Section("How honest this host is", (Notes((floor_text(found), alarms_text(found))),))
+    yield Section("What to do", (Steps(tuple(next_steps(found))),))
+
+
+def _sides_table(found: Gate) -> Table:
+    lines = sides(found)
+    columns = (Column(SIDE_HEADS[0], Kind.NAME), *(Column(head, Kind.CODE) for head in SIDE_HEADS[1:]))
+    looks = {place: Look.DIFFERS for place, (_, theirs, ours) in enumerate(lines) if theirs != ours}
+    return Table(columns, tuple(lines), looks=looks)
 
 
 def changes_text(found: Gate) -> str:
@@ -40,22 +88,6 @@ OF_EACH_RUN = ("run", "began", "study", "trials")
 """Facts of a run that say nothing of what it measured."""
 
 
-def render(found: Gate, console: Console) -> None:
-    """Prints the verdict, the figures and what they rest on."""
-    verdict = found.result.verdict
-    style = verdicts.LOOKS[verdict].style if verdict is not None else "bold"
-    console.print(Text(sentence(found), style=style))
-    console.print(Text(changes_text(found)))
-    console.print()
-    show(console, HEADS, rows(found), words=(0, len(HEADS) - 1), edge=True)
-    for note in notes(found):
-        console.print(Text(note, style="dim"))
-    console.print()
-    console.print(Text("What to do", style="bold"))
-    for step in next_steps(found):
-        console.print(Text(f"  {step}"))
-
-
 def sentence(found: Gate) -> str:
     """The verdict with its interval, and why it is no better known."""
     result, metric = found.result, metrics.find(found.method.response)
@@ -63,7 +95,7 @@ def sentence(found: Gate) -> str:
     if result.verdict in (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED):
         return f"{word}: {remarks.cause(result) or 'a trial ended so'}."
     word = verdicts.losing(word, result.gives_up)
-    head = f"{word}: the {metric.title} is {_told(result.effect)} times that of {safe.clean(found.against)}."
+    head = f"{word}: the {metric.title} is {_told(result.effect)} times that of {found.against}."
     why = _why_open(found)
     return f"{head} {why}" if why else head
 
@@ -86,11 +118,9 @@ def rows(found: Gate) -> list[tuple[str, ...]]:
     ]
 
 
-def notes(found: Gate) -> Iterator[str]:
+def notes(found: Gate) -> tuple[str, ...]:
     """How the two were held against each other, this host's noise floor, and its false alarms."""
-    yield way_text(found)
-    yield floor_text(found)
-    yield alarms_text(found)
+    return way_text(found), floor_text(found), alarms_text(found)
 
 
 def way_text(found: Gate) -> str:
@@ -102,13 +132,10 @@ def way_text(found: Gate) -> str:
             f" {numbers.plural(pairs, 'block')}, and ratios are paired by block."
         )
     return (
-        f"{safe.clean(found.against)} was measured on {day_text(found.reference.created_unix_s)} and not"
+        f"{found.against} was measured on {day_text(found.reference.created_unix_s)} and not"
         " again, so the run is the unit: the interval is of the spread between runs of one setup on"
         " this host. The ratio includes what changed between the days."
     )
-
-
-SIDE_HEADS = ("", "reference", "run")
 
 
 def sides(found: Gate) -> list[tuple[str, str, str]]:
@@ -131,11 +158,7 @@ def sides(found: Gate) -> list[tuple[str, str, str]]:
             for name in sorted({name for one in levels for name in one})
         ),
     ]
-    return [
-        (safe.clean(name), safe.clean(theirs), safe.clean(ours))
-        for name, theirs, ours in facts
-        if theirs or ours
-    ]
+    return [(name, theirs, ours) for name, theirs, ours in facts if theirs or ours]
 
 
 DIGEST_LETTERS = 16

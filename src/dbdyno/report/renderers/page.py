@@ -26,6 +26,11 @@ def in_page(template: str, **values: object) -> str:
     return environment().get_template(template).render(**shared, **values)
 
 
+def fragment(template: str, **values: object) -> Markup:
+    """What is drawn of elements and needs no library."""
+    return Markup(environment().get_template(template).render(**values))
+
+
 @cache
 def environment() -> Environment:
     """What templates are read with: whatever is no markup of its own is escaped."""
