@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from dbdyno.begin.estimate import restarts_s
-from dbdyno.records.record import ACT_WORDS
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import restart_trial_count
@@ -17,7 +16,7 @@ def restarts_text(study: Study) -> str:
     if study.restarts is None:
         return ""
     counts = Counter(acts_of(study.restarts))
-    each = ", ".join(plural(count, ACT_WORDS[act]) for act, count in counts.items())
+    each = ", ".join(plural(count, act.words) for act, count in counts.items())
     control = ""
     if control_of(study) is not None:
         control = ", and of a control that must lose; on volumes of Dyno's own, which needs root"

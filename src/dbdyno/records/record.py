@@ -241,23 +241,13 @@ class Recovery(Frozen):
     def fault(self) -> str:
         """What went wrong that the settings do not permit; empty where nothing did."""
         if self.damage and self.permits is not Loss.DATA:
-            return f"after a {ACT_WORDS[self.act]}, {self.damage}"
+            return f"after a {self.act.words}, {self.damage}"
         if self.lost and self.permits is Loss.NOTHING:
             return (
-                f"after a {ACT_WORDS[self.act]}, {self.lost} of {self.acknowledged} acknowledged transactions"
+                f"after a {self.act.words}, {self.lost} of {self.acknowledged} acknowledged transactions"
                 f" were gone, the first of them {self.lost_ms:.1f} ms old"
             )
         return ""
-
-
-ACT_WORDS = {
-    Act.STOP: "clean stop",
-    Act.KILL: "kill",
-    Act.CUT: "power cut",
-    Act.TEAR: "torn-page cut",
-    Act.FLIP: "flipped bit",
-}
-"""Each act in words: a torn-page cut is a power cut that leaves halves of pages."""
 
 
 class PhaseRecord(Frozen):

@@ -20,7 +20,19 @@ class Act(StrEnum):
     TEAR = "tear"
     FLIP = "flip"
 
+    @property
+    def words(self) -> str:
+        """A torn-page cut is a power cut that leaves halves of pages."""
+        return _WORDS[self]
 
+
+_WORDS = {
+    Act.STOP: "clean stop",
+    Act.KILL: "kill",
+    Act.CUT: "power cut",
+    Act.TEAR: "torn-page cut",
+    Act.FLIP: "flipped bit",
+}
 OF_POWER = frozenset({Act.CUT, Act.TEAR})
 """Acts that need a volume of Dyno's own."""
 CLEANLY = frozenset({Act.STOP, Act.FLIP})

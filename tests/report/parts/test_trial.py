@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from dbdyno.records.record import ACT_WORDS, Recovery
+from dbdyno.records.record import Recovery
 from dbdyno.report.parts import trial as part
 from dbdyno.report.renderers import terminal
 from dbdyno.study.act import Act
@@ -19,7 +19,7 @@ def row_of(recovery: Recovery) -> str:
     output = io.StringIO()
     shown = part.document(record_of(0, "baseline", recovery), make_run(make_study(1)))
     terminal.render(shown, Console(file=output, width=200))
-    [row] = [line for line in output.getvalue().splitlines() if ACT_WORDS[recovery.act] in line]
+    [row] = [line for line in output.getvalue().splitlines() if recovery.act.words in line]
     return " ".join(row.split())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.restarts import CONFIDENCE, ByAct, Survival, Survivor
 from dbdyno.records.metrics import number_text
-from dbdyno.records.record import ACT_WORDS, Loss
+from dbdyno.records.record import Loss
 from dbdyno.report.document import Kind, Notes, Section, table
 from dbdyno.report.words import numbers, safe
 from dbdyno.study.act import Act
@@ -55,7 +55,7 @@ def _row(one: Survivor, act: ByAct, ratio: float | None) -> tuple[str, ...]:
         one.variant,
         numbers.DASH if ratio is None else numbers.ratio_text(ratio),
         MAY_LOSE[one.permits],
-        ACT_WORDS[act.act],
+        act.act.words,
         f"{act.rounds:,}",
         f"{act.losing:,}",
         f"{act.lost_most:,}",
@@ -108,7 +108,7 @@ def _proof(found: Survival) -> Iterator[str]:
         yield f"That nothing was lost proves nothing: {safe.clause(found.unproven)}."
         return
     for act in found.control.power if found.control else ():
-        rounds = numbers.plural(act.rounds, ACT_WORDS[act.act])
+        rounds = numbers.plural(act.rounds, act.act.words)
         if act.losing:
             told = f"{act.lost:,} of {act.acknowledged:,} acknowledged transactions"
             yield f"The control must lose, and did: {told} in {act.losing} of {rounds}."
@@ -121,7 +121,7 @@ def _proof(found: Survival) -> Iterator[str]:
 def _of_variant(one: Survivor) -> Iterator[str]:
     name = one.variant
     for act in one.power:
-        rounds = numbers.plural(act.rounds, ACT_WORDS[act.act])
+        rounds = numbers.plural(act.rounds, act.act.words)
         if not (act.losing or act.damaged):
             share = numbers.rough_share_text(act.share_most)
             yield (
@@ -145,7 +145,7 @@ def _of_variant(one: Survivor) -> Iterator[str]:
 
 def _of_flips(act: ByAct) -> str:
     """What the engine made of the bits that were turned in rows of it."""
-    told = [f"the engine told of {act.told} of {numbers.plural(act.rounds, ACT_WORDS[act.act])}"]
+    told = [f"the engine told of {act.told} of {numbers.plural(act.rounds, act.act.words)}"]
     if act.silent:
         told.append(f"of {act.silent} it handed out another row and said nothing")
     if unread := act.rounds - act.told - act.silent:

@@ -16,7 +16,7 @@ from dbdyno.analyse.standing import Rate, Standing
 from dbdyno.records.gauges import GAUGES, Gauge
 from dbdyno.records.load_words import by_kind
 from dbdyno.records.metrics import number_text
-from dbdyno.records.record import ACT_WORDS, Guested, Recovery
+from dbdyno.records.record import Guested, Recovery
 from dbdyno.report.document import (
     Document,
     Element,
@@ -151,7 +151,7 @@ def _stands(found: SoakResult, whole: str) -> str:
     lasted = numbers.seconds_text(soak.duration_s)
     recoveries = [phase.recovery for rung in found.rungs for phase in rung.phases if phase.recovery]
     acts = {recovery.act for recovery in recoveries if not recovery.blocked}
-    done = ", ".join(f"a {ACT_WORDS[act]}" for act in Act if act in acts)
+    done = ", ".join(f"a {act.words}" for act in Act if act in acts)
     passed = f"It came back after {done}" if done else "Each phase passed"
     return f"{passed}: {whole}. A load of {lasted} says nothing of what grows."
 
@@ -513,4 +513,4 @@ def _ended(rung: Rung, recovery: Recovery) -> Iterator[str]:
         yield f"Not done, {recovery.act.value}: {safe.clause(told)}."
     elif price := _price(recovery):
         last = " Nothing was done to the server after it." if recovery.damage else ""
-        yield f"{rung_name(rung)}: after a {ACT_WORDS[recovery.act]}, {price}.{last}"
+        yield f"{rung_name(rung)}: after a {recovery.act.words}, {price}.{last}"

@@ -10,7 +10,7 @@ from dbdyno.analyse.model import TrialResult
 from dbdyno.analyse.restarts import Survivor
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import ACT_WORDS, Evidence, Reading, Record, Recovery, Run
+from dbdyno.records.record import Evidence, Reading, Record, Recovery, Run
 from dbdyno.report.document import Document, Element, Facts, Kind, Lines, Section, Table, Text, table
 from dbdyno.report.parts import configuration, plans
 from dbdyno.report.words import brought, numbers, safe, verdicts
@@ -207,11 +207,11 @@ OF_FLIP = {
 def _restart(recovery: Recovery) -> tuple[str, ...]:
     """What was counted is told of an act that has a ledger alone."""
     if recovery.blocked:
-        return (ACT_WORDS[recovery.act], *[numbers.DASH] * 4, f"not done: {recovery.blocked}")
+        return (recovery.act.words, *[numbers.DASH] * 4, f"not done: {recovery.blocked}")
     counts = (f"{recovery.acknowledged:,}", f"{recovery.lost:,}")
     told = OF_FLIP[recovery.told] if recovery.act is Act.FLIP else ""
     return (
-        ACT_WORDS[recovery.act],
+        recovery.act.words,
         *(counts if recovery.acknowledged else (numbers.DASH, numbers.DASH)),
         metrics.number_text(recovery.lost_ms) if recovery.lost else numbers.DASH,
         numbers.DASH if recovery.ready_s is None else metrics.number_text(recovery.ready_s),
