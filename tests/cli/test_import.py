@@ -139,7 +139,7 @@ def test_repetitions_that_stand_alone_are_in_no_block(logs: Path, how: tuple[str
     assert "block" not in trial and "place" not in trial and ("pair" in trial) == bool(word)
     page = dyno("report", "both", "--format", "html").stdout
     records = page[page.index("Every repetition, by variant") :]
-    assert ('<th class="n">Pair</th>' in records) == bool(word) and ">Order</th>" not in records
+    assert ('<th class="n">pair</th>' in records) == bool(word) and ">order</th>" not in records
     figures = re.findall(r'<script type="application/json" data-figure="(\w+)">(.*?)</script>', page)
     told = {name: {tip["title"] for tip in tooltips(json.loads(text))} for name, text in figures}
     assert told["trials"] & {"block", "pair", "order in block"} == ({word} if word else set())
