@@ -84,7 +84,7 @@ def test_a_probe_is_as_its_schema_says(homes: Path) -> None:
 
 def test_a_profile_is_as_its_schema_says() -> None:
     for profiles in ([SLOW], [SLOW, FAST]):
-        require_valid("profile", profile_part.document(profiles).model_dump_json())
+        require_valid("profile", profile_part.model(profiles).model_dump_json())
 
 
 def test_a_gap_is_as_its_schema_says(stored: Any) -> None:

@@ -20,7 +20,7 @@ from dbdyno.analyse.compare import compare
 from dbdyno.analyse.trend import Omission, Trend, trend
 from dbdyno.layers.registry import related_factors
 from dbdyno.records.circumstances import Circumstance
-from dbdyno.report import as_json, html
+from dbdyno.report import as_json
 from dbdyno.report.document import Document, Section
 from dbdyno.report.parts import compare as compare_report
 from dbdyno.report.parts import gate as gate_report
@@ -122,11 +122,9 @@ def _of_document(report: Document) -> dict[str, str]:
 
 
 def _profiles() -> dict[str, str]:
-    return {
-        "txt": on_terminal(lambda console: profile_report.render([SLOW, FAST], True, console)),
-        "one.txt": on_terminal(lambda console: profile_report.render([SLOW], False, console)),
-        "html": html.profiles("A study", [SLOW, FAST], profile_report.notes([SLOW, FAST], embedded=False)),
-    }
+    one = profile_report.document([SLOW], "A study", embedded=False)
+    two = profile_report.document([SLOW, FAST], "A study", embedded=True)
+    return {**_of_document(two), "one.txt": _of_document(one)["txt"]}
 
 
 def over_days() -> Trend:

@@ -11,7 +11,6 @@ import pytest
 
 from dbdyno.analyse.compare import compare
 from dbdyno.layers.registry import related_factors
-from dbdyno.report import html
 from dbdyno.report.parts import code, gate, matrix, museum, trend
 from dbdyno.report.parts import compare as compare_part
 from dbdyno.report.parts import gap as gap_part
@@ -43,7 +42,7 @@ def gap() -> str:
 
 
 def profiles() -> str:
-    return html.profiles("Cache", [SLOW, FAST], profile_words.notes([SLOW, FAST], embedded=False))
+    return document_html.render(profile_words.document([SLOW, FAST], "Cache", embedded=False))
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from pydantic import BaseModel
-
 from dbdyno.cli import formats
 from dbdyno.report.document import Document
 from dbdyno.report.renderers import markdown, terminal
@@ -19,7 +17,7 @@ NO_OTHERS: Mapping[str, Callable[[], str]] = MappingProxyType({})
 
 def deliver(
     kind: str,
-    found: BaseModel,
+    found: object,
     form: str,
     output: Path | None,
     others: Mapping[str, Callable[[], str]] = NO_OTHERS,

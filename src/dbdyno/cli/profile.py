@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,6 +16,7 @@ from dbdyno.analyse.profile import Profile, profile_of
 from dbdyno.applications.registry import installed
 from dbdyno.begin.estimate import COUNTED_S, overhead_s
 from dbdyno.begin.stored_study import measured_installation, require_measured, study_of
+from dbdyno.cli.deliver import deliver, page_of
 from dbdyno.cli.formats import format_of, write
 from dbdyno.cli.options import (
     WaitingCommand,
@@ -25,12 +27,11 @@ from dbdyno.cli.options import (
     wait_option,
 )
 from dbdyno.cli.stored_run import run_to_read
-from dbdyno.cli.terminal import tell, terminal
+from dbdyno.cli.terminal import tell
 from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
-from dbdyno.frozen import Frozen
 from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
@@ -44,10 +45,9 @@ from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Run
 from dbdyno.records.store import Store
-from dbdyno.report.parts import counted as counted_report
 from dbdyno.report.parts import profile as profile_report
+from dbdyno.report.parts.counted import Named
 from dbdyno.report.parts.folded import folded
-from dbdyno.report.words.safe import json_text
 from dbdyno.run import run_trial
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
@@ -107,7 +107,7 @@ def command(
         raise UserError("--cache-sim and --branch-sim simulate what is counted", "add --counted")
     if counted and form == "folded":
         raise UserError("--counted gives no stacks to fold", "leave --format folded out, or --counted")
-    as_json = format_of(form, as_json, None) == "json"
+    form = "json" if format_of(form, as_json, None) == "json" else form or "terminal"
     if counted and output:
         raise UserError("--counted draws no flame graph", "leave --output out, or --counted")
     with Store(store_url(store)) as opened:
@@ -123,22 +123,15 @@ def command(
         if counted:
             require_countable(study)
             simulated = {"cache_sim": cache_sim, "branch_sim": branch_sim}
-            _print_counted([_counted(trial, study, found, allowed, simulated) for trial in trials], as_json)
+            each = [_counted(trial, study, found, allowed, simulated) for trial in trials]
+            deliver("profile-counted", each, form, None)
             return
         profiles = [_profiled(trial, study, found, allowed) for trial in trials]
     embedded = registry.engine(study.engine.engine).embedded
-    # Here, because what draws the page takes long to import, and nothing before needs it.
-    from dbdyno.report import html
-
     path = output or _place(found, profiles)
-    notes = [*profile_report.sentences(profiles), *profile_report.notes(profiles, embedded)]
-    write(path, html.profiles(study.title, profiles, notes))
-    if as_json:
-        click.echo(_json(profile_report.document(profiles)))
-    elif form == "folded":
-        click.echo(folded(profiles), nl=False)
-    else:
-        profile_report.render(profiles, embedded, terminal())
+    write(path, page_of(profile_report.document(profiles, study.title, embedded)))
+    others = {"folded": partial(folded, profiles)}
+    deliver("profile", profiles, form, None, others, title=study.title, embedded=embedded)
     click.echo(f"flame graph: {path}", err=True)
 
 
@@ -183,9 +176,7 @@ def _bench(study: Study, run: Run, allowed: Allowed) -> Iterator[Bench]:
         )
 
 
-def _counted(
-    trial: Trial, study: Study, run: Run, allowed: Allowed, simulated: Mapping[str, bool]
-) -> counted_report.Named:
+def _counted(trial: Trial, study: Study, run: Run, allowed: Allowed, simulated: Mapping[str, bool]) -> Named:
     click.echo(f"counting {trial.variant.name}", err=True)
     with TemporaryDirectory(prefix="dyno-counted-") as folder, _bench(study, run, allowed) as bench:
         counting = replace(bench, callgrind=Callgrind(Path(folder), **simulated))
@@ -193,17 +184,6 @@ def _counted(
     if record.outcome is not Outcome.MEASURED or record.counted is None:
         raise DynoError(f"{record.variant} could not be counted: {record.cause}", record.remedy)
     return record.variant, record.counted
-
-
-def _print_counted(each: list[counted_report.Named], as_json: bool) -> None:
-    if as_json:
-        click.echo(_json(counted_report.document(each)))
-    else:
-        counted_report.render(each, terminal())
-
-
-def _json(document: Frozen) -> str:
-    return json_text(document)
 
 
 def _place(run: Run, profiles: list[Profile]) -> Path:

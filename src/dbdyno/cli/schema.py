@@ -34,8 +34,6 @@ from dbdyno.engines.built import Foreseen
 from dbdyno.obtain.installation import Offer
 from dbdyno.records.record import Record, Run
 from dbdyno.report import as_json
-from dbdyno.report.parts.counted import CountedDocument
-from dbdyno.report.parts.profile import ProfileDocument
 from dbdyno.report.results import RESULTS
 from dbdyno.study.format import study_schema
 
@@ -80,8 +78,6 @@ def _show() -> Schema:
 OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     **{kind: result.schema for kind, result in RESULTS.items()},
     "plan": _plan,
-    "profile": _of(ProfileDocument),
-    "profile-counted": _of(CountedDocument),
     "show": _show,
     "show-trial": _trial,
     "runs": _of(list[RunRow]),

@@ -19,20 +19,24 @@ from dbdyno.analyse.trend import Trend
 from dbdyno.report import as_json
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.document import Document
-from dbdyno.report.parts import code, compare, gap, gate, matrix, museum, run, soak, trend
+from dbdyno.report.parts import code, compare, counted, gap, gate, matrix, museum, profile, run, soak, trend
+from dbdyno.report.parts.counted import CountedDocument
+from dbdyno.report.parts.profile import ProfileDocument
 
 
 @dataclass(frozen=True)
 class Result:
-    """A kind of result. `left_out` are the fields that JSON is written without."""
+    """A kind of result. `left_out` are the fields that JSON is written without. Where what is found is not of
+    the model, `made` makes one of it."""
 
     model: type[BaseModel]
     document: Callable[..., Document]
     left_out: Mapping[str, Any] = field(default_factory=dict)
+    made: Callable[[Any], BaseModel] | None = None
 
     def json(self, found: Any) -> str:
         """What was found, for machines; ending in a newline."""
-        return as_json.of_model(found, self.left_out) + "\n"
+        return as_json.of_model(self.made(found) if self.made else found, self.left_out) + "\n"
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of that."""
@@ -59,6 +63,8 @@ RESULTS: Mapping[str, Result] = {
     "gate": Result(Gate, gate.document, {"run": OF_A_RUN, "reference": OF_A_RUN}),
     "matrix": Result(Matrix, matrix.document),
     "museum": Result(Museum, museum.document),
+    "profile": Result(ProfileDocument, profile.document, made=profile.model),
+    "profile-counted": Result(CountedDocument, counted.document, made=counted.model),
     "report": RunResult(Analysis, run.document),
     "soak": Result(SoakResult, soak.document, {"run": OF_A_RUN}),
     "trend": Result(Trend, trend.document),

@@ -8,16 +8,16 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.analyse.profile import Profile, profile_of
-from dbdyno.report import html
 from dbdyno.report.figures import flame
 from dbdyno.report.parts import profile as words
+from dbdyno.report.renderers import html
 from tests.report.browser import LIGHT, Outline, browse, needs_chromium
 from tests.report.cases import HOSTILE
 from tests.report.figures.flame_cases import FAST, MODULE, SLOW
 
 
 def page(*profiles: Profile) -> str:
-    return html.profiles("Cache", profiles, words.notes(profiles, embedded=False))
+    return html.render(words.document(profiles, "Cache", embedded=False))
 
 
 def test_a_difference_as_drawn(snapshot: SnapshotAssertion) -> None:

@@ -17,6 +17,7 @@ from tests.analyse.counted_cases import FAST, FAST_WORK, SLOW_WORK, analysed
 from tests.analyse.factory import a_run, a_study, changed, records_of
 from tests.cli.schemas import require_valid
 from tests.report.forms import as_markdown, as_page, print_report
+from tests.report.shown import printed
 
 BASELINE = Counted(
     operations=1000,
@@ -35,9 +36,7 @@ OTHER = BASELINE.model_copy(
 
 
 def rendered(*each: part.Named) -> str:
-    output = StringIO()
-    part.render(each, Console(file=output, width=200))
-    return output.getvalue()
+    return printed(part.document(each), width=200)
 
 
 def test_one_variant_shows_its_functions() -> None:
@@ -65,12 +64,12 @@ def test_what_was_simulated_is_shown_in_words() -> None:
 
 
 def test_the_document_is_json() -> None:
-    text = part.document([("fast", OTHER), ("baseline", BASELINE)]).model_dump_json()
+    text = part.model([("fast", OTHER), ("baseline", BASELINE)]).model_dump_json()
     require_valid("profile-counted", text)
     found = json.loads(text)
     assert [one["variant"] for one in found["counted"]] == ["fast", "baseline"]
     assert [one["change"] for one in found["changes"]] == [-300.0]
-    assert "changes" not in part.document([("baseline", BASELINE)]).model_dump_json()
+    assert "changes" not in part.model([("baseline", BASELINE)]).model_dump_json()
 
 
 def shown(text: str) -> str:

@@ -119,10 +119,7 @@ def cells(name: str) -> tuple[Printed, list[str]]:
             [row[:-1] for row in gate.rows(GATE)],
         ),
         "overhead": of_sections([*overhead.sections(all_verdicts)]),
-        "profile": (
-            lambda console: profile.render([SLOW, FAST], False, console),
-            list(profile.changes_table(SLOW, FAST).rows),
-        ),
+        "profile": of_sections([profile.changes_section(SLOW, FAST)]),
         "split": of_sections([*split.sections(all_verdicts.splits)]),
     }
     show_it, found = rows[name]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from dbdyno.analyse.gate import Gate
+from dbdyno.analyse.profile import Profile
+from dbdyno.records.metrics import number_text
 from dbdyno.report.document import Figure
-from dbdyno.report.figures import charts, gate, search, soak, trend
-from dbdyno.report.renderers.page import fragment
+from dbdyno.report.figures import charts, flame, gate, search, soak, trend
+from dbdyno.report.renderers.page import fragment, template_text
 
 
 def _bars(found: Gate) -> Markup | None:
@@ -19,10 +21,24 @@ def _bars(found: Gate) -> Markup | None:
     return None if made is None else fragment("bars.html", figure=made)
 
 
+def _flame(profiles: Sequence[Profile]) -> Markup:
+    """The flame graphs of one variant or two, with what widens their boxes. They need no library."""
+    return fragment(
+        "flame.html",
+        graphs=flame.graphs(profiles),
+        row=flame.ROW,
+        width=flame.WIDTH,
+        number=number_text,
+        css=Markup(template_text("flame.css")),
+        script=Markup(template_text("flame.js")),
+    )
+
+
 DRAWINGS: Mapping[str, Callable[..., dict[str, Any] | Markup | None]] = {
     "bars": _bars,
     "comparison": charts.comparison,
     "effects": charts.effects,
+    "flame": _flame,
     "frontier": charts.frontier,
     "gap": charts.waterfall,
     "given-up": search.by_given_up,

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from dbdyno.analyse.profile import KERNEL_MARK, Profile
 from dbdyno.records.metrics import number_text
-from dbdyno.report.parts import profile as words
-from dbdyno.report.parts.table import Shown
 from dbdyno.report.words import numbers, safe
 
 WIDTH, ROW = 1200.0, 17.0
@@ -58,12 +56,6 @@ def graphs(profiles: Sequence[Profile]) -> list[tuple[Profile, list[Box]]]:
         (each, _boxes(each, profiles[1 - index] if len(profiles) == 2 else None))
         for index, each in enumerate(profiles)
     ]
-
-
-def tables(profiles: Sequence[Profile]) -> list[Shown]:
-    """What two profiles differ in, then the functions of each."""
-    changes = [words.changes_table(*profiles)] if len(profiles) == 2 else []
-    return [*changes, *map(words.functions_table, profiles)]
 
 
 def tree(profile: Profile) -> Node:

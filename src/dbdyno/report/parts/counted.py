@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-from rich.text import Text
-
 from dbdyno.analyse.counted import CountedVariant, InstructionChange, changes, spread
 from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
-from dbdyno.report.document import Fold, From, Level, Notes, Section, table
+from dbdyno.report.document import Document, Fold, From, Level, Notes, Section, Table, table
 from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN
-from dbdyno.report.parts.table import Shown, show_all
 from dbdyno.report.words import numbers, safe
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 
@@ -47,7 +43,7 @@ NOTES = (
 )
 
 
-def functions_table(name: str, counted: Counted) -> Shown:
+def functions_section(name: str, counted: Counted) -> Section:
     """The functions with most instructions of their own."""
     total = counted.per_op[INSTRUCTIONS]
     rows = [
@@ -60,15 +56,10 @@ def functions_table(name: str, counted: Counted) -> Shown:
         for one in counted.functions[:SHOWN]
     ]
     heads = ("function", "own, per op", "share", "with all it calls")
-    return Shown(f"{safe.clean(name)}: functions by their own instructions", heads, rows)
+    return Section(f"{name}: functions by their own instructions", (table(heads, rows),))
 
 
-def changes_table(one: Named, other: Named) -> Shown:
-    """The functions that gained or lost most instructions per transaction."""
-    return _changes(one[0], other[0], changes(one[1], other[1]))
-
-
-def _changes(name: str, against: str, found: Sequence[InstructionChange]) -> Shown:
+def _changes(name: str, against: str, found: Sequence[InstructionChange]) -> Section:
     rows = [
         (
             _function(change.name, change.module),
@@ -80,23 +71,23 @@ def _changes(name: str, against: str, found: Sequence[InstructionChange]) -> Sho
         for change in found[:SHOWN]
     ]
     heads = ("function", "per op", "against", "change", "of all change")
-    names = f"{safe.clean(name)} against {safe.clean(against)}"
-    return Shown(f"{names}: own instructions per transaction", heads, rows)
+    title = f"{name} against {against}: own instructions per transaction"
+    return Section(title, (table(heads, rows),))
 
 
-def events_table(each: Sequence[Named]) -> Shown:
+def events_section(each: Sequence[Named]) -> Section:
     """All that was counted and simulated, per transaction, a column for each variant."""
     rows = [
         (EVENTS.get(event, event), *(number_text(counted.per_op[event]) for _, counted in each))
         for event in each[0][1].per_op
     ]
-    return Shown("Per transaction", ("", *(safe.clean(name) for name, _ in each)), rows)
+    return Section("Per transaction", (table(("", *(name for name, _ in each)), rows),))
 
 
 def sentences(each: Sequence[Named]) -> list[str]:
     """What was counted for each variant, and the difference of two."""
     lines = [
-        f"{safe.clean(name)}: {number_text(counted.per_op[INSTRUCTIONS])} instructions per transaction. "
+        f"{name}: {number_text(counted.per_op[INSTRUCTIONS])} instructions per transaction. "
         f"{len(counted.repeats)} counts of {counted.operations:,} transactions differ by up to "
         f"{numbers.share_text(spread(counted), digits=2)}."
         for name, counted in each
@@ -104,8 +95,8 @@ def sentences(each: Sequence[Named]) -> list[str]:
     if len(each) == 2:
         ours, theirs = (counted.per_op[INSTRUCTIONS] for _, counted in each)
         lines.append(
-            f"{safe.clean(each[0][0])} executes {_signed(ours - theirs)} instructions per transaction "
-            f"against {safe.clean(each[1][0])}: {numbers.change_text(ours / theirs - 1.0)}."
+            f"{each[0][0]} executes {_signed(ours - theirs)} instructions per transaction "
+            f"against {each[1][0]}: {numbers.change_text(ours / theirs - 1.0)}."
         )
     return lines
 
@@ -130,24 +121,24 @@ def has_beside(analysis: Analysis) -> bool:
     return bool(beside_tables(analysis) or beside_notes(analysis))
 
 
-def beside_tables(analysis: Analysis) -> list[Shown]:
+def beside_tables(analysis: Analysis) -> list[Table]:
     """Each variant's instructions beside what was measured of it, as Valgrind counted them or the CPU."""
     found = [beside_table(analysis)] if analysis.counted else []
     return [*found, _counters_table(analysis)] if _by(analysis) == "counters" else found
 
 
-def beside_table(analysis: Analysis) -> Shown:
+def beside_table(analysis: Analysis) -> Table:
     """The instructions of each variant as Valgrind counted them, beside what was measured of it."""
     effects = {variant.name: variant.effect for variant in analysis.variants}
     rows = [
-        (safe.clean(one.variant), *_counted_cells(one), numbers.effect_text(effects.get(one.variant)))
+        (one.variant, *_counted_cells(one), numbers.effect_text(effects.get(one.variant)))
         for one in analysis.counted
     ]
     heads = ("variant", "instructions per op", "ratio", "repeats differ by", _response_head(analysis))
-    return Shown(TITLE, heads, rows)
+    return table(heads, rows)
 
 
-def _counters_table(analysis: Analysis) -> Shown:
+def _counters_table(analysis: Analysis) -> Table:
     rows = []
     for variant in analysis.variants:
         seen = variant.summary(INSTRUCTIONS_PER_OP)
@@ -155,8 +146,8 @@ def _counters_table(analysis: Analysis) -> Shown:
             number_text(seen.mean) if seen else "not read",
             numbers.effect_text(variant.cost(INSTRUCTIONS_PER_OP)),
         )
-        rows.append((safe.clean(variant.name), *each, numbers.effect_text(variant.effect)))
-    return Shown(TITLE, ("variant", "instructions per op", "ratio", _response_head(analysis)), rows)
+        rows.append((variant.name, *each, numbers.effect_text(variant.effect)))
+    return table(("variant", "instructions per op", "ratio", _response_head(analysis)), rows)
 
 
 def _response_head(analysis: Analysis) -> str:
@@ -175,7 +166,7 @@ def _counted_cells(one: CountedVariant) -> tuple[str, str, str]:
     return number_text(one.instructions_per_op), ratio, numbers.share_text(one.spread, digits=2)
 
 
-def changes_tables(analysis: Analysis) -> list[Shown]:
+def changes_sections(analysis: Analysis) -> list[Section]:
     """The functions in which each variant differs from the baseline."""
     return [
         _changes(one.variant, analysis.baseline.name, one.changes) for one in analysis.counted if one.changes
@@ -185,9 +176,7 @@ def changes_tables(analysis: Analysis) -> list[Shown]:
 def beside_notes(analysis: Analysis) -> list[str]:
     """What the counts are, and why some are missing."""
     missing = [
-        f"{safe.clean(one.variant)} was not counted: {safe.clause(one.cause)}."
-        for one in analysis.counted
-        if one.cause
+        f"{one.variant} was not counted: {safe.clause(one.cause)}." for one in analysis.counted if one.cause
     ]
     counted = [*missing, BESIDE, NOTES[0]] if analysis.counted else []
     counting = analysis.run.counting
@@ -201,20 +190,23 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     tell."""
     if not has_beside(analysis):
         return
-    tables = [table(one.heads, one.rows) for one in beside_tables(analysis)]
-    folds = [Fold(one.title, (table(one.heads, one.rows),)) for one in changes_tables(analysis)]
+    folds = [Fold(one.title, one.body) for one in changes_sections(analysis)]
     notes = Notes(tuple(beside_notes(analysis)))
-    yield Section(TITLE, (*tables, From(Level.DETAILS, tuple(folds)), notes))
+    yield Section(TITLE, (*beside_tables(analysis), From(Level.DETAILS, tuple(folds)), notes))
 
 
-def render(each: Sequence[Named], console: Console) -> None:
-    """Prints the sentences, the tables and the notes."""
-    for line in sentences(each):
-        console.print(Text(line, style="bold"))
-    tables = [changes_table(*each)] if len(each) == 2 else [functions_table(*each[0])]
-    if len(each[0][1].per_op) > 1:
-        tables.append(events_table(each))
-    show_all(console, tables, NOTES, style="")
+def document(each: Sequence[Named]) -> Document:
+    """Of one variant its functions, of two what they differ in, and what was simulated."""
+    (name, ours), (against, theirs) = each[0], each[-1]
+    two = len(each) == 2
+    shown = _changes(name, against, changes(ours, theirs)) if two else functions_section(name, ours)
+    simulated = [events_section(each)] if len(ours.per_op) > 1 else []
+    return Document(
+        title=TITLE,
+        answer=tuple(sentences(each)),
+        sections=(shown, *simulated, Section("", (Notes(NOTES),))),
+        titled=False,
+    )
 
 
 class CountedRow(Frozen):
@@ -234,7 +226,7 @@ class CountedDocument(Frozen):
     changes: tuple[InstructionChange, ...] | None = absent(None)
 
 
-def document(each: Sequence[Named]) -> CountedDocument:
+def model(each: Sequence[Named]) -> CountedDocument:
     """What was counted, and what two variants differ in, for machines."""
     both = [found for _, found in each]
     return CountedDocument(
@@ -245,7 +237,7 @@ def document(each: Sequence[Named]) -> CountedDocument:
 
 def _function(name: str, module: str) -> str:
     # Where there is no symbol the name is an address, which says nothing without its file.
-    return safe.clean(f"{int(name, 16):#x} in {module}" if name.startswith("0x") else name)
+    return f"{int(name, 16):#x} in {module}" if name.startswith("0x") else name
 
 
 def _signed(value: float) -> str:

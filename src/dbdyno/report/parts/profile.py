@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.profile import FunctionChange, FunctionTime, Profile, changes, functions
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import number_text
-from dbdyno.report.parts.table import Shown, show_all
-from dbdyno.report.words import numbers, safe
+from dbdyno.report.document import Document, Figure, Level, Notes, Section, table
+from dbdyno.report.words import numbers
 
 SHOWN = 20
 FUNCTIONS_IN_DOCUMENT = 200
 UNRESOLVED_MUCH = 0.1
+CAPTION = "Click on a box to widen it; on the lowest one to go back."
 
 
-def functions_table(profile: Profile) -> Shown:
+def document(profiles: Sequence[Profile], title: str, embedded: bool) -> Document:
+    """Of one variant its functions, of two what they differ in; on a page the flame graphs as well."""
+    return Document(
+        title=title,
+        answer=tuple(sentences(profiles)),
+        sections=tuple(_sections(profiles, embedded)),
+        eyebrow="profile",
+        titled=False,
+    )
+
+
+def _sections(profiles: Sequence[Profile], embedded: bool) -> Iterator[Section]:
+    graphs = Figure("flame", (profiles,), words=CAPTION)
+    yield Section("Flame graphs", (graphs,), level=Level.PAGE)
+    two = len(profiles) == 2
+    if two:
+        yield changes_section(*profiles)
+    for profile in profiles:
+        yield functions_section(profile, Level.PAGE if two else Level.BRIEF)
+    yield Section("", (Notes(tuple(notes(profiles, embedded))),))
+
+
+def functions_section(profile: Profile, level: Level) -> Section:
     """The functions with most CPU time of their own."""
     rows = [
         (
-            safe.clean(time.name),
+            time.name,
             number_text(time.own_us),
             f"±{number_text(time.half_us)}",
             numbers.part_text(time.own_us, profile.cpu_us_per_op),
@@ -32,14 +52,15 @@ def functions_table(profile: Profile) -> Shown:
         if time.own_us > 0.0
     ]
     heads = ("function", "own, us/op", "", "share", "with all it calls")
-    return Shown(f"{safe.clean(profile.variant)}: functions by their own CPU time", heads, rows)
+    title = f"{profile.variant}: functions by their own CPU time"
+    return Section(title, (table(heads, rows, dense=True),), level=level)
 
 
-def changes_table(profile: Profile, against: Profile) -> Shown:
+def changes_section(profile: Profile, against: Profile) -> Section:
     """The functions that gained or lost most CPU time per operation."""
     rows = [
         (
-            safe.clean(change.name),
+            change.name,
             number_text(change.us),
             number_text(change.against_us),
             f"{change.change_us:+.4g}",
@@ -49,8 +70,8 @@ def changes_table(profile: Profile, against: Profile) -> Shown:
         for change in changes(profile, against)[:SHOWN]
     ]
     heads = ("function", "us/op", "against", "change", "", "of all change")
-    names = f"{safe.clean(profile.variant)} against {safe.clean(against.variant)}"
-    return Shown(f"{names}: own CPU time per operation", heads, rows)
+    title = f"{profile.variant} against {against.variant}: own CPU time per operation"
+    return Section(title, (table(heads, rows, dense=True),))
 
 
 def sentences(profiles: Sequence[Profile]) -> list[str]:
@@ -60,9 +81,9 @@ def sentences(profiles: Sequence[Profile]) -> list[str]:
     (profile,) = profiles
     first = next(iter(functions(profile)))
     return [
-        f"{safe.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
+        f"{profile.variant} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
         f"operation; {numbers.part_text(first.own_us, profile.cpu_us_per_op)} of it in "
-        f"{safe.clean(first.name)} itself."
+        f"{first.name} itself."
     ]
 
 
@@ -72,13 +93,13 @@ def _difference(profile: Profile, against: Profile) -> list[str]:
     gained = [one for one in found if one.change_us > 0.0][:3]
     lost = [one for one in found if one.change_us < 0.0][:3]
     lines = [
-        f"{safe.clean(profile.variant)} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
-        f"operation, {safe.clean(against.variant)} {number_text(against.cpu_us_per_op)} us: "
+        f"{profile.variant} spends {number_text(profile.cpu_us_per_op)} us of CPU per "
+        f"operation, {against.variant} {number_text(against.cpu_us_per_op)} us: "
         f"{more:+.4g} us."
     ]
     for word, side in (("More", gained), ("Less", lost)):
         if side:
-            listed = ", ".join(f"{safe.clean(one.name)} ({one.change_us:+.3g} us)" for one in side)
+            listed = ", ".join(f"{one.name} ({one.change_us:+.3g} us)" for one in side)
             lines.append(f"{word} of it goes to {listed}.")
     if not found:
         lines.append("No function's change is larger than the error of sampling.")
@@ -95,7 +116,7 @@ def notes(profiles: Sequence[Profile], embedded: bool) -> list[str]:
     if embedded:
         lines.append("The engine is embedded: the driver's own work is in the samples and in the CPU time.")
     lines += [
-        f"{safe.clean(profile.variant)}: {profile.samples:,} samples of {profile.event}, callers by "
+        f"{profile.variant}: {profile.samples:,} samples of {profile.event}, callers by "
         f"{profile.way}; {numbers.share_text(profile.unresolved_share, digits=3)} of the time in code "
         "without a symbol."
         for profile in profiles
@@ -106,14 +127,6 @@ def notes(profiles: Sequence[Profile], embedded: bool) -> list[str]:
             "(-dbgsym, -debuginfo), or a build that keeps them, names the rest."
         )
     return lines
-
-
-def render(profiles: Sequence[Profile], embedded: bool, console: Console) -> None:
-    """Prints the sentences, the tables and the notes."""
-    for line in sentences(profiles):
-        console.print(Text(line, style="bold"))
-    shown = [changes_table(*profiles)] if len(profiles) == 2 else [functions_table(profiles[0])]
-    show_all(console, shown, notes(profiles, embedded), style="")
 
 
 class ProfileRow(Frozen):
@@ -135,7 +148,7 @@ class ProfileDocument(Frozen):
     changes: tuple[FunctionChange, ...] | None = absent(None)
 
 
-def document(profiles: Sequence[Profile]) -> ProfileDocument:
+def model(profiles: Sequence[Profile]) -> ProfileDocument:
     """The profiles, and what two differ in, for machines."""
     return ProfileDocument(
         profiles=tuple(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 
 from rich import box
 from rich.cells import cell_len
@@ -23,26 +22,6 @@ WIDEST = 10_000
 INDENT = 2
 
 Cell = str | Text
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A table: its title, its heads and its rows. The columns of `words` hold words, the others figures."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    words: tuple[int, ...] = (0,)
-
-
-def show_all(console: Console, tables: Iterable[Shown], notes: Iterable[str], style: str = "bold") -> None:
-    """Prints tables under their titles, with an empty line above each, and the notes below them."""
-    for table in tables:
-        console.print()
-        console.print(Text(table.title, style=style))
-        show(console, table.heads, table.rows, table.words)
-    for note in notes:
-        console.print(Text(note, style="dim"))
 
 
 def show(
