@@ -224,7 +224,7 @@ class FakeLoad:
         return self.run(self.job) if len(self.began) == self.job.slices else None
 
     def end(self) -> Tally:
-        return self.run(self.job).model_copy(update={"interrupted": True})
+        return self.run(self.job).but(interrupted=True)
 
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
         holds = self.invariant_holds or acknowledged is None
@@ -345,7 +345,7 @@ def make_study(*levels: Level, factor: str = "config.speed", blocks: int = 2, **
         factors=(Factor(name=factor, levels=levels or (1, 2)),),
         digest="d" * 64,
     )
-    return study.model_copy(update=changes)
+    return study.but(**changes)
 
 
 def make_run(study: Study, name: str = "first") -> Run:

@@ -123,9 +123,7 @@ def study_with(engine: str, data: GivenData, folder: Path, script: str = SCRIPT)
     workload = Workload(name="script", warmup_s=0.0, duration_s=0.3, options=dict(options))
     found, (name, _, version) = study_of(engine.partition("@")[0], {}), engine.partition("@")
     reference = Reference(name, version) if version else found.engine
-    return found.model_copy(
-        update={"engine": reference, "workload": workload, "data": data, "path": str(folder / "study.toml")}
-    )
+    return found.but(engine=reference, workload=workload, data=data, path=str(folder / "study.toml"))
 
 
 @dataclass
@@ -145,7 +143,7 @@ def tried_with(study: Study, began: tuple[Data, ...] = ()) -> Iterator[Tried]:
     told: list[str] = []
     with open_journal() as journal:
         bench = bench_of(study, journal)
-        run = bench.run.model_copy(update={"data": began})
+        run = bench.run.but(data=began)
         bench = replace(bench, tell=told.append, run=run)
         with journal.scope(), ExitStack() as undo:
             running, _ = prepare(trial, bench, undo)

@@ -43,7 +43,7 @@ def a_search(
         goal=Goal(),
         search=Search(time_s=budget_s),
         digest="e" * 64,
-    ).model_copy(update=changes)
+    ).but(**changes)
     run = Run(
         run="first",
         study_path="study.toml",
@@ -103,7 +103,7 @@ def measured(trial: Trial, run: Run, surface: Surface, trial_sd: float = TRIAL_S
     speed = SPEED * math.exp(true + in_common + own)
     tally = a_tally(speed, started_unix_s=0.0)
     phase = PhaseRecord(name="load", tally=tally)
-    return failed.model_copy(update={"outcome": Outcome.MEASURED, "cause": "", "phases": (phase,)})
+    return failed.but(outcome=Outcome.MEASURED, cause="", phases=(phase,))
 
 
 def a_tally(speed: float, **changes: object) -> Tally:

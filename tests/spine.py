@@ -39,7 +39,7 @@ def leftovers() -> list[str]:
 
 
 def with_images(study: Study, images: int | None) -> Study:
-    return study.model_copy(update={"images": images})
+    return study.but(images=images)
 
 
 PHASES = (Phase(name="calm", duration_s=0.5), Phase(name="storm", duration_s=1.5))
@@ -50,7 +50,7 @@ def two_phases(
 ) -> tuple[Record, list[Record]]:
     """A trial of two phases or others: its record, and those that were kept while it went on."""
     study = make_study(1, 2)
-    first = make_plan(study, Order(seed=1)).trials[0].model_copy(update={"phases": phases})
+    first = make_plan(study, Order(seed=1)).trials[0].but(phases=phases)
     kept: list[Record] = []
     with open_journal() as journal:
         bench = make_bench(study, make_run(study), journal, **load)

@@ -62,7 +62,7 @@ def bench(folder: Path, *factors: Factor) -> Iterator[Bench]:
     study = study_of("sqlite", HASTY)
     changes = {"path": str(folder / "study.toml"), "factors": (*study.factors, *factors)}
     with open_journal() as journal:
-        yield bench_of(study.model_copy(update=changes), journal)
+        yield bench_of(study.but(**changes), journal)
 
 
 def found_of(folder: Path) -> Correctness:
@@ -173,7 +173,7 @@ def test_a_build_with_the_baselines_code_is_not_asked_again(tmp_path: Path) -> N
 
 def test_a_baseline_that_cannot_be_built_keeps_no_other_build_from_the_gate(tmp_path: Path) -> None:
     factor = with_patch(tmp_path, "\nint broken(\n")
-    with bench(tmp_path, factor.model_copy(update={"levels": factor.levels[::-1]})) as found:
+    with bench(tmp_path, factor.but(levels=factor.levels[::-1])) as found:
         pass_gates(found, silently)
         _, other = variants_of_each_build(found)
         assert gated(build_of(found, other), found).passed

@@ -103,8 +103,8 @@ def test_pairs_of_blocks_take_the_images_in_turn(homes: Path) -> None:
 @pytest.mark.parametrize(("duration_s", "images"), [(3600.0, 2), (0.0001, 1)])
 def test_a_second_image_is_made_where_it_costs_little(homes: Path, duration_s: float, images: int) -> None:
     engine, study = FakeEngine(), make_study(1, 2, blocks=4)
-    workload = study.workload.model_copy(update={"duration_s": duration_s, "warmup_s": 0.0})
-    records = carry_out(study.model_copy(update={"workload": workload}), engine=engine)
+    workload = study.workload.but(duration_s=duration_s, warmup_s=0.0)
+    records = carry_out(study.but(workload=workload), engine=engine)
     assert len({record.reset["image"] for record in records}) == len(engine.initialised) == images
 
 
@@ -120,8 +120,8 @@ def test_options_of_the_run_alone_share_pristine_data(
 ) -> None:
     engine, study = FakeEngine(), make_study(1, 5, factor="workload.effort", blocks=1)
     options = {"rows": 3, "effort": 1}
-    workload = study.workload.model_copy(update={"options": options, "run_options": run_options})
-    carry_out(study.model_copy(update={"workload": workload}), engine=engine)
+    workload = study.workload.but(options=options, run_options=run_options)
+    carry_out(study.but(workload=workload), engine=engine)
     assert len(engine.initialised) == made
 
 
@@ -159,7 +159,7 @@ def test_a_speed_that_the_driver_set_is_refused(homes: Path, monkeypatch: pytest
     def limited(self: FakeLoad, job: Job) -> Tally:
         tally = fast(self, job)
         saturated = "thread 0 was busy" if tally.operations > 1000 else None
-        return tally.model_copy(update={"saturated": saturated})
+        return tally.but(saturated=saturated)
 
     monkeypatch.setattr(FakeLoad, "run", limited)
     records = carry_out(make_study(1, 2, blocks=1))
@@ -316,7 +316,7 @@ def test_a_phase_that_fails_leaves_what_came_before_it(homes: Path) -> None:
 
 
 WATCHED = Phase(name="load", duration_s=0.3, clients=7, watched=True)
-RESTING = WATCHED.model_copy(update={"name": "control", "rests": True})
+RESTING = WATCHED.but(name="control", rests=True)
 STOPPING = Phase(name="stop", duration_s=1.0, then=Act.STOP)
 
 
@@ -342,7 +342,7 @@ def test_a_server_that_dies_at_rest_was_broken_and_what_was_watched_stays(homes:
             engine.servers[-1].kill()
 
     study = make_study(1, 2)
-    first = make_plan(study, Order(seed=1)).trials[0].model_copy(update={"phases": (RESTING,)})
+    first = make_plan(study, Order(seed=1)).trials[0].but(phases=(RESTING,))
     with open_journal() as journal:
         bench = make_bench(study, make_run(study), journal, engine)
         record = run_trial(first, bench, lambda _: None, Stages(die))
@@ -361,7 +361,7 @@ def test_what_is_done_to_a_server_is_recorded_and_what_it_breaks_ends_the_phases
 
     monkeypatch.setattr(run, "act_on", act)
     progress = Stages()
-    again = WATCHED.model_copy(update={"name": "again"})
+    again = WATCHED.but(name="again")
     record, kept = two_phases(progress, (WATCHED, STOPPING, again))
     assert "restart" in [stage for _, stage in progress.seen]
     recovery = record.phases[1].recovery
@@ -411,8 +411,8 @@ def test_side_by_side_all_servers_are_up_and_the_load_goes_round(homes: Path) ->
 def test_the_order_of_rounds_is_drawn_anew_for_each_pair_and_block(homes: Path) -> None:
     progress = Stages()
     study = beside(*range(1, 6), blocks=4)
-    workload = study.workload.model_copy(update={"duration_s": 4.0})
-    carry_out(study.model_copy(update={"workload": workload}), progress)
+    workload = study.workload.but(duration_s=4.0)
+    carry_out(study.but(workload=workload), progress)
     driven = [trial for trial, stage in progress.seen if stage == "drive"]
     rounds = [tuple(trial % 5 for trial in driven[start : start + 5]) for start in range(0, len(driven), 5)]
     assert len(rounds) == 4 * 9
@@ -424,8 +424,8 @@ def test_a_search_ends_the_loads_of_what_is_hopeless_and_a_confirmation_ends_non
     homes: Path, purpose: Purpose
 ) -> None:
     study = beside(1, 2, 3, blocks=1)
-    workload = study.workload.model_copy(update={"duration_s": 4.0})
-    study = study.model_copy(update={"workload": workload})
+    workload = study.workload.but(duration_s=4.0)
+    study = study.but(workload=workload)
     run = make_run(study)
     asked: list[set[str]] = []
 
@@ -436,9 +436,7 @@ def test_a_search_ends_the_loads_of_what_is_hopeless_and_a_confirmation_ends_non
     with Store(store_url()) as store, open_journal() as journal:
         store.add_run(run)
         bench = replace(make_bench(study, run, journal), drop=drop)
-        trials = [
-            trial.model_copy(update={"purpose": purpose}) for trial in make_plan(study, Order(seed=1)).trials
-        ]
+        trials = [trial.but(purpose=purpose) for trial in make_plan(study, Order(seed=1)).trials]
         records = list(carried_out([Seat(trial, bench, Stages()) for trial in trials], store))
     slices = {record.variant: len(record.tally.slices) for record in records if record.tally is not None}
     assert [record.outcome for record in records] == [Outcome.MEASURED] * 3

@@ -115,7 +115,7 @@ def _take_a_part_for_the_whole(patch: pytest.MonkeyPatch) -> None:
     found = Store.records
 
     def whole(store: Store, run: str) -> list[Record]:
-        return [record.model_copy(update={"whole": True}) for record in found(store, run)]
+        return [record.but(whole=True) for record in found(store, run)]
 
     patch.setattr(process.SimulatedStore, "records", whole, raising=False)
 
@@ -124,7 +124,7 @@ def _take_a_part_for_the_whole(patch: pytest.MonkeyPatch) -> None:
 def _take_another_image_first(patch: pytest.MonkeyPatch) -> None:
     def another(setup: Setup, bench: Bench, trial: Trial) -> Any:
         block = trial.block if bench.verified else trial.block + 2
-        return pristine_data(setup, bench, trial.model_copy(update={"block": block}))
+        return pristine_data(setup, bench, trial.but(block=block))
 
     patch.setattr(prepare, "pristine_data", another)
 
@@ -158,8 +158,8 @@ def _measure_what_is_broken(patch: pytest.MonkeyPatch) -> None:
     judged = analysis._trial
 
     def measured(record: Record, *more: Any) -> TrialResult:
-        sound = record.model_copy(update={"outcome": Outcome.MEASURED})
-        return judged(sound, *more).model_copy(update={"record": record})
+        sound = record.but(outcome=Outcome.MEASURED)
+        return judged(sound, *more).but(record=record)
 
     patch.setattr(analysis, "_trial", measured)
 
@@ -217,7 +217,7 @@ def _go_on_without_end(patch: pytest.MonkeyPatch) -> None:
 
     def renumbered(store: Store, run: str) -> list[Record]:
         records = found(store, run)
-        return [*records[:-1], *(one.model_copy(update={"trial": one.trial + 1}) for one in records[-1:])]
+        return [*records[:-1], *(one.but(trial=one.trial + 1) for one in records[-1:])]
 
     patch.setattr(Store, "records", renumbered)
 

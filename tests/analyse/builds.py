@@ -35,13 +35,13 @@ def code_beside(differing: int = 0, moved: int = 0, named: bool = True) -> CodeB
 
 def with_code(code: CodeBeside) -> Change:
     """A record of a trial whose build was compared with the baseline's."""
-    return lambda record: record.model_copy(update={"code": code})
+    return lambda record: record.but(code=code)
 
 
 def inert(record: Record) -> Record:
     cause = "12,431 functions and all constants and variables are equal to the baseline's"
     found = ended(Outcome.INERT, cause, "take it out of the study")(record)
-    return found.model_copy(update={"code": code_beside(), "evidence": ()})
+    return found.but(code=code_beside(), evidence=())
 
 
 def builds(

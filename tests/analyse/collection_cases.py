@@ -20,8 +20,6 @@ LEVEL = "config.page_cache=64k"
 def ran(day: int, ratio: float = 1.0, change: Change | None = None) -> Analysis:
     """A run of that day, in which the cache of 64k was so much faster, or ended otherwise."""
     study = a_study(CACHE)
-    run = a_run(study).model_copy(
-        update={"run": f"day-{day}", "created_unix_s": STARTED_UNIX_S + 86_400.0 * day}
-    )
+    run = a_run(study).but(run=f"day-{day}", created_unix_s=STARTED_UNIX_S + 86_400.0 * day)
     records = records_of(study, {LEVEL: ratio}, {LEVEL: change} if change else None, seed=day)
-    return analyse(study, run, [record.model_copy(update={"run": run.run}) for record in records])
+    return analyse(study, run, [record.but(run=run.run) for record in records])

@@ -26,12 +26,12 @@ def analysed(
     host: dict[str, Any], speed: float = 1.0, seed: int = 1, gigahertz: float | None = None, blocks: int = 8
 ) -> Analysis:
     """A run on a host, every trial `speed` times as fast as the others' are."""
-    study = STUDY.model_copy(update={"blocks": blocks})
+    study = STUDY.but(blocks=blocks)
     ratios = {variant: GAIN.get(variant, 1.0) * speed for variant in ("baseline", *GAIN)}
     records = records_of(study, ratios, seed=seed, block_sd=0.01, trial_sd=0.005)
     if gigahertz is not None:
         records = [with_cycles(record, gigahertz) for record in records]
-    run = a_run(study).model_copy(update={"run": f"run-{seed}", "host": host})
+    run = a_run(study).but(run=f"run-{seed}", host=host)
     return analyse(study, run, records)
 
 
@@ -40,4 +40,4 @@ def with_cycles(record: Record, gigahertz: float) -> Record:
     totals = dict(record.observation.totals)
     cpu_s = totals["server_cpu_user_s"] + totals["server_cpu_system_s"]
     totals["cycles"] = gigahertz * 1e9 * cpu_s
-    return changed(record, observation=record.observation.model_copy(update={"totals": totals}))
+    return changed(record, observation=record.observation.but(totals=totals))

@@ -32,15 +32,13 @@ def beside(*found: tuple[str, Counted | None], study: Study = STUDY) -> list[Rec
     return [
         *timed,
         *(
-            timed[0].model_copy(
-                update={
-                    "trial": TRIALS_MAX + number,
-                    "block": NO_BLOCK,
-                    "variant": variant,
-                    "outcome": Outcome.FAILED if one is None else Outcome.MEASURED,
-                    "cause": "" if one is not None else "no answer under Valgrind",
-                    "phases": (PhaseRecord(name="counted", counted=one),),
-                }
+            timed[0].but(
+                trial=TRIALS_MAX + number,
+                block=NO_BLOCK,
+                variant=variant,
+                outcome=Outcome.FAILED if one is None else Outcome.MEASURED,
+                cause="" if one is not None else "no answer under Valgrind",
+                phases=(PhaseRecord(name="counted", counted=one),),
             )
             for number, (variant, one) in enumerate(found)
         ),

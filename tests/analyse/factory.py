@@ -276,7 +276,7 @@ def changed(record: Record, **changes: object) -> Record:
     of_phase = {name: value for name, value in changes.items() if name in PhaseRecord.model_fields}
     [phase] = record.phases
     rest = {name: value for name, value in changes.items() if name not in of_phase}
-    return record.model_copy(update={**rest, "phases": (phase.model_copy(update=of_phase),)})
+    return record.but(**rest, phases=(phase.but(**of_phase),))
 
 
 def counted(record: Record, **changes: object) -> Record:
@@ -305,9 +305,7 @@ def blocked(factor: str, asked: str, got: str) -> Change:
             reason=f"the server capped it at {got}",
             remedy="ask for less, or raise the limit",
         )
-        return ended(Outcome.BLOCKED, evidence.reason, evidence.remedy)(record).model_copy(
-            update={"evidence": (evidence,)}
-        )
+        return ended(Outcome.BLOCKED, evidence.reason, evidence.remedy)(record).but(evidence=(evidence,))
 
     return change
 

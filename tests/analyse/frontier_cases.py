@@ -41,7 +41,7 @@ def found(
     design: Design = Design.FACTORIAL,
     baselines: int = 1,
 ) -> Frontier | None:
-    study = a_study(factors, design=design, blocks=blocks).model_copy(update={"baselines": baselines})
+    study = a_study(factors, design=design, blocks=blocks).but(baselines=baselines)
     records = []
     for record in records_of(study):
         effort = int(record.levels.get("workload.ef", 10))

@@ -20,7 +20,7 @@ def an_analysis(
     goal: Goal | None = None,
 ) -> Analysis:
     study = a_study(goal=goal)
-    run = a_run(study).model_copy(update={"run": name})
+    run = a_run(study).but(run=name)
 
     records = records_of(study, {"baseline": speed}, seed=seed)
     return analyse(study, run, [change(record) for record in records] if change else records)

@@ -26,8 +26,8 @@ def measured(
 ) -> Analysis:
     """The analysis of a run of builds under one load."""
     load = Workload(name=workload, clients=clients, warmup_s=5, duration_s=20)
-    study = a_study(factors or PGO, goal=goal).model_copy(update={"workload": load})
-    run = a_run(study).model_copy(update={"run": f"{workload}-{clients}"})
+    study = a_study(factors or PGO, goal=goal).but(workload=load)
+    run = a_run(study).but(run=f"{workload}-{clients}")
     return analyse(study, run, records_of(study, ratios, changes))
 
 

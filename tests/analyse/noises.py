@@ -117,7 +117,7 @@ def _trial(name: str, block: int, log: float, latency: float) -> TrialResult:
     tally = make_tally(
         operations=round(1e6 * np.exp(log)),
         duration_s=10.0,
-        latency_us=ANY.latency_us.model_copy(update={"p99": 1e4 * np.exp(latency)}),
+        latency_us=ANY.latency_us.but(p99=1e4 * np.exp(latency)),
     )
     record = Record(
         run="simulated", trial=block, block=block, position=0, variant=name, levels={}, host="here",
@@ -132,8 +132,8 @@ def without(trials: Trials, blocks: Iterable[int]) -> Trials:
     kept = dict(trials.by_block)
     for block in blocks:
         trial = kept["here", block]
-        failed = trial.record.model_copy(update={"outcome": Outcome.FAILED, "phases": ()})
-        kept["here", block] = trial.model_copy(update={"record": failed, "response": None})
+        failed = trial.record.but(outcome=Outcome.FAILED, phases=())
+        kept["here", block] = trial.but(record=failed, response=None)
     return replace(trials, by_block=kept)
 
 

@@ -22,4 +22,4 @@ INSERT = planned("q4", "INSERT INTO log VALUES (?)", (Step("insert log"),))
 def asked(record: Record, step: Step, *others: StatementPlan) -> Record:
     """The record of a trial whose engine told this plan of the statement `q3`."""
     statements = (planned("q3", TEXT, (step,)), *others)
-    return record.model_copy(update={"plans": Plans(statements=statements)})
+    return record.but(plans=Plans(statements=statements))

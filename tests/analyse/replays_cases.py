@@ -8,4 +8,4 @@ from tests.report.words.replay_cases import REPLAY
 
 
 def played(record: Record, **changes: object) -> Record:
-    return counted(record, replay=REPLAY.model_copy(update=changes))
+    return counted(record, replay=REPLAY.but(**changes))

@@ -22,7 +22,7 @@ GUARDS = (Guard(text="invariants", metric="invariants"), Guard(text=DURABLE, met
 RESTARTS = Restarts(power_cuts=3, control={"config.forced_writes": False})
 
 
-STUDY = a_study(goal=Goal(guards=GUARDS)).model_copy(update={"restarts": RESTARTS})
+STUDY = a_study(goal=Goal(guards=GUARDS)).but(restarts=RESTARTS)
 
 
 TIMED = records_of(STUDY, {FAST: 2.0})
@@ -41,7 +41,7 @@ def record_of(number: int, variant: str, *recoveries: Recovery, **changes: Any) 
         PhaseRecord(name=f"{one.act}-{place}", recovery=one) for place, one in enumerate(recoveries, 1)
     )
     where = {"trial": RESTARTS_FROM + number, "block": NO_BLOCK, "variant": variant, "phases": phases}
-    return TIMED[0].model_copy(update={**where, "outcome": Outcome.MEASURED, **changes})
+    return TIMED[0].but(**{**where, "outcome": Outcome.MEASURED, **changes})
 
 
 def analysed(*restarts: Record) -> Analysis:

@@ -33,7 +33,7 @@ STUDY = a_study(blocks=1)
 OTHER = "config.page_cache=64k"
 
 
-RUN = a_run(STUDY).model_copy(update={"soak": Soak(clients=(8,), control_s=SECONDS, rise=0.05)})
+RUN = a_run(STUDY).but(soak=Soak(clients=(8,), control_s=SECONDS, rise=0.05))
 
 
 Values = npt.NDArray[np.float64]
@@ -80,7 +80,7 @@ def rung(record: Record, grows: Grows, at_rest: Grows | None = flat) -> Record:
         phases.append(PhaseRecord(name=CONTROL, clients=8, watched=resting))
     stop = Recovery(act=Act.STOP, stop_s=1.5, ready_s=0.5)
     phases.append(PhaseRecord(name="stop", clients=8, recovery=stop))
-    return record.model_copy(update={"phases": tuple(phases), "started_unix_s": STARTED_UNIX_S})
+    return record.but(phases=tuple(phases), started_unix_s=STARTED_UNIX_S)
 
 
 def a_soak(**by_variant: tuple[Grows, Grows | None]) -> SoakResult:

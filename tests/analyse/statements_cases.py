@@ -10,7 +10,7 @@ from tests.fakes import make_tally
 
 
 def a_statement(count: int, sum_us: float, errors: int = 0) -> dict[str, Any]:
-    latency_us = make_tally().latency_us.model_copy(update={"count": count, "sum": sum_us})
+    latency_us = make_tally().latency_us.but(count=count, sum=sum_us)
     return {"errors": errors, "latency_us": latency_us}
 
 

@@ -239,7 +239,7 @@ def test_a_trial_recorded_twice_counts_once_with_its_last_record() -> None:
 def test_trials_of_different_hosts_are_never_paired() -> None:
     study = a_study()
     records = [
-        record.model_copy(update={"host": "other"}) if record.variant == FAST and record.block < 3 else record
+        record.but(host="other") if record.variant == FAST and record.block < 3 else record
         for record in records_of(study, {FAST: 1.3})
     ]
     found = the(analysed(study, records))

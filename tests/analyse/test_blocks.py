@@ -23,7 +23,7 @@ FASTER = "config.page_cache=64k"
 
 
 def analysed(baselines: int, blocks: int = 12, **changed: object) -> Analysis:
-    study = a_study(LEVELS, blocks=blocks).model_copy(update={"baselines": baselines})
+    study = a_study(LEVELS, blocks=blocks).but(baselines=baselines)
     records = records_of(study, {FASTER: 1.1}, trial_sd=0.02, **changed)  # type: ignore[arg-type]
     return analyse(study, a_run(study), records)
 
@@ -89,7 +89,7 @@ def ratio(found: Ratio | None) -> float:
 )
 def test_what_factors_do_is_told_from_all_baselines(design: Design, factors: int) -> None:
     levels = {f"config.{letter}": ["slow", "fast"] for letter in "abcde"[:factors]}
-    study = a_study(levels, design=design).model_copy(update={"baselines": 2})
+    study = a_study(levels, design=design).but(baselines=2)
     slow, fast = (
         next(one for one in variants_of(study) if set(one.levels.values()) == {level})
         for level in ("slow", "fast")
@@ -136,7 +136,7 @@ def counted_as(record: Record, times: int) -> Record:
         return record
     assert record.tally is not None
     kinds = {
-        name: kind.model_copy(update={"operations": times * kind.operations})
+        name: kind.but(operations=times * kind.operations)
         for name, kind in record.tally.by_transaction.items()
     }
     return counted(record, by_transaction=kinds)

@@ -51,14 +51,14 @@ def test_a_candidate_is_worth_its_log_ratio_in_each_block() -> None:
 
 
 def test_less_is_better_where_the_response_says_so() -> None:
-    study = STUDY.model_copy(update={"goal": Goal(response="p99_ms")})
+    study = STUDY.but(goal=Goal(response="p99_ms"))
     records = [record(0, 1, "baseline", 1.0, p99_ms=4.0), record(1, 1, "candidate-1", 1.0, p99_ms=2.0)]
     [one] = candidates_of(study, records)
     assert one.worth == pytest.approx(math.log(2))
 
 
 def test_a_failure_and_a_broken_guard_are_worse_than_all_that_was_measured() -> None:
-    study = STUDY.model_copy(update={"goal": Goal(guards=(P99,))})
+    study = STUDY.but(goal=Goal(guards=(P99,)))
     records = [
         record(0, 1, "baseline", 100.0), record(1, 1, "candidate-1", 1.0),
         record(2, 1, "candidate-2", None), record(3, 1, "candidate-3", 900.0, p99_ms=4.0),
@@ -89,15 +89,15 @@ def test_one_lucky_block_does_not_lead_over_several_good_ones() -> None:
 
 
 def test_of_two_that_are_as_good_the_simpler_one_leads() -> None:
-    simple = candidate("simple", 0.2).model_copy(update={"changes": 1})
-    rich = candidate("rich", 0.21).model_copy(update={"changes": 6})
+    simple = candidate("simple", 0.2).but(changes=1)
+    rich = candidate("rich", 0.21).but(changes=6)
     assert [one.name for one in ranked([rich, simple])] == ["simple", "rich"]
-    much_better = rich.model_copy(update={"log_ratios": (0.3,)})
+    much_better = rich.but(log_ratios=(0.3,))
     assert [one.name for one in ranked([simple, much_better])] == ["rich", "simple"]
 
 
 def test_what_was_confirmed_is_no_part_of_the_search() -> None:
-    confirmed = record(1, 2, "candidate-1", 500.0).model_copy(update={"purpose": Purpose.CONFIRMATION})
+    confirmed = record(1, 2, "candidate-1", 500.0).but(purpose=Purpose.CONFIRMATION)
     records = [record(0, 2, "baseline", 100.0), confirmed]
     assert candidates_of(STUDY, records) == ()
     assert took_s(records) == {Purpose.SEARCH: TRIAL_S, Purpose.CONFIRMATION: TRIAL_S}

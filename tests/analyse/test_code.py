@@ -86,7 +86,7 @@ def test_equal_functions_that_lie_elsewhere_are_counted() -> None:
 
 def test_a_stripped_build_is_never_told_to_be_the_same() -> None:
     bare = a_build(a_function("", "a"))
-    bare = bare._replace(binary=bare.binary.model_copy(update={"named": False}))
+    bare = bare._replace(binary=bare.binary.but(named=False))
     found = compare_code(bare, bare)
     assert found.likeness is Likeness.INERT and not found.beside.same
 
@@ -95,9 +95,9 @@ def test_other_constants_data_or_libraries_are_no_other_code() -> None:
     plain = a_build(a_function("read"), data=(Datum("sizes", 4, b"1"),), libraries=("libc.so.6",))
     constants = plain._replace(functions=(a_function("read", constants="other"),))
     data = plain._replace(data=(Datum("sizes", 4, b"2"),))
-    libraries = plain._replace(binary=plain.binary.model_copy(update={"libraries": ("libjemalloc.so.2",)}))
-    loose = HARDENING.model_copy(update={"relro": Relro.NONE})
-    protections = plain._replace(binary=plain.binary.model_copy(update={"hardening": loose}))
+    libraries = plain._replace(binary=plain.binary.but(libraries=("libjemalloc.so.2",)))
+    loose = HARDENING.but(relro=Relro.NONE)
+    protections = plain._replace(binary=plain.binary.but(hardening=loose))
     for other in (constants, data, libraries, protections):
         assert compare_code(plain, other).likeness is Likeness.CONSTANTS
     assert compare_code(plain, constants).other_constants == 1

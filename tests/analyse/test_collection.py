@@ -34,7 +34,7 @@ def idle(record: Record) -> Record:
     evidence = Evidence(
         factor="config.page_cache", requested="64k", in_effect=True, idle="no page was read twice"
     )
-    return record.model_copy(update={"evidence": (evidence,)})
+    return record.but(evidence=(evidence,))
 
 
 def test_a_level_that_was_slower_in_three_of_four_runs_is_one_piece() -> None:
@@ -69,10 +69,10 @@ def test_what_moved_beside_a_slower_level_is_named_without_latencies() -> None:
 
 
 def test_a_log_is_kept_of_a_failure_and_not_of_a_speed() -> None:
-    failed = ran(1, change=lambda record: ended(Outcome.FAILED, "it died")(record).model_copy(
-        update={"server_log": "signal 11"}
-    ))  # fmt: skip
-    slower = ran(2, 0.5, change=lambda record: record.model_copy(update={"server_log": "ready"}))
+    failed = ran(
+        1, change=lambda record: ended(Outcome.FAILED, "it died")(record).but(server_log="signal 11")
+    )
+    slower = ran(2, 0.5, change=lambda record: record.but(server_log="ready"))
     logs = {one.ending: one.log for piece in collection([failed, slower]).pieces for one in piece.occurrences}
     assert logs == {Ending.FAILED: "signal 11", Ending.SLOWER: ""}
 
@@ -102,7 +102,7 @@ def test_a_baseline_and_its_twin_are_one_piece_that_broke_once() -> None:
 def test_a_mistake_of_the_user_tells_nothing_of_a_level() -> None:
     def missing(record: Record) -> Record:
         failed = ended(Outcome.FAILED, "shop.toml: there is no such file")(record)
-        return failed.model_copy(update={"mistaken": True})
+        return failed.but(mistaken=True)
 
     assert collection([ran(1, change=missing)]).pieces == ()
     assert collection([ran(1, change=ended(Outcome.FAILED, "it did not start"))]).pieces

@@ -57,11 +57,8 @@ def test_a_gap_that_is_hardware_is_none() -> None:
 
 
 def in_open_loop(side: Analysis) -> Analysis:
-    trials = [
-        trial.model_copy(update={"record": counted(trial.record, open_loop=OPEN_LOOP)})
-        for trial in side.trials
-    ]
-    return side.model_copy(update={"trials": tuple(trials)})
+    trials = [trial.but(record=counted(trial.record, open_loop=OPEN_LOOP)) for trial in side.trials]
+    return side.but(trials=tuple(trials))
 
 
 def test_no_hardware_is_taken_out_of_a_throughput_that_the_load_set() -> None:
@@ -84,7 +81,7 @@ def test_two_days_of_one_host_are_no_gap_that_nothing_explains() -> None:
 
 def test_the_sentence_is_said_when_the_residual_lies_within_the_margin() -> None:
     sides = [
-        side.model_copy(update={"method": side.method.model_copy(update={"margin": 0.1})})
+        side.but(method=side.method.but(margin=0.1))
         for side in (analysed(a_host(4)), analysed(a_host(8), speed=2.0, seed=2))
     ]
     found = compared(sides[0], sides[1])
@@ -113,7 +110,7 @@ def _said_of(random: np.random.Generator, runs: int) -> Conclusion:
 
 def wide(side: Analysis) -> Analysis:
     """With a margin that the factory's spread can meet."""
-    return side.model_copy(update={"method": side.method.model_copy(update={"margin": 0.1})})
+    return side.but(method=side.method.but(margin=0.1))
 
 
 def test_a_gap_of_an_eighth_is_an_eighth_fewer_cores() -> None:
@@ -223,7 +220,7 @@ def days(
         for speed, begin in zip(speeds, begins, strict=True)
     ]
     return [
-        side.model_copy(update={"run": side.run.model_copy(update={"created_unix_s": float(begin)})})
+        side.but(run=side.run.but(created_unix_s=float(begin)))
         for side, begin in zip(sides, begins, strict=True)
     ]
 

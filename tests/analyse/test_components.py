@@ -88,6 +88,6 @@ def test_a_report_tells_both_spreads() -> None:
     study = a_study(blocks=8)
     analysis = analyse(study, a_run(study), records_of(study))
     spread = found(np.random.default_rng(2), 0.03, 0.1)
-    told = floor_text(analysis.model_copy(update={"components": spread}))
+    told = floor_text(analysis.but(components=spread))
     assert "From trial to trial a speed spreads by " in told
     assert "slices of 0.1 s explain, which spread by 10 %" in told

@@ -55,7 +55,7 @@ def test_changes_add_up_to_the_whole(ours: dict[str, float], theirs: dict[str, f
 def test_counted_work_stands_beside_the_timed_effects_and_changes_none() -> None:
     plain = analyse(STUDY, a_run(STUDY), records_of(STUDY, {FAST: 1.5}))
     found = analysed(("baseline", SLOW_WORK), (FAST, FAST_WORK))
-    assert found.model_copy(update={"counted": ()}) == plain
+    assert found.but(counted=()) == plain
     baseline, fast = found.counted
     assert (baseline.variant, baseline.ratio, baseline.changes) == ("baseline", None, ())
     assert baseline.spread == pytest.approx(0.02)

@@ -29,12 +29,12 @@ def in_blocks(blocks: set[int], change: Change) -> Change:
 
 
 def the(study: Study, records: list[Record], sequential: bool = False) -> VariantResult:
-    run = a_run(study).model_copy(update={"sequential": sequential})
+    run = a_run(study).but(sequential=sequential)
     return next(one for one in analyse(study, run, records).variants if one.name == FAST)
 
 
 def left_out(study: Study, records: list[Record]) -> bool:
-    return FAST in decided(study, a_run(study).model_copy(update={"sequential": True}), records)
+    return FAST in decided(study, a_run(study).but(sequential=True), records)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_what_no_further_block_can_change_ends_at_once(change: Change) -> None:
 
 def idle(reason: str) -> Change:
     def change(record: Record) -> Record:
-        evidence = tuple(one.model_copy(update={"idle": reason}) for one in record.evidence)
-        return record.model_copy(update={"evidence": evidence})
+        evidence = tuple(one.but(idle=reason) for one in record.evidence)
+        return record.but(evidence=evidence)
 
     return change
 

@@ -80,7 +80,7 @@ def test_a_variant_that_lacks_a_block_is_left_out() -> None:
 
 
 def test_several_baselines_lower_the_floor() -> None:
-    study = a_study(LEVELS, blocks=120).model_copy(update={"baselines": 3})
+    study = a_study(LEVELS, blocks=120).but(baselines=3)
     found = analyse(study, a_run(study), records_of(study, trial_sd=0.02)).floor
     assert found is not None
     assert found.log_sd == pytest.approx(0.02 * math.sqrt(1 + 1 / 3), rel=0.15)
@@ -101,5 +101,5 @@ def test_a_report_tells_how_neighbouring_blocks_correlate() -> None:
     found = analysed(1, block_sd=0.05, trial_sd=0.02)
     assert found.floor is not None and found.floor.neighbours_low < 0.0 < found.floor.neighbours_high
     assert "Neighbouring blocks correlate by " in floor_text(found) and "narrow" not in floor_text(found)
-    above = found.floor.model_copy(update={"neighbours_low": 0.1})
-    assert "too narrow" in floor_text(found.model_copy(update={"floor": above}))
+    above = found.floor.but(neighbours_low=0.1)
+    assert "too narrow" in floor_text(found.but(floor=above))

@@ -53,7 +53,7 @@ def test_nothing_is_extrapolated() -> None:
 def test_a_recall_that_some_blocks_miss_is_not_reached() -> None:
     def without_the_best(record: Record) -> Record:
         best = record.levels["workload.ef"] == 80 and record.block == 1
-        return record.model_copy(update={"outcome": Outcome.FAILED}) if best else record
+        return record.but(outcome=Outcome.FAILED) if best else record
 
     frontier = found(change=without_the_best)
     assert frontier is not None
@@ -63,7 +63,7 @@ def test_a_recall_that_some_blocks_miss_is_not_reached() -> None:
 
 
 def test_broken_trials_are_no_points() -> None:
-    frontier = found(change=lambda record: record.model_copy(update={"outcome": Outcome.BROKEN}))
+    frontier = found(change=lambda record: record.but(outcome=Outcome.BROKEN))
     assert frontier is None
 
 

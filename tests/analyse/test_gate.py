@@ -50,7 +50,7 @@ def test_whoever_asks_for_more_blocks_until_it_is_settled_is_rarely_wrong(
     """By more blocks of one run no more often than promised; by a fresh run each time far more often."""
     random, runs, wrong = np.random.default_rng(6), 200, 0
     now = an_analysis()
-    longer = now.run.model_copy(update={"sequential": extended})
+    longer = now.run.but(sequential=extended)
     method = side_by_side(
         "main", analyse(now.study, longer, records_of(now.study)), an_analysis("main")
     ).method
@@ -114,9 +114,7 @@ def test_enough_runs_of_one_setup_tell_a_change_from_the_days() -> None:
     assert stored(an_analysis(speed=0.8), past).result.verdict is Verdict.SLOWER
     assert stored(an_analysis(speed=0.97), past).result.verdict is Verdict.INCONCLUSIVE
     assert stored(an_analysis(speed=0.8), past[1:]).result.verdict is Verdict.INCONCLUSIVE
-    assert stored(
-        an_analysis(speed=0.8), [one.model_copy(update={"setup": "x"}) for one in past]
-    ).result.reason
+    assert stored(an_analysis(speed=0.8), [one.but(setup="x") for one in past]).result.reason
 
 
 def test_the_spread_is_pooled_within_setups() -> None:
@@ -151,7 +149,7 @@ def test_false_alarms_of_the_past_are_counted_by_the_same_rule() -> None:
     quiet = past_of(0.0, 0.001, -0.001, 0.002, -0.002, 0.0, 0.001, -0.001)
     gate = stored(an_analysis(), quiet)
     assert gate.alarms.comparisons == len(quiet) - RUNS_LEAST and gate.alarms.called == 0
-    jumped = stored(an_analysis(), [*quiet[:-1], quiet[-1].model_copy(update={"log_mean": 1.0})])
+    jumped = stored(an_analysis(), [*quiet[:-1], quiet[-1].but(log_mean=1.0)])
     assert jumped.alarms.called == 1 and jumped.alarms.share_low > 0.0
 
 

@@ -120,7 +120,7 @@ def test_a_placebo_that_did_not_run_says_nothing_of_luck() -> None:
 
 def test_a_level_with_another_change_beside_its_layout_is_no_placebo() -> None:
     study, _ = builds()
-    listed = study.model_copy(update={"design": "factorial"})
+    listed = study.but(design="factorial")
     roles = {one.name: one.role for one in analyse(listed, a_run(listed), []).variants}
     assert roles["build.layout=1"] is Role.PLACEBO
     assert roles["build.optimisation=-O3, build.layout=1"] is Role.CANDIDATE
@@ -146,7 +146,7 @@ def _any_told(random: np.random.Generator, placebos: int, builds: int, method: M
     logs = luck + random.normal(0.0, 0.01, (blocks, len(luck)))
     logs -= logs[:, :1].copy()
     spread = spread_of(list(logs[:, 1 : 1 + placebos].mean(axis=0)), builds, 0.95)
-    with_spread = method.model_copy(update={"layout": spread})
+    with_spread = method.but(layout=spread)
     each = confidence_each(0.95, builds)
     ratios = (ratio_of("throughput", list(column), each) for column in logs[:, 1 + placebos :].T)
     return any(

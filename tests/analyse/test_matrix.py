@@ -82,5 +82,5 @@ def test_runs_of_other_variants_make_no_matrix(other: dict[str, Any], said: str)
 def test_runs_of_other_engines_make_no_matrix() -> None:
     first = runs()[0]
     reference = replace(first.study.engine, engine="sqlite")
-    study = first.study.model_copy(update={"engine": reference})
-    assert unlike([first, first.model_copy(update={"study": study})]).endswith("read_write-8 sqlite")
+    study = first.study.but(engine=reference)
+    assert unlike([first, first.but(study=study)]).endswith("read_write-8 sqlite")

@@ -45,14 +45,14 @@ def test_the_only_one_that_helped_helped_most() -> None:
 def test_the_headline_says_who_may_help_more() -> None:
     study = a_study({"config.a": list(range(6))}, blocks=8)
     found = analyse(study, a_run(study), records_of(study, {"config.a=1": 1.2, "config.a=2": 1.1}, seed=1))
-    open_still = found.answer.model_copy(update={"best": None, "rivals": ("config.a=3", "config.a=4")})
-    said = headline(found.model_copy(update={"answer": open_still}))
+    open_still = found.answer.but(best=None, rivals=("config.a=3", "config.a=4"))
+    said = headline(found.but(answer=open_still))
     assert said.startswith("config.a=1 helped: 1.195 times the baseline’s throughput (1.170 – 1.221). ")
     assert said.endswith("Whether one of config.a=3 (0.995), config.a=4 (0.993) helps more is open.")
-    alike = open_still.model_copy(update={"level": found.answer.faster, "rivals": ("config.a=3",)})
-    said = headline(found.model_copy(update={"answer": alike}))
+    alike = open_still.but(level=found.answer.faster, rivals=("config.a=3",))
+    said = headline(found.but(answer=alike))
     assert "cannot tell them apart. Whether config.a=3 (0.995) helps more is open." in said
-    assert ("Also faster", "config.a=2 (1.097)") not in findings(found.model_copy(update={"answer": alike}))
+    assert ("Also faster", "config.a=2 (1.097)") not in findings(found.but(answer=alike))
 
 
 def test_one_that_is_not_shown_to_help_may_still_help_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def test_only_measured_trials_count() -> None:
 
 def test_one_slow_trial_shows_in_the_longest_alone() -> None:
     first, *rest = [record for record in records() if record.outcome is Outcome.MEASURED]
-    slow = first.model_copy(update={"stages_s": {**first.stages_s, "prepare": 60.0}})
+    slow = first.but(stages_s={**first.stages_s, "prepare": 60.0})
     found = overhead([slow, *rest])
     assert found is not None
     prepare = found.stages[0]

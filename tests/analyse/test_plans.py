@@ -63,7 +63,7 @@ def test_a_block_counts_where_both_plans_are_known() -> None:
     kept = [
         broken("account 1, history 2")(record)
         if record.variant == "baseline" and record.block == 0
-        else record.model_copy(update={"plans": None})
+        else record.but(plans=None)
         if record.variant != "baseline" and record.block == 1
         else record
         for record in records(range(6))
@@ -78,7 +78,7 @@ def test_what_has_no_plan_says_why_once() -> None:
     why = StatementPlan(statement="q5", text="CALL f(?)", why_not="no engine has a plan for such a statement")
     kept = [asked(record, BY_INDEX, why) for record in records_of(STUDY)]
     last = kept.pop()
-    kept.append(last.model_copy(update={"plans": Plans(why_not="the server died")}))
+    kept.append(last.but(plans=Plans(why_not="the server died")))
     found = compared_plans(kept, "baseline")
     assert found is not None and found.statements == 1
     assert [(one.name, one.why) for one in found.unexplained] == [

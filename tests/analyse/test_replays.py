@@ -33,6 +33,6 @@ def test_without_pauses_there_is_no_lag() -> None:
 
 def test_only_measured_trials_that_played_a_recording_count() -> None:
     first, second, *_ = records_of(STUDY)
-    lost = played(second).model_copy(update={"outcome": Outcome.BROKEN})
+    lost = played(second).but(outcome=Outcome.BROKEN)
     assert [one.trials for one in replays([played(first), lost])] == [1]
     assert analyse(STUDY, a_run(STUDY), records_of(STUDY)).replays == ()

@@ -29,8 +29,8 @@ def told(record: Record, busy_s: float, database_s: float, **tally: object) -> R
         "application_busy_s": busy_s,
         "application_database_s": database_s,
     }
-    seen = record.observation.model_copy(update={"totals": totals, "duration_s": 10.0})
-    latency = make_tally().latency_us.model_copy(update={"mean": 39_900.0})
+    seen = record.observation.but(totals=totals, duration_s=10.0)
+    latency = make_tally().latency_us.but(mean=39_900.0)
     given = {
         "operations": 1_000, "duration_s": 10.0, "clients": 4, "open_loop": None, "latency_us": latency,
         "driver_cpu_s": {"user": 0.1, "system": 0.0}, "errors": {},
@@ -59,7 +59,7 @@ def test_in_open_loop_the_whole_is_the_mean_latency() -> None:
 
 
 def test_the_pauses_of_a_client_are_no_part_of_its_request() -> None:
-    latency = make_tally().latency_us.model_copy(update={"mean": 31_900.0})
+    latency = make_tally().latency_us.but(mean=31_900.0)
     [one] = of(told(BASELINE[0], 30.0, 12.0, latency_us=latency))
     assert one.whole.us.mean == pytest.approx(32_000.0)
     assert means(one)[WAITING] == pytest.approx(2_000.0)

@@ -12,7 +12,7 @@ from tests.analyse.factory import a_run, a_study, records_of
 
 def came_by(record: Record, way: str) -> Record:
     reset: dict[str, Level] = {"way": way, "seconds": 0.1}
-    return record.model_copy(update={"reset": reset})
+    return record.but(reset=reset)
 
 
 def test_one_copy_among_reflinks_is_told() -> None:

@@ -54,8 +54,8 @@ def test_a_difference_that_is_not_shown_beats_nothing() -> None:
 
 
 def test_what_the_settings_do_not_permit_breaks_a_variant_without_any_guard() -> None:
-    study = STUDY.model_copy(update={"goal": Goal()})
-    fault = LOST.model_copy(update={"permits": Loss.NOTHING})
+    study = STUDY.but(goal=Goal())
+    fault = LOST.but(permits=Loss.NOTHING)
     found = analyse(study, a_run(study), [*TIMED, record_of(1, FAST, kept(), fault), CONTROLLED])
     [fast] = [variant for variant in found.variants if variant.name == FAST]
     assert fast.verdict is Verdict.BROKEN
@@ -146,11 +146,11 @@ def test_a_run_without_restarts_says_nothing_of_them() -> None:
 
 def test_only_what_is_not_permitted_is_a_fault() -> None:
     assert kept().fault == LOST.fault == ""
-    assert "7 of 100 acknowledged" in LOST.model_copy(update={"permits": Loss.NOTHING}).fault
+    assert "7 of 100 acknowledged" in LOST.but(permits=Loss.NOTHING).fault
     damaged = kept(damage="balances_equal: 3, 4")
     assert "balances_equal" in damaged.fault
-    assert "balances_equal" in damaged.model_copy(update={"permits": Loss.COMMITS}).fault
-    assert damaged.model_copy(update={"permits": Loss.DATA}).fault == ""
+    assert "balances_equal" in damaged.but(permits=Loss.COMMITS).fault
+    assert damaged.but(permits=Loss.DATA).fault == ""
 
 
 def by_act(rounds: int, losing: int = 0, damaged: int = 0) -> ByAct:

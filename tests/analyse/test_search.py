@@ -129,7 +129,7 @@ def test_blocks_whose_servers_were_not_up_together_are_counted() -> None:
     study, run, records = searched(two_matter, 1)
     first = min(one.block for one in records if one.purpose is Purpose.CONFIRMATION)
     late = [
-        one.model_copy(update={"started_unix_s": one.finished_unix_s + 1.0})
+        one.but(started_unix_s=one.finished_unix_s + 1.0)
         if one.block == first and one.variant != BASELINE
         else one
         for one in records
@@ -198,9 +198,9 @@ def test_less_is_better_for_a_latency() -> None:
         if record.tally is None:
             return record
         mean = 1e6 / record.tally.throughput_per_s
-        latency = record.tally.latency_us.model_copy(update={"mean": mean})
-        tally = record.tally.model_copy(update={"latency_us": latency})
-        return record.model_copy(update={"phases": (record.phases[0].model_copy(update={"tally": tally}),)})
+        latency = record.tally.latency_us.but(mean=mean)
+        tally = record.tally.but(latency_us=latency)
+        return record.but(phases=(record.phases[0].but(tally=tally),))
 
     records: list[Record] = []
     while block := next_block(lambda levels: 0, study, run, records):
@@ -214,7 +214,7 @@ def test_less_is_better_for_a_latency() -> None:
 def test_the_best_of_what_the_study_names_can_win() -> None:
     study, run = a_search(*FACTORS, budget_s=2500.0)
     manual = ListedVariant(name="the manual", levels={**study.baseline, "config.pool": 15, "config.log": 1})
-    study = study.model_copy(update={"variants": (manual,)})
+    study = study.but(variants=(manual,))
 
     def only_the_manual(levels: Mapping[str, Level]) -> float:
         return 0.4 if levels == manual.levels else 0.0
@@ -226,7 +226,7 @@ def test_the_best_of_what_the_study_names_can_win() -> None:
 
 def test_records_in_any_order_and_partial_ones_give_the_same() -> None:
     study, run, records = searched(two_matter, 1)
-    partial = records[5].model_copy(update={"whole": False, "trial": 10**6})
+    partial = records[5].but(whole=False, trial=10**6)
     found = [analyse(study, run, one).search for one in (records, [*records[::-1], partial])]
     assert found[0] == found[1]
     assert all(record.outcome is Outcome.MEASURED for record in records)

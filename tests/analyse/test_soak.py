@@ -71,11 +71,11 @@ def test_a_leak_is_told_though_its_load_slows_down() -> None:
         )
         for second, count in enumerate(counts)
     )
-    tally = tally.model_copy(update={"series": series, "operations": int(counts.sum())})
+    tally = tally.but(series=series, operations=int(counts.sum()))
     done = np.concatenate(([0.0], np.cumsum(counts)))
     grown = watched({"private_bytes": lambda time: 1e9 + 64.0 * done[time.astype(int)]}, STARTED_UNIX_S)
-    sustained = whole.phases[0].model_copy(update={"tally": tally, "watched": grown})
-    found = soaked(STUDY, RUN, [whole.model_copy(update={"phases": (sustained, *whole.phases[1:])})])
+    sustained = whole.phases[0].but(tally=tally, watched=grown)
+    found = soaked(STUDY, RUN, [whole.but(phases=(sustained, *whole.phases[1:]))])
     assert found.verdict is SoakVerdict.DRIFTS
     [memory] = [drift for drift in found.rungs[0].drifts if drift.gauge == "private_bytes"]
     assert memory.standing is Standing.RISING and memory.per_million is not None
@@ -128,10 +128,10 @@ def test_memory_that_fills_the_engines_cache_is_no_leak(
     filled = watched({filled_by: leaking(200.0)}, STARTED_UNIX_S).series[filled_by]
     grown = watched({gauge: leaking(200.0 + leak_bytes)}, STARTED_UNIX_S)
     limits = {gauge: Limit(most=8e9, source="the host's memory")}
-    grown = grown.model_copy(update={"limits": limits})
+    grown = grown.but(limits=limits)
     series = {**grown.series, filled_by: filled}
-    sustained = whole.phases[0].model_copy(update={"watched": grown.model_copy(update={"series": series})})
-    record = whole.model_copy(update={"phases": (sustained, *whole.phases[1:])})
+    sustained = whole.phases[0].but(watched=grown.but(series=series))
+    record = whole.but(phases=(sustained, *whole.phases[1:]))
     found = soaked(STUDY, RUN, [record])
     assert found.verdict is verdict
     [memory] = [drift for drift in found.rungs[0].drifts if drift.gauge == gauge]
@@ -145,10 +145,8 @@ def test_a_gauge_that_was_read_too_rarely_leaves_the_answer_open() -> None:
     assert sustained.watched is not None
     rare = (1.0, *[None] * (SECONDS - 1))
     series = {**sustained.watched.series, "heap_bytes": rare, "redo_bytes": rare}
-    with_heap = sustained.model_copy(
-        update={"watched": sustained.watched.model_copy(update={"series": series})}
-    )
-    record = whole.model_copy(update={"phases": (with_heap, *whole.phases[1:])})
+    with_heap = sustained.but(watched=sustained.watched.but(series=series))
+    record = whole.but(phases=(with_heap, *whole.phases[1:]))
     found = soaked(STUDY, RUN, [record])
     assert (found.verdict, found.rungs[0].unjudged) == (SoakVerdict.OPEN, ("heap_bytes",))
     assert any("too few readings to judge memory by the engine's own count" in one for one in findings(found))
@@ -186,8 +184,8 @@ def test_a_gauge_that_grows_with_what_is_written_is_told_and_not_judged() -> Non
     records = records_of(STUDY)
     grown = [rung(record, flat) for record in records]
     on_disk = watched({"disk_bytes": leaking(64.0), "private_bytes": flat}, STARTED_UNIX_S)
-    first = grown[0].phases[0].model_copy(update={"watched": on_disk})
-    grown[0] = grown[0].model_copy(update={"phases": (first, *grown[0].phases[1:])})
+    first = grown[0].phases[0].but(watched=on_disk)
+    grown[0] = grown[0].but(phases=(first, *grown[0].phases[1:]))
     found = soaked(STUDY, RUN, grown)
     assert found.verdict is SoakVerdict.STANDS
     assert [drift.standing for drift in found.rungs[0].drifts if drift.gauge == "disk_bytes"] == [
@@ -199,7 +197,7 @@ def churned(record: Record, grows: Grows) -> Record:
     """The record with a phase in which 3,000 others came and went while memory grew so."""
     loaded = record.phases[0]
     later_s = STARTED_UNIX_S + 2 * SECONDS
-    tally = loaded.tally and loaded.tally.model_copy(update={"started_unix_s": later_s})
+    tally = loaded.tally and loaded.tally.but(started_unix_s=later_s)
     churn = PhaseRecord(
         name="churn",
         clients=8,
@@ -207,7 +205,7 @@ def churned(record: Record, grows: Grows) -> Record:
         watched=watched({"private_bytes": grows}, later_s),
         guests=(Guested(name="churn", clients=10, rounds=300),),
     )
-    return record.model_copy(update={"phases": (loaded, churn, *record.phases[1:])})
+    return record.but(phases=(loaded, churn, *record.phases[1:]))
 
 
 def test_what_grows_with_connections_alone_is_told_by_the_thousand() -> None:
@@ -235,8 +233,8 @@ def test_an_undo_log_that_rises_in_a_short_load_is_no_drift(
     monkeypatch.setitem(GAUGES, "undo", replace(GAUGES["undo"], judged_after_s=least_s))
     records = [rung(record, flat) for record in records_of(STUDY)]
     rising = watched({"undo": leaking(64.0), "private_bytes": flat}, STARTED_UNIX_S)
-    first = records[0].phases[0].model_copy(update={"watched": rising})
-    records[0] = records[0].model_copy(update={"phases": (first, *records[0].phases[1:])})
+    first = records[0].phases[0].but(watched=rising)
+    records[0] = records[0].but(phases=(first, *records[0].phases[1:]))
     found = soaked(STUDY, RUN, records)
     assert found.verdict is verdict
     assert [drift.standing for drift in found.rungs[0].drifts if drift.gauge == "undo"] == [standing]
@@ -268,14 +266,14 @@ def test_what_fills_up_again_beside_others_is_no_drift() -> None:
 def test_a_rung_that_ended_badly_says_so_whatever_grew(outcome: Outcome, verdict: SoakVerdict) -> None:
     records = [rung(record, leaking(64.0)) for record in records_of(STUDY)]
     told = {"outcome": outcome, "cause": "it died", "remedy": "look"}
-    found = soaked(STUDY, RUN, [records[0].model_copy(update=told), records[1]])
+    found = soaked(STUDY, RUN, [records[0].but(**told), records[1]])
     assert found.verdict is verdict
     assert (found.rungs[0].cause, found.rungs[0].remedy) == ("it died", "look")
 
 
 def test_a_rung_that_was_cut_short_is_open() -> None:
     first, *_ = [rung(record, flat) for record in records_of(STUDY)]
-    found = soaked(STUDY, RUN, [first.model_copy(update={"whole": False})])
+    found = soaked(STUDY, RUN, [first.but(whole=False)])
     assert (found.verdict, found.rungs_left) == (SoakVerdict.OPEN, 1)
 
 
@@ -286,8 +284,8 @@ def test_a_soak_without_a_record_is_open() -> None:
 def test_a_phase_tells_its_checks_its_stop_and_its_start() -> None:
     record = rung(records_of(STUDY)[0], flat)
     lost = Check(name="balances_equal_after_stop", holds=False, detail="12, 13")
-    last = record.phases[-1].model_copy(update={"checks": (lost,)})
-    record = record.model_copy(update={"phases": (*record.phases[:-1], last)})
+    last = record.phases[-1].but(checks=(lost,))
+    record = record.but(phases=(*record.phases[:-1], last))
     seen = soaked(STUDY, RUN, [record]).rungs[0].phases[-1]
     assert seen.broken == ("balances_equal_after_stop: 12, 13",)
     assert seen.recovery is not None and seen.recovery.stop_s == 1.5
@@ -307,7 +305,7 @@ def after_a_torn_page(permits: Loss) -> SoakResult:
     )
     check = Check(name="balances_equal", holds=False, detail="3 apart")
     last = PhaseRecord(name="tear", clients=8, checks=(check,), recovery=recovery)
-    return soaked(STUDY, RUN, [whole.model_copy(update={"phases": (*whole.phases[:-1], last)})])
+    return soaked(STUDY, RUN, [whole.but(phases=(*whole.phases[:-1], last))])
 
 
 def test_what_the_settings_permit_to_lose_is_a_price() -> None:

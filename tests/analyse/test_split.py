@@ -25,9 +25,7 @@ RECORD = records_of(STUDY)[0]
 def a_trial(totals: dict[str, float], series: dict[str, list[float]] | None = None, **tally: Any) -> Record:
     """One trial of 1000 operations in 10 s by 4 clients: 40 ms per client and operation."""
     assert RECORD.observation is not None
-    observation = RECORD.observation.model_copy(
-        update={"totals": totals, "series": series or {}, "duration_s": 10.0}
-    )
+    observation = RECORD.observation.but(totals=totals, series=series or {}, duration_s=10.0)
     told = {"operations": 1000, "duration_s": 10.0, "clients": 4, "open_loop": None,
             "latency_us": latency_us(39_000.0),
             "driver_cpu_s": {"user": 1.0, "system": 2.0},
@@ -36,7 +34,7 @@ def a_trial(totals: dict[str, float], series: dict[str, list[float]] | None = No
 
 
 def latency_us(mean: float) -> Latency:
-    return make_tally().latency_us.model_copy(update={"mean": mean})
+    return make_tally().latency_us.but(mean=mean)
 
 
 SERVER = {"server_cpu_user_s": 10.0, "server_cpu_system_s": 5.0, "run_queue_wait_s": 2.0}
@@ -115,7 +113,7 @@ def test_counters_give_rates_and_shares() -> None:
 def test_the_engines_view_is_over_the_whole_load() -> None:
     record = a_trial(SERVER)
     assert record.observation is not None
-    viewed = record.observation.model_copy(update={"engine_view": {"syncs": 4000.0}})
+    viewed = record.observation.but(engine_view={"syncs": 4000.0})
     series = [a_second(-1, 500), a_second(0, 1500)]
     loads = [
         counted(changed(record, observation=observation), series=series)
@@ -146,7 +144,7 @@ def test_counters_that_were_refused_are_named_with_their_reason() -> None:
     trial = a_trial(SERVER)
     assert trial.observation is not None
     missing = {"cycles": "not permitted", "cache_misses": "not permitted", "frequency_hz": "no cycles"}
-    observation = trial.observation.model_copy(update={"missing": missing})
+    observation = trial.observation.but(missing=missing)
     split = the_split(changed(trial, observation=observation))
     assert split.uncounted == {"cycles": "not permitted", "cache_misses": "not permitted"}
     assert "Not counted: cycles, cache misses (not permitted)." in split_report.note([split])

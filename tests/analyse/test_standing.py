@@ -111,5 +111,5 @@ def test_a_limit_that_is_near_leaves_less_room_than_the_share() -> None:
     near = Limit(most=LEVEL * 1.01, source="a control group")
     assert room_of("private_bytes", slope, near, SOAK) == pytest.approx(0.01 * LEVEL, rel=0.1)
     # A short undo log may grow as far as none worries about.
-    few = slope.model_copy(update={"last": 10.0})
+    few = slope.but(last=10.0)
     assert room_of("undo", few, None, SOAK) == 100_000.0 - 10.0

@@ -67,5 +67,5 @@ def followed(values: Sequence[float | None], changed_at: int | None = None) -> T
 def analysed(
     name: str = "run", change: Change | None = None, variant: str = "baseline", **of_run: Any
 ) -> Analysis:
-    run = a_run(STUDY).model_copy(update={"run": name, **of_run})
+    run = a_run(STUDY).but(run=name, **of_run)
     return analyse(STUDY, run, records_of(STUDY, {VARIANT: 1.5}, {variant: change} if change else None))

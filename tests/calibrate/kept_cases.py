@@ -32,4 +32,4 @@ def a_calibration(**changes: object) -> Calibration:
         interval=Interval.STUDENT,
         findings=(best,),
     )
-    return made.model_copy(update=changes)
+    return made.but(**changes)

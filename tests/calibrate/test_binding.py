@@ -29,13 +29,13 @@ def test_an_embedded_engine_has_no_driver_to_bind() -> None:
 
 def test_a_study_that_binds_something_keeps_that() -> None:
     assert len(bindings(a_study({"cpu.quota": ["max", "50%"]}), embedded=False, cpus=[0, 1])) == 1
-    fixed = a_study().model_copy(update={"settings": {"cpu.server": "0"}})
+    fixed = a_study().but(settings={"cpu.server": "0"})
     assert len(bindings(fixed, embedded=False, cpus=[0, 1])) == 1
 
 
 def test_gathering_is_tried_only_where_the_study_asks_for_it() -> None:
     study = a_study()
-    asks = study.model_copy(update={"workload": study.workload.model_copy(update={"gather": "on"})})
+    asks = study.but(workload=study.workload.but(gather="on"))
     assert [one.gather for one in bindings(asks, embedded=True, cpus=[0, 1])] == [True, True, False, False]
     assert not any(one.gather for one in bindings(study, embedded=False, cpus=[0, 1]))
 

@@ -68,10 +68,10 @@ def test_nine_in_ten_runs_of_so_many_minutes_tell_the_difference(difference: flo
     minutes = minutes_to_tell(difference, pair_sd, 0.5, TRIAL)
     assert minutes is not None
     spreads = Spreads(starts=STARTS_SD, seconds=pair_sd * math.sqrt(0.5 / 2.0))
-    study = a_study().model_copy(update={"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.5})
-    workload = study.workload.model_copy(update={"warmup_s": 1.0, "duration_s": TRIAL.longest_s})
+    study = a_study().but(arrangement=Arrangement.SIDE_BY_SIDE, slice_s=0.5)
+    workload = study.workload.but(warmup_s=1.0, duration_s=TRIAL.longest_s)
     # What is rounded may just not fit in.
-    fit = fitted(study.model_copy(update={"workload": workload}), 1.03 * 60.0 * minutes, 2.5, spreads)
+    fit = fitted(study.but(workload=workload), 1.03 * 60.0 * minutes, 2.5, spreads)
     variance = 2.0 * (spreads.starts**2 + spreads.seconds**2 / fit.workload.duration_s)
     assert fit.blocks >= BLOCKS_LEAST
     random, told = np.random.default_rng(3), 0
@@ -85,7 +85,7 @@ def test_minutes_hold_starts_warm_up_and_six_blocks() -> None:
     least = minutes_to_tell(0.05, 0.001, 0.5, TRIAL)
     assert least is not None
     assert least * 60.0 >= 2 * BLOCKS_LEAST * (TRIAL.fixed_s + SHORTEST_S)
-    longer = minutes_to_tell(0.05, 0.001, 0.5, TRIAL.model_copy(update={"fixed_s": 7.0}))
+    longer = minutes_to_tell(0.05, 0.001, 0.5, TRIAL.but(fixed_s=7.0))
     assert longer is not None and longer > 1.5 * least
 
 
@@ -107,9 +107,7 @@ def test_a_binding_is_best_only_where_it_is_told_from_the_first() -> None:
 def test_a_binding_in_which_the_driver_is_the_limit_is_never_best() -> None:
     random = np.random.default_rng(5)
     noisy = finding(FREE, pairs_of(random.normal(0, 0.2, 24).tolist()), TRIAL)
-    calm = [
-        pair.model_copy(update={"saturated": 1}) for pair in pairs_of(random.normal(0, 0.01, 24).tolist())
-    ]
+    calm = [pair.but(saturated=1) for pair in pairs_of(random.normal(0, 0.01, 24).tolist())]
     assert best([noisy, finding(BOUND, calm, TRIAL)]) is noisy
     assert best([finding(FREE, calm, TRIAL), noisy]).arrangement == noisy.arrangement
 
@@ -140,7 +138,7 @@ def test_the_figure_that_decided_is_told_and_it_decides() -> None:
     told = reason(chance, "binding")
     assert told == f"no other binding is shown to be better: {unshown.against.words}"
     # A binding that was shown to be better is the first of the lengths: its own gain is none of theirs.
-    lengths = compared([other, found(BOUND.model_copy(update={"slice_s": 1.0}), 0.05)])
+    lengths = compared([other, found(BOUND.but(slice_s=1.0), 0.05)])
     assert lengths[1].against is not None and lengths[1].against.arrangement == BOUND
     assert reason(lengths, "length") == f"no other length is shown to be better: {lengths[1].against.words}"
 
@@ -148,7 +146,7 @@ def test_the_figure_that_decided_is_told_and_it_decides() -> None:
 def test_a_reason_says_no_more_than_was_tested() -> None:
     random = np.random.default_rng(8)
     calm, noisy = (pairs_of(random.normal(0, spread, 24).tolist()) for spread in (0.01, 0.2))
-    limited = [pair.model_copy(update={"saturated": 1}) for pair in calm]
+    limited = [pair.but(saturated=1) for pair in calm]
     assert reason([finding(FREE, noisy, TRIAL)], "binding") == "no other binding was tried"
     chosen = reason(compared([finding(FREE, limited, TRIAL), finding(BOUND, noisy, TRIAL)]), "binding")
     assert "the driver was the limit" in chosen and "not shown" in chosen

@@ -23,9 +23,9 @@ def test_a_calibration_is_found_again_by_studies_of_its_load(homes: Path) -> Non
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"place": HERE.model_copy(update={"name": "there"})}, "another host (there"),
-        ({"place": HERE.model_copy(update={"usable_cores": 4})}, "another host"),
-        ({"place": HERE.model_copy(update={"kernel": "6.1"})}, "the kernel 6.1"),
+        ({"place": HERE.but(name="there")}, "another host (there"),
+        ({"place": HERE.but(usable_cores=4)}, "another host"),
+        ({"place": HERE.but(kernel="6.1")}, "the kernel 6.1"),
         ({"made_unix_s": MADE_UNIX_S - 31 * DAY_S}, "31 days old"),
     ],
 )
@@ -38,7 +38,7 @@ def test_a_stale_calibration_is_named_and_not_used(
 
 
 def test_one_that_holds_is_used_though_a_later_one_is_of_another_host(homes: Path) -> None:
-    elsewhere = HERE.model_copy(update={"name": "there"})
+    elsewhere = HERE.but(name="there")
     keep(a_calibration())
     keep(a_calibration(place=elsewhere, made_unix_s=MADE_UNIX_S + DAY_S))
     found, _ = found_for(a_study(), HERE, MADE_UNIX_S + 2 * DAY_S)
@@ -49,8 +49,8 @@ def test_one_that_holds_is_used_though_a_later_one_is_of_another_host(homes: Pat
     "study",
     [
         a_study({"cpu.server": ["all", "0"]}),
-        a_study().model_copy(update={"settings": {"cpu.driver": "0"}}),
-        a_study().model_copy(update={"workload": a_study().workload.model_copy(update={"clients": 3})}),
+        a_study().but(settings={"cpu.driver": "0"}),
+        a_study().but(workload=a_study().workload.but(clients=3)),
     ],
 )
 def test_other_loads_and_studies_that_bind_something_use_none(homes: Path, study: Study) -> None:

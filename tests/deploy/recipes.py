@@ -37,14 +37,11 @@ def finished(
         ListedVariant(name=BASELINE, levels={name: levels[0] for name, levels in factors.items()}),
         ListedVariant(name="tuned", levels={name: levels[1] for name, levels in factors.items()}),
     )
-    study = a_study(factors=factors, design=design).model_copy(
-        update={"settings": dict(settings or {}), "variants": listed if design is Design.LIST else ()}
+    study = a_study(factors=factors, design=design).but(
+        settings=dict(settings or {}), variants=listed if design is Design.LIST else ()
     )
     names = [variant.name for variant in variants_of(study)]
-    records = [
-        record.model_copy(update={"engine_version": version})
-        for record in records_of(study, ratios={names[-1]: gain})
-    ]
+    records = [record.but(engine_version=version) for record in records_of(study, ratios={names[-1]: gain})]
     analysis = analyse(study, a_run(study), records)
     return analysis, records, next(each for each in analysis.variants if each.name == names[-1])
 

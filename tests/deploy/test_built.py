@@ -34,7 +34,7 @@ BY_COMPILER = Training(
     executed=4,
     profile="a" * 64,
 )
-BY_BOLT = BY_COMPILER.model_copy(update={"profile": "b" * 64, "moved": 2})
+BY_BOLT = BY_COMPILER.but(profile="b" * 64, moved=2)
 LEVELS: dict[str, Level] = {"build.optimisation": "-O3", "source.patches": "one.patch"}
 
 

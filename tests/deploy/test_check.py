@@ -89,7 +89,7 @@ def test_the_disk_of_the_data_is_asked(url: str) -> None:
 
 
 def test_a_server_of_another_release_is_told(url: str) -> None:
-    deployment = made({"config.page_size": (4096, 8192)}).model_copy(update={"version": "2.8.17"})
+    deployment = made({"config.page_size": (4096, 8192)}).but(version="2.8.17")
     assert one(checked(deployment, SQLITE, url, None), "version").state is State.DIFFERS
 
 
@@ -98,13 +98,13 @@ def test_levels_that_were_held_are_conditions(url: str) -> None:
     found = checked(deployment, SQLITE, url, None)
     assert [(each.factor, each.state) for each in found.conditions] == [("config.encoding", State.DIFFERS)]
     assert found.differing == ()
-    whole = checked(deployment.model_copy(update={"whole": True}), SQLITE, url, None)
+    whole = checked(deployment.but(whole=True), SQLITE, url, None)
     assert [each.factor for each in whole.differing] == ["config.encoding"]
     assert whole.conditions == ()
 
 
 def test_another_build_is_told(url: str) -> None:
-    deployment = made({"config.page_size": (4096, 8192)}).model_copy(update={"build": BUILD})
+    deployment = made({"config.page_size": (4096, 8192)}).but(build=BUILD)
     assert one(checked(deployment, SQLITE, url, None), "build").state is State.UNKNOWN
     found = one(checked(deployment, SQLITE, url, os.getpid()), "build")
     assert found.state is (State.DIFFERS if shutil.which("readelf") else State.UNKNOWN)

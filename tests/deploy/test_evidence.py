@@ -35,7 +35,7 @@ def test_a_run_that_tells_no_shares_says_so() -> None:
 
 def test_what_is_lost_stands_on_top_in_transactions() -> None:
     made = recipe(MARIADB, {"config.innodb_flush_log_at_trx_commit": (1, 0)})
-    told = page(made.model_copy(update={"throughput_per_s": 4321.0}), {}, "MariaDB")
+    told = page(made.but(throughput_per_s=4321.0), {}, "MariaDB")
     first = told.split("\n\n")[1]
     assert first.startswith("> **This recipe gives up durability.**")
     assert "`config.innodb_flush_log_at_trx_commit = 0`" in first
@@ -44,7 +44,7 @@ def test_what_is_lost_stands_on_top_in_transactions() -> None:
 
 def test_a_page_of_a_variant_that_is_not_faster_claims_no_gain() -> None:
     made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})
-    told = page(made.model_copy(update={"verdict": Verdict.INCONCLUSIVE}), {}, "MariaDB")
+    told = page(made.but(verdict=Verdict.INCONCLUSIVE), {}, "MariaDB")
     assert told.startswith("# MariaDB 11.8.6-MariaDB: 1 change, inconclusive\n")
 
 
@@ -57,7 +57,7 @@ def test_what_the_measured_server_gave_up_stands_beside_its_level() -> None:
 
 def test_what_gives_up_integrity_is_not_counted_in_transactions() -> None:
     made = recipe(MARIADB, {"config.innodb_doublewrite": ("ON", "OFF")})
-    told = page(made.model_copy(update={"throughput_per_s": 4321.0}), {}, "MariaDB")
+    told = page(made.but(throughput_per_s=4321.0), {}, "MariaDB")
     assert "> **This recipe gives up integrity.**" in told
     assert "4,321" not in told
 
@@ -65,9 +65,9 @@ def test_what_gives_up_integrity_is_not_counted_in_transactions() -> None:
 def test_a_searchs_winner_tells_how_optimistic_the_search_was_and_what_a_share_is() -> None:
     two = {"config.innodb_io_capacity": (200, 2000), "config.sync_binlog": (0, 1)}
     made = recipe(MARIADB, two)
-    changes = tuple(one.model_copy(update={"share": made.effect}) for one in made.changes)
+    changes = tuple(one.but(share=made.effect) for one in made.changes)
     update = {"taken_back": True, "optimism": 1.07, "changes": changes}
-    told = page(made.model_copy(update=update), {}, "MariaDB")
+    told = page(made.but(**update), {}, "MariaDB")
     assert "the search's own ratio / the confirmed one: 1.07" in told
     assert "They need not multiply to the gain." in told
 
@@ -83,17 +83,17 @@ def test_the_build_and_what_is_left_to_do_are_told() -> None:
         build_id="feedface",
     )
     made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})
-    told = page(made.model_copy(update={"build": build}), {"file system": "mkfs.xfs DEVICE"}, "MariaDB")
+    told = page(made.but(build=build), {"file system": "mkfs.xfs DEVICE"}, "MariaDB")
     assert "`one.patch 0123456789ab`" in told and "`-O3 -flto -flto`" in told and "`feedface`" in told
     assert "- file system: `mkfs.xfs DEVICE`" in told
     assert "holds its recipe and its patches." in told
-    trained = build.model_copy(update={"trained": "tpcb"})
-    assert "and its profile." in page(made.model_copy(update={"build": trained}), {}, "MariaDB")
+    trained = build.but(trained="tpcb")
+    assert "and its profile." in page(made.but(build=trained), {}, "MariaDB")
 
 
 def test_text_from_outside_stays_text() -> None:
     made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})
-    hostile = made.model_copy(update={"title": HOSTILE, "variant": HOSTILE, "host": HOSTILE})
+    hostile = made.but(title=HOSTILE, variant=HOSTILE, host=HOSTILE)
     told = page(hostile, {HOSTILE: HOSTILE}, "MariaDB")
     assert "\x1b" not in told and "\nsecond line" not in told
     outside_of_code = "".join(part for part in told.split("`")[::2])

@@ -61,7 +61,7 @@ def test_settings_are_lines_and_what_was_held_is_a_comment() -> None:
 
 def test_a_whole_recipe_sets_what_was_held_as_well() -> None:
     made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)}, POOL)
-    found = for_host(made.model_copy(update={"whole": True}), MARIADB)
+    found = for_host(made.but(whole=True), MARIADB)
     assert "innodb_buffer_pool_size = 1G" in lines(found["90-dyno.cnf"])
 
 
@@ -141,7 +141,7 @@ def test_each_row_has_no_empty_column() -> None:
 
 def test_a_name_with_lines_stays_a_comment() -> None:
     made = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})
-    hostile = made.model_copy(update={"variant": "one\n[mysqld]\nskip-grant-tables"})
+    hostile = made.but(variant="one\n[mysqld]\nskip-grant-tables")
     [file] = for_host(hostile, MARIADB).values()
     assert lines(file) == ["[mysqld]", "innodb_io_capacity = 2000"]
 
@@ -250,6 +250,6 @@ def test_a_build_is_left_to_a_person_where_the_variant_changes_it() -> None:
     build = DeployedBuild(
         key="ab12", words="", source="", patches=(), toolchain="", flags=Flags(), changed=True
     )
-    assert "build" in by_hand(made.model_copy(update={"build": build}), [])
-    shared = build.model_copy(update={"changed": False})
-    assert "build" not in by_hand(made.model_copy(update={"build": shared}), [])
+    assert "build" in by_hand(made.but(build=build), [])
+    shared = build.but(changed=False)
+    assert "build" not in by_hand(made.but(build=shared), [])

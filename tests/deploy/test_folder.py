@@ -63,7 +63,7 @@ def test_what_is_no_recipe_is_refused(tmp_path: Path, text: str, said: str) -> N
 
 
 def test_a_recipe_of_another_format_is_refused(tmp_path: Path) -> None:
-    later = MADE.model_copy(update={"format": 99})
+    later = MADE.but(format=99)
     (tmp_path / "recipe.json").write_text(later.model_dump_json())
     with pytest.raises(UserError, match="has format 99"):
         read_folder(tmp_path)
@@ -81,8 +81,8 @@ def test_a_recipe_of_another_format_is_refused(tmp_path: Path) -> None:
 def test_a_level_that_no_layer_proves_is_refused(
     tmp_path: Path, factor: str, level: str | int, said: str
 ) -> None:
-    change = MADE.changes[0].model_copy(update={"factor": factor, "level": level})
-    other = MADE.model_copy(update={"changes": (change,)})
+    change = MADE.changes[0].but(factor=factor, level=level)
+    other = MADE.but(changes=(change,))
     (tmp_path / "recipe.json").write_text(other.model_dump_json())
     with pytest.raises(UserError, match=said):
         read_folder(tmp_path)

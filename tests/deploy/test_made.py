@@ -60,9 +60,9 @@ def test_where_nothing_helped_nothing_is_chosen() -> None:
 
 def test_variants_that_helped_alike_are_named_on_lines_of_their_own() -> None:
     analysis, _, _ = finished(IO_CAPACITY)
-    alike = analysis.answer.model_copy(update={"best": None, "level": ("a=1, b=2", "a=1")})
+    alike = analysis.answer.but(best=None, level=("a=1, b=2", "a=1"))
     with pytest.raises(UserError) as refused:
-        chosen_variant(analysis.model_copy(update={"answer": alike}), None, False)
+        chosen_variant(analysis.but(answer=alike), None, False)
     assert refused.value.hint.splitlines()[1:] == ["    a=1, b=2", "    a=1"]
 
 

@@ -14,7 +14,7 @@ BESIDE, AFTER = Arrangement.SIDE_BY_SIDE, Arrangement.ONE_AFTER_THE_OTHER
 
 def with_load(**changes: object) -> Study:
     study = make_study(1, 2)
-    return study.model_copy(update={"workload": study.workload.model_copy(update=changes)})
+    return study.but(workload=study.workload.but(**changes))
 
 
 def test_a_study_of_servers_alone_runs_side_by_side() -> None:
@@ -62,7 +62,7 @@ def test_the_clients_may_vary_side_by_side() -> None:
 
 @pytest.mark.parametrize(("duration_s", "slices"), [(0.2, 2), (1.5, 4), (2.0, 4), (20.0, 40)])
 def test_slices_are_even_in_number_and_share_the_measured_part(duration_s: float, slices: int) -> None:
-    study = with_load(duration_s=duration_s).model_copy(update={"arrangement": BESIDE})
+    study = with_load(duration_s=duration_s).but(arrangement=BESIDE)
     [phase] = phases_of(study)
     assert (phase.slices, phase.duration_s) == (slices, duration_s)
     assert phase.takes_s == pytest.approx(duration_s + slices * SETTLE_S)

@@ -72,7 +72,7 @@ def test_names_are_unique_and_the_baseline_comes_first(study: Study) -> None:
 
 @given(STUDIES)
 def test_a_further_block_leaves_those_before_it_as_they_were(study: Study) -> None:
-    more = make_plan(study.model_copy(update={"blocks": study.blocks + 1}))
+    more = make_plan(study.but(blocks=study.blocks + 1))
     assert more.trials[: study.size.trials] == make_plan(study).trials
 
 
@@ -135,7 +135,7 @@ def test_every_variant_comes_first_about_as_often() -> None:
 
 def test_the_expected_duration_counts_everything() -> None:
     some = study(TWO, blocks=3)
-    timed = some.model_copy(update={"workload": Workload(name="tpcb", warmup_s=2, duration_s=10)})
+    timed = some.but(workload=Workload(name="tpcb", warmup_s=2, duration_s=10))
     assert expected_duration_s(trial_count(timed), timed, overhead_s=1.5) == 4 * 3 * 13.5
 
 
@@ -148,7 +148,7 @@ def test_too_many_trials_are_refused_with_the_arithmetic() -> None:
 
 
 def test_further_baselines_have_a_trial_of_their_own_in_each_block() -> None:
-    plan = make_plan(study(TWO).model_copy(update={"baselines": 3}))
+    plan = make_plan(study(TWO).but(baselines=3))
     names = [variant.name for variant in plan.variants if variant.shares]
     assert names == ["baseline-2", "baseline-3"]
     assert all(variant.levels == plan.variants[0].levels for variant in plan.variants if variant.shares)

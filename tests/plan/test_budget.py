@@ -34,8 +34,8 @@ OVERHEAD_S = 3.0
 
 def study_of(levels: int, warmup_s: float = 2.0, duration_s: float = 20.0) -> Study:
     study = make_study(*range(levels))
-    timed = study.workload.model_copy(update={"warmup_s": warmup_s, "duration_s": duration_s})
-    return study.model_copy(update={"workload": timed})
+    timed = study.workload.but(warmup_s=warmup_s, duration_s=duration_s)
+    return study.but(workload=timed)
 
 
 @given(
@@ -79,7 +79,7 @@ def test_too_small_a_budget_says_what_is_needed() -> None:
 def test_what_slices_settle_counts_where_a_budget_is_small() -> None:
     """A trial of 1.5 s has four slices here, and settles for 0.1 s before each of them."""
     beside = {"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.5}
-    study = study_of(4, duration_s=1.5).model_copy(update=beside)
+    study = study_of(4, duration_s=1.5).but(**beside)
     with pytest.raises(UserError, match="4 variants, 7 s each") as caught:
         fitted(study, 160.0, OVERHEAD_S)
     assert caught.value.hint == "give at least 166 s, or leave out some levels"
@@ -104,7 +104,7 @@ def first_block(
     """A record per variant that took so long beside its load; a blocked one had no load."""
     load_s = study.workload.warmup_s + study.workload.duration_s
     records = []
-    for trial in make_plan(study.model_copy(update={"blocks": 1}), Order(seed=1)).trials:
+    for trial in make_plan(study.but(blocks=1), Order(seed=1)).trials:
         name = trial.variant.name
         measured = name not in blocked
         tally = make_tally(warmup_s=study.workload.warmup_s, duration_s=study.workload.duration_s)
@@ -121,7 +121,7 @@ def first_block(
 
 
 def of_budget(study: Study, budget_s: float) -> Run:
-    return make_run(study).model_copy(update={"budget_s": budget_s})
+    return make_run(study).but(budget_s=budget_s)
 
 
 def replan_of(study: Study, budget_s: float, first: list[Record]) -> Replan:
@@ -136,7 +136,7 @@ def later_trials(study: Study, budget_s: float, first: list[Record]) -> list[Tri
     while trials := ask(study, of_budget(study, budget_s), records):
         later += trials
         changes = [{"trial": trial.index, "block": trial.block} for trial in trials]
-        records += [first[0].model_copy(update=change) for change in changes]
+        records += [first[0].but(**change) for change in changes]
     return later
 
 
@@ -209,7 +209,7 @@ def test_a_run_goes_by_what_its_own_trials_took(homes: Path) -> None:
     """Real trials of the fake engine, which takes no more than 2 of 3 speeds; each reading of a clock takes a
     second, so that a trial takes three for each of its stages."""
     study = make_study(1, 2, 3, blocks=3)
-    run = make_run(study).model_copy(update={"budget_s": 120.0})
+    run = make_run(study).but(budget_s=120.0)
 
     def carry_out() -> list[Record]:
         with Store(store_url()) as store, open_journal() as journal:
@@ -231,7 +231,7 @@ def test_a_run_goes_by_what_its_own_trials_took(homes: Path) -> None:
     # Gone on with, it comes to the same and has nothing left to do.
     assert carry_out() == records
     assert found.trials(study) == len(records)
-    refitted = run.model_copy(update={"blocks": found.blocks})
-    again = study.model_copy(update={"blocks": found.blocks})
+    refitted = run.but(blocks=found.blocks)
+    again = study.but(blocks=found.blocks)
     analysis = analyse(again, refitted, records)
     assert analysis.trials_planned == len(records) == len(analysis.trials)

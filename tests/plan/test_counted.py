@@ -22,7 +22,7 @@ def next_trials(study: Study, records: Sequence[Record]) -> Sequence[Trial]:
 
 def counted_record(trial: Trial, timed: Record) -> Record:
     where = {"trial": trial.index, "block": trial.block, "variant": trial.variant.name}
-    return timed.model_copy(update=where)
+    return timed.but(**where)
 
 
 def test_work_is_counted_when_the_last_block_is_over() -> None:
@@ -45,7 +45,7 @@ def test_a_run_that_was_cut_short_goes_on_with_what_is_not_counted() -> None:
     first, *rest = next_trials(STUDY, records)
     done = counted_record(first, records[0])
     assert next_trials(STUDY, [*records, done]) == tuple(rest)
-    cut = done.model_copy(update={"whole": False})
+    cut = done.but(whole=False)
     assert next_trials(STUDY, [*records, cut]) == (first, *rest)
     everything = [*records, done, *(counted_record(trial, records[0]) for trial in rest)]
     assert next_trials(STUDY, everything) == ()
@@ -54,7 +54,7 @@ def test_a_run_that_was_cut_short_goes_on_with_what_is_not_counted() -> None:
 def test_a_run_with_more_blocks_times_them_and_counts_nothing_twice() -> None:
     records = records_of(STUDY)
     counted = [counted_record(trial, records[0]) for trial in next_trials(STUDY, records)]
-    longer = STUDY.model_copy(update={"blocks": 3})
+    longer = STUDY.but(blocks=3)
     more = next_trials(longer, [*records, *counted])
     assert {trial.block for trial in more} == {2}
     assert not {trial.index for trial in more} & {record.trial for record in counted}

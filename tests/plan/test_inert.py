@@ -38,14 +38,14 @@ def names(trials: Sequence[Trial]) -> set[str]:
 
 @pytest.mark.parametrize("kind", ["fixed", "sequential"])
 def test_an_inert_variant_has_a_trial_in_the_first_block_alone(kind: str) -> None:
-    run = a_run(STUDY).model_copy(update=KINDS[kind])
+    run = a_run(STUDY).but(**KINDS[kind])
     done = carried_out(STUDY, run, [], RECORDS)
     assert [record.block for record in done if record.variant == INERT] == [0]
     assert max(record.block for record in done) == 2
 
 
 def test_a_budget_leaves_it_out_as_well() -> None:
-    run = a_run(STUDY).model_copy(update=KINDS["budget"])
+    run = a_run(STUDY).but(**KINDS["budget"])
     first = [record for record in RECORDS if record.block == 0]
     following = ask_for(run)(STUDY, run, first)
     assert following and INERT not in names(following)

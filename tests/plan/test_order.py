@@ -81,7 +81,7 @@ def test_the_order_of_a_seed_never_changes(mirrored: bool, orders: list[list[int
 
 
 def test_a_run_keeps_the_order_that_it_began_with() -> None:
-    run = make_run(make_study()).model_copy(update={"seed": 5})
+    run = make_run(make_study()).but(seed=5)
     assert Order.of(run) == Order(seed=5, mirrored=True)
     stored = {name: value for name, value in run.model_dump().items() if name != "mirrored"}
     assert Order.of(type(run).model_validate(stored)) == Order(seed=5, mirrored=False)

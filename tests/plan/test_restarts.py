@@ -29,13 +29,13 @@ from tests.spine import carry_out, leftovers
 RESTARTS = Restarts(
     power_cuts=12, torn_pages=3, kills=6, stops=2, load_s=2.0, control={"config.forced_writes": False}
 )
-STUDY = a_study(blocks=2, aa=True).model_copy(update={"restarts": RESTARTS})
+STUDY = a_study(blocks=2, aa=True).but(restarts=RESTARTS)
 
 
 def record_of(trial: Trial, outcome: Outcome = Outcome.MEASURED, whole: bool = True) -> Record:
     where = {"trial": trial.index, "block": trial.block, "variant": trial.variant.name}
     ended = {"outcome": outcome, "whole": whole, "phases": ()}
-    return records_of(a_study(blocks=1))[0].model_copy(update={**where, **ended})
+    return records_of(a_study(blocks=1))[0].but(**where, **ended)
 
 
 def carried_out(study: Study) -> list[Trial]:
@@ -71,7 +71,7 @@ def test_all_variants_meet_the_same_moments() -> None:
     assert by_name["baseline"] == by_name["config.page_cache=64k"]
     moments = [phase.duration_s for trial in carried_out(STUDY) for phase in trial.phases]
     assert SHORTEST_SHARE * 2.0 <= min(moments) < max(moments) <= LONGEST_SHARE * 2.0
-    other = a_run(STUDY).model_copy(update={"seed": 12})
+    other = a_run(STUDY).but(seed=12)
     first = [restart_trials(STUDY, run, [])[0].phases for run in (a_run(STUDY), other)]
     assert first[0] != first[1]
 
@@ -81,8 +81,8 @@ def test_the_control_must_lose_by_power_cuts_alone() -> None:
     assert control.variant.levels == {**STUDY.baseline, "config.forced_writes": False}
     assert 0 < len(control.phases) <= CONTROL_CUTS
     assert {phase.then for phase in control.phases} == {Act.CUT}
-    without_power = RESTARTS.model_copy(update={"power_cuts": 0, "torn_pages": 0})
-    kills = STUDY.model_copy(update={"restarts": without_power})
+    without_power = RESTARTS.but(power_cuts=0, torn_pages=0)
+    kills = STUDY.but(restarts=without_power)
     assert all(trial.variant.name != CONTROL for trial in carried_out(kills))
     assert not acts(carried_out(kills)).keys() & OF_POWER
 
@@ -124,9 +124,9 @@ def test_a_study_without_restarts_has_none() -> None:
 def test_a_load_that_keeps_no_ledger_gives_way_to_one_that_writes() -> None:
     assert restarted(STUDY) == STUDY
     for load in (Workload(name="read_only"), Workload(name="tpcb", options={"select_only": True})):
-        assert restarted(STUDY.model_copy(update={"workload": load})).workload == WRITING
+        assert restarted(STUDY.but(workload=load)).workload == WRITING
     factors = {"workload.clients": [1, 8]}
-    study = a_study(factors).model_copy(update={"restarts": RESTARTS, "workload": Workload(name="read_only")})
+    study = a_study(factors).but(restarts=RESTARTS, workload=Workload(name="read_only"))
     assert all("workload.clients" not in trial.variant.levels for trial in carried_out(study))
 
 

@@ -22,7 +22,7 @@ from tests.analyse.factory import a_run, a_study, ended, every_verdict, records_
 
 def a_sequential(ratios: dict[str, float], blocks: int = 8) -> tuple[Study, Run, list[Record]]:
     study = a_study({"config.cache": ["16M", "64M", "4G"]}, blocks=blocks)
-    run = a_run(study).model_copy(update={"sequential": True, "mirrored": True})
+    run = a_run(study).but(sequential=True, mirrored=True)
     return study, run, records_of(study, ratios, trial_sd=0.02, order=Order.of(run))
 
 
@@ -43,7 +43,7 @@ def studies() -> Iterator[tuple[Study, list[Record]]]:
     yield builds({"build.layout=2": 0.95})
     for baselines in (1, 3):
         study = a_study({"config.cache": ["16M", "64M", "4G"]}, blocks=16, goal=Goal(guards=GUARDS))
-        study = study.model_copy(update={"baselines": baselines})
+        study = study.but(baselines=baselines)
         ratios = {"config.cache=64M": 1.2, "config.cache=4G": 0.8}
         yield study, records_of(study, ratios, {"config.cache=4G": in_the_first_block}, trial_sd=0.02)
 
@@ -56,7 +56,7 @@ def in_the_first_block(record: Record) -> Record:
 def test_what_is_decided_is_what_the_whole_analysis_calls_so(sequential: bool) -> None:
     seen = set[frozenset[str]]()
     for study, records in studies():
-        run = a_run(study).model_copy(update={"sequential": sequential})
+        run = a_run(study).but(sequential=sequential)
         for blocks in range(1, 1 + max(record.block for record in records)):
             some = [record for record in records if record.block < blocks]
             found = decided(study, run, some)
@@ -80,7 +80,7 @@ def test_to_tell_what_is_decided_no_metric_is_read_that_no_verdict_needs(
     for name, metric in metrics.METRICS.items():
         monkeypatch.setitem(metrics.METRICS, name, noted(metric))
     *_, (study, records) = studies()
-    assert decided(study, a_run(study).model_copy(update={"sequential": True}), records)
+    assert decided(study, a_run(study).but(sequential=True), records)
     assert read == {"throughput", "p99_ms"}
 
 
@@ -125,7 +125,7 @@ def test_both_blocks_of_a_pair_hold_the_same_variants(mirrored: bool) -> None:
     """Half of a pair would favour whoever came first. A run that knows no mirror decides after each block."""
     ratios = {"config.cache=64M": 1.06, "config.cache=4G": 1.06}
     study, run, possible = a_sequential(ratios, blocks=14)
-    run = run.model_copy(update={"mirrored": mirrored})
+    run = run.but(mirrored=mirrored)
     before = [record for record in possible if record.block < 9]
     assert decided(study, run, before) == {"config.cache=4G"}
     both = {"baseline", "config.cache=64M"}

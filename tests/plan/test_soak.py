@@ -14,7 +14,7 @@ from tests.analyse.factory import a_run, a_study, ended, records_of
 
 SOAK = Soak(clients=(1, 2, 3), duration_s=10.0, disturb=())
 STUDY = a_study(blocks=3)
-RUN = a_run(STUDY).model_copy(update={"soak": SOAK})
+RUN = a_run(STUDY).but(soak=SOAK)
 OTHER = "config.page_cache=64k"
 
 
@@ -36,7 +36,7 @@ def test_a_soak_that_was_cut_short_goes_on_with_what_is_not_whole() -> None:
     records = records_of(STUDY)
     first, second = (record for record in records if record.block == 0)
     assert [trial.index for trial in next_trials([first])] == [second.trial]
-    cut = second.model_copy(update={"whole": False})
+    cut = second.but(whole=False)
     assert [trial.index for trial in next_trials([first, cut])] == [second.trial]
 
 
@@ -44,7 +44,7 @@ def test_a_variant_that_fell_climbs_no_further_and_the_others_do() -> None:
     records = records_of(STUDY, changes={OTHER: ended(Outcome.BROKEN, "it died")})
     lowest = [record for record in records if record.block == 0]
     assert {trial.variant.name for trial in next_trials(lowest)} == {"baseline"}
-    fallen = [record.model_copy(update={"outcome": Outcome.FAILED}) for record in lowest]
+    fallen = [record.but(outcome=Outcome.FAILED) for record in lowest]
     assert next_trials(fallen) == ()
 
 

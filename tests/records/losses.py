@@ -117,7 +117,7 @@ def carry_on(url: str, trials: int, pipe: int) -> None:
     """What `dyno run` and `dyno run --resume` do, with real trials of SQLite."""
     replay_abandoned()
     study = study_of("sqlite", {"config.synchronous": "FULL"}, blocks=trials)
-    study = study.model_copy(update={"workload": study.workload.model_copy(update={"duration_s": 0.1})})
+    study = study.but(workload=study.workload.but(duration_s=0.1))
     run = make_run(study)
     with Store(url) as store, open_journal() as journal:
         store.add_run(run)

@@ -154,7 +154,7 @@ def test_nothing_is_made_up_where_a_record_lacks_it(
 
 
 def test_a_trial_without_operations_has_no_figure_per_operation() -> None:
-    idle = record(TALLY.model_copy(update=IDLE), TOTALS, 0.75)
+    idle = record(TALLY.but(**IDLE), TOTALS, 0.75)
     assert [name for name in METRICS if name.endswith("_per_op") and find(name).read(idle) is not None] == []
     assert find("throughput").read(idle) == 0.0
 
@@ -169,8 +169,8 @@ def test_a_total_that_could_not_be_read_hides_only_its_own_metrics() -> None:
 
 def test_a_search_that_finds_too_little_has_no_speed_at_recall() -> None:
     assert TALLY.recall is not None
-    recall = TALLY.recall.model_copy(update={"mean": 0.89})
-    hasty = record(TALLY.model_copy(update={"recall": recall}), TOTALS, 0.75)
+    recall = TALLY.recall.but(mean=0.89)
+    hasty = record(TALLY.but(recall=recall), TOTALS, 0.75)
     assert find("qps_at_recall").read(hasty) is None
     assert find("queries_per_s").read(hasty) == 800.0
 

@@ -125,7 +125,7 @@ def test_a_record_that_was_made_again_since_stays(url: str, other: sqlite3.Conne
     other.execute("COMMIT")
     kept = spool_of(url).path.read_bytes()
     with Store(url) as store:
-        later = make_record(0, log="made again").model_copy(update={"finished_unix_s": 9.0})
+        later = make_record(0, log="made again").but(finished_unix_s=9.0)
         store.add_record(later)
     spool_of(url).path.write_bytes(kept)
     with Store(url) as store:
@@ -142,7 +142,7 @@ def test_a_record_of_a_run_that_was_removed_goes(url: str, other: sqlite3.Connec
 
 def test_a_mistake_is_not_waited_with(url: str) -> None:
     with Store(url) as store, pytest.raises(DynoError, match="FOREIGN KEY"):
-        store.add_record(make_record(0).model_copy(update={"run": "no such run"}))
+        store.add_record(make_record(0).but(run="no such run"))
     assert spool_of(url).empty
 
 

@@ -46,10 +46,10 @@ def test_a_run_is_found_by_the_start_of_its_name(url: str) -> None:
     study = make_study()
     with Store(url) as store:
         for number, name in enumerate(["2611-a", "2611-ab", "2612-b"]):
-            store.add_run(make_run(study, name).model_copy(update={"created_unix_s": float(number)}))
+            store.add_run(make_run(study, name).but(created_unix_s=float(number)))
         assert store.run("2612").run == "2612-b"
         for name in ("2611-a", "2611-ab"):
-            store.add_record(make_record(0).model_copy(update={"run": name}))
+            store.add_record(make_record(0).but(run=name))
         assert store.run("last").run == "2611-ab", "the latest that has a result"
         assert store.begun_since(store.run("last")) == ["2612-b"]
         assert store.run("2611-ab").run == "2611-ab"
@@ -61,8 +61,8 @@ def test_a_run_is_found_by_the_start_of_its_name(url: str) -> None:
 
 def test_a_whole_name_wins_over_longer_ones(url: str) -> None:
     with Store(url) as store:
-        store.add_run(make_run(make_study(), "2611-a").model_copy(update={"created_unix_s": 1.0}))
-        store.add_run(make_run(make_study(), "2611-ab").model_copy(update={"created_unix_s": 2.0}))
+        store.add_run(make_run(make_study(), "2611-a").but(created_unix_s=1.0))
+        store.add_run(make_run(make_study(), "2611-ab").but(created_unix_s=2.0))
         assert store.run("2611-a").run == "2611-a"
 
 
@@ -71,7 +71,7 @@ def three(url: str) -> Iterator[Store]:
     """A store with the runs `one`, `two` and `three`."""
     with Store(url) as store:
         for number, name in enumerate(["one", "two", "three"]):
-            store.add_run(make_run(make_study(), name).model_copy(update={"created_unix_s": float(number)}))
+            store.add_run(make_run(make_study(), name).but(created_unix_s=float(number)))
         yield store
 
 
@@ -115,7 +115,7 @@ def test_a_baseline_moves_and_keeps_its_run(three: Store) -> None:
 
 
 def test_a_run_that_was_deleted_leaves_nothing(three: Store) -> None:
-    first = make_record(0).model_copy(update={"run": "one"})
+    first = make_record(0).but(run="one")
     three.add_record(first)
     three.name_run("one", "mine")
     three.note_run("one", "a note")
@@ -134,7 +134,7 @@ def test_a_run_is_unfinished_until_its_trials_have_ended(url: str) -> None:
         store.finish_run("first")
         assert store.unfinished_runs() == []
         assert [(summary.run.run, summary.finished) for summary in store.runs()] == [("first", True)]
-        store.reopen_run(found.model_copy(update={"blocks": 9}))
+        store.reopen_run(found.but(blocks=9))
         assert [run.blocks for run in store.unfinished_runs()] == [9]
 
 
@@ -191,11 +191,11 @@ def test_no_password_goes_into_a_store(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     with Store(f"sqlite:///{path}") as store:
         given = {"study_text": f'title = "{URL}"', "installation": {"origin": URL}}
-        run = make_run(make_study()).model_copy(update=given)
+        run = make_run(make_study()).but(**given)
         store.add_run(run)
         store.note_run(run.run, URL)
         record = make_record(0, log=f"{URL}\n{URL}")
-        store.add_record(record.model_copy(update={"variant": URL, "cause": URL, "levels": {"x": URL}}))
+        store.add_record(record.but(variant=URL, cause=URL, levels={"x": URL}))
         assert store.records(run.run)[0].levels == {"x": "mysql://root:***@localhost/test"}
         for file in tmp_path.iterdir():
             assert b"s3cret" not in file.read_bytes()
@@ -208,7 +208,7 @@ def test_a_password_that_an_earlier_dyno_kept_does_not_come_out(tmp_path: Path) 
         store.add_record(record)
         store.note_run(run.run, "x")
         with store._transaction() as execute:
-            kept = run.model_copy(update={"study_text": URL}).model_dump_json()
+            kept = run.but(study_text=URL).model_dump_json()
             execute("UPDATE dyno_runs SET document = ?", kept)
             execute("UPDATE dyno_records SET document = ?", make_record(0, log=URL).model_dump_json())
             execute("UPDATE dyno_notes SET note = ?", URL)

@@ -209,7 +209,7 @@ class Load:
 
     def end(self) -> Tally:
         self.at("end")
-        return self._driven(0.0).model_copy(update={"interrupted": True})
+        return self._driven(0.0).but(interrupted=True)
 
     def _driven(self, seconds: float) -> Tally:
         if self.job.duration_s >= UNTIL_KILLED_S:

@@ -188,7 +188,7 @@ def _carry_on(case: Case, world: World, ended: Ended) -> None:
         side, other = Side(_noted(ask_for(run), ended), bench, progress), None
         try:
             if case.kind == "in turn" and not resumed:
-                again = run.model_copy(update={"run": REFERENCE})
+                again = run.but(run=REFERENCE)
                 store.add_run(again)
                 other = Side(
                     reference.ask,

@@ -51,16 +51,16 @@ def drawn_case(seed: int) -> Case:
     draw = random.Random(f"case {seed}")
     [kind] = draw.choices(list(KINDS), list(KINDS.values()))
     study = _searched(draw) if kind == "search" else _study(draw, kind)
-    run = make_run(study).model_copy(update={"seed": draw.randrange(1000), "mirrored": draw.random() < 0.8})
-    run = run.model_copy(update={"arrangement": study.arrangement, "created_unix_s": 0.0})
+    run = make_run(study).but(seed=draw.randrange(1000), mirrored=draw.random() < 0.8)
+    run = run.but(arrangement=study.arrangement, created_unix_s=0.0)
     if kind == "sequential":
-        run = run.model_copy(update={"sequential": True})
+        run = run.but(sequential=True)
     if kind == "budget":
-        run = run.model_copy(update={"budget_s": _budget_s(draw, study)})
+        run = run.but(budget_s=_budget_s(draw, study))
     if kind == "search":
-        run = run.model_copy(update={"budget_s": study.search.time_s if study.search else None})
+        run = run.but(budget_s=study.search.time_s if study.search else None)
     if kind == "soak":
-        run = run.model_copy(update={"soak": _soak(draw)})
+        run = run.but(soak=_soak(draw))
     acts = kind in ("restarts", "soak") or len(phases_of(study)) > 1
     return Case(seed, kind, study, run, embedded=not acts and draw.random() < 0.2)
 

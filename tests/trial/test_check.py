@@ -78,7 +78,7 @@ def test_the_drivers_own_limits_warn() -> None:
 
 
 def test_a_replay_that_the_driver_was_late_for_is_doubted() -> None:
-    late = REPLAY.model_copy(update={"late_by_driver": 20})
+    late = REPLAY.but(late_by_driver=20)
     told = judge(make_tally(replay=late), HOLDS, [], CALM, 2)[1]
     assert told == {Doubt.REPLAY_LATE: "20 of 1000 statements (2.0%) began late by the driver"}
     assert judge(make_tally(replay=REPLAY), HOLDS, [], CALM, 2)[1] == {}

@@ -40,8 +40,8 @@ def test_the_baselines_code_is_inert() -> None:
     [
         (code_beside(differing=1), {"build__flags": "-Wall"}),
         (code_beside(named=False), {"build__flags": "-Wall"}),
-        (code_beside().model_copy(update={"other_files": 1}), {"build__flags": "-Wall"}),
-        (code_beside().model_copy(update={"other_environment": True}), {"build__flags": "-Wall"}),
+        (code_beside().but(other_files=1), {"build__flags": "-Wall"}),
+        (code_beside().but(other_environment=True), {"build__flags": "-Wall"}),
         (None, {"build__flags": "-Wall"}),
         (code_beside(), {"build__flags": "-Wall", "config__page_cache": "64k"}),
         (code_beside(moved=9), {"build__flags": "-Wall", "build__layout": 1}),
@@ -64,16 +64,16 @@ def test_what_is_not_told_to_be_the_baselines_is_measured(
 
 @pytest.mark.parametrize("design", [Design.FACTORIAL, Design.FRACTIONAL])
 def test_a_design_that_needs_every_variant_measures_them_all(design: Design) -> None:
-    judged(code_beside(), STUDY.model_copy(update={"design": design}), build__flags="-Wall")
+    judged(code_beside(), STUDY.but(design=design), build__flags="-Wall")
 
 
 def test_a_placebo_with_the_same_code_elsewhere_is_measured() -> None:
     judged(code_beside(moved=12_000), build__layout=1)
     # The libraries beside the program are linked in another order as well.
-    judged(code_beside(moved=12_000).model_copy(update={"other_files": 9}), build__layout=1)
+    judged(code_beside(moved=12_000).but(other_files=9), build__layout=1)
 
 
-CONSTANTS = code_beside(moved=9).model_copy(update={"likeness": Likeness.CONSTANTS})
+CONSTANTS = code_beside(moved=9).but(likeness=Likeness.CONSTANTS)
 OTHER_DATA = Matching(equal=2_000, differing=3, only_left=1, only_right=0)
 
 
@@ -82,8 +82,8 @@ OTHER_DATA = Matching(equal=2_000, differing=3, only_left=1, only_right=0)
     [
         (code_beside(), "all functions lie where the baseline's lie"),
         (code_beside(differing=2, moved=9), "it is no placebo: 2 functions differ"),
-        (CONSTANTS.model_copy(update={"other_constants": 4}), "the constants of 4 functions differ"),
-        (CONSTANTS.model_copy(update={"data": OTHER_DATA}), "4 constants and variables differ"),
+        (CONSTANTS.but(other_constants=4), "the constants of 4 functions differ"),
+        (CONSTANTS.but(data=OTHER_DATA), "4 constants and variables differ"),
         (CONSTANTS, "the libraries or the protections differ"),
         (code_beside(moved=9, named=False), "the code cannot be compared"),
         (None, "the code cannot be compared"),

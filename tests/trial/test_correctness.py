@@ -33,7 +33,7 @@ WRONG = Check(name="history_complete", holds=False, detail="9 rows, 10 acknowled
 
 def study(**settings: Level) -> Study:
     named = {name.replace("__", "."): level for name, level in settings.items()}
-    return make_study(1, 2).model_copy(update={"settings": named})
+    return make_study(1, 2).but(settings=named)
 
 
 def variant(**levels: Level) -> Variant:
@@ -52,7 +52,7 @@ def test_a_gate_asks_the_same_of_each_build_and_other_loads_anew() -> None:
         asked_of(study(), variant(config__x=1), ""),
         asked_of(study(), variant(), "sqlite-1234"),
         asked_of(
-            make_study(1).model_copy(update={"workload": study().workload.model_copy(update={"clients": 8})}),
+            make_study(1).but(workload=study().workload.but(clients=8)),
             variant(),
             "",
         ),
@@ -61,8 +61,8 @@ def test_a_gate_asks_the_same_of_each_build_and_other_loads_anew() -> None:
 
 
 def scripted(**options: Level) -> Study:
-    workload = study().workload.model_copy(update={"name": "script", "options": options})
-    return study().model_copy(update={"workload": workload})
+    workload = study().workload.but(name="script", options=options)
+    return study().but(workload=workload)
 
 
 @pytest.mark.parametrize("form", ["{file}", "{file}@2", "no-such.sql@3, {file}"])

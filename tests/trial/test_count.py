@@ -50,7 +50,7 @@ def few_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counted(engine: str, folder: Path) -> Counted:
-    study = study_of(engine, {}).model_copy(update={"workload": SELECTS})
+    study = study_of(engine, {}).but(workload=SELECTS)
     variant = Variant(name="baseline", levels={})
     trial = Trial(index=0, block=0, position=0, variant=variant, phases=phases_of(study))
     folder.mkdir()

@@ -28,7 +28,7 @@ STOPPED = Phase(name="stop", duration_s=1.0, then=Act.STOP)
 def tried(keep: Keep) -> Record:
     """A trial whose server is stopped after its load."""
     study = make_study(1, 2)
-    trial = make_plan(study, Order(seed=1)).trials[0].model_copy(update={"phases": (LOADED, STOPPED)})
+    trial = make_plan(study, Order(seed=1)).trials[0].but(phases=(LOADED, STOPPED))
     with open_journal() as journal:
         return run_trial(trial, make_bench(study, make_run(study), journal), keep, Stages())
 

@@ -196,8 +196,8 @@ def test_the_stage_has_begun_when_the_server_is_asked(
     homes: Path, engine: FakeEngine, outcome: Outcome
 ) -> None:
     study = make_study(1, 2, blocks=1)
-    workload = study.workload.model_copy(update={"options": {"dataset": "/set"}})
-    study = study.model_copy(update={"workload": workload})
+    workload = study.workload.but(options={"dataset": "/set"})
+    study = study.but(workload=workload)
     with open_journal() as journal:
         bench = make_bench(study, make_run(study), journal, engine)
         trial = make_plan(study, Order(seed=1)).trials[0]
@@ -243,7 +243,7 @@ def test_the_graph_of_a_vector_index_is_there_before_anything_is_timed(
         name="vector_search", clients=2, warmup_s=0.0, duration_s=0.5, options=OPTIONS,
         run_options=frozenset({"k", "ef", "write_share", "score_share"}),
     )  # fmt: skip
-    study = study_of(reference.engine, {}).model_copy(update={"engine": reference, "workload": searches})
+    study = study_of(reference.engine, {}).but(engine=reference, workload=searches)
     progress = Stages()
     with open_journal() as journal:
         trial = make_plan(study, Order(seed=1)).trials[0]

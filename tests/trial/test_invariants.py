@@ -13,4 +13,4 @@ def test_a_check_says_what_was_found_and_after_what() -> None:
     plain = Check(name="balances_equal", holds=False, detail="7 against 8")
     assert checks_of([EQUAL]) == (plain,)
     [later] = checks_of([EQUAL], after="cut")
-    assert later == plain.model_copy(update={"name": "balances_equal_after_cut"})
+    assert later == plain.but(name="balances_equal_after_cut")

@@ -130,7 +130,7 @@ def _observed(embedded: bool, tally: Tally) -> dict[str, float]:
             child.stdout.readline()
             ended = time.time()
         child.kill()
-    tally = tally.model_copy(update={"started_unix_s": began, "duration_s": ended - began})
+    tally = tally.but(started_unix_s=began, duration_s=ended - began)
     engine = SimpleNamespace(counters=SimpleNamespace(view=lambda gained: gained))
     setup = cast(Setup, SimpleNamespace(engine=engine))
     running = Running(setup, cast(Any, None), cast(Any, None))

@@ -51,8 +51,8 @@ def test_a_second_image_may_take_five_percent_of_the_time_of_all_loads(
     homes: Path, over_s: float, images: int
 ) -> None:
     engine, study = FakeEngine(), make_study(1, 2, blocks=4)
-    workload = study.workload.model_copy(update={"duration_s": 100.0, "warmup_s": 0.0})
-    study = study.model_copy(update={"workload": workload})
+    workload = study.workload.but(duration_s=100.0, warmup_s=0.0)
+    study = study.but(workload=workload)
     loads_s = trial_count(study) * sum(phase.takes_s for phase in phases_of(study))
     carry_out(with_images(study, 1), engine=engine)
     [account] = (paths.cache() / "pristine").glob("*/pristine.json")

@@ -67,5 +67,5 @@ def test_a_trial_that_was_not_measured_has_no_profile() -> None:
 def test_the_warm_up_is_long_enough_for_the_probes() -> None:
     study = make_study(1, 2)
     assert profile.with_time_to_probe(study).workload.warmup_s > PROBES_MOST_S
-    long = study.model_copy(update={"workload": study.workload.model_copy(update={"warmup_s": 600.0})})
+    long = study.but(workload=study.workload.but(warmup_s=600.0))
     assert profile.with_time_to_probe(long) == long

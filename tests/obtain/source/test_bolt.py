@@ -102,7 +102,7 @@ def test_the_profile_is_in_the_key_and_the_same_key_gives_the_same_file(tmp_path
     assert keys[0] == keys[1] != keys[2]
     assert programs[0] == programs[1]
     assert replace(wanted, bolt=None, bolt_trainer=None).build.key != wanted.build.key
-    other = bolt.model_copy(update={"digest": "another"})
+    other = bolt.but(digest="another")
     assert replace(wanted, bolt=other).build.key != wanted.build.key
 
 

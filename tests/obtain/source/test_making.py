@@ -64,8 +64,8 @@ def test_builds_that_differ_in_the_linkers_flags_share_their_objects(tmp_path: P
     count = "echo once >> {source}/../../count; {cc} $CFLAGS $LDFLAGS -c -o {build}/toy.o {source}/toy.c"
     link = ("{cc}", "{cflags}", "-o", "{prefix}/toy", "{build}/toy.o", "{ldflags}")
     plain = materials(tmp_path, ("sh", "-c", count), link)
-    compiling = plain.recipe.steps[0].model_copy(update={"shared": True})
-    recipe = plain.recipe.model_copy(update={"steps": (compiling, plain.recipe.steps[1])})
+    compiling = plain.recipe.steps[0].but(shared=True)
+    recipe = plain.recipe.but(steps=(compiling, plain.recipe.steps[1]))
     plain = replace(plain, recipe=recipe)
     linked = replace(plain, flags=plain.flags + Flags(link=("-fno-such-flag",)))
     others = [
@@ -363,8 +363,7 @@ def test_the_archivers_of_a_link_are_those_of_what_it_leads_to(tmp_path: Path) -
     (tmp_path / "gcc").symlink_to("gcc-12")
     compiler = toolchain("gcc")
     named = {
-        name: making._archivers(compiler.model_copy(update={"cc": str(tmp_path / name)}))
-        for name in ("cc", "gcc", "gcc-12")
+        name: making._archivers(compiler.but(cc=str(tmp_path / name))) for name in ("cc", "gcc", "gcc-12")
     }
     of_12 = {"AR": str(tmp_path / "gcc-ar-12"), "NM": str(tmp_path / "gcc-nm-12")}
     assert named == {"cc": of_12, "gcc": of_12, "gcc-12": of_12}

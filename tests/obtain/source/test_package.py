@@ -169,10 +169,10 @@ def test_a_source_package_is_fetched_once(repository: SignedRepository, tmp_path
 
 @needs_apt
 def test_a_source_is_fetched_and_kept_by_its_version(repository: SignedRepository) -> None:
-    pinned = TOY.model_copy(update={"version": "1:3.1-2"})
+    pinned = TOY.but(version="1:3.1-2")
     found = fetched(pinned, mirror=repository.mirror, keyring=repository.keyring)
     assert kept(pinned) is not None and found.title == "Debian trixie, toy 3.1-2"
-    other = TOY.model_copy(update={"version": "1:3.0-1"})
+    other = TOY.but(version="1:3.0-1")
     assert kept(other) is None
     with pytest.raises(UserError, match=r"trixie has no source of toy 1:3\.0-1") as refused:
         fetched(other, mirror=repository.mirror, keyring=repository.keyring)
@@ -242,12 +242,12 @@ def test_the_latest_copy_is_taken_as_debian_counts_versions(homes: Path) -> None
 def test_a_copy_that_a_study_pinned_is_for_its_version_alone(homes: Path) -> None:
     copy_of("3.1-2", "toy_3.1-2-pinned", pinned="1:3.1-2")
     assert kept(TOY) is None
-    assert kept(TOY.model_copy(update={"version": "1:3.1-2"})) is not None
+    assert kept(TOY.but(version="1:3.1-2")) is not None
 
 
 @needs_apt
 def test_a_pinned_copy_does_not_hinder_the_suites_own(repository: SignedRepository) -> None:
-    for wanted in (TOY.model_copy(update={"version": "1:3.1-2"}), TOY):
+    for wanted in (TOY.but(version="1:3.1-2"), TOY):
         found = fetched(wanted, mirror=repository.mirror, keyring=repository.keyring)
         assert found.title == "Debian trixie, toy 3.1-2"
     assert len(once.shelf("sources").names()) == 2

@@ -19,7 +19,7 @@ from dbdyno.obtain.source.toolchain import Toolchain
 from dbdyno.obtain.source.wish import Flags
 
 GCC = Toolchain(name="gcc", family="gcc", version="gcc 12.2.0", cc="/usr/bin/gcc", cxx="", digest="0")
-CLANG = GCC.model_copy(update={"name": "clang", "family": "clang", "cc": "/usr/bin/clang"})
+CLANG = GCC.but(name="clang", family="clang", cc="/usr/bin/clang")
 
 TOLD = """
 a.gcda:data:magic `gcda':version `B22*'
@@ -77,16 +77,14 @@ def test_the_reader_of_profiles_is_the_compilers_own(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for link, leads_to in (("gcc", "gcc-12"), ("clang", "clang-14")):
         (tmp_path / "bin" / link).symlink_to(tmp_path / leads_to)
-    found = [
-        reader(one.model_copy(update={"cc": str(tmp_path / "bin" / one.family)})) for one in (GCC, CLANG)
-    ]
+    found = [reader(one.but(cc=str(tmp_path / "bin" / one.family))) for one in (GCC, CLANG)]
     assert found == [str(tmp_path / "gcov-dump-12"), str(tmp_path / "llvm-profdata")]
 
 
 @pytest.mark.parametrize("toolchain", [GCC, CLANG], ids=["gcc", "clang"])
 def test_without_a_reader_nothing_is_built(tmp_path: Path, toolchain: Toolchain) -> None:
     version, package = ("gcc 12.2.0", "gcc-12") if toolchain is GCC else ("clang 14.0.6", "llvm-14")
-    alone = toolchain.model_copy(update={"cc": str(tmp_path / toolchain.name), "version": version})
+    alone = toolchain.but(cc=str(tmp_path / toolchain.name), version=version)
     with pytest.raises(Blocked, match="which reads the profiles of") as refused:
         reader(alone)
     assert refused.value.factor == "build.pgo" and refused.value.hint == f"apt-get install {package}"
@@ -107,7 +105,7 @@ def test_a_compiler_without_its_profiling_runtime_is_blocked(
     for name in ("gcov-dump", "llvm-profdata"):
         (tmp_path / name).touch()
     version = "gcc 12.2.0" if toolchain is GCC else "clang 14.0.6"
-    without = toolchain.model_copy(update={"cc": str(compiler), "version": version})
+    without = toolchain.but(cc=str(compiler), version=version)
     with pytest.raises(Blocked, match=r"makes no program that writes a profile: .*cannot find /lib") as found:
         require_profiles(without, Flags(compile=("-fwrite-it",)))
     assert found.value.factor == "build.pgo" and found.value.hint == f"apt-get install {package}"

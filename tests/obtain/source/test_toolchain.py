@@ -176,7 +176,7 @@ def test_native_is_told_as_what_it_means_on_this_cpu(tmp_path: Path) -> None:
     found = native_target(gcc, Flags(compile=("-O2", "-march=native")))
     assert any(option.startswith("-march=") for option in found) and "-march=native" not in found
     assert native_target(gcc, Flags(compile=("-O2", "-march=x86-64-v3"))) == ()
-    silent = gcc.model_copy(update={"cc": pretender(tmp_path, "exit 0")})
+    silent = gcc.but(cc=pretender(tmp_path, "exit 0"))
     with pytest.raises(Blocked, match="does not tell what `native` means"):
         native_target(silent, Flags(compile=("-mtune=native",)))
 

@@ -54,7 +54,7 @@ def skip_without(family: str) -> None:
 def materials(folder: Path, family: str = "gcc", flags: tuple[str, ...] = (), **more: str) -> Materials:
     """A program that is built twice. `flags` are the user's."""
     plain = making_cases.materials(folder, code=CODE, **more)
-    own = plain.flags.model_copy(update={"compile": flags})
+    own = plain.flags.but(compile=flags)
     return replace(
         plain,
         toolchain=toolchain(family),
@@ -132,11 +132,11 @@ def test_a_profile_in_which_nothing_was_executed_fails_the_build(tmp_path: Path)
     wanted = materials(tmp_path)
     link = ("{cc}", "-o", "{prefix}/toy", "toy.o", "idle.o", "{ldflags}")
     steps = [
-        wanted.recipe.steps[0].model_copy(update={"command": ("{cc}", "-c", "{source}/toy.c")}),
-        wanted.recipe.steps[0].model_copy(update={"command": ("{cc}", "{cflags}", "-c", "{source}/idle.c")}),
-        wanted.recipe.steps[0].model_copy(update={"command": link}),
+        wanted.recipe.steps[0].but(command=("{cc}", "-c", "{source}/toy.c")),
+        wanted.recipe.steps[0].but(command=("{cc}", "{cflags}", "-c", "{source}/idle.c")),
+        wanted.recipe.steps[0].but(command=link),
     ]
-    idle = replace(wanted, recipe=wanted.recipe.model_copy(update={"steps": tuple(steps)}))
+    idle = replace(wanted, recipe=wanted.recipe.but(steps=tuple(steps)))
     with pytest.raises(BuildFailed, match="holds no executed function, of 1 in all"):
         made(idle, silently, trained_with())
 
@@ -172,8 +172,8 @@ def test_a_profile_of_other_code_fails_the_build(tmp_path: Path) -> None:
     )
     source.write_text("#ifndef CHANGED\n#define CHANGED 0\n#endif\n" + source.read_text())
     wanted = materials(tmp_path)
-    step = wanted.recipe.steps[0].model_copy(update={"command": changing})
-    changed = replace(wanted, recipe=wanted.recipe.model_copy(update={"steps": (step,)}))
+    step = wanted.recipe.steps[0].but(command=changing)
+    changed = replace(wanted, recipe=wanted.recipe.but(steps=(step,)))
     with pytest.raises(BuildFailed, match=r"does not fit all of the code that it guides: often$") as failed:
         made(changed, silently, trained_with())
     assert "coverage-mismatch" in failed.value.log
@@ -275,10 +275,10 @@ def test_a_name_in_another_program_of_the_source_is_told_and_many_fail_the_build
     wanted = materials(tmp_path, "clang")
     (tmp_path / "toy" / "other.c").write_text(OTHER)
     [one] = wanted.recipe.steps
-    other = one.model_copy(update={"command": tuple(part.replace("toy", "other") for part in one.command)})
+    other = one.but(command=tuple(part.replace("toy", "other") for part in one.command))
     two = replace(
         wanted,
-        recipe=wanted.recipe.model_copy(update={"steps": (one, other)}),
+        recipe=wanted.recipe.but(steps=(one, other)),
         source=local_tree(tmp_path / "toy"),
     )
     if is_made:

@@ -73,7 +73,7 @@ def test_each_block_holds_the_baseline_and_the_best_so_far() -> None:
 def test_the_best_by_its_own_blocks_is_confirmed_even_where_the_model_expects_less() -> None:
     study, run = a_search()
     tried = candidates_of(study, carried_out(study, run, nothing_helps, blocks=8))
-    lucky = tried[3].model_copy(update={"log_ratios": (0.9,), "blocks": (3,)})
+    lucky = tried[3].but(log_ratios=(0.9,), blocks=(3,))
     chosen = finalists(study, [*tried[:3], lucky, *tried[4:]])
     assert chosen[0].name == lucky.name
     assert len(chosen) == FINALISTS == len({one.name for one in chosen})
@@ -129,7 +129,7 @@ def test_the_seed_decides_what_is_tried() -> None:
     study, run = a_search(budget_s=1500.0)
     first, again = (carried_out(study, run, nothing_helps) for _ in range(2))
     assert first == again
-    other = carried_out(study, run.model_copy(update={"seed": 2}), nothing_helps)
+    other = carried_out(study, run.but(seed=2), nothing_helps)
     assert [one.levels for one in first] != [one.levels for one in other]
 
 
@@ -182,7 +182,7 @@ def test_a_baseline_that_breaks_its_own_guard_ends_the_search_at_once() -> None:
 
 def test_servers_that_do_not_fit_into_memory_are_never_started() -> None:
     study, run = a_search(budget_s=1200.0)
-    run = run.model_copy(update={"room_bytes": 30})
+    run = run.but(room_bytes=30)
 
     def memory(levels: Mapping[str, Level]) -> int:
         return step(levels, "config.pool")
@@ -198,8 +198,8 @@ def test_servers_that_do_not_fit_into_memory_are_never_started() -> None:
 def test_a_confirmation_that_does_not_fit_into_memory_runs_in_parts() -> None:
     study, run, whole = searched(2000.0)
     records = [one for one in whole if one.purpose is Purpose.SEARCH]
-    narrow = run.model_copy(update={"room_bytes": 1})
-    over = run.model_copy(update={"budget_s": 0.0, "room_bytes": 1})
+    narrow = run.but(room_bytes=1)
+    over = run.but(budget_s=0.0, room_bytes=1)
     assert len(ask(lambda levels: 1, study, over, records)) == 1
     assert next_block(lambda levels: 1, study, narrow, []) is not None
 
@@ -208,7 +208,7 @@ def test_a_cache_that_data_did_not_fill_counts_as_what_it_held() -> None:
     """Servers that are declared too large to be up together are, once it is seen how little they hold."""
     study, run, whole = searched(2000.0)
     records = [one for one in whole if one.purpose is Purpose.SEARCH]
-    run = run.model_copy(update={"budget_s": 0.0, "room_bytes": 60})
+    run = run.but(budget_s=0.0, room_bytes=60)
     first: list[Record] = []
     while len(first) < 1 + FINALISTS:
         [trial] = ask(lambda levels: 50, study, run, [*records, *first])
@@ -223,15 +223,13 @@ def holding(record: Record, held_bytes: float) -> Record:
     """The record of a server that held so much memory at most."""
     [phase] = record.phases
     seen = phase.observation or Observation(duration_s=1.0)
-    seen = seen.model_copy(update={"totals": {**seen.totals, "resident_bytes_max": held_bytes}})
-    return record.model_copy(update={"phases": (phase.model_copy(update={"observation": seen}),)})
+    seen = seen.but(totals={**seen.totals, "resident_bytes_max": held_bytes})
+    return record.but(phases=(phase.but(observation=seen),))
 
 
 def test_constraints_and_conditions_hold_in_every_candidate() -> None:
     log = listed("config.log", 2)
-    only_with_log = ranged("config.io", 8).model_copy(
-        update={"only_if": (Condition(factor="config.log", levels=(1,)),)}
-    )
+    only_with_log = ranged("config.io", 8).but(only_if=(Condition(factor="config.log", levels=(1,)),))
     bound = constraint("config.pool + config.io <= 12")
     study, run = a_search(ranged("config.pool", 16), log, only_with_log, search=Search(constraints=(bound,)))
     levels = [record.levels for record in carried_out(study, run, nothing_helps)]
@@ -250,7 +248,7 @@ def test_a_small_space_ends_when_all_of_it_was_tried() -> None:
 def test_variants_that_the_study_names_are_confirmed_beside_the_best() -> None:
     study, run = a_search(budget_s=2500.0)
     manual = ListedVariant(name="the manual", levels={**study.baseline, "config.pool": 5})
-    study = study.model_copy(update={"variants": (manual,)})
+    study = study.but(variants=(manual,))
     records = carried_out(study, run, a_larger_pool_helps)
     names = {record.variant for record in records if record.purpose is Purpose.CONFIRMATION}
     assert "the manual" in names and BASELINE in names and len(names) == 2 + FINALISTS

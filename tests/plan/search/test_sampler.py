@@ -125,7 +125,7 @@ def test_a_failure_is_learned_from() -> None:
 
 def test_a_factor_whose_condition_does_not_hold_has_the_baselines_level() -> None:
     log = listed("config.log", 2)
-    io = ranged("config.io", 8).model_copy(update={"only_if": (Condition(factor="config.log", levels=(1,)),)})
+    io = ranged("config.io", 8).but(only_if=(Condition(factor="config.log", levels=(1,)),))
     study, _ = a_search(log, io)
     assert settled(study, {"config.log": 0, "config.io": 5}) == {"config.log": 0, "config.io": 0}
     assert settled(study, {"config.log": 1, "config.io": 5}) == {"config.log": 1, "config.io": 5}

@@ -54,7 +54,7 @@ def test_all_that_was_acknowledged_is_there_after_a_kill(
         assert [one.detail for one in invariants if not one.holds] == []
         assert {"history_complete", "balances_equal"} <= {one.name for one in invariants}
         # What nobody was told of cannot be missed.
-        more = told.model_copy(update={"acknowledged": told.acknowledged + told.unknown + UNTOLD})
+        more = told.but(acknowledged=told.acknowledged + told.unknown + UNTOLD)
         assert not all(one.holds for one in again.load.check(again.setup.job, more))
 
 
