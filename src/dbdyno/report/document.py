@@ -12,7 +12,7 @@ from enum import IntEnum, StrEnum
 from dbdyno.analyse.model import Verdict
 
 
-class Level(IntEnum):
+class Detail(IntEnum):
     """From which detail on something is shown."""
 
     BRIEF = 0
@@ -186,7 +186,7 @@ class Fold:
 class From:
     """What is shown from a level on, and what stands in its place below it."""
 
-    level: Level
+    level: Detail
     body: tuple[Element, ...]
     below: tuple[Element, ...] = ()
 
@@ -202,7 +202,7 @@ class Section:
     title: str
     body: tuple[Element, ...]
     aside: str = ""
-    level: Level = Level.BRIEF
+    level: Detail = Detail.BRIEF
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def table(
     return Table(columns, tuple(rows), dense)
 
 
-def shown(body: Sequence[Element], level: Level) -> list[Element]:
+def shown(body: Sequence[Element], level: Detail) -> list[Element]:
     """What of a body is shown at a level."""
     found: list[Element] = []
     for element in body:
@@ -262,7 +262,7 @@ def cell(content: Words | Cell) -> Cell:
     return content if isinstance(content, Cell) else Cell(content)
 
 
-def sections_of(document: Document, level: Level) -> list[tuple[Section, list[Element]]]:
+def sections_of(document: Document, level: Detail) -> list[tuple[Section, list[Element]]]:
     """The sections that are shown at a level, each with what of it is shown."""
     found = [(one, shown(one.body, level)) for one in document.sections if level >= one.level]
     return [(one, body) for one, body in found if body or one.aside]

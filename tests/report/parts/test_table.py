@@ -14,7 +14,7 @@ from rich.text import Text
 from dbdyno.analyse.compare import Comparison, compare
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import document
-from dbdyno.report.document import Level, Section, Table, cell, plain, shown
+from dbdyno.report.document import Detail, Section, Table, cell, plain, shown
 from dbdyno.report.parts import code, frontier, gap, gate, overhead, profile, split
 from dbdyno.report.parts import compare as compare_part
 from dbdyno.report.parts.table import Cell, show
@@ -91,7 +91,7 @@ def comparison() -> Comparison:
 
 def of_sections(sections: Sequence[Section]) -> tuple[Printed, list[list[str]]]:
     """What prints sections, and the words of the rows that they have on a terminal."""
-    body = [one for section in sections for one in shown(section.body, Level.DETAILS)]
+    body = [one for section in sections for one in shown(section.body, Detail.DETAILS)]
     rows = [row for one in body if isinstance(one, Table) for row in one.rows]
     words = [[text for content in row for text in each_text(cell(content))] for row in rows]
     return (lambda console: print_sections(sections, console)), words

@@ -6,6 +6,7 @@ from dbdyno.analyse.model import Verdict
 from dbdyno.report.document import (
     Cell,
     Column,
+    Detail,
     Document,
     Facts,
     Figure,
@@ -15,7 +16,6 @@ from dbdyno.report.document import (
     Item,
     Items,
     Kind,
-    Level,
     Lines,
     Look,
     Mark,
@@ -55,7 +55,7 @@ BODY = (
     Items((ITEM,), (HOSTILE,) * 4),
     Fold(HOSTILE, (Text(HOSTILE), TABLE)),
     Figure("gap", (fraction_of_seven().gap,), words=HOSTILE),
-    From(Level.TEXT, (Lines(("only in writing",)),), (Lines(("only on a terminal",)),)),
+    From(Detail.TEXT, (Lines(("only in writing",)),), (Lines(("only on a terminal",)),)),
 )
 HARMFUL = Document(
     title=HOSTILE,
@@ -63,7 +63,7 @@ HARMFUL = Document(
     sections=(
         Section(HOSTILE, BODY, HOSTILE),
         Section("", BODY),
-        Section("Of a page", BODY[:1], level=Level.PAGE),
+        Section("Of a page", BODY[:1], level=Detail.PAGE),
     ),
     eyebrow=HOSTILE,
     facts=((HOSTILE, HOSTILE),),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dbdyno.analyse.code import Change, CodeDifference, Extent
 from dbdyno.records.binary import Binary, Extension, Likeness, Matching
-from dbdyno.report.document import Document, Element, From, Kind, Level, Lines, Notes, Section, table
+from dbdyno.report.document import Detail, Document, Element, From, Kind, Lines, Notes, Section, table
 from dbdyno.report.words import numbers
 
 CHANGES_MOST = 20
@@ -51,7 +51,7 @@ def _sections(found: CodeDifference) -> Iterator[Section]:
         yield Section("Instruction set", (instructions,), aside=EXTENSIONS_NOTE)
     if found.changes:
         page, others = _functions(found, PAGE_CHANGES_MOST), _functions(found, CHANGES_MOST)
-        yield Section("Functions", (From(Level.PAGE, page, others),), aside=CHANGES_NOTE)
+        yield Section("Functions", (From(Detail.PAGE, page, others),), aside=CHANGES_NOTE)
     if text := data_text(found):
         yield Section("Data", (Lines((text,)),))
 

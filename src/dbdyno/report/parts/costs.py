@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dbdyno.analyse.model import Analysis, VariantResult
 from dbdyno.records import metrics
 from dbdyno.records.metrics import Metric
-from dbdyno.report.document import Cell, Column, Kind, Level, Notes, Row, Section, Table
+from dbdyno.report.document import Cell, Column, Detail, Kind, Notes, Row, Section, Table
 from dbdyno.report.parts.verdicts import looks
 from dbdyno.report.words import numbers
 from dbdyno.report.words.verdicts import ranked
@@ -26,7 +26,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     )
     made = Table((Column("variant", Kind.NAME), *heads), rows, dense=True, looks=looks(shown))
     note = Notes(("Mean over trials; small: ratio to the baseline and its interval, each by itself.",))
-    yield Section("Costs", (made, note), level=Level.PAGE)
+    yield Section("Costs", (made, note), level=Detail.PAGE)
 
 
 def _cell(variant: VariantResult, cost: Metric) -> Cell:

@@ -10,7 +10,7 @@ from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
-from dbdyno.report.document import Document, Fold, From, Level, Notes, Section, Table, table
+from dbdyno.report.document import Detail, Document, Fold, From, Notes, Section, Table, table
 from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN
 from dbdyno.report.words import numbers, safe
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
@@ -192,7 +192,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
         return
     folds = [Fold(one.title, one.body) for one in changes_sections(analysis)]
     notes = Notes(tuple(beside_notes(analysis)))
-    yield Section(TITLE, (*beside_tables(analysis), From(Level.DETAILS, tuple(folds)), notes))
+    yield Section(TITLE, (*beside_tables(analysis), From(Detail.DETAILS, tuple(folds)), notes))
 
 
 def document(each: Sequence[Named]) -> Document:

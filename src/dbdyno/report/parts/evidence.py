@@ -11,11 +11,11 @@ from dbdyno.records.record import Evidence, Outcome, Reading, Record, Run
 from dbdyno.report.document import (
     Cell,
     Column,
+    Detail,
     Element,
     Facts,
     Fold,
     Kind,
-    Level,
     Lines,
     Mark,
     Notes,
@@ -53,9 +53,9 @@ class Proof:
 def sections(analysis: Analysis) -> Iterator[Section]:
     """The evidence of levels, the records, and the host."""
     if analysis.run.brought is None:
-        yield Section("Evidence", (_evidence(analysis), Notes((PROVED,))), level=Level.PAGE)
-    yield Section("Records", (*_records(analysis),), level=Level.PAGE)
-    yield Section("Host and study", (*_host(analysis.run),), level=Level.PAGE)
+        yield Section("Evidence", (_evidence(analysis), Notes((PROVED,))), level=Detail.PAGE)
+    yield Section("Records", (*_records(analysis),), level=Detail.PAGE)
+    yield Section("Host and study", (*_host(analysis.run),), level=Detail.PAGE)
 
 
 def _evidence(analysis: Analysis) -> Table:

@@ -11,11 +11,11 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Run
 from dbdyno.report.document import (
     Column,
+    Detail,
     Document,
     Figure,
     From,
     Kind,
-    Level,
     Lines,
     Look,
     Mark,
@@ -59,7 +59,7 @@ def title(found: Gate) -> str:
 def _sections(found: Gate) -> Iterator[Section]:
     figures = table(HEADS, rows(found), {"says": Kind.TEXT})
     yield Section("The ratio", (Figure("bars", (found,), words=CAPTION), figures))
-    changes, facts = Lines((changes_text(found),)), From(Level.PAGE, (_sides_table(found),))
+    changes, facts = Lines((changes_text(found),)), From(Detail.PAGE, (_sides_table(found),))
     yield Section("What was compared", (changes, facts, Notes((way_text(found),))))
     yield Section("How honest this host is", (Notes((floor_text(found), alarms_text(found))),))
     yield Section("What to do", (Steps(tuple(next_steps(found))),))

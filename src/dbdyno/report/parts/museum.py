@@ -12,12 +12,12 @@ from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence
 from dbdyno.report.document import (
+    Detail,
     Document,
     Fold,
     From,
     Item,
     Items,
-    Level,
     Lines,
     Mark,
     Notes,
@@ -78,7 +78,7 @@ def _occurrences(piece: Piece) -> From:
     latest = Items(tuple(_item(one, _log_end(one)) for one in piece.occurrences[:SHOWN_MOST]), HEADS)
     rest = numbers.plural(len(piece.occurrences) - SHOWN_MOST, "earlier run")
     more = (Lines((f"{rest}: --format html shows all",)),) if piece.occurrences[SHOWN_MOST:] else ()
-    return From(Level.TEXT, (whole,), (latest, *more))
+    return From(Detail.TEXT, (whole,), (latest, *more))
 
 
 def _item(one: Occurrence, log_end: Sequence[str] = (), log: Fold | None = None) -> Item:

@@ -9,7 +9,7 @@ from dbdyno.analyse.overhead import LOAD
 from dbdyno.analyse.times import Condition, Overhead
 from dbdyno.records import metrics
 from dbdyno.records.stage import Stage
-from dbdyno.report.document import Element, Level, Notes, Section, table
+from dbdyno.report.document import Detail, Element, Notes, Section, table
 from dbdyno.report.words.numbers import plural, stage_seconds_text, tenth_text
 
 TITLES = {
@@ -32,7 +32,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     stages = table(HEADS, rows(found), dense=True)
     beside = [table(CONDITION_HEADS, condition_rows(conditions), dense=True)] if conditions else []
     body: tuple[Element, ...] = (stages, *beside, Notes((NOTE,)))
-    yield Section("What a trial takes", body, aside=title(found), level=Level.DETAILS)
+    yield Section("What a trial takes", body, aside=title(found), level=Detail.DETAILS)
 
 
 def title(found: Overhead) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analyse.plans import PlanChange, PlanForm, PlansCompared
 from dbdyno.records.plan import Plans, StatementPlan
 from dbdyno.report import document
-from dbdyno.report.document import Element, Fold, From, Kind, Level, Lines, Mark, Notes, Section, Tone, table
+from dbdyno.report.document import Detail, Element, Fold, From, Kind, Lines, Mark, Notes, Section, Tone, table
 from dbdyno.report.words import numbers, plans, safe
 
 TITLE = "Plans"
@@ -39,7 +39,7 @@ def _body(found: PlansCompared) -> Iterator[Element]:
     more = f"and {len(lines) - ROWS_MOST} more: the page and Markdown have them"
     cut = (table(HEADS, lines[:ROWS_MOST], KINDS, dense=True), Notes((more,)))
     whole = table(HEADS, lines, KINDS, dense=True)
-    yield From(Level.TEXT, (whole, *map(_both, details(found))), cut if lines[ROWS_MOST:] else (whole,))
+    yield From(Detail.TEXT, (whole, *map(_both, details(found))), cut if lines[ROWS_MOST:] else (whole,))
     yield Notes((*remarks, NOTE))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analyse.profile import FunctionChange, FunctionTime, Profile, changes, functions
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import number_text
-from dbdyno.report.document import Document, Figure, Level, Notes, Section, table
+from dbdyno.report.document import Detail, Document, Figure, Notes, Section, table
 from dbdyno.report.words import numbers
 
 SHOWN = 20
@@ -29,16 +29,16 @@ def document(profiles: Sequence[Profile], title: str, embedded: bool) -> Documen
 
 def _sections(profiles: Sequence[Profile], embedded: bool) -> Iterator[Section]:
     graphs = Figure("flame", (profiles,), words=CAPTION)
-    yield Section("Flame graphs", (graphs,), level=Level.PAGE)
+    yield Section("Flame graphs", (graphs,), level=Detail.PAGE)
     two = len(profiles) == 2
     if two:
         yield changes_section(*profiles)
     for profile in profiles:
-        yield functions_section(profile, Level.PAGE if two else Level.BRIEF)
+        yield functions_section(profile, Detail.PAGE if two else Detail.BRIEF)
     yield Section("", (Notes(tuple(notes(profiles, embedded))),))
 
 
-def functions_section(profile: Profile, level: Level) -> Section:
+def functions_section(profile: Profile, level: Detail) -> Section:
     """The functions with most CPU time of their own."""
     rows = [
         (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analyse.request import APPLICATION, DATABASE, PARTS, WAITING
 from dbdyno.analyse.times import Estimate, RequestPart, RequestTimes
 from dbdyno.records.metrics import number_text
-from dbdyno.report.document import Element, Figure, From, Level, Lines, Notes, Section, table
+from dbdyno.report.document import Detail, Element, Figure, From, Lines, Notes, Section, table
 from dbdyno.report.parts.split import with_half
 from dbdyno.report.words import numbers
 
@@ -39,7 +39,7 @@ def _body(times: Sequence[RequestTimes]) -> Iterator[Element]:
     further = numbers.plural(len(told) - SENTENCES_MOST, "further variant")
     more = (f"The page and Markdown tell the changes of {further}.",) if told[SENTENCES_MOST:] else ()
     first = Lines((*told[:SENTENCES_MOST], *more))
-    yield From(Level.TEXT, (Lines(told, bullets=True),) if told else (), (first,))
+    yield From(Detail.TEXT, (Lines(told, bullets=True),) if told else (), (first,))
     yield Notes((note(times),))
 
 

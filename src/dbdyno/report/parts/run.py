@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.analyse.model import Analysis
-from dbdyno.report.document import Document, Figure, Level, Lines, Section
+from dbdyno.report.document import Detail, Document, Figure, Lines, Section
 from dbdyno.report.parts import (
     builds,
     costs,
@@ -90,7 +90,7 @@ def _sections(analysis: Analysis) -> Iterator[Section]:
     yield from _figures(analysis)
     yield from costs.sections(analysis)
     yield from evidence.sections(analysis)
-    yield Section("Method", (Lines(tuple(method.method_text(analysis)), bullets=True),), level=Level.TEXT)
+    yield Section("Method", (Lines(tuple(method.method_text(analysis)), bullets=True),), level=Detail.TEXT)
 
 
 def _figures(analysis: Analysis) -> Iterator[Section]:
@@ -101,4 +101,4 @@ def _figures(analysis: Analysis) -> Iterator[Section]:
         ("Latency", "latency", LATENCY),
         ("Seconds", "series", SECONDS),
     ):
-        yield Section(title, (Figure(drawing, (analysis,)),), aside=aside, level=Level.PAGE)
+        yield Section(title, (Figure(drawing, (analysis,)),), aside=aside, level=Detail.PAGE)

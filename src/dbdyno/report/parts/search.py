@@ -8,11 +8,11 @@ from dbdyno.analyse.candidates import COSTS
 from dbdyno.analyse.model import Analysis, Change, SearchResult
 from dbdyno.frozen import level_text
 from dbdyno.report.document import (
+    Detail,
     Element,
     Figure,
     Fold,
     Kind,
-    Level,
     Lines,
     Notes,
     Section,
@@ -44,7 +44,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
         return
     yield Section(TITLE, (*_ended(analysis, found),))
     if found.tried:
-        yield Section("Its path", (*_path(analysis, found),), aside=PATH, level=Level.PAGE)
+        yield Section("Its path", (*_path(analysis, found),), aside=PATH, level=Detail.PAGE)
 
 
 def _ended(analysis: Analysis, found: SearchResult) -> Iterator[Element]:

@@ -18,11 +18,11 @@ from dbdyno.records.load_words import by_kind
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import Guested, Recovery
 from dbdyno.report.document import (
+    Detail,
     Document,
     Element,
     Figure,
     Kind,
-    Level,
     Lines,
     Mark,
     Notes,
@@ -98,7 +98,7 @@ def _sections(found: SoakResult) -> Iterator[Section]:
     for place, rung in enumerate(found.rungs):
         curves = Figure("soak", (rung,), f"rung-{place}", "Dashed: a phase begins.")
         phases = _table(PHASE_HEADS, phase_rows(rung))
-        yield Section(rung_name(rung), (curves, phases), aside=f"{marked(rung.verdict)}.", level=Level.TEXT)
+        yield Section(rung_name(rung), (curves, phases), aside=f"{marked(rung.verdict)}.", level=Detail.TEXT)
     yield Section("How to read it", (Notes(tuple(notes(found))), Steps(tuple(next_steps(found)))))
 
 

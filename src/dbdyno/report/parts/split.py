@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.records.metrics import number_text
-from dbdyno.report.document import Element, Figure, From, Level, Notes, Section, table
+from dbdyno.report.document import Detail, Element, Figure, From, Notes, Section, table
 from dbdyno.report.words import numbers
 
 PARTS = {
@@ -50,17 +50,17 @@ GRAIN = 0.02
 def sections(splits: Sequence[TimeSplit]) -> Iterator[Section]:
     """The sentence, a row per variant, and the facts beside it."""
     if splits:
-        yield Section("Where the time goes", (*_body(splits),), aside=title(splits), level=Level.DETAILS)
+        yield Section("Where the time goes", (*_body(splits),), aside=title(splits), level=Detail.DETAILS)
 
 
 def _body(splits: Sequence[TimeSplit]) -> Iterator[Element]:
     yield Figure("split", (splits,))
     long, short = (table(heads(splits, short), rows(splits), dense=True) for short in (False, True))
-    yield From(Level.TEXT, (long,), (short,))
+    yield From(Detail.TEXT, (long,), (short,))
     counted_heads, lines = facts(splits)
     if lines:
         counted = table(counted_heads, lines, dense=True)
-        yield counted if len(splits) <= FACTS_MOST else From(Level.TEXT, (counted,))
+        yield counted if len(splits) <= FACTS_MOST else From(Detail.TEXT, (counted,))
     yield Notes((note(splits),))
 
 

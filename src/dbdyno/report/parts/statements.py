@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.times import StatementTime, StatementTimes
 from dbdyno.records.metrics import number_text
-from dbdyno.report.document import From, Level, Lines, Notes, Section, table
+from dbdyno.report.document import Detail, From, Lines, Notes, Section, table
 from dbdyno.report.parts.split import with_half
 from dbdyno.report.words import numbers
 
@@ -30,7 +30,7 @@ def sections(found: Sequence[StatementTimes]) -> Iterator[Section]:
     body = (table(heads(found), rows(found), dense=True), Notes((NOTE,)))
     elsewhere = f"The page and Markdown have it for {numbers.plural(len(found), 'variant')}."
     below = body if len(found) <= VARIANTS_MOST else (Lines((elsewhere,)),)
-    yield Section(TITLE, (From(Level.TEXT, body, below),), level=Level.DETAILS)
+    yield Section(TITLE, (From(Detail.TEXT, body, below),), level=Detail.DETAILS)
 
 
 def heads(found: Sequence[StatementTimes]) -> list[str]:

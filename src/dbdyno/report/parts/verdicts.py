@@ -9,12 +9,12 @@ from dbdyno.records import metrics
 from dbdyno.report.document import (
     Cell,
     Column,
+    Detail,
     Element,
     Figure,
     Fitting,
     From,
     Kind,
-    Level,
     Look,
     Mark,
     Notes,
@@ -39,7 +39,7 @@ KINDS = {"variant": Kind.NAME, "interval": Kind.PHRASE, "verdict": Kind.TEXT}
 def sections(analysis: Analysis) -> Iterator[Section]:
     """The effects as a figure, and the table of verdicts with what must be known of it."""
     yield Section(
-        "Effects", (Figure("effects", (analysis,)),), aside=_effects_text(analysis), level=Level.PAGE
+        "Effects", (Figure("effects", (analysis,)),), aside=_effects_text(analysis), level=Detail.PAGE
     )
     yield Section("Verdicts", (*_verdicts(analysis),))
 
@@ -66,7 +66,7 @@ def _verdicts(analysis: Analysis) -> Iterator[Element]:
         *answer.notes(analysis),
     )
     yield From(
-        Level.PAGE,
+        Detail.PAGE,
         (_on_page(analysis), Notes((PAGE_NOTE, *filter(None, (method.aa_text(analysis),)), *notes))),
         (Fitting((*_layouts(analysis),)), Notes(tuple(filter(None, everything)))),
     )

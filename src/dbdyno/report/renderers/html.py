@@ -15,6 +15,7 @@ from dbdyno.report import document
 from dbdyno.report.document import (
     Cell,
     Column,
+    Detail,
     Document,
     Element,
     Facts,
@@ -24,7 +25,6 @@ from dbdyno.report.document import (
     Item,
     Items,
     Kind,
-    Level,
     Lines,
     Look,
     Mark,
@@ -60,7 +60,7 @@ def render(report: Document) -> str:
     figures: dict[str, Markup] = {}
     sections = [
         (section, shown)
-        for section, body in document.sections_of(report, Level.PAGE)
+        for section, body in document.sections_of(report, Detail.PAGE)
         if (shown := _body(body, figures)) or section.aside
     ]
     return in_page("document.html", report=report, sections=sections, figures=figures, words=words_markup)

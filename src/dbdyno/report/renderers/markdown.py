@@ -8,6 +8,7 @@ from html import escape
 from dbdyno.report import document
 from dbdyno.report.document import (
     Cell,
+    Detail,
     Document,
     Element,
     Facts,
@@ -16,7 +17,6 @@ from dbdyno.report.document import (
     Item,
     Items,
     Kind,
-    Level,
     Lines,
     Mark,
     Notes,
@@ -36,7 +36,7 @@ def render(report: Document) -> str:
         parts.append(_bullets([f"{_text(heading)}: {_text(names)}" for heading, names in report.findings]))
     if report.facts:
         parts.append(" · ".join(_text(value) for _, value in report.facts))
-    for section, body in document.sections_of(report, Level.TEXT):
+    for section, body in document.sections_of(report, Detail.TEXT):
         parts += section_parts(section, body)
     if report.footer:
         parts.append(_text(report.footer))

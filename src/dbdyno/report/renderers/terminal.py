@@ -13,6 +13,7 @@ from dbdyno.analyse.model import Verdict
 from dbdyno.report import document
 from dbdyno.report.document import (
     Cell,
+    Detail,
     Document,
     Element,
     Facts,
@@ -21,7 +22,6 @@ from dbdyno.report.document import (
     Item,
     Items,
     Kind,
-    Level,
     Lines,
     Mark,
     Notes,
@@ -61,7 +61,7 @@ def render(report: Document, console: Console, details: bool = False) -> None:
             _indented(Text.assemble((f"{safe.clean(heading)}: ", "dim"), safe.clean(names)), INDENT)
         )
     below = report.titled or bool(report.answer)
-    for section, body in document.sections_of(report, Level.DETAILS if details else Level.BRIEF):
+    for section, body in document.sections_of(report, Detail.DETAILS if details else Detail.BRIEF):
         if not all(_has_room(one, console) for one in body):
             continue
         if below and (section.title or isinstance(body[0], OPENED_BY_A_LINE)):
