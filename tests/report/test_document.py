@@ -28,7 +28,7 @@ def test_what_is_from_a_level_on_has_its_stand_in_below_it() -> None:
 def test_a_section_without_anything_to_show_is_left_out() -> None:
     empty = Section("empty", (From(Detail.PAGE, (PAGE,)),))
     told = Section("told", (), aside="a sentence")
-    detailed = Section("detailed", (DETAIL,), level=Detail.DETAILS)
+    detailed = Section("detailed", (DETAIL,), detail=Detail.DETAILS)
     report = Document("title", (), (empty, told, detailed))
     assert [one.title for one, _ in sections_of(report, Detail.BRIEF)] == ["told"]
     assert [one.title for one, _ in sections_of(report, Detail.PAGE)] == ["empty", "told", "detailed"]

@@ -184,9 +184,9 @@ class Fold:
 
 @dataclass(frozen=True)
 class From:
-    """What is shown from a level on, and what stands in its place below it."""
+    """What is shown from a detail on, and what stands in its place below it."""
 
-    level: Detail
+    detail: Detail
     body: tuple[Element, ...]
     below: tuple[Element, ...] = ()
 
@@ -202,7 +202,7 @@ class Section:
     title: str
     body: tuple[Element, ...]
     aside: str = ""
-    level: Detail = Detail.BRIEF
+    detail: Detail = Detail.BRIEF
 
 
 @dataclass(frozen=True)
@@ -236,12 +236,12 @@ def table(
     return Table(columns, tuple(rows), dense)
 
 
-def shown(body: Sequence[Element], level: Detail) -> list[Element]:
-    """What of a body is shown at a level."""
+def shown(body: Sequence[Element], detail: Detail) -> list[Element]:
+    """What of a body is shown at a detail."""
     found: list[Element] = []
     for element in body:
         if isinstance(element, From):
-            found += shown(element.body if level >= element.level else element.below, level)
+            found += shown(element.body if detail >= element.detail else element.below, detail)
         else:
             found.append(element)
     return found
@@ -262,7 +262,7 @@ def cell(content: Words | Cell) -> Cell:
     return content if isinstance(content, Cell) else Cell(content)
 
 
-def sections_of(document: Document, level: Detail) -> list[tuple[Section, list[Element]]]:
-    """The sections that are shown at a level, each with what of it is shown."""
-    found = [(one, shown(one.body, level)) for one in document.sections if level >= one.level]
+def sections_of(document: Document, detail: Detail) -> list[tuple[Section, list[Element]]]:
+    """The sections that are shown at a detail, each with what of it is shown."""
+    found = [(one, shown(one.body, detail)) for one in document.sections if detail >= one.detail]
     return [(one, body) for one, body in found if body or one.aside]

@@ -63,7 +63,7 @@ HARMFUL = Document(
     sections=(
         Section(HOSTILE, BODY, HOSTILE),
         Section("", BODY),
-        Section("Of a page", BODY[:1], level=Detail.PAGE),
+        Section("Of a page", BODY[:1], detail=Detail.PAGE),
     ),
     eyebrow=HOSTILE,
     facts=((HOSTILE, HOSTILE),),

@@ -26,7 +26,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     )
     made = Table((Column("variant", Kind.NAME), *heads), rows, dense=True, looks=looks(shown))
     note = Notes(("Mean over trials; small: ratio to the baseline and its interval, each by itself.",))
-    yield Section("Costs", (made, note), level=Detail.PAGE)
+    yield Section("Costs", (made, note), detail=Detail.PAGE)
 
 
 def _cell(variant: VariantResult, cost: Metric) -> Cell:

@@ -53,9 +53,9 @@ class Proof:
 def sections(analysis: Analysis) -> Iterator[Section]:
     """The evidence of levels, the records, and the host."""
     if analysis.run.brought is None:
-        yield Section("Evidence", (_evidence(analysis), Notes((PROVED,))), level=Detail.PAGE)
-    yield Section("Records", (*_records(analysis),), level=Detail.PAGE)
-    yield Section("Host and study", (*_host(analysis.run),), level=Detail.PAGE)
+        yield Section("Evidence", (_evidence(analysis), Notes((PROVED,))), detail=Detail.PAGE)
+    yield Section("Records", (*_records(analysis),), detail=Detail.PAGE)
+    yield Section("Host and study", (*_host(analysis.run),), detail=Detail.PAGE)
 
 
 def _evidence(analysis: Analysis) -> Table:

@@ -32,7 +32,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     stages = table(HEADS, rows(found), dense=True)
     beside = [table(CONDITION_HEADS, condition_rows(conditions), dense=True)] if conditions else []
     body: tuple[Element, ...] = (stages, *beside, Notes((NOTE,)))
-    yield Section("What a trial takes", body, aside=title(found), level=Detail.DETAILS)
+    yield Section("What a trial takes", body, aside=title(found), detail=Detail.DETAILS)
 
 
 def title(found: Overhead) -> str:

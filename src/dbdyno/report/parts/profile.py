@@ -29,7 +29,7 @@ def document(profiles: Sequence[Profile], title: str, embedded: bool) -> Documen
 
 def _sections(profiles: Sequence[Profile], embedded: bool) -> Iterator[Section]:
     graphs = Figure("flame", (profiles,), words=CAPTION)
-    yield Section("Flame graphs", (graphs,), level=Detail.PAGE)
+    yield Section("Flame graphs", (graphs,), detail=Detail.PAGE)
     two = len(profiles) == 2
     if two:
         yield changes_section(*profiles)
@@ -38,7 +38,7 @@ def _sections(profiles: Sequence[Profile], embedded: bool) -> Iterator[Section]:
     yield Section("", (Notes(tuple(notes(profiles, embedded))),))
 
 
-def functions_section(profile: Profile, level: Detail) -> Section:
+def functions_section(profile: Profile, detail: Detail) -> Section:
     """The functions with most CPU time of their own."""
     rows = [
         (
@@ -53,7 +53,7 @@ def functions_section(profile: Profile, level: Detail) -> Section:
     ]
     heads = ("function", "own, us/op", "", "share", "with all it calls")
     title = f"{profile.variant}: functions by their own CPU time"
-    return Section(title, (table(heads, rows, dense=True),), level=level)
+    return Section(title, (table(heads, rows, dense=True),), detail=detail)
 
 
 def changes_section(profile: Profile, against: Profile) -> Section:

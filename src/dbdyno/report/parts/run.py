@@ -90,7 +90,7 @@ def _sections(analysis: Analysis) -> Iterator[Section]:
     yield from _figures(analysis)
     yield from costs.sections(analysis)
     yield from evidence.sections(analysis)
-    yield Section("Method", (Lines(tuple(method.method_text(analysis)), bullets=True),), level=Detail.TEXT)
+    yield Section("Method", (Lines(tuple(method.method_text(analysis)), bullets=True),), detail=Detail.TEXT)
 
 
 def _figures(analysis: Analysis) -> Iterator[Section]:
@@ -101,4 +101,4 @@ def _figures(analysis: Analysis) -> Iterator[Section]:
         ("Latency", "latency", LATENCY),
         ("Seconds", "series", SECONDS),
     ):
-        yield Section(title, (Figure(drawing, (analysis,)),), aside=aside, level=Detail.PAGE)
+        yield Section(title, (Figure(drawing, (analysis,)),), aside=aside, detail=Detail.PAGE)

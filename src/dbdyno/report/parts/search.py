@@ -44,7 +44,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
         return
     yield Section(TITLE, (*_ended(analysis, found),))
     if found.tried:
-        yield Section("Its path", (*_path(analysis, found),), aside=PATH, level=Detail.PAGE)
+        yield Section("Its path", (*_path(analysis, found),), aside=PATH, detail=Detail.PAGE)
 
 
 def _ended(analysis: Analysis, found: SearchResult) -> Iterator[Element]:

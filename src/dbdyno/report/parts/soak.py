@@ -98,7 +98,7 @@ def _sections(found: SoakResult) -> Iterator[Section]:
     for place, rung in enumerate(found.rungs):
         curves = Figure("soak", (rung,), f"rung-{place}", "Dashed: a phase begins.")
         phases = _table(PHASE_HEADS, phase_rows(rung))
-        yield Section(rung_name(rung), (curves, phases), aside=f"{marked(rung.verdict)}.", level=Detail.TEXT)
+        yield Section(rung_name(rung), (curves, phases), aside=f"{marked(rung.verdict)}.", detail=Detail.TEXT)
     yield Section("How to read it", (Notes(tuple(notes(found))), Steps(tuple(next_steps(found)))))
 
 

@@ -50,7 +50,7 @@ GRAIN = 0.02
 def sections(splits: Sequence[TimeSplit]) -> Iterator[Section]:
     """The sentence, a row per variant, and the facts beside it."""
     if splits:
-        yield Section("Where the time goes", (*_body(splits),), aside=title(splits), level=Detail.DETAILS)
+        yield Section("Where the time goes", (*_body(splits),), aside=title(splits), detail=Detail.DETAILS)
 
 
 def _body(splits: Sequence[TimeSplit]) -> Iterator[Element]:

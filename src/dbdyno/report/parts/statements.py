@@ -30,7 +30,7 @@ def sections(found: Sequence[StatementTimes]) -> Iterator[Section]:
     body = (table(heads(found), rows(found), dense=True), Notes((NOTE,)))
     elsewhere = f"The page and Markdown have it for {numbers.plural(len(found), 'variant')}."
     below = body if len(found) <= VARIANTS_MOST else (Lines((elsewhere,)),)
-    yield Section(TITLE, (From(Detail.TEXT, body, below),), level=Detail.DETAILS)
+    yield Section(TITLE, (From(Detail.TEXT, body, below),), detail=Detail.DETAILS)
 
 
 def heads(found: Sequence[StatementTimes]) -> list[str]:

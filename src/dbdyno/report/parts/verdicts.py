@@ -39,7 +39,7 @@ KINDS = {"variant": Kind.NAME, "interval": Kind.PHRASE, "verdict": Kind.TEXT}
 def sections(analysis: Analysis) -> Iterator[Section]:
     """The effects as a figure, and the table of verdicts with what must be known of it."""
     yield Section(
-        "Effects", (Figure("effects", (analysis,)),), aside=_effects_text(analysis), level=Detail.PAGE
+        "Effects", (Figure("effects", (analysis,)),), aside=_effects_text(analysis), detail=Detail.PAGE
     )
     yield Section("Verdicts", (*_verdicts(analysis),))
 

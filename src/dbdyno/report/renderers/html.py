@@ -36,7 +36,7 @@ from dbdyno.report.document import (
     Words,
 )
 from dbdyno.report.figures.drawn import drawn
-from dbdyno.report.renderers.page import embedded, in_page, wrapping
+from dbdyno.report.renderers.page import embedded, page, wrapping
 from dbdyno.report.words import safe, verdicts
 
 CLASSES = {
@@ -63,7 +63,7 @@ def render(report: Document) -> str:
         for section, body in document.sections_of(report, Detail.PAGE)
         if (shown := _body(body, figures)) or section.aside
     ]
-    return in_page("document.html", report=report, sections=sections, figures=figures, words=words_markup)
+    return page(report=report, sections=sections, figures=figures, words=words_markup)
 
 
 def _body(body: Iterable[Element], figures: dict[str, Markup]) -> Markup:

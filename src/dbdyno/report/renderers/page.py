@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from dbdyno.report.words import safe
 
 
-def in_page(template: str, **values: object) -> str:
+def page(**values: object) -> str:
     """A page, with the style and the scripts that all pages share. A page without figures does not ask for
     what draws them."""
     shared = {
@@ -23,7 +23,7 @@ def in_page(template: str, **values: object) -> str:
         "script": Markup(template_text("report.js")),
         "vega": lambda: Markup(vega()),
     }
-    return environment().get_template(template).render(**shared, **values)
+    return environment().get_template("page.html").render(**shared, **values)
 
 
 def fragment(template: str, **values: object) -> Markup:

@@ -31,7 +31,7 @@ from dbdyno.report.document import (
     Tone,
     Words,
 )
-from dbdyno.report.parts.table import fitted, stack
+from dbdyno.report.renderers.table import fitted, stack
 from dbdyno.report.words import safe, verdicts
 
 STYLES = {

@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.text import Text
 
 from dbdyno.analyse.compare import Comparison, compare
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import document
-from dbdyno.report.document import Detail, Section, Table, cell, plain, shown
+from dbdyno.report.document import Column, Detail, Document, Kind, Section, Table, cell, plain, shown
 from dbdyno.report.parts import code, frontier, gap, gate, overhead, profile, split
 from dbdyno.report.parts import compare as compare_part
-from dbdyno.report.parts.table import Cell, show
 from dbdyno.report.renderers import terminal
 from tests.analyse.compare_cases import a_host, analysed
 from tests.report.cases import CASES, two_factors
@@ -44,8 +42,16 @@ config.innodb_buffer_pool_size=128M
 """
 
 
+def show(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int], width: int) -> str:
+    """A table alone on a terminal, whose columns of `words` may be broken into lines."""
+    kinds = (Kind.TEXT if place in words else Kind.FIGURE for place in range(len(heads)))
+    table = Table(tuple(map(Column, heads, kinds)), tuple(rows))
+    alone = Document("", (), (Section("", (table,)),), titled=False)
+    return on_terminal(lambda console: terminal.render(alone, console), width)
+
+
 def printed(width: int) -> str:
-    return on_terminal(lambda console: show(console, HEADS, ROWS, words=(0, 3)), width)
+    return show(HEADS, ROWS, (0, 3), width)
 
 
 def test_what_fits_stands_in_columns_with_figures_to_the_right() -> None:
@@ -66,8 +72,7 @@ def test_where_figures_do_not_fit_each_row_has_lines_of_its_own() -> None:
 
 
 def test_a_row_that_begins_with_a_figure_is_named_by_its_head_and_a_column_without_one_continues() -> None:
-    rows: list[tuple[Cell, ...]] = [("7", Text("4,200"), "±12")]
-    text = on_terminal(lambda console: show(console, ("trial", "per s", ""), rows, words=()), 8)
+    text = show(("trial", "per s", ""), [("7", "4,200", "±12")], (), 8)
     assert " ".join(text.split()) == "trial 7 per s: 4,200 ±12"
 
 
@@ -78,7 +83,7 @@ words = st.text(
 
 @given(rows=st.lists(st.tuples(words, words, words)), width=st.integers(12, 90))
 def test_no_cell_is_lost_and_no_line_is_too_wide(rows: list[tuple[str, str, str]], width: int) -> None:
-    text = on_terminal(lambda console: show(console, ("name", "one", "other"), rows), width)
+    text = show(("name", "one", "other"), rows, (0,), width)
     assert all(cell_len(line) <= width for line in text.split("\n"))
     # Cells may be broken side by side, so their characters are counted.
     assert Counter("".join(cell for row in rows for cell in row)) <= Counter(text)

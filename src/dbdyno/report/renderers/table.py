@@ -24,27 +24,6 @@ INDENT = 2
 Cell = str | Text
 
 
-def show(
-    console: Console,
-    heads: Sequence[str],
-    rows: Sequence[Sequence[Cell]],
-    words: Collection[int] = (0,),
-    figures: JustifyMethod = "right",
-    close: bool = False,
-    edge: bool = False,
-) -> None:
-    """Prints the rows under their heads. The columns of `words` may be broken into lines, those of figures
-    never: where the console is too narrow for them, each row has lines of its own. `close` columns have less
-    room between them; a table with an `edge` has an empty line above and below.
-    """
-    left = () if figures == "right" else range(len(heads))
-    table = fitted(console, heads, rows, words, left, close=close, edge=edge)
-    if table is None:
-        stack(console, heads, rows, words)
-    else:
-        console.print(table)
-
-
 def fitted(
     console: Console,
     heads: Sequence[str],
@@ -53,14 +32,14 @@ def fitted(
     left: Collection[int] = (),
     names: Collection[int] = (),
     close: bool = False,
-    edge: bool = False,
 ) -> Table | None:
     """The rows in columns that have room on the console; None where they have none. Figures stand at the
-    right of their columns, except in those at the `left`. `names` lose their layers where they are too long.
+    right of their columns, except in those at the `left`. The columns of `words` may be broken into lines,
+    those of figures never. `names` lose their layers where they are too long. `close` columns have less room
+    between them.
     """
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=edge, padding=(0, 1, 0, 0) if close else (0, 1)
-    )
+    padding = (0, 1, 0, 0) if close else (0, 1)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
     for place, head in enumerate(heads):
         side: JustifyMethod = "left" if place in words or place in left else "right"
         table.add_column(Text(head), justify=side, overflow="fold")
