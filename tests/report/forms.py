@@ -27,12 +27,9 @@ from dbdyno.report.parts import gate as gate_report
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.parts import run as run_report
 from dbdyno.report.parts import trend as trend_report
-from dbdyno.report.renderers import html as document_html
 from dbdyno.report.renderers import html as page_of
-from dbdyno.report.renderers import markdown as document_markdown
 from dbdyno.report.renderers import markdown as markdown_of
 from dbdyno.report.renderers import page, terminal
-from dbdyno.report.renderers import terminal as document_terminal
 from tests.analyse.compare_cases import a_host, analysed
 from tests.analyse.frontier_cases import found
 from tests.analyse.trend_cases import STUDY, a_trend_run
@@ -115,9 +112,9 @@ def _comparison() -> dict[str, str]:
 
 def _of_document(report: Document) -> dict[str, str]:
     return {
-        "txt": on_terminal(lambda console: document_terminal.render(report, console)),
-        "html": without_vega(document_html.render(report)),
-        "md": document_markdown.render(report),
+        "txt": on_terminal(lambda console: terminal.render(report, console)),
+        "html": without_vega(page_of.render(report)),
+        "md": markdown_of.render(report),
     }
 
 
@@ -140,7 +137,7 @@ def over_days() -> Trend:
 
 def _trend() -> dict[str, str]:
     report = trend_report.document(over_days())
-    narrow = on_terminal(lambda console: document_terminal.render(report, console), width=60)
+    narrow = on_terminal(lambda console: terminal.render(report, console), width=60)
     return {"60.txt": narrow, **_of_document(report)}
 
 
