@@ -12,18 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dbdyno.begin.soak import rung_by_rung
-from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
-from dbdyno.study import Goal, Restarts
-from dbdyno.study.designs import trials_in_all
-from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, Application
-from dbdyno.study.soak import SMOKE
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
 from tests.conftest import DYNO
-from tests.fakes import make_study
 from tests.needs import needs_root, require_file_system, skip_blocked
 from tests.trials import alone_on_host
 
@@ -217,26 +210,6 @@ def test_of_a_search_the_baseline_is_soaked(homes: Path) -> None:
     said = dyno("soak", path, "--clients", "1")
     assert said.returncode == 0, said.stdout + said.stderr
     assert "[1/1] baseline: " in said.stderr
-
-
-def test_a_soak_has_no_trials_beside_its_rungs() -> None:
-    asked = make_study(1, 2, restarts=Restarts(kills=3), goal=Goal(margin=0.1, counted=True))
-    assert trials_in_all(asked) > asked.size.trials
-    soaked = rung_by_rung(asked, SMOKE)
-    assert trials_in_all(soaked) == 2
-    assert soaked.goal.margin == 0.1
-
-
-def test_a_soak_is_timed_whatever_its_study_counts() -> None:
-    asked = make_study(1, 2, goal=Goal(response=INSTRUCTIONS_PER_OP))
-    assert rung_by_rung(asked, SMOKE).goal.response == Goal().response
-
-
-def test_an_application_in_front_of_the_server_is_refused() -> None:
-    asked = make_study(1, 2, application=Application(name="keystone"))
-    with pytest.raises(UserError, match="keystone stands in front of the server") as refused:
-        rung_by_rung(asked, SMOKE)
-    assert "[application]" in refused.value.hint
 
 
 def test_the_clients_of_a_soak_are_those_of_its_rungs(homes: Path) -> None:
