@@ -45,7 +45,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 LONG = (
     "cli/test_soak.py", "conformance/test_engines.py", "cli/test_builds.py", "conformance/test_given.py",
     "conformance/test_lua.py", "conformance/test_production.py", "test_gate.py", "cli/test_training.py",
-    "conformance/test_sessions.py", "trial/test_rounds.py", "test_simulation.py", "cli/test_bad_luck.py",
+    "conformance/test_sessions.py", "trial/acts/test_rounds.py", "test_simulation.py", "cli/test_bad_luck.py",
     "conformance/test_plans.py", "conformance/test_traffic.py", "begin/test_given.py", "cli/test_tune.py",
     "conformance/test_layers.py", "cli/test_gate.py", "conformance/test_recipe.py", "cli/test_bombs.py",
     "conformance/test_replay.py", "conformance/test_ycsb.py", "conformance/test_application.py",
@@ -88,7 +88,7 @@ def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
         patch.delenv(key.variable, raising=False)
     # A process remembers which builds failed.
     patch.setattr(making, "_failures", {})
-    # A kill lies in the midst of a load after a moment too. `tests/trial/test_act.py` waits as users do.
+    # A kill lies in the midst of a load after a moment too. `trial/acts/test_engine.py` waits as users do.
     patch.setattr(acts_engine, "TOLD_AFTER_S", 0.3)
     patch.setattr(acts_engine, "KILLED_AFTER_S", 0.1)
     # A socket's path has little room, and pytest's own folders are deep.

@@ -9,6 +9,7 @@ import pytest
 
 from dbdyno.cli import VERBS
 from tests import tidy
+from tests.conftest import LONG
 from tests.structure import ROOT, python_arrows, python_rooms
 from tests.structure_rust import Arrows, circles, rust_arrows
 from tests.structure_rust import rooms as rust_rooms
@@ -194,6 +195,10 @@ def test_a_map_that_an_import_contradicts_is_refused() -> None:
         f"{io} knows {io}::slots -> {tidy.DRIVER}session::mysql",
         f"{io} knows the weather: no rule knows what that is",
     ]
+
+
+def test_the_files_that_take_longest_are_there() -> None:
+    assert [name for name in LONG if not (ROOT / "tests" / name).exists()] == []
 
 
 def test_commits_say_why() -> None:

@@ -68,8 +68,8 @@ class Beginning:
 
 
 def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
-    """A run that begins, or that goes on. Nothing has been touched until all that it needs was found. Raises
-    UserError where the options do not go with the study, and StudyError with all its mistakes."""
+    """A run that begins, or that goes on, before any of its trials. Raises UserError where the options do not
+    go with the study, and StudyError with all its mistakes."""
     found = _go_on(options.resume, options) if options.resume is not None else _new(store, options, tell)
     _require_sound_search(found, options)
     run = found.run.but(sequential=found.run.sequential or options.until is not None)

@@ -39,7 +39,7 @@ def begin_soak(
     allowed: Allowed,
     tell: Tell,
 ) -> Begun:
-    """A soak that begins; nothing has been touched until all that it needs was found."""
+    """A soak that begins, before any of its trials."""
     read = study_at(path, seed=seed, allowed=allowed)
     for line in require_sound(read, tell, allowed=allowed):
         tell(line)
