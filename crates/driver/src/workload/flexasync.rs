@@ -7,7 +7,7 @@
 //! trips: there it changes nothing.
 
 use super::{
-    other_shape, About, CheckAgainst, Invariant, Typed, Options, Outcome, Phase, Place, Start, Workload,
+    other_shape, About, CheckAgainst, Invariant, Options, Outcome, Phase, Place, Start, Typed, Workload,
 };
 use crate::clock;
 use crate::error::{Error, Fate, Result};
@@ -62,15 +62,11 @@ pub struct Client {
 }
 
 const PARALLEL: Typed<i64> = Typed::int("parallel", 32, 1, 1024, "operations in flight per client");
-const ROUNDS: Typed<i64> = Typed::int(
-                "rounds",
-                100,
-                1,
-                1_000_000,
-                "rounds of each phase: a client has rounds x parallel keys",
-            );
+const ROUNDS: Typed<i64> =
+    Typed::int("rounds", 100, 1, 1_000_000, "rounds of each phase: a client has rounds x parallel keys");
 const LOOPS: Typed<i64> = Typed::int("loops", 1, 1, 1_000_000, "how often the five phases are gone through");
-const ATTRIBUTES: Typed<i64> = Typed::int("attributes", 25, 1, 500, "attributes beside the key, each a 32-bit word");
+const ATTRIBUTES: Typed<i64> =
+    Typed::int("attributes", 25, 1, 500, "attributes beside the key, each a 32-bit word");
 
 impl Workload for FlexAsync {
     type Client = Client;
@@ -80,12 +76,7 @@ impl Workload for FlexAsync {
         description:
             "Key operations in phases (insert, read, update, read, delete), many in flight per client; no \
                       warm-up, and over when the phases are",
-        options: &[
-            PARALLEL.spec(),
-            ROUNDS.spec(),
-            LOOPS.spec(),
-            ATTRIBUTES.spec(),
-        ],
+        options: &[PARALLEL.spec(), ROUNDS.spec(), LOOPS.spec(), ATTRIBUTES.spec()],
         transactions: &PHASES,
         read_only: false,
     }];

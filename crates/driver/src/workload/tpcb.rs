@@ -2,8 +2,8 @@
 //! database loaded by pgbench runs under this driver and the reverse.
 
 use super::{
-    other_shape, row_missing, About, Acknowledged, CheckAgainst, Invariant, Typed, Options, Outcome,
-    Page, Place, Start, Workload,
+    other_shape, row_missing, About, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Page, Place,
+    Start, Typed, Workload,
 };
 use crate::error::{Error, Result};
 use crate::random::Random;
@@ -38,9 +38,12 @@ pub struct Client {
     page: Page,
 }
 
-const SCALE: Typed<i64> = Typed::int("scale", 1, 1, 20_000, "branches; each has 10 tellers and 100,000 accounts");
-const SIMPLE_UPDATE: Typed<bool> = Typed::flag("simple_update", false, "no update of teller and branch (pgbench -N)").for_the_run();
-const SELECT_ONLY: Typed<bool> = Typed::flag("select_only", false, "only the SELECT of the account (pgbench -S)").for_the_run();
+const SCALE: Typed<i64> =
+    Typed::int("scale", 1, 1, 20_000, "branches; each has 10 tellers and 100,000 accounts");
+const SIMPLE_UPDATE: Typed<bool> =
+    Typed::flag("simple_update", false, "no update of teller and branch (pgbench -N)").for_the_run();
+const SELECT_ONLY: Typed<bool> =
+    Typed::flag("select_only", false, "only the SELECT of the account (pgbench -S)").for_the_run();
 
 impl Workload for TpcB {
     type Client = Client;
@@ -51,11 +54,7 @@ impl Workload for TpcB {
         name: "tpcb",
         description:
             "TPC-B as pgbench runs it: an account, a teller and a branch are updated, and a history written",
-        options: &[
-            SCALE.spec(),
-            SIMPLE_UPDATE.spec(),
-            SELECT_ONLY.spec(),
-        ],
+        options: &[SCALE.spec(), SIMPLE_UPDATE.spec(), SELECT_ONLY.spec()],
         transactions: &["tpcb"],
         read_only: false,
     }];

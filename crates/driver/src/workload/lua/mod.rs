@@ -20,7 +20,7 @@ mod state;
 
 use super::files::located;
 use super::options::of_file;
-use super::{About, CheckAgainst, Invariant, Typed, Options, Outcome, Place, Start, Witness, Workload};
+use super::{About, CheckAgainst, Invariant, Options, Outcome, Place, Start, Typed, Witness, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::{Session, Target};
@@ -78,22 +78,21 @@ struct Commands {
 }
 
 const FILE: Typed<&'static str> = Typed::text("file", "", "the script");
-const VARIABLES: Typed<&'static str> = Typed::text("variables", "", "the script's options, as name=value,name=value");
-const COMMAND: Typed<&'static str> = Typed::text("command", "prepare", "the script's command that prepare runs, such as prewarm");
+const VARIABLES: Typed<&'static str> =
+    Typed::text("variables", "", "the script's options, as name=value,name=value");
+const COMMAND: Typed<&'static str> =
+    Typed::text("command", "prepare", "the script's command that prepare runs, such as prewarm");
 const PATIENCE_S: Typed<f64> = Typed::float(
-                "patience_s",
-                60.0,
-                0.001,
-                86_400.0,
-                "the longest that a script may compute between two statements",
-            ).for_the_run();
-const MEMORY_MB: Typed<i64> = Typed::int(
-                "memory_mb",
-                256,
-                1,
-                65_536,
-                "the most memory that the script of one client may use",
-            ).for_the_run();
+    "patience_s",
+    60.0,
+    0.001,
+    86_400.0,
+    "the longest that a script may compute between two statements",
+)
+.for_the_run();
+const MEMORY_MB: Typed<i64> =
+    Typed::int("memory_mb", 256, 1, 65_536, "the most memory that the script of one client may use")
+        .for_the_run();
 
 impl Workload for LuaScript {
     type Client = Client;
@@ -101,13 +100,7 @@ impl Workload for LuaScript {
     const OFFERS: &'static [About] = &[About {
         name: NAME,
         description: "a script of sysbench 1.0, in Lua, as it is",
-        options: &[
-            FILE.spec(),
-            VARIABLES.spec(),
-            COMMAND.spec(),
-            PATIENCE_S.spec(),
-            MEMORY_MB.spec(),
-        ],
+        options: &[FILE.spec(), VARIABLES.spec(), COMMAND.spec(), PATIENCE_S.spec(), MEMORY_MB.spec()],
         transactions: &[],
         read_only: false,
     }];

@@ -3,9 +3,14 @@
 use crate::random::{Random, Zipfian};
 use crate::workload::{Options, Typed};
 
-pub(super) const DISTRIBUTION: Typed<&str> =
-    Typed::choice("distribution", "uniform", &["uniform", "special", "gaussian", "pareto", "zipfian"], "how rows are drawn");
-pub(super) const PARETO_H: Typed<f64> = Typed::float("pareto_h", 0.2, 0.001, 0.499, "h of the pareto distribution");
+pub(super) const DISTRIBUTION: Typed<&str> = Typed::choice(
+    "distribution",
+    "uniform",
+    &["uniform", "special", "gaussian", "pareto", "zipfian"],
+    "how rows are drawn",
+);
+pub(super) const PARETO_H: Typed<f64> =
+    Typed::float("pareto_h", 0.2, 0.001, 0.499, "h of the pareto distribution");
 pub(super) const ZIPFIAN_EXPONENT: Typed<f64> =
     Typed::float("zipfian_exponent", 0.8, 0.0, 5.0, "exponent of the zipfian distribution");
 

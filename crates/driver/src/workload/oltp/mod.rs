@@ -7,7 +7,8 @@ mod rows;
 mod statements;
 
 use super::{
-    row_missing, About, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Place, Start, Typed, Workload,
+    row_missing, About, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Place, Start, Typed,
+    Workload,
 };
 use crate::error::{Error, Result};
 use crate::random::Random;
@@ -141,7 +142,8 @@ impl Workload for Oltp {
             range_size: options.int(offers::RANGE_SIZE),
             counts,
             skip_trx: options.flag(offers::SKIP_TRX),
-            list_length: options.int(offers::RANDOM_POINTS).max(2 * options.int(offers::RANDOM_RANGES)) as usize,
+            list_length: options.int(offers::RANDOM_POINTS).max(2 * options.int(offers::RANDOM_RANGES))
+                as usize,
             delta: options.int(offers::DELTA),
             bulk_rows: options.int(offers::BULK_ROWS),
             next_ids: (0..tables).map(|_| AtomicI64::new(1)).collect(),

@@ -9,8 +9,7 @@ const STATEMENTS_MAX: i64 = 1_000_000;
 pub(super) const TABLES: Typed<i64> = Typed::int("tables", 1, 1, 10_000, "tables sbtest1, sbtest2, ...");
 pub(super) const TABLE_SIZE: Typed<i64> = Typed::int("table_size", 10_000, 1, ROWS_MAX, "rows per table");
 pub(super) const SKIP_TRX: Typed<bool> =
-    Typed::flag("skip_trx", false, "no BEGIN and COMMIT: each statement commits by itself")
-        .for_the_run();
+    Typed::flag("skip_trx", false, "no BEGIN and COMMIT: each statement commits by itself").for_the_run();
 
 const fn per_transaction(name: &'static str, default: i64, help: &'static str) -> Typed<i64> {
     Typed::int(name, default, 0, STATEMENTS_MAX, help).for_the_run()
@@ -18,12 +17,17 @@ const fn per_transaction(name: &'static str, default: i64, help: &'static str) -
 
 pub(super) const RANGE_SIZE: Typed<i64> =
     Typed::int("range_size", 100, 1, ROWS_MAX, "rows of a range").for_the_run();
-pub(super) const POINT_SELECTS: Typed<i64> = per_transaction("point_selects", 10, "point selects of a transaction");
-pub(super) const SIMPLE_RANGES: Typed<i64> = per_transaction("simple_ranges", 1, "range selects of a transaction");
+pub(super) const POINT_SELECTS: Typed<i64> =
+    per_transaction("point_selects", 10, "point selects of a transaction");
+pub(super) const SIMPLE_RANGES: Typed<i64> =
+    per_transaction("simple_ranges", 1, "range selects of a transaction");
 pub(super) const SUM_RANGES: Typed<i64> = per_transaction("sum_ranges", 1, "SELECT SUM() of a transaction");
-pub(super) const ORDER_RANGES: Typed<i64> = per_transaction("order_ranges", 1, "SELECT ORDER BY of a transaction");
-pub(super) const DISTINCT_RANGES: Typed<i64> = per_transaction("distinct_ranges", 1, "SELECT DISTINCT of a transaction");
-pub(super) const INDEX_UPDATES: Typed<i64> = per_transaction("index_updates", 1, "UPDATEs of k of a transaction");
+pub(super) const ORDER_RANGES: Typed<i64> =
+    per_transaction("order_ranges", 1, "SELECT ORDER BY of a transaction");
+pub(super) const DISTINCT_RANGES: Typed<i64> =
+    per_transaction("distinct_ranges", 1, "SELECT DISTINCT of a transaction");
+pub(super) const INDEX_UPDATES: Typed<i64> =
+    per_transaction("index_updates", 1, "UPDATEs of k of a transaction");
 pub(super) const NON_INDEX_UPDATES: Typed<i64> =
     per_transaction("non_index_updates", 1, "UPDATEs of c of a transaction");
 pub(super) const DELETE_INSERTS: Typed<i64> =
@@ -108,10 +112,7 @@ pub(super) const OFFERS: &[About] = &[
     About {
         name: "bulk_insert",
         description: "rows of two integers, one table per client (sysbench bulk_insert)",
-        options: &[
-            BULK_TABLES.spec(),
-            BULK_ROWS.spec(),
-        ],
+        options: &[BULK_TABLES.spec(), BULK_ROWS.spec()],
         transactions: &["bulk_insert"],
         read_only: false,
     },

@@ -10,7 +10,7 @@ mod tests;
 pub use playback::{Playback, Speed};
 pub use recording::{Place as StatementPlace, Recorded, Recording, Visit};
 
-use super::{located, About, CheckAgainst, Invariant, Typed, Options, Outcome, Place, Workload};
+use super::{located, About, CheckAgainst, Invariant, Options, Outcome, Place, Typed, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::Session;
@@ -99,27 +99,27 @@ pub struct Replay {
     playback: Playback,
 }
 
-const FILE: Typed<&'static str> = Typed::text("file", "", "the recording, as dyno init replay makes it from a log").for_the_run();
+const FILE: Typed<&'static str> =
+    Typed::text("file", "", "the recording, as dyno init replay makes it from a log").for_the_run();
 const SPEED: Typed<serde_json::Value> = Typed::number_or(
-                "speed",
-                1.0,
-                0.001,
-                1_000.0,
-                MAX,
-                "how many times as fast as recorded; max sends each statement when the one before was answered",
-            ).for_the_run();
+    "speed",
+    1.0,
+    0.001,
+    1_000.0,
+    MAX,
+    "how many times as fast as recorded; max sends each statement when the one before was answered",
+)
+.for_the_run();
 
 impl Workload for Replay {
     type Client = ();
 
     const OFFERS: &'static [About] = &[About {
         name: NAME,
-        description: "what a server was asked, from a recording of its log: sessions, transactions and times as they \
+        description:
+            "what a server was asked, from a recording of its log: sessions, transactions and times as they \
                       were",
-        options: &[
-            FILE.spec(),
-            SPEED.spec(),
-        ],
+        options: &[FILE.spec(), SPEED.spec()],
         transactions: &[],
         read_only: false,
     }];

@@ -30,7 +30,7 @@ mod tests;
 use super::files::{located, Finder};
 use super::options::of_file;
 use super::{
-    About, CheckAgainst, Examined, Invariant, Typed, Options, Outcome, Pause, Place, Reviewed, Workload,
+    About, CheckAgainst, Examined, Invariant, Options, Outcome, Pause, Place, Reviewed, Typed, Workload,
     PREPARED,
 };
 use crate::error::{Error, Result};
@@ -120,31 +120,27 @@ pub struct Script {
     counters: Mutex<HashMap<u32, Vec<Arc<Counter>>>>,
 }
 
-const FILE: Typed<&'static str> = Typed::text(
-                "file",
-                "",
-                "the file; of pgbench scripts several, as a.sql@2,b.sql@1 with their weights",
-            );
+const FILE: Typed<&'static str> =
+    Typed::text("file", "", "the file; of pgbench scripts several, as a.sql@2,b.sql@1 with their weights");
 const MODE: Typed<&'static str> = Typed::choice(
-                "mode",
-                "auto",
-                &["auto", "prepared", "simple"],
-                "auto prepares what the server can, simple sends text as pgbench does by default",
-            );
-const VARIABLES: Typed<&'static str> = Typed::text(
-                "variables",
-                "",
-                "values for the file's variables, as name=value,name=value (pgbench -D)",
-            );
-const SCALE_OPTION: Typed<i64> = Typed::int("scale", 1, 1, 1_000_000, "the variable :scale of pgbench scripts (pgbench -s)");
+    "mode",
+    "auto",
+    &["auto", "prepared", "simple"],
+    "auto prepares what the server can, simple sends text as pgbench does by default",
+);
+const VARIABLES: Typed<&'static str> =
+    Typed::text("variables", "", "values for the file's variables, as name=value,name=value (pgbench -D)");
+const SCALE_OPTION: Typed<i64> =
+    Typed::int("scale", 1, 1, 1_000_000, "the variable :scale of pgbench scripts (pgbench -s)");
 const RANDOM_SEED_OPTION: Typed<i64> = Typed::int(
-                "random_seed",
-                0,
-                0,
-                i64::MAX,
-                "the variables :random_seed and :default_seed; the job's seed unless told",
-            );
-const SETUP: Typed<&'static str> = Typed::text("setup", "", "for pgbench scripts: an SQL file that makes the tables");
+    "random_seed",
+    0,
+    0,
+    i64::MAX,
+    "the variables :random_seed and :default_seed; the job's seed unless told",
+);
+const SETUP: Typed<&'static str> =
+    Typed::text("setup", "", "for pgbench scripts: an SQL file that makes the tables");
 
 impl Workload for Script {
     type Client = Client;

@@ -18,8 +18,7 @@ mod schema;
 mod stock_level;
 
 use super::{
-    other_shape, About, CheckAgainst, Invariant, Typed, Options, Outcome, Page, Pause, Place, Start,
-    Workload,
+    other_shape, About, CheckAgainst, Invariant, Options, Outcome, Page, Pause, Place, Start, Typed, Workload,
 };
 use crate::error::Result;
 use crate::random::Random;
@@ -83,21 +82,24 @@ pub struct Client {
     page: Page,
 }
 
-const WAREHOUSES: Typed<i64> = Typed::int("warehouses", 1, 1, 100_000, "each has 10 districts, 30,000 customers and 100,000 stock rows");
-const THINK_TIMES: Typed<bool> = Typed::flag("think_times", false, "terminals wait as the specification says: keying, then thinking");
+const WAREHOUSES: Typed<i64> =
+    Typed::int("warehouses", 1, 1, 100_000, "each has 10 districts, 30,000 customers and 100,000 stock rows");
+const THINK_TIMES: Typed<bool> =
+    Typed::flag("think_times", false, "terminals wait as the specification says: keying, then thinking");
 const HOME: Typed<&'static str> = Typed::choice(
-                "home",
-                "auto",
-                &["auto", "kept", "drawn"],
-                "a client's warehouse: kept, as the specification says, or drawn for each transaction; auto draws it \
+    "home",
+    "auto",
+    &["auto", "kept", "drawn"],
+    "a client's warehouse: kept, as the specification says, or drawn for each transaction; auto draws it \
                  where there are fewer clients than warehouses",
-            ).for_the_run();
+)
+.for_the_run();
 const CHECK: Typed<&'static str> = Typed::choice(
-                "check",
-                "full",
-                &["full", "quick"],
-                "quick leaves out the conditions that need every order line or customer (4, 6, 7, 10, 11, 12)",
-            );
+    "check",
+    "full",
+    &["full", "quick"],
+    "quick leaves out the conditions that need every order line or customer (4, 6, 7, 10, 11, 12)",
+);
 
 impl Workload for TpcC {
     type Client = Client;
@@ -106,13 +108,9 @@ impl Workload for TpcC {
 
     const OFFERS: &'static [About] = &[About {
         name: "tpcc",
-        description: "TPC-C: orders, payments, deliveries and questions of a wholesaler's terminals, in plain SQL",
-        options: &[
-            WAREHOUSES.spec(),
-            THINK_TIMES.spec(),
-            HOME.spec(),
-            CHECK.spec(),
-        ],
+        description:
+            "TPC-C: orders, payments, deliveries and questions of a wholesaler's terminals, in plain SQL",
+        options: &[WAREHOUSES.spec(), THINK_TIMES.spec(), HOME.spec(), CHECK.spec()],
         transactions: &[
             "new_order",
             "payment",

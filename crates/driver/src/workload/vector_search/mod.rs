@@ -7,9 +7,7 @@
 mod data;
 mod sql;
 
-use super::{
-    About, Acknowledged, CheckAgainst, Invariant, Typed, Options, Outcome, Place, Start, Workload,
-};
+use super::{About, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Place, Start, Typed, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::session::{whole_number, Collect, Each, First, Row, Session, Statement, Value, VectorSql};
@@ -77,20 +75,68 @@ pub struct Client {
 }
 
 const DATASET: Typed<&'static str> = Typed::text("dataset", "", "a file of vectors (.hdf5, .npy, .fvecs, .fbin) or a folder made by `dyno data`; without it, vectors are generated");
-const K: Typed<i64> = Typed::int("k", 10, 1, 10_000, "how many nearest vectors a query asks for").for_the_run();
-const EF: Typed<i64> = Typed::int("ef", 0, 0, 10_000, "candidates that a search keeps (mhnsw_ef_search, hnsw.ef_search); 0: the engine's default").for_the_run();
-const M: Typed<i64> = Typed::int("m", 0, 0, 200, "links per node of the index's graph; 0: the engine's default");
-const EF_CONSTRUCTION: Typed<i64> = Typed::int("ef_construction", 0, 0, 1_000, "candidates while the index is built (pgvector); 0: the engine's default");
-const DISTANCE: Typed<&'static str> = Typed::choice("distance", "euclidean", &["euclidean", "cosine"], "what the index is made for, and what nearest means");
-const WRITE_SHARE: Typed<f64> = Typed::float("write_share", 0.0, 0.0, 1.0, "share of transactions that insert or delete a vector during the search").for_the_run();
-const SCORE_SHARE: Typed<f64> = Typed::float("score_share", 1.0, 0.0, 1.0, "share of the answers, drawn at random, that are scored").for_the_run();
+const K: Typed<i64> =
+    Typed::int("k", 10, 1, 10_000, "how many nearest vectors a query asks for").for_the_run();
+const EF: Typed<i64> = Typed::int(
+    "ef",
+    0,
+    0,
+    10_000,
+    "candidates that a search keeps (mhnsw_ef_search, hnsw.ef_search); 0: the engine's default",
+)
+.for_the_run();
+const M: Typed<i64> =
+    Typed::int("m", 0, 0, 200, "links per node of the index's graph; 0: the engine's default");
+const EF_CONSTRUCTION: Typed<i64> = Typed::int(
+    "ef_construction",
+    0,
+    0,
+    1_000,
+    "candidates while the index is built (pgvector); 0: the engine's default",
+);
+const DISTANCE: Typed<&'static str> = Typed::choice(
+    "distance",
+    "euclidean",
+    &["euclidean", "cosine"],
+    "what the index is made for, and what nearest means",
+);
+const WRITE_SHARE: Typed<f64> = Typed::float(
+    "write_share",
+    0.0,
+    0.0,
+    1.0,
+    "share of transactions that insert or delete a vector during the search",
+)
+.for_the_run();
+const SCORE_SHARE: Typed<f64> =
+    Typed::float("score_share", 1.0, 0.0, 1.0, "share of the answers, drawn at random, that are scored")
+        .for_the_run();
 const VECTORS: Typed<i64> = Typed::int("vectors", 100_000, 1, 1_000_000_000, "generated: how many vectors");
 const DIMENSIONS: Typed<i64> = Typed::int("dimensions", 768, 1, 16_383, "generated: of how many dimensions");
-const QUERIES: Typed<i64> = Typed::int("queries", 1_000, 1, 10_000_000, "generated, or held out of a file that has none: how many queries");
+const QUERIES: Typed<i64> = Typed::int(
+    "queries",
+    1_000,
+    1,
+    10_000_000,
+    "generated, or held out of a file that has none: how many queries",
+);
 const CLUSTERS: Typed<i64> = Typed::int("clusters", 1, 1, 1_000_000, "generated: from how many Gaussians");
-const INTRINSIC_DIMENSION: Typed<i64> = Typed::int("intrinsic_dimension", 32, 1, 16_383, "generated: the dimension of the subspace around which they lie");
-const NOISE: Typed<f64> = Typed::float("noise", 0.1, 0.0, 1_000.0, "generated: standard deviation of the noise in each dimension, where that of the subspace is 1");
-const DATA_SEED: Typed<i64> = Typed::int("data_seed", 1, 0, i64::MAX, "generated or held out: where the random numbers begin");
+const INTRINSIC_DIMENSION: Typed<i64> = Typed::int(
+    "intrinsic_dimension",
+    32,
+    1,
+    16_383,
+    "generated: the dimension of the subspace around which they lie",
+);
+const NOISE: Typed<f64> = Typed::float(
+    "noise",
+    0.1,
+    0.0,
+    1_000.0,
+    "generated: standard deviation of the noise in each dimension, where that of the subspace is 1",
+);
+const DATA_SEED: Typed<i64> =
+    Typed::int("data_seed", 1, 0, i64::MAX, "generated or held out: where the random numbers begin");
 
 impl Workload for VectorSearch {
     type Client = Client;

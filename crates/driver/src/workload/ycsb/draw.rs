@@ -10,14 +10,9 @@ use std::sync::{Mutex, PoisonError};
 pub(super) const HOTSPOT_KEYS: Typed<f64> =
     Typed::float("hotspot_data_fraction", 0.2, 0.000_001, 1.0, "hotspot: share of the keys that is hot")
         .for_the_run();
-pub(super) const HOTSPOT_OPERATIONS: Typed<f64> = Typed::float(
-    "hotspot_operation_fraction",
-    0.8,
-    0.0,
-    1.0,
-    "hotspot: share of the operations on them",
-)
-.for_the_run();
+pub(super) const HOTSPOT_OPERATIONS: Typed<f64> =
+    Typed::float("hotspot_operation_fraction", 0.8, 0.0, 1.0, "hotspot: share of the operations on them")
+        .for_the_run();
 const DISTRIBUTIONS: &[&str] = &["uniform", "zipfian", "latest", "hotspot"];
 
 /// How keys are drawn; each member of the family has its own default.

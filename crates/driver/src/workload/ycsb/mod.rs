@@ -3,9 +3,7 @@
 
 mod draw;
 
-use super::{
-    row_missing, About, CheckAgainst, Invariant, Typed, Options, Outcome, Place, Start, Workload,
-};
+use super::{row_missing, About, CheckAgainst, Invariant, Options, Outcome, Place, Start, Typed, Workload};
 use crate::error::{Error, Fate, Result};
 use crate::random::Random;
 use crate::session::{whole_number, Session, Statement, Value};
