@@ -62,7 +62,7 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(
     gate = json.loads(dyno("gate", "--json").stdout)
     assert (gate["way"], gate["result"]["verdict"]) == ("side by side", "slower")
     assert dyno("gate", "--fail-on", "broken").returncode == 0
-    assert "**Slower:" in dyno("gate", "--format", "markdown", "--against", "main").stdout
+    assert "**▼ Slower:" in dyno("gate", "--format", "markdown", "--against", "main").stdout
     page = main / "gate.html"
     assert dyno("gate", "--output", str(page)).returncode == 6
     assert "Slower: the throughput" in page.read_text()
@@ -121,7 +121,7 @@ def test_without_the_engine_the_stored_run_is_compared_and_that_is_said(main: Pa
     assert said.returncode == 0, said.stderr
     assert "main is not measured again" in said.stderr and "a build that is gone" in said.stderr
     told = " ".join(said.stdout.split())
-    assert told.startswith("Inconclusive:") and "the run is the unit" in told
+    assert told.startswith("? Inconclusive:") and "the run is the unit" in told
     assert "a verdict needs 6 runs of one setup" in told
     assert dyno("gate", "--against", "main", "--fail-on", "inconclusive").returncode == 7
 
@@ -153,6 +153,7 @@ def test_a_gate_needs_no_factor(main: Path) -> None:
     report = main / "gate.md"
     said = dyno("run", str(main / "alone.toml"), "--against", "main", "--output", str(report))
     assert said.returncode in (0, 6), said.stderr
-    title, answer, changed, *_ = report.read_text().split("\n\n")
-    assert title.startswith("# ") and title.endswith("(against main)")
-    assert "config.synchronous OFF -" in changed.replace("\\", "") and answer.startswith("**")
+    title, answer, *parts = report.read_text().split("\n\n")
+    assert title.startswith("# ") and title.endswith("(against main)") and answer.startswith("**")
+    compared = parts[parts.index("## What was compared") + 1]
+    assert "config.synchronous OFF -" in compared.replace("\\", "")
