@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dbdyno.cli import formats
+from dbdyno.host import paths
 from dbdyno.report.document import Document
 from dbdyno.report.renderers import markdown, terminal
 from dbdyno.report.results import RESULTS
@@ -39,6 +40,13 @@ def deliver(
         formats.deliver_printed(partial(terminal.render, report, details=everything), output)
     else:
         formats.deliver_text(page_of(report) if form == "html" else markdown.render(report), output)
+
+
+def page_beside(report: Document, run: str) -> Path:
+    """Writes the page of a run among the reports and returns its path."""
+    path = paths.data() / "reports" / f"{run}.html"
+    formats.write(path, page_of(report))
+    return path
 
 
 def page_of(report: Document) -> str:

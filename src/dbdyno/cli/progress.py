@@ -21,6 +21,7 @@ from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Run
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import about_text, plural
+from dbdyno.run import Unwatched
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all, variants_of
 from dbdyno.study.trials import Trial
@@ -29,14 +30,8 @@ LINE_EVERY_S = 30.0
 """So long nothing is said at most while the load goes round in slices."""
 
 
-class Quiet:
+class Quiet(Unwatched):
     """Says nothing."""
-
-    def trial_began(self, trial: Trial) -> None: ...
-
-    def stage_began(self, trial: Trial, stage: Stage) -> None: ...
-
-    def trial_ended(self, record: Record) -> None: ...
 
     def asked(self, done: int) -> None: ...
 

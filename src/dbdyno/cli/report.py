@@ -11,18 +11,16 @@ import click
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import soaked
 from dbdyno.begin.stored_study import require_speeds, study_of
-from dbdyno.cli.deliver import deliver, page_of
+from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
-from dbdyno.cli.formats import verdict_format_of, verdict_format_options, write
+from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import analysed, run_to_read
 from dbdyno.errors import UserError
-from dbdyno.host import paths
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Run
 from dbdyno.records.store import Store
 from dbdyno.report import junit
-from dbdyno.report.parts import run as run_report
 
 
 @click.command()
@@ -77,10 +75,3 @@ def deliver_report(
     """Prints a run's report, or writes it and prints where."""
     others = {"junit": partial(junit.render, analysis, verdicts_of(fail_on or GATE_FAILS_ON))}
     deliver("report", analysis, form, output, others, details)
-
-
-def html_beside(analysis: Analysis) -> Path:
-    """Writes a run's HTML report among the reports and returns its path."""
-    path = paths.data() / "reports" / f"{analysis.run.run}.html"
-    write(path, page_of(run_report.document(analysis)))
-    return path

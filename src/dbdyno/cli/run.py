@@ -21,6 +21,7 @@ from dbdyno.begin.estimate import header
 from dbdyno.begin.naming import keep, require_free
 from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.cli.carried_out import Here, carry_out
+from dbdyno.cli.deliver import page_beside
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.gate import deliver_gate, gate_of
@@ -37,7 +38,7 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.report import deliver_report, html_beside
+from dbdyno.cli.report import deliver_report
 from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
 from dbdyno.cli.stored_run import analysed
 from dbdyno.cli.terminal import tell
@@ -47,6 +48,7 @@ from dbdyno.host.alone import alone
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record, Run
 from dbdyno.records.store import Store, writable_store
+from dbdyno.report.parts.run import document
 
 
 @click.command(cls=WaitingCommand)
@@ -168,7 +170,8 @@ def _delivered(
         deliver_report(analysis, form, output, fail_on=fail_on)
     else:
         deliver_gate(gate, form, output, gate_fails_on(fail_on))
-    click.echo(f"report: {html_beside(analysis)}", err=form != "terminal")
+    page = page_beside(document(analysis), analysis.run.run)
+    click.echo(f"report: {page}", err=form != "terminal")
     return exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on))
 
 

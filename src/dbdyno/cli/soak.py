@@ -13,9 +13,9 @@ from dbdyno.analyse.soak import soaked
 from dbdyno.begin.begun import Begun, make_builds_of
 from dbdyno.begin.soak import begin_soak, expected_soak_s, soak_gone_on_with
 from dbdyno.cli.carried_out import Here, carry_out
-from dbdyno.cli.deliver import deliver, page_of
+from dbdyno.cli.deliver import deliver, page_beside
 from dbdyno.cli.exit_codes import soak_code
-from dbdyno.cli.formats import verdict_format_of, verdict_format_options, write
+from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import (
     Duration,
     WaitingCommand,
@@ -29,7 +29,6 @@ from dbdyno.cli.options import (
 from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
-from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.records.place import store_url
@@ -116,9 +115,7 @@ def command(
         records = _soak(begun, here, wait_s)
     found = soaked(begun.study, begun.run, records)
     deliver("soak", found, form, output, {"junit": partial(junit.soak, found)})
-    page = paths.data() / "reports" / f"{found.run.run}.html"
-    write(page, page_of(document(found)))
-    click.echo(f"report: {page}", err=form != "terminal")
+    click.echo(f"report: {page_beside(document(found), found.run.run)}", err=form != "terminal")
     sys.exit(soak_code(found))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import within
@@ -13,6 +12,7 @@ from dbdyno.analyse.trend import Movement, Omission, RunRatio, Shift, Trend, Tre
 from dbdyno.records import metrics
 from dbdyno.report.document import Column, Document, Figure, Kind, Lines, Notes, Section, Table, table
 from dbdyno.report.words import numbers, verdicts
+from dbdyno.report.words.moments import minute_text
 from dbdyno.report.words.numbers import multiple_text
 
 OMITTED = {
@@ -192,7 +192,7 @@ def omitted(left_out: dict[Omission, int]) -> str:
 
 def began(run: TrendRun) -> str:
     """When a run began, in UTC."""
-    return f"{datetime.fromtimestamp(run.began_unix_s, UTC):%Y-%m-%d %H:%M}"
+    return minute_text(run.began_unix_s)
 
 
 def named(run: TrendRun) -> str:

@@ -111,14 +111,12 @@ def _item(item: Item) -> list[str]:
 
 
 def _words(words: Words) -> str:
-    return "".join(
-        f"**{_text(one.text)}**" if isinstance(one, Mark) and one.tone is Tone.STRONG else _text(_plain(one))
-        for one in document.marks(words)
-    )
+    return "".join(map(_piece, document.marks(words)))
 
 
-def _plain(piece: str | Mark) -> str:
-    return piece if isinstance(piece, str) else piece.text
+def _piece(piece: str | Mark) -> str:
+    text = _text(document.plain(piece))
+    return f"**{text}**" if isinstance(piece, Mark) and piece.tone is Tone.STRONG else text
 
 
 def _bullets(lines: Sequence[str]) -> str:

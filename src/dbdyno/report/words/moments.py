@@ -7,7 +7,12 @@ from datetime import UTC, datetime
 
 def moment_text(unix_s: float) -> str:
     """To the minute: 2026-01-31 12:05 UTC."""
-    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{minute_text(unix_s)} UTC"
+
+
+def minute_text(unix_s: float) -> str:
+    """The same where UTC is named once for several: 2026-01-31 12:05."""
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M}"
 
 
 def second_text(unix_s: float) -> str:
