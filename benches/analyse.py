@@ -28,7 +28,8 @@ from statistics import median
 
 from dbdyno.analyse import analyse
 from dbdyno.plan.sequential import decided
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.study import Study
 from tests.analyse.factory import a_run, a_study, records_of
 

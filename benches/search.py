@@ -46,7 +46,8 @@ from dbdyno.analyse.confirmation import analysed, winner_of
 from dbdyno.analyse.intervals import half_width, share_interval
 from dbdyno.frozen import Level
 from dbdyno.plan.search.pace import NEW_EACH_BLOCK
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import SearchRun
 from dbdyno.study import Factor, Interval, Study
 from dbdyno.study.trials import Purpose
 from tests.searches import TRIAL_SD, a_search, carried_out, drawn, listed, ranged, step
@@ -188,14 +189,14 @@ def tried(seed: int, asked: Asked) -> Found:
     )
 
 
-def confirmed_levels(study: Study, run: Run, records: Sequence[Record]) -> Mapping[str, Level]:
+def confirmed_levels(study: Study, run: SearchRun, records: Sequence[Record]) -> Mapping[str, Level]:
     """The winner's levels before the elimination; the baseline's where nothing was confirmed."""
     confirming = of_purpose(records, Purpose.CONFIRMATION)
     winner = winner_of(analysed(study, run, confirming)) if confirming else None
     return study.baseline if winner is None else winner.levels
 
 
-def ends_with_nothing(study: Study, run: Run) -> bool:
+def ends_with_nothing(study: Study, run: SearchRun) -> bool:
     """Whether the same space on a flat surface ends without a winner."""
     records: Sequence[Record] = carried_out(study, run, lambda levels: 0.0)
     result = analyse(study, run, records).search

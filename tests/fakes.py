@@ -23,7 +23,9 @@ from dbdyno.host.launch import Launch
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation, Offer
 from dbdyno.plan import ask_for
-from dbdyno.records.record import Loss, Reading, Record, Run
+from dbdyno.records.record import Reading, Record
+from dbdyno.records.recovery import Loss
+from dbdyno.records.run import ComparisonRun, Run
 from dbdyno.records.store import Store
 from dbdyno.run import Progress, Side, run_study
 from dbdyno.study import Factor, Study, Workload
@@ -348,8 +350,8 @@ def make_study(*levels: Level, factor: str = "config.speed", blocks: int = 2, **
     return study.but(**changes)
 
 
-def make_run(study: Study, name: str = "first") -> Run:
-    return Run(
+def make_run(study: Study, name: str = "first") -> ComparisonRun:
+    return ComparisonRun(
         run=name,
         study_path="study.toml",
         study_text=study.text,

@@ -16,7 +16,7 @@ from dbdyno.errors import DynoError
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running
 from dbdyno.obtain import debian
-from dbdyno.records.record import Data
+from dbdyno.records.run import Data
 from dbdyno.study import Study, Workload
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.phases import phases_of

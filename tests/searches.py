@@ -12,7 +12,8 @@ from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Level
 from dbdyno.plan.search.ask import Memory, next_block, trials_of
 from dbdyno.plan.search.sampler import settled
-from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
+from dbdyno.records.record import Outcome, PhaseRecord, Record
+from dbdyno.records.run import SearchRun
 from dbdyno.study import Arrangement, Design, Factor, Goal, Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Search
@@ -30,7 +31,7 @@ Surface = Callable[[Mapping[str, Level]], float | None]
 
 def a_search(
     *factors: Factor, budget_s: float = 2000.0, seed: int = 1, **changes: object
-) -> tuple[Study, Run]:
+) -> tuple[Study, SearchRun]:
     """A study of these factors, or of three, and a run of it."""
     study = Study(
         title="What helps?",
@@ -44,7 +45,7 @@ def a_search(
         search=Search(time_s=budget_s),
         digest="e" * 64,
     ).but(**changes)
-    run = Run(
+    run = SearchRun(
         run="first",
         study_path="study.toml",
         study_text="",
@@ -87,7 +88,7 @@ def two_changes_help(levels: Mapping[str, Level]) -> float:
     return a_larger_pool_helps(levels) + 0.3 * step(levels, "config.log")
 
 
-def measured(trial: Trial, run: Run, surface: Surface, trial_sd: float = TRIAL_SD) -> Record:
+def measured(trial: Trial, run: SearchRun, surface: Surface, trial_sd: float = TRIAL_SD) -> Record:
     """The record of a trial. Its noise follows from the run's seed and the trial alone."""
     in_common = np.random.default_rng([run.seed, trial.block]).normal(0.0, BLOCK_SD)
     own = np.random.default_rng([run.seed, trial.block, trial.index]).normal(0.0, trial_sd)
@@ -113,7 +114,7 @@ def a_tally(speed: float, **changes: object) -> Tally:
 
 def carried_out(
     study: Study,
-    run: Run,
+    run: SearchRun,
     surface: Surface,
     memory: Memory = lambda levels: 0,
     trial_sd: float = TRIAL_SD,

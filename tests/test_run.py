@@ -28,7 +28,8 @@ from dbdyno.layers.setup import Running
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Check, Doubt, Outcome, Record, Recovery
+from dbdyno.records.record import Check, Doubt, Outcome, Record
+from dbdyno.records.recovery import Recovery
 from dbdyno.records.store import Store
 from dbdyno.run import Seat, carried_out, run_trial
 from dbdyno.study import Study

@@ -16,7 +16,8 @@ from dbdyno.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Doubt, Record, Run
+from dbdyno.records.record import Doubt, Record
+from dbdyno.records.run import Run
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement

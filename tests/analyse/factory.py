@@ -20,17 +20,8 @@ from dbdyno.driver.tally import OpenLoop, Second, Tally
 from dbdyno.frozen import Level
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
-from dbdyno.records.record import (
-    Check,
-    Doubt,
-    Evidence,
-    Observation,
-    Outcome,
-    PhaseRecord,
-    Reading,
-    Record,
-    Run,
-)
+from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, PhaseRecord, Reading, Record
+from dbdyno.records.run import ComparisonRun
 from dbdyno.study import SLICE_S, Design, Factor, Goal, Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Trial
@@ -80,8 +71,8 @@ def a_study(
     )
 
 
-def a_run(study: Study) -> Run:
-    return Run(
+def a_run(study: Study) -> ComparisonRun:
+    return ComparisonRun(
         run="20251009-085320-example",
         study_path=study.path,
         study_text=study.text,

@@ -8,13 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analyse.soak import SoakResult, soaked
-from dbdyno.records.record import (
-    Limit,
-    PhaseRecord,
-    Record,
-    Recovery,
-    Watched,
-)
+from dbdyno.records.record import Limit, PhaseRecord, Record, Watched
+from dbdyno.records.recovery import Recovery
+from dbdyno.records.run import SoakRun, of_kind
 from dbdyno.study.act import Act
 from dbdyno.study.phases import CONTROL, SUSTAINED
 from dbdyno.study.soak import Soak
@@ -33,7 +29,7 @@ STUDY = a_study(blocks=1)
 OTHER = "config.page_cache=64k"
 
 
-RUN = a_run(STUDY).but(soak=Soak(clients=(8,), control_s=SECONDS, rise=0.05))
+RUN = of_kind(SoakRun, a_run(STUDY), soak=Soak(clients=(8,), control_s=SECONDS, rise=0.05))
 
 
 Values = npt.NDArray[np.float64]

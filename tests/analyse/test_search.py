@@ -13,7 +13,8 @@ from dbdyno.analyse.model import GIVEN_UP, SearchResult
 from dbdyno.analyse.search import with_given_up
 from dbdyno.frozen import Level
 from dbdyno.plan.search.ask import next_block, trials_of
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.report.words.search import sentences
 from dbdyno.study import BASELINE, Goal, ListedVariant, Study
 from dbdyno.study.space import Promise

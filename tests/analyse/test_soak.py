@@ -11,16 +11,8 @@ from dbdyno.analyse.soak import SoakResult, SoakVerdict, soaked
 from dbdyno.analyse.standing import Rate, Standing
 from dbdyno.driver.tally import Second
 from dbdyno.records.gauges import GAUGES
-from dbdyno.records.record import (
-    Check,
-    Guested,
-    Limit,
-    Loss,
-    Outcome,
-    PhaseRecord,
-    Record,
-    Recovery,
-)
+from dbdyno.records.record import Check, Guested, Limit, Outcome, PhaseRecord, Record
+from dbdyno.records.recovery import Loss, Recovery
 from dbdyno.report.parts.soak import findings
 from dbdyno.study import BASELINE
 from dbdyno.study.act import Act

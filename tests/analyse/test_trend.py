@@ -17,7 +17,7 @@ from dbdyno.analyse.model import Ratio
 from dbdyno.analyse.trend import Movement, Omission, Trend, beyond_blocks, run_of, trend
 from dbdyno.frozen import Level
 from dbdyno.records.circumstances import Circumstance
-from dbdyno.records.record import Calibrated
+from dbdyno.records.run import Calibrated
 from dbdyno.study import Arrangement
 from tests.analyse.factory import broken
 from tests.analyse.intervals_cases import within_binomial_error

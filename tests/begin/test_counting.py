@@ -13,7 +13,7 @@ from dbdyno.begin.counting import counting_of
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.errors import Blocked
-from dbdyno.records.record import Counting
+from dbdyno.records.run import Counting
 from tests.fakes import make_run
 
 pytestmark = pytest.mark.usefixtures("homes")

@@ -10,7 +10,7 @@ from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.errors import StudyError
-from dbdyno.records.record import Calibrated, Run
+from dbdyno.records.run import Calibrated, run_of_document
 from dbdyno.study import Arrangement, Interval, parse_study
 from dbdyno.study.phases import phases_of
 from tests.cli.calls import STUDY
@@ -26,7 +26,7 @@ def test_a_run_from_before_slices_is_read_as_it_was_made() -> None:
     assert read.arrangement is Arrangement.ONE_AFTER_THE_OTHER
     assert [phase.slices for phase in phases_of(read)] == [None]
     assert (read.settings, read.goal, read.blocks) == (study.settings, study.goal, study.blocks)
-    assert Run.model_validate_json(old.model_dump_json()) == old
+    assert run_of_document(old.model_dump_json()) == old
 
 
 def test_a_run_keeps_its_arrangement_its_slices_and_its_calibration() -> None:

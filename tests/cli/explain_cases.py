@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.begin.stored_study import study_of
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, records_of

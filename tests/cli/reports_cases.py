@@ -11,7 +11,8 @@ from dbdyno.begin.stored_study import study_of
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
+from dbdyno.records.record import Outcome, PhaseRecord, Record
+from dbdyno.records.run import ComparisonRun, Run
 from dbdyno.records.store import Store
 from tests.cli.calls import STUDY
 from tests.fakes import make_tally
@@ -28,7 +29,7 @@ def second(operations: int) -> dict[str, Any]:
 @pytest.fixture
 def run(homes: Path) -> Run:
     """A run of four trials in the store, the second variant 10 % faster in both blocks."""
-    run = Run(
+    run = ComparisonRun(
         run=NAME,
         study_path="study.toml",
         study_text=STUDY,

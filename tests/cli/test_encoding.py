@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli.encoding import IN_ASCII
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from tests.cli.calls import piped
 from tests.cli.reports_cases import run
 from tests.conftest import DYNO

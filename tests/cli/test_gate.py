@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Calibrated
+from dbdyno.records.run import Calibrated, ComparisonRun, Run
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
 from tests.study_texts import STUDY
@@ -43,8 +43,7 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(
     assert suite.attrib["failures"] == "1"
     with Store(store_url()) as store:
         run = store.run("last")
-        assert run.reference is not None
-        ours, theirs = store.records(run.run), store.records(run.reference)
+        ours, theirs = store.records(run.run), store.records(reference_of(run))
         assert store.unfinished_runs() == []
     assert [record.block for record in theirs] == list(range(6))
     for again in theirs:
@@ -68,6 +67,12 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(
     assert "Slower: the throughput" in page.read_text()
 
 
+def reference_of(run: Run) -> str:
+    """The run that took turns with this one."""
+    assert isinstance(run, ComparisonRun) and run.reference is not None
+    return run.reference
+
+
 def test_more_blocks_of_both_sides_go_on_with_the_same_gate(main: Path) -> None:
     """So that the verdict holds however often somebody looks and asks for more."""
     said = dyno("run", str(main / "main.toml"), "--against", "main", "--blocks", "2", "--quiet")
@@ -79,7 +84,7 @@ def test_more_blocks_of_both_sides_go_on_with_the_same_gate(main: Path) -> None:
     assert (gate["way"], gate["result"]["effect"]["pairs"]) == ("side by side", 6)
     assert gate["method"]["interval"] == "anytime"
     with Store(store_url()) as store:
-        both = store.run(run), store.run(store.run(run).reference or "")
+        both = store.run(run), store.run(reference_of(store.run(run)))
         assert [one.blocks for one in both] == [6, 6]
         baselines = [
             [record.block for record in store.records(one.run) if record.variant == "baseline"]
@@ -95,7 +100,7 @@ def test_trials_follow_one_another_where_the_run_asks_for_it_and_that_is_said(ma
     assert "in turn with this run's: trials follow one another in this run" in said.stderr
     with Store(store_url()) as store:
         run = store.run("last")
-        records = [*store.records(run.run), *store.records(run.reference or "")]
+        records = [*store.records(run.run), *store.records(reference_of(run))]
     assert len(records) == 3 and not any(one.tally and one.tally.slices for one in records)
 
 
@@ -107,7 +112,7 @@ def test_a_reference_takes_over_how_the_host_is_arranged(main: Path) -> None:
     with Store(store_url()) as store:
         run = store.run("last")
         bound = Calibrated(made_unix_s=1.0, settings={"cpu.server": "0"})
-        for name in (run.run, run.reference or ""):
+        for name in (run.run, reference_of(run)):
             store.change_run(store.run(name).model_copy(update={"calibrated": bound}))
     assert json.loads(dyno("gate", "--json", "--against", "main").stdout)["way"] == "side by side"
 

@@ -20,7 +20,8 @@ from markdown_it import MarkdownIt
 
 from dbdyno.begin.stored_study import study_of
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Check, Doubt, Evidence, Outcome, PhaseRecord, Reading, Record, Run
+from dbdyno.records.record import Check, Doubt, Evidence, Outcome, PhaseRecord, Reading, Record
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from tests.analyse.factory import a_run, a_study, ended, records_of
 from tests.cli.calls import called, dyno, piped

@@ -10,7 +10,8 @@ import pytest
 from dbdyno.cli.progress import LINE_EVERY_S, Lines, Live, OfReference
 from dbdyno.host.journal import open_journal
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Record, Recovery
+from dbdyno.records.record import Record
+from dbdyno.records.recovery import Recovery
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study

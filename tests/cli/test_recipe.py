@@ -11,7 +11,7 @@ from dbdyno.begin.stored_study import study_of
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.host.launch import Launch
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.cli.calls import complaint, dyno

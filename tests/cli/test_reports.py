@@ -9,7 +9,7 @@ import polars
 import pytest
 
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
 from tests.cli.reports_cases import NAME

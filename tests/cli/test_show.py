@@ -7,16 +7,8 @@ import json
 import pytest
 
 from dbdyno.records.place import store_url
-from dbdyno.records.record import (
-    INSTRUCTIONS,
-    Counted,
-    Evidence,
-    Filled,
-    Outcome,
-    PhaseRecord,
-    Reading,
-    Run,
-)
+from dbdyno.records.record import INSTRUCTIONS, Counted, Evidence, Filled, Outcome, PhaseRecord, Reading
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.study import TRIALS_MAX
 from dbdyno.study.trials import NO_BLOCK

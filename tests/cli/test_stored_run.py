@@ -13,7 +13,7 @@ from dbdyno.begin.losses import between_setups
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.stored_run import analysed
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.words import answer
 from dbdyno.study.designs import variants_of

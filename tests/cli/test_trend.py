@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.records.record import Brought
+from dbdyno.records.run import Brought, ImportedRun
 from tests.cli.calls import complaint, dyno
 from tests.cli.trend_cases import keep
 from tests.study_texts import STUDY
@@ -61,7 +61,7 @@ def test_a_run_stands_for_its_study_and_several_for_themselves(days: Path) -> No
 def test_a_run_that_was_made_of_logs_has_no_trend(homes: Path) -> None:
     logs = Brought(tool="sysbench", title="Logs", variants=("a", "b"), response="throughput", margin=0.02)
     for name in ("logs-1", "logs-2"):
-        keep(name, brought=logs)
+        keep(name, brought=logs, kind=ImportedRun)
     keep("measured")
     for named in (["logs-1"], ["logs-1", "logs-2"], ["measured", "logs-1"]):
         assert "was made of logs of sysbench" in complaint("trend", *named)

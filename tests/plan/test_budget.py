@@ -21,7 +21,8 @@ from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.budget import Replan, ask, fitted, precision, replanned
 from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Outcome, PhaseRecord, Record, Run
+from dbdyno.records.record import Outcome, PhaseRecord, Record
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import trial_count, variants_of

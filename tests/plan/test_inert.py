@@ -9,7 +9,8 @@ import pytest
 from dbdyno.analyse import analyse
 from dbdyno.frozen import Level
 from dbdyno.plan import ask_for
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
 from tests.analyse.builds import INERT, builds, inert

@@ -14,7 +14,8 @@ from dbdyno.plan.order import Order
 from dbdyno.plan.sequential import ask, decided
 from dbdyno.records import metrics
 from dbdyno.records.metrics import Metric
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.study import Goal, Guard, Study
 from tests.analyse.builds import builds
 from tests.analyse.factory import a_run, a_study, ended, every_verdict, records_of

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dbdyno.plan import ask_for
 from dbdyno.plan.soak import expected_s
 from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import SoakRun, of_kind
 from dbdyno.study.phases import rung_of
 from dbdyno.study.soak import Soak
 from dbdyno.study.trials import Trial
@@ -14,7 +15,7 @@ from tests.analyse.factory import a_run, a_study, ended, records_of
 
 SOAK = Soak(clients=(1, 2, 3), duration_s=10.0, disturb=())
 STUDY = a_study(blocks=3)
-RUN = a_run(STUDY).but(soak=SOAK)
+RUN = of_kind(SoakRun, a_run(STUDY), soak=SOAK)
 OTHER = "config.page_cache=64k"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.records.circumstances import Circumstance, circumstances_of, noise_of
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.study import Arrangement, Study
 from tests.fakes import make_run, make_study
 

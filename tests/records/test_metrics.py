@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from dbdyno.driver.tally import ByClient, CpuPerOperation, Kind, Latency, Recall, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.metrics import METRICS, Format, find, number_text
-from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record, Recovery
+from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record
+from dbdyno.records.recovery import Recovery
 from dbdyno.study.act import Act
 from tests.fakes import make_tally, no_latency
 

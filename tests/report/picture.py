@@ -15,7 +15,8 @@ from rich.console import Console
 from dbdyno.analyse import Analysis
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.stored_run import analysed
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import run_of_document
 from tests.report.forms import print_report
 
 STORED = Path(__file__).parent / "stored" / "quickstart.jsonl.gz"
@@ -26,7 +27,7 @@ COLUMNS = 96
 def stored_analysis() -> Analysis:
     """The analysis of the stored run."""
     first, *others = gzip.decompress(STORED.read_bytes()).decode().splitlines()
-    run = Run.model_validate_json(first)
+    run = run_of_document(first)
     return analysed(study_of(run), run, [Record.model_validate_json(line) for line in others])
 
 

@@ -10,6 +10,7 @@ from dbdyno.analyse import analyse
 from dbdyno.plan import ask_for
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import SoakRun
 from dbdyno.records.store import Store
 from dbdyno.study.trials import Trial
 from tests.simulated.process import REFERENCE, Ended, left_behind
@@ -59,7 +60,7 @@ def outcomes(case: Case, ordeal: Ordeal, stages: Sequence[str]) -> Iterator[str]
         expected: Outcome | None = Outcome.MEASURED
         struck = fault is not None and fault.trial == f"{record.run}-{record.trial}" and stages
         # Nobody compares the speeds of a soak.
-        if fault is not None and struck and (fault.kind != "saturated" or case.run.soak is None):
+        if fault is not None and struck and (fault.kind != "saturated" or not isinstance(case.run, SoakRun)):
             expected = outcome_of(fault.kind, stages[-1], case.embedded)
         if record.outcome is not expected:
             which = f"trial {record.trial} of {record.run}"
@@ -92,7 +93,7 @@ def kept_first(ended: Ended) -> Iterator[str]:
 def ratios(case: Case) -> Iterator[str]:
     """Whether what has no speed has no ratio either."""
     records = [record for record in stored() if record.run == case.run.run]
-    if case.run.soak is not None or not records:
+    if isinstance(case.run, SoakRun) or not records:
         return
     by_trial = {record.trial: record for record in records}
     found = analyse(case.study, case.run, records)

@@ -24,7 +24,8 @@ from dbdyno.plan import ask_for, reference
 from dbdyno.plan.search.dropping import can_drop, hopeless
 from dbdyno.records.database import Unavailable
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.run import Side, run_study
 from dbdyno.study import Study

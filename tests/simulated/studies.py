@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run, SearchRun, SoakRun, of_kind
 from dbdyno.study import Arrangement, Design, Factor, Goal, Guard, Restarts, Study, Workload
 from dbdyno.study.act import Act
 from dbdyno.study.designs import trial_count
@@ -51,16 +51,16 @@ def drawn_case(seed: int) -> Case:
     draw = random.Random(f"case {seed}")
     [kind] = draw.choices(list(KINDS), list(KINDS.values()))
     study = _searched(draw) if kind == "search" else _study(draw, kind)
-    run = make_run(study).but(seed=draw.randrange(1000), mirrored=draw.random() < 0.8)
+    run: Run = make_run(study).but(seed=draw.randrange(1000), mirrored=draw.random() < 0.8)
     run = run.but(arrangement=study.arrangement, created_unix_s=0.0)
     if kind == "sequential":
         run = run.but(sequential=True)
     if kind == "budget":
         run = run.but(budget_s=_budget_s(draw, study))
     if kind == "search":
-        run = run.but(budget_s=study.search.time_s if study.search else None)
+        run = of_kind(SearchRun, run, budget_s=study.search.time_s if study.search else 0.0)
     if kind == "soak":
-        run = run.but(soak=_soak(draw))
+        run = of_kind(SoakRun, run, soak=_soak(draw))
     acts = kind in ("restarts", "soak") or len(phases_of(study)) > 1
     return Case(seed, kind, study, run, embedded=not acts and draw.random() < 0.2)
 

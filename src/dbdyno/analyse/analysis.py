@@ -48,7 +48,8 @@ from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
 from dbdyno.records.left_out import blocked_at_first, over_for_good
-from dbdyno.records.record import Doubt, Outcome, Record, Run
+from dbdyno.records.record import Doubt, Outcome, Record
+from dbdyno.records.run import ComparisonRun, ImportedRun, Run
 from dbdyno.study import Design, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
@@ -103,8 +104,8 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         variants=results,
         trials=tuple(sorted(shown, key=lambda trial: trial.record.trial)),
         aa=_aa_check(study, trials),
-        floor=None if run.brought else floor(trials, method),
-        components=None if run.brought else components(trials),
+        floor=None if isinstance(run, ImportedRun) else floor(trials, method),
+        components=None if isinstance(run, ImportedRun) else components(trials),
         museum=museum(results, trials),
         factorial=factorial_with_losses(_factorial(study, compared), study, run.given_up),
         gap=gap_with_losses(_gap(study, compared), study, run.given_up),
@@ -114,7 +115,7 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         statements=statement_times(in_order, study.goal.confidence),
         plans=compared_plans(in_order, variants[0].name),
         replays=replays(in_order),
-        overhead=None if run.brought else overhead(in_order),
+        overhead=None if isinstance(run, ImportedRun) else overhead(in_order),
         conditions=conditions(in_order),
         counted=counted_work(_counted(latest), variants[0].name),
         survival=with_frontier(survived, _worths(results, study.goal.response)) if survived else None,
@@ -155,7 +156,8 @@ def _results(study: Study, run: Run, trials: Sequence[Trials], method: Method) -
 def _costs(method: Method, run: Run) -> tuple[str, ...]:
     """The metrics that stand beside the response, instructions among them where the CPU counts those of
     builds."""
-    by_counters = run.counting is not None and run.counting.by == "counters"
+    counting = run.counting if isinstance(run, ComparisonRun) else None
+    by_counters = counting is not None and counting.by == "counters"
     beside = (INSTRUCTIONS_PER_OP,) if by_counters else ()
     return (*COSTS, *beside) if method.unit is Unit.BLOCK else LATENCIES
 
@@ -166,7 +168,7 @@ def _shown(trials: Sequence[Trials]) -> int:
 
 def _in_all(study: Study, run: Run, trials: Sequence[Trials], records: Sequence[Record]) -> int:
     """How many trials in blocks the run is to have; one without a plan has all that it has."""
-    return _shown(trials) if run.sequential or run.brought else _planned(study, run, records)
+    return _shown(trials) if run.sequential or isinstance(run, ImportedRun) else _planned(study, run, records)
 
 
 def _planned(study: Study, run: Run, records: Sequence[Record]) -> int:
@@ -307,7 +309,7 @@ def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) 
 
 
 def _unit(run: Run) -> Unit:
-    if run.brought is None:
+    if not isinstance(run, ImportedRun):
         return Unit.BLOCK
     return Unit.PAIR if run.brought.paired else Unit.REPETITION
 

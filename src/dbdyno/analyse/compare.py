@@ -30,7 +30,8 @@ from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.analyse.split import HARDWARE
 from dbdyno.frozen import Frozen, absent, level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.study.space import Promise
 
 SCALES: Mapping[str, tuple[int, int]] = {"per s": (1, 1), "per min": (1, 1), "ms": (-1, -1), "us/op": (0, -1)}

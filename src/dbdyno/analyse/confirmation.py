@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dbdyno.analyse.analysis import analyse_blocks
 from dbdyno.analyse.model import Analysis, VariantResult, Verdict
 from dbdyno.frozen import Level
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, Design, ListedVariant, Study
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dbdyno.analyse.analysis import analyse_blocks
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.search import analyse_search
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.study import Design, Study
 
 

@@ -26,7 +26,7 @@ from dbdyno.analyse.intervals import judge, share_interval, usable
 from dbdyno.analyse.model import Analysis, Kept, Method, Ratio, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each, t_quantile
 from dbdyno.frozen import Frozen
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.study.trials import Variant
 
 RUNS_LEAST = BLOCKS_LEAST

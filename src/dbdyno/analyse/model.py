@@ -26,7 +26,8 @@ from dbdyno.analyse.times import (
 )
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
-from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record, Run
+from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.study import Interval, Study
 from dbdyno.study.space import Promise
 from dbdyno.study.trials import Purpose

@@ -13,7 +13,8 @@ from itertools import groupby
 from dbdyno.analyse.pareto import is_beaten
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import median_of
-from dbdyno.records.record import Loss, Outcome, Record
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.recovery import Loss
 from dbdyno.study import Study
 from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.designs import variants_of

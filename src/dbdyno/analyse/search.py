@@ -27,7 +27,8 @@ from dbdyno.analyse.model import (
 from dbdyno.analyse.pareto import is_beaten
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, Arrangement, Study
 from dbdyno.study.builds import changed_levels
 from dbdyno.study.space import Promise

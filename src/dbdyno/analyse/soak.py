@@ -34,7 +34,9 @@ from dbdyno.analyse.steady import Values
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Frozen
 from dbdyno.records.gauges import CACHE, GAUGES, P99, SHARED
-from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Run, Watched
+from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Watched
+from dbdyno.records.recovery import Recovery
+from dbdyno.records.run import SoakRun
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.phases import CONTROL, SUSTAINED
 from dbdyno.study.soak import Disturbance, Soak
@@ -148,16 +150,15 @@ class SoakResult(Frozen):
     above one that a variant did not come through. All intervals hold together with `confidence`."""
 
     title: str
-    run: Run
+    run: SoakRun
     verdict: SoakVerdict
     confidence: float
     rungs: tuple[Rung, ...]
     rungs_left: int
 
 
-def soaked(study: Study, run: Run, records: Sequence[Record]) -> SoakResult:
+def soaked(study: Study, run: SoakRun, records: Sequence[Record]) -> SoakResult:
     """What a soak's records say."""
-    assert run.soak is not None, "the run is a soak"
     each = confidence_each(study.goal.confidence, sum(map(_judged, records)))
     whole = sorted(records, key=lambda record: record.trial)
     grown = whole if run.soak.tells_growth else ()

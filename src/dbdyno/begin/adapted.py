@@ -16,7 +16,7 @@ from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import identity
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.budget import GUESSED, fitted
-from dbdyno.records.record import Calibrated, Counting
+from dbdyno.records.run import Calibrated, Counting
 from dbdyno.study import SLICE_S, Study
 
 DRAWN_SEEDS = 10**9

@@ -17,7 +17,7 @@ from dbdyno.given.digest import digest_of as given_digest_of
 from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.once import silently
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run, SoakRun
 from dbdyno.study import Study
 from dbdyno.study.files import FileKind, StudyFile, digest_of
 
@@ -34,7 +34,7 @@ def study_again(run: Run, name: str, blocks: int | None, seed: int | None, allow
     `dyno run` carried out.
     """
     require_measured(run)
-    if run.soak is not None:
+    if isinstance(run, SoakRun):
         raise UserError(f"run {run.run} is a soak, which is not carried out again", f"dyno show {run.run}")
     asked = asked_of(run)
     if run.files is None and asked.names_files:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from dbdyno import __version__
 from dbdyno.applications.registry import installed
@@ -28,7 +29,7 @@ from dbdyno.host.once import Tell
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.search.dropping import can_drop, hopeless
-from dbdyno.records.record import Run
+from dbdyno.records.run import OfKind, Run
 from dbdyno.records.store import Store
 from dbdyno.study import Design, Study
 from dbdyno.trial.bench import Bench, nobody
@@ -43,12 +44,14 @@ class Begun:
     installation: Installation
 
 
-def new_run(study: Study, installation: Installation, tell: Tell, name: str = "") -> Run:
-    """A run of a study that begins now on this host. Raises UserError for vectors and for an application
-    that cannot be had, which would end every trial of it."""
+def new_run(
+    kind: type[OfKind], study: Study, installation: Installation, tell: Tell, name: str = "", **own: Any
+) -> OfKind:
+    """A run of a study that begins now on this host, with what its kind has of its own. Raises UserError for
+    vectors and for an application that cannot be had, which would end every trial of it."""
     application = application_of(study)
     with_vector_set(study.workload.name, study.workload.options, study.folder, tell)
-    return Run(
+    return kind(
         run=name or name_of_run(),
         study_path=study.path,
         study_text=study.text,
@@ -67,6 +70,7 @@ def new_run(study: Study, installation: Installation, tell: Tell, name: str = ""
         slice_s=study.slice_s,
         data=data_of(study, tell),
         given_up=None if study.design is Design.SEARCH else losses_of(study),
+        **own,
     )
 
 

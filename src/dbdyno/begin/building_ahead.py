@@ -16,6 +16,7 @@ from dbdyno.host.alone import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.host.once import Tell
 from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.records.run import ComparisonRun
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 
@@ -63,4 +64,4 @@ class _Training:
         """As a run would begin; nothing keeps it."""
         study = self._study
         installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
-        return Begun(study, new_run(study, installation, self._tell), installation)
+        return Begun(study, new_run(ComparisonRun, study, installation, self._tell), installation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.calibrate.kept import Calibration
-from dbdyno.records.record import Calibrated
+from dbdyno.records.run import Calibrated
 from dbdyno.report.words import numbers
 from dbdyno.report.words.moments import day_text
 from dbdyno.study import Arrangement, Interval, Study

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.host.counters import counts
-from dbdyno.records.record import Counting
+from dbdyno.records.run import Counting
 from dbdyno.report.words import numbers
 from dbdyno.report.words.numbers import about_text
 from dbdyno.study import Study

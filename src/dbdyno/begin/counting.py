@@ -6,7 +6,7 @@ from dbdyno.begin.building import wishes_of
 from dbdyno.errors import Blocked, UserError
 from dbdyno.host.callgrind import require_valgrind
 from dbdyno.host.counters import counts
-from dbdyno.records.record import Counting
+from dbdyno.records.run import Counting
 from dbdyno.study import Study
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 from dbdyno.trial.count import require_countable

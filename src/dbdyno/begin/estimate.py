@@ -11,7 +11,8 @@ from dbdyno.begin.counted import why_counted
 from dbdyno.driver.tally import Tally
 from dbdyno.engines import registry
 from dbdyno.plan.blocks import expected_duration_s
-from dbdyno.records.record import Outcome, Run
+from dbdyno.records.record import Outcome
+from dbdyno.records.run import Run, SoakRun
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import (
@@ -106,7 +107,7 @@ def _beside_load_s(store: Store, engine: str) -> list[float]:
     """Of each trial of the latest run of this engine that has one whose speed was measured: what is counted
     takes its own time."""
     for summary in store.runs():
-        of_engine = summary.run.installation.get("engine") == engine and summary.run.soak is None
+        of_engine = summary.run.installation.get("engine") == engine and not isinstance(summary.run, SoakRun)
         if not of_engine or Outcome.MEASURED not in summary.outcomes:
             continue
         seen_s = [

@@ -14,7 +14,7 @@ from dbdyno.given.dump import Dump, dump_at
 from dbdyno.host.once import Tell
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.metrics import bytes_text
-from dbdyno.records.record import Data
+from dbdyno.records.run import Data
 from dbdyno.study import Factor, Study
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference

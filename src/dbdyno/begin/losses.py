@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
 from dbdyno.layers.registry import given_up
-from dbdyno.records.record import Run
-from dbdyno.study import Design, Study
+from dbdyno.records.run import ImportedRun, Run, SearchRun
+from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.space import Promise
 
 
 def with_losses(study: Study, run: Run) -> Run:
-    """A run that says what its variants give up. One that was brought cannot: its logs tell no levels."""
-    if run.given_up is not None or run.brought is not None or study.design is Design.SEARCH:
+    """A run that says what its variants give up. An imported one cannot, because its logs tell no levels."""
+    if run.given_up is not None or isinstance(run, ImportedRun | SearchRun):
         return run
     return run.but(given_up=losses_of(study))
 

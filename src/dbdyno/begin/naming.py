@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 
 

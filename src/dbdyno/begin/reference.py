@@ -8,7 +8,7 @@ from dbdyno.begin.building import require_baseline_build
 from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.once import Tell, silently
-from dbdyno.records.record import Run
+from dbdyno.records.run import ComparisonRun, Run, of_kind
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import BASELINE, Study
@@ -50,7 +50,7 @@ def _reference_still(store: Store, run: Run) -> Begun | None:
     """The reference that took turns with a run that goes on, with as many blocks as that has now; None where
     there is none, or where the two were cut short in different blocks. Raises UserError where its engine is
     gone."""
-    if run.reference is None:
+    if not isinstance(run, ComparisonRun) or run.reference is None:
         return None
     stored = store.run(run.reference)
     ours, theirs = (
@@ -79,7 +79,8 @@ def require_one_load(study: Study, reference: Study, against: str) -> None:
         )
 
 
-def _measured_again(stored: Run, run: Run) -> Run:
+def _measured_again(stored: Run, run: Run) -> ComparisonRun:
     """The run that measures a stored one again, in turn with `run`."""
     shared = {name: getattr(run, name) for name in SHARED_BY_TURNS}
-    return stored.but(run=f"reference-{run.run}", reference=None, sequential=False, budget_s=None, **shared)
+    own = {"run": f"reference-{run.run}", "reference": None, "sequential": False, "budget_s": None}
+    return of_kind(ComparisonRun, stored, **own, **shared)

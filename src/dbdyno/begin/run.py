@@ -25,7 +25,7 @@ from dbdyno.errors import UserError
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.once import Tell
 from dbdyno.plan.blocks import require_few_enough
-from dbdyno.records.record import Run
+from dbdyno.records.run import ComparisonRun, Run, SearchRun
 from dbdyno.records.store import Store
 from dbdyno.study import Study
 
@@ -75,8 +75,8 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     run = found.run.but(sequential=found.run.sequential or options.until is not None)
     reference, study, run = reference_of(store, options.against, found.study, run, tell)
     begun = Begun(study, run, found.installation)
-    if study.search is not None:
-        return Beginning(begun, reference, (), Estimate(run.budget_s or 0.0, 0))
+    if isinstance(run, SearchRun):
+        return Beginning(begun, reference, (), Estimate(run.budget_s, 0))
     builds = builds_of(study, reference.study if reference else None)
     again = study.blocks if reference else 0
     expected = estimate(store, study, again, sum(build.whole_s for build in builds))
@@ -93,20 +93,20 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> Begun:
     here = adapted(read, budget_s, options.calibration)
     study = here.study.but(seed=seed_of(here.study))
     require_few_enough(study)
-    searched = study.search is not None
-    if study.search is not None:
-        budget_s = budget_s or study.search.time_s
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)))):
         tell(line)
-    run = new_run(study, installation, tell, name).but(
-        duration_s=study.workload.duration_s if budget_s is not None and not searched else None,
-        budget_s=budget_s,
-        calibrated=here.calibrated,
-        counting=here.counting,
-        room_bytes=room_bytes() if searched else None,
-    )
-    return Begun(study, run, installation)
+    begins = (study, installation, tell, name)
+    if study.search is not None:
+        run: Run = new_run(
+            SearchRun, *begins, budget_s=budget_s or study.search.time_s, room_bytes=room_bytes()
+        )
+    else:
+        duration_s = None if budget_s is None else study.workload.duration_s
+        run = new_run(
+            ComparisonRun, *begins, duration_s=duration_s, budget_s=budget_s, counting=here.counting
+        )
+    return Begun(study, run.but(calibrated=here.calibrated), installation)
 
 
 def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:
@@ -152,10 +152,10 @@ def _extended(run: Run, add_blocks: int) -> Run:
 def _require_sound_search(begun: Begun, options: RunOptions) -> None:
     """Raises UserError for an option that a search has no use for, because it has its own end and its own
     verdict, and for a search that cannot come to one."""
-    if begun.study.search is None:
+    if not isinstance(begun.run, SearchRun):
         return
     given = {"until": options.until, "against": options.against, "add-blocks": options.add_blocks}
     named = [f"--{name}" for name, value in given.items() if value is not None]
     if named:
         raise UserError(f"a search does not go with {named[0]}", "leave it out; --budget gives it more time")
-    space.require_space(begun.study, begun.run.budget_s or 0.0)
+    space.require_space(begun.study, begun.run.budget_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.begin.arrangement import server_bytes
@@ -17,7 +18,7 @@ from dbdyno.host.allowed import Allowed
 from dbdyno.host.once import Tell
 from dbdyno.host.room import available_memory_bytes, require_descriptors
 from dbdyno.plan.soak import expected_s
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run, SoakRun
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Arrangement, Goal, Study
 from dbdyno.study.phases import GUESTS_SHARE
@@ -30,6 +31,13 @@ DESCRIPTORS_BESIDE = 1_000
 """What a server opens beside its connections: tables, logs, libraries."""
 
 
+@dataclass(frozen=True)
+class BegunSoak(Begun):
+    """A soak that has begun."""
+
+    run: SoakRun
+
+
 def begin_soak(
     path: Path,
     smoke: bool,
@@ -38,7 +46,7 @@ def begin_soak(
     seed: int | None,
     allowed: Allowed,
     tell: Tell,
-) -> Begun:
+) -> BegunSoak:
     """A soak that begins, before any of its trials."""
     read = study_at(path, seed=seed, allowed=allowed)
     for line in require_sound(read, tell, allowed=allowed):
@@ -48,8 +56,8 @@ def begin_soak(
     read = rung_by_rung(read, soak)
     installation = engine.obtaining.locate(read.engine)
     require_clients(soak, read, engine)
-    run = new_run(read, installation, tell).but(soak=soak)
-    return Begun(read, run, installation)
+    run = new_run(SoakRun, read, installation, tell, soak=soak)
+    return BegunSoak(read, run, installation)
 
 
 def _wanted(
@@ -94,16 +102,15 @@ def rung_by_rung(study: Study, soak: Soak) -> Study:
     )
 
 
-def soak_gone_on_with(run: Run) -> Begun:
+def soak_gone_on_with(run: Run) -> BegunSoak:
     """A soak that goes on, as it was begun."""
-    assert run.soak is not None, "the run is a soak"
+    assert isinstance(run, SoakRun), "the run is a soak"
     study = rung_by_rung(study_of(run), run.soak)
-    return Begun(study, run, measured_installation(study, run))
+    return BegunSoak(study, run, measured_installation(study, run))
 
 
-def expected_soak_s(begun: Begun) -> float:
+def expected_soak_s(begun: BegunSoak) -> float:
     """Seconds that all rungs will take."""
-    assert begun.run.soak is not None, "the run is a soak"
     return expected_s(begun.run.soak, begun.study, overhead_s(begun.study))
 
 

@@ -13,7 +13,7 @@ from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.plan.search.ask import fits
 from dbdyno.plan.search.pace import least_s
 from dbdyno.plan.search.sampler import TRIES_MAX, Levels, first_levels
-from dbdyno.records.record import Run
+from dbdyno.records.run import SearchRun
 from dbdyno.report.words.numbers import about_text, is_or_are, plural
 from dbdyno.study import Study
 from dbdyno.study.space import Search
@@ -48,11 +48,11 @@ def _may_be_tried(study: Study, levels: Levels) -> bool:
     return search.keeps(levels) and fits(memory, study, room_bytes(), [study.baseline, levels])
 
 
-def header(study: Study, run: Run, kept: int, now_unix_s: float) -> str:
+def header(study: Study, run: SearchRun, kept: int, now_unix_s: float) -> str:
     """What begins: the study, the run, how large the space is, and when the search will end."""
-    end = time.strftime("%H:%M", time.localtime(now_unix_s + (run.budget_s or 0.0)))
+    end = time.strftime("%H:%M", time.localtime(now_unix_s + run.budget_s))
     done = f"; {plural(kept, 'trial')} of it {is_or_are(kept)} kept" if kept else f"; until {end}"
-    asked = f"a search of {space_text(study)}, for {about_text(run.budget_s or 0.0)}"
+    asked = f"a search of {space_text(study)}, for {about_text(run.budget_s)}"
     return f"{study.title}\nrun {run.run}: {asked}{done}"
 
 

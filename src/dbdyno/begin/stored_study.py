@@ -15,7 +15,7 @@ from dbdyno.brought import study as brought_study
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError, UserError
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Run
+from dbdyno.records.run import ComparisonRun, ImportedRun, Run, SoakRun
 from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
 from dbdyno.study.differences import difference
 from dbdyno.study.files import NamedFile, read_file
@@ -24,21 +24,22 @@ from dbdyno.study.files import NamedFile, read_file
 def study_of(run: Run) -> Study:
     """The study of a run as it was when the run began. Looks at no engine: none need be here."""
     study = asked_of(run)
-    if run.brought is not None:
+    if isinstance(run, ImportedRun):
         return study
     given = {
         "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
         "slice_s": run.slice_s or study.slice_s or SLICE_S,
     }
+    counting = run.counting if isinstance(run, ComparisonRun) else None
     whole = changed(study, run.blocks, run.seed, run.duration_s).but(**given)
-    return with_counting(with_calibration(whole, run.calibrated), run.counting)
+    return with_counting(with_calibration(whole, run.calibrated), counting)
 
 
 def asked_of(run: Run) -> Study:
     """What a run's study asks, with the configuration file as it was; of one that was brought, what its logs
     are compared by."""
-    if run.brought is not None:
-        return brought_study.study_of(run, run.brought)
+    if isinstance(run, ImportedRun):
+        return brought_study.study_of(run)
     kept = run.configuration
     names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None, lone=True)
     folder = Path(run.study_folder or Path(run.study_path).parent)
@@ -88,7 +89,7 @@ def require_kept(run: Run) -> None:
 
 def require_measured(run: Run) -> None:
     """Raises UserError for a run that was brought: no trial of it can be repeated here."""
-    if run.brought is not None:
+    if isinstance(run, ImportedRun):
         raise UserError(
             f"run {run.run} was made of logs of {run.brought.tool}, so Dyno has no setup to measure again",
             "`report`, `compare`, `show` and `export` read such a run",
@@ -97,7 +98,7 @@ def require_measured(run: Run) -> None:
 
 def require_speeds(run: Run) -> None:
     """Raises UserError for a soak, whose trials are no repetitions of each other."""
-    if run.soak is not None:
+    if isinstance(run, SoakRun):
         raise UserError(
             f"run {run.run} is a soak, which compares no speeds",
             f"dyno report {run.run} shows it; dyno run {run.study_path} compares speeds",

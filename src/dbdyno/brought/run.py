@@ -11,7 +11,8 @@ from dbdyno import __version__
 from dbdyno.brought.counted import Counted
 from dbdyno.brought.files import Repetition
 from dbdyno.errors import UserError
-from dbdyno.records.record import Brought, Outcome, PhaseRecord, Record, Run
+from dbdyno.records.record import Outcome, PhaseRecord, Record
+from dbdyno.records.run import Brought, ImportedRun, Run
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Question:
 
 def run_of(
     name: str, tool: str, logs: Mapping[str, Sequence[Log]], asked: Question, created_unix_s: float
-) -> Run:
+) -> ImportedRun:
     """The run of these logs by variant, the baseline first. Raises UserError where pairs are asked for and
     variants do not have as many."""
     sizes = {variant: len(each) for variant, each in logs.items()}
@@ -56,7 +57,7 @@ def run_of(
         duration_s=float(durations.pop()) if len(durations) == 1 else 0.0,
         remarks=tuple(dict.fromkeys(remark for log in every for remark in log.counted.remarks)),
     )
-    return Run(
+    return ImportedRun(
         run=name,
         study_path=f"logs of {tool}",
         study_text=_listed(logs),

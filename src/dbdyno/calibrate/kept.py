@@ -15,7 +15,7 @@ from dbdyno.calibrate.binding import binds_itself
 from dbdyno.calibrate.finding import Finding
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host import paths
-from dbdyno.records.record import Calibrated
+from dbdyno.records.run import Calibrated
 from dbdyno.study import Interval, Study
 
 FOLDER = "calibrations"

@@ -53,7 +53,8 @@ from dbdyno.host.fingerprint import core_count, fingerprint, usable_cpus
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
-from dbdyno.records.record import Outcome, Run
+from dbdyno.records.record import Outcome
+from dbdyno.records.run import ComparisonRun, Run
 from dbdyno.report.words import numbers
 from dbdyno.report.words.safe import json_text
 from dbdyno.run import run_trial
@@ -245,7 +246,7 @@ def _found(study: Study, running: Running, time_s: float) -> _Found:
 
 
 def _run(study: Study, host: dict[str, object]) -> Run:
-    return Run(
+    return ComparisonRun(
         run=f"calibration-{secrets.token_hex(4)}",
         study_path=study.path,
         study_text=study.text,

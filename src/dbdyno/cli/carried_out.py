@@ -20,9 +20,10 @@ from dbdyno.host.journal import open_journal
 from dbdyno.plan import ask_for
 from dbdyno.plan import reference as reference_plan
 from dbdyno.records.record import Record
+from dbdyno.records.run import SearchRun
 from dbdyno.records.store import Store
 from dbdyno.run import Side, run_study
-from dbdyno.study import Design, Study
+from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.count import require_countable
@@ -51,8 +52,8 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
     with ExitStack() as stack:
         journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
         bench = replace(bench_of(begun, journal, callgrind, here.allowed), tell=here.tell)
-        if study.design is Design.SEARCH and run.soak is None:
-            return _searched(bench, here)
+        if isinstance(run, SearchRun):
+            return _searched(run, bench, here)
         progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
         bench = replace(bench, tell=progress.say)
         ask = told_to(progress, ask_for(run), store)
@@ -67,10 +68,10 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
         return run_study(Side(ask, bench, progress), store, other)
 
 
-def _searched(bench: Bench, here: Here) -> list[Record]:
+def _searched(run: SearchRun, bench: Bench, here: Here) -> list[Record]:
     """Carries out a search, whose progress is not counted in trials."""
-    progress = Quiet() if here.quiet else Searching(bench.study, bench.run)
-    ask = told_of(progress, ask_for(bench.run, partial(server_bytes, bench.study)))
+    progress = Quiet() if here.quiet else Searching(bench.study, run)
+    ask = told_of(progress, ask_for(run, partial(server_bytes, bench.study)))
     return run_study(Side(ask, bench, progress), here.store)
 
 

@@ -17,7 +17,7 @@ from dbdyno.cli.variants import chosen
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.study.differences import difference
 

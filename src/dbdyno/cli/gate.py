@@ -27,7 +27,7 @@ from dbdyno.frozen import level_text
 from dbdyno.layers.source import key_in
 from dbdyno.records.circumstances import noise_of
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Run
+from dbdyno.records.run import ComparisonRun, Run
 from dbdyno.records.store import Store
 from dbdyno.report import junit
 from dbdyno.study import BASELINE
@@ -67,7 +67,7 @@ def command(
     form, fail_on = verdict_format_of(form, as_json, output), gate_fails_on(fail_on)
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)
-        named = against or found.reference
+        named = against or (found.reference if isinstance(found, ComparisonRun) else None)
         if named is None:
             raise UserError(f"run {found.run} was not measured against another", "add --against NAME")
         gate = gate_of(opened, found, named)
@@ -78,8 +78,9 @@ def command(
 def gate_of(store: Store, run: Run, against: str) -> Gate:
     """A run of the store held against the one that is named so. Raises UserError where the two measured
     something else."""
-    reference = store.run(run.reference if against == run.reference else against)
-    again = store.run(run.reference) if run.reference else None
+    beside = run.reference if isinstance(run, ComparisonRun) else None
+    reference = store.run(against)
+    again = store.run(beside) if beside else None
     # A baseline's name stands for the stored run; what took turns is that run's setup, measured again.
     if again is not None and setup_of(store, again) == setup_of(store, reference):
         reference = again
@@ -99,7 +100,7 @@ def gate_of(store: Store, run: Run, against: str) -> Gate:
         made = against_stored(against, ours, theirs, setup_of(store, reference), known)
     lost = between_setups(ours.study, theirs.study)
     made = made.but(result=made.result.but(gives_up=lost))
-    return with_floor(made, [one for one in past if one.run not in (run.run, run.reference)])
+    return with_floor(made, [one for one in past if one.run not in (run.run, beside)])
 
 
 def setup_of(store: Store, run: Run) -> str:
@@ -125,13 +126,13 @@ def deliver_gate(gate: Gate, form: str, output: Path | None, fail_on: tuple[str,
     deliver("gate", gate, form, output, {"junit": partial(junit.gate, gate, verdicts_of(fail_on))})
 
 
-def _history(store: Store, run: Run) -> Iterator[Run]:
+def _history(store: Store, run: Run) -> Iterator[ComparisonRun]:
     """The finished runs that this host made with the same engine, load, number of blocks and Dyno."""
     study = study_of(run)
     alike = noise_of(run)
     for summary in store.runs()[:HISTORY_MOST]:
         other = summary.run
-        if not summary.finished or other.brought or other.soak or noise_of(other) != alike:
+        if not summary.finished or not isinstance(other, ComparisonRun) or noise_of(other) != alike:
             continue
         try:
             asked = study_of(other)

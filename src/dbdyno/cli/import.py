@@ -20,7 +20,7 @@ from dbdyno.cli.options import store_option
 from dbdyno.errors import UserError
 from dbdyno.records import metrics
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import values

@@ -19,6 +19,7 @@ from dbdyno.engines import registry
 from dbdyno.errors import StudyError
 from dbdyno.layers.registry import LAYERS
 from dbdyno.records.place import store_url
+from dbdyno.records.run import SoakRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report.parts.museum import as_csv
 
@@ -68,7 +69,7 @@ def _analyses(
     in their path. Those that this Dyno cannot read are added to `unread`."""
     for summary in summaries:
         run = summary.run
-        if study not in run.study_path or not summary.outcomes or run.soak is not None:
+        if study not in run.study_path or not summary.outcomes or isinstance(run, SoakRun):
             continue
         try:
             asked = study_of(run)

@@ -47,7 +47,7 @@ from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
 from dbdyno.plan.soak import expected_s as soak_s
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Calibrated, Counting
+from dbdyno.records.run import Calibrated, Counting
 from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import about_text, plural, seconds_text
 from dbdyno.report.words.safe import json_text

@@ -43,7 +43,8 @@ from dbdyno.layers.registry import LAYERS
 from dbdyno.plan.blocks import block_of, expected_duration_s
 from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Outcome, Run
+from dbdyno.records.record import Outcome
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.parts import profile as profile_report
 from dbdyno.report.parts.counted import Named

@@ -17,7 +17,8 @@ from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records import metrics
 from dbdyno.records.left_out import inert_in, over_for_good
-from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Run
+from dbdyno.records.record import INSTRUCTIONS, Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import about_text, plural

@@ -31,7 +31,7 @@ from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
 from dbdyno.layers.source import key_in
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import LAST, Store
 from dbdyno.report.words import safe
 from dbdyno.study.builds import of_build

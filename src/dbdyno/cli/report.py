@@ -18,7 +18,7 @@ from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import analysed, run_to_read
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run, SoakRun
 from dbdyno.records.store import Store
 from dbdyno.report import junit
 
@@ -46,7 +46,7 @@ def command(
     form = verdict_format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)
-        if found.soak is not None:
+        if isinstance(found, SoakRun):
             result = soaked(study_of(found), found, opened.records(found.run))
             deliver("soak", result, form, output, {"junit": partial(junit.soak, result)})
             sys.exit(soak_code(result) if fail_on else 0)

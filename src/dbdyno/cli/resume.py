@@ -15,7 +15,7 @@ from dbdyno.begin.study_file import study_at
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run, SoakRun
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import is_or_are, plural
 from dbdyno.study import Study
@@ -43,11 +43,11 @@ def run_to_resume(store: Store, path: Path | None, name: str, allowed: Allowed, 
     """
     if name != UNNAMED:
         run = store.run(name)
-        if (run.soak is not None) != soak:
+        if isinstance(run, SoakRun) is not soak:
             told = f"run {run.run} is {'no' if soak else 'a'} soak"
             raise UserError(told, f"{verb_of(run)} --resume {run.run}")
         return _of_study(run, path, allowed)
-    unfinished = [run for run in store.unfinished_runs() if (run.soak is not None) == soak]
+    unfinished = [run for run in store.unfinished_runs() if isinstance(run, SoakRun) is soak]
     if path is not None:
         return _unfinished(unfinished, path, allowed)
     if not unfinished:
@@ -58,7 +58,7 @@ def run_to_resume(store: Store, path: Path | None, name: str, allowed: Allowed, 
 
 def verb_of(run: Run) -> str:
     """The command that carries such a run out."""
-    return "dyno run" if run.soak is None else "dyno soak"
+    return "dyno soak" if isinstance(run, SoakRun) else "dyno run"
 
 
 def interrupted(

@@ -46,7 +46,8 @@ from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run, SearchRun
 from dbdyno.records.store import Store, writable_store
 from dbdyno.report.parts.run import document
 
@@ -139,7 +140,9 @@ def command(
         except KeyboardInterrupt:
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
         run = opened.run(begun.run.run)  # A budget may have changed its blocks.
-        gate = _gate(opened, run, options.against or (run.reference if beginning.reference else None))
+        gate = _gate(
+            opened, run, options.against or (beginning.reference.run.run if beginning.reference else None)
+        )
     analysis = analysed(begun.study.but(blocks=run.blocks), run, records)
     sys.exit(_delivered(analysis, gate, form, output, fail_on))
 
@@ -179,7 +182,7 @@ def _tell_beginning(beginning: Beginning, options: RunOptions, here: Here) -> No
     """What begins, how large it is, and when it will be over."""
     study, run = beginning.begun.study, beginning.begun.run
     kept = 0 if options.resume is None or here.quiet else len(here.store.records(run.run))
-    if study.search is not None:
+    if isinstance(run, SearchRun):
         here.tell(space.header(study, run, kept, time.time()))
         return
     if run.budget_s is not None and options.resume is None:

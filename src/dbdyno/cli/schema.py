@@ -32,7 +32,8 @@ from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Tally
 from dbdyno.engines.built import Foreseen
 from dbdyno.obtain.installation import Offer
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.report import as_json
 from dbdyno.report.results import RESULTS
 from dbdyno.study.format import study_schema
@@ -63,7 +64,7 @@ def _trial() -> Schema:
 
 def _show() -> Schema:
     trial, run = _trial(), _of(Run)()
-    definitions = trial.pop("$defs") | run.pop("$defs", {}) | {"Trial": trial, "Run": run}
+    definitions = trial.pop("$defs") | run.pop("$defs") | {"Trial": trial, "Run": run}
     return {
         "type": "object",
         "properties": {

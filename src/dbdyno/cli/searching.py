@@ -12,7 +12,8 @@ from dbdyno.cli.progress import Quiet
 from dbdyno.plan import Ask
 from dbdyno.plan.search.pace import spent_s
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run, SearchRun
 from dbdyno.report.words import numbers
 from dbdyno.report.words.numbers import about_text
 from dbdyno.report.words.search import DOING
@@ -23,7 +24,7 @@ from dbdyno.study.trials import Purpose, Trial
 class Searching(Quiet):
     """A line when a trial has ended; and after each block the best candidate so far, and the time left."""
 
-    def __init__(self, study: Study, run: Run) -> None:
+    def __init__(self, study: Study, run: SearchRun) -> None:
         self._study = study
         self._run = run
         self._response = metrics.find(study.goal.response)
@@ -33,7 +34,7 @@ class Searching(Quiet):
         """The search looks for its next trials, with these records."""
         if not records:
             return
-        left_s = max(0.0, (self._run.budget_s or 0.0) - spent_s(records))
+        left_s = max(0.0, self._run.budget_s - spent_s(records))
         last = max(records, key=lambda record: record.trial)
         told = self._tried(records) if last.purpose is Purpose.SEARCH else self._blocks(records, last)
         self.say(f"{told}; {about_text(left_s)} left")

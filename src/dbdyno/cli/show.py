@@ -10,7 +10,8 @@ from dbdyno.cli.stored_run import analysed, run_to_read
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.parts import trial as trial_part
 from dbdyno.report.renderers.terminal import render

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from dbdyno.analyse.soak import soaked
-from dbdyno.begin.begun import Begun, make_builds_of
-from dbdyno.begin.soak import begin_soak, expected_soak_s, soak_gone_on_with
+from dbdyno.begin.begun import make_builds_of
+from dbdyno.begin.soak import BegunSoak, begin_soak, expected_soak_s, soak_gone_on_with
 from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.deliver import deliver, page_beside
 from dbdyno.cli.exit_codes import soak_code
@@ -119,7 +119,7 @@ def command(
     sys.exit(soak_code(found))
 
 
-def _soak(begun: Begun, here: Here, wait_s: float) -> list[Record]:
+def _soak(begun: BegunSoak, here: Here, wait_s: float) -> list[Record]:
     """Carries out what is left of a soak. Where it is interrupted it tells how to go on, and ends the
     program."""
     study, run = begun.study, begun.run

@@ -12,7 +12,8 @@ from dbdyno.analyse.search import with_given_up
 from dbdyno.begin.losses import given_up_by, with_losses
 from dbdyno.begin.stored_study import asked_of
 from dbdyno.host.alone import holder
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import ImportedRun, Run
 from dbdyno.records.store import LAST, Store
 from dbdyno.study import Design, Study
 
@@ -33,7 +34,7 @@ def run_to_read(store: Store, name: str) -> Run:
 def tell_unknown(runs: Iterable[Run]) -> None:
     """Says of runs of earlier versions, which kept no files, that what these said is not known."""
     for run in runs:
-        if run.files is not None or run.brought is not None or not asked_of(run).names_files:
+        if run.files is not None or isinstance(run, ImportedRun) or not asked_of(run).names_files:
             continue
         told = f"run {run.run} was made by a Dyno that kept no files: whether it asked the same is not known"
         click.echo(told, err=True)

@@ -21,6 +21,7 @@ from dbdyno.layers.setup import Running
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.records.record import Outcome
+from dbdyno.records.run import ComparisonRun
 from dbdyno.run import run_trial
 from dbdyno.study import BASELINE, Arrangement, Design, ListedVariant, Study
 from dbdyno.study.phases import phases_of
@@ -51,7 +52,7 @@ def suggested(study: Study, allowed: Allowed, wait_s: float) -> str:
     engine = registry.engine(study.engine.engine)
     installation = engine.obtaining.locate(study.engine)
     alone_study = _baseline_of(study)
-    run = new_run(alone_study, installation, tell)
+    run = new_run(ComparisonRun, alone_study, installation, tell)
     trial = Trial(
         index=0,
         block=0,

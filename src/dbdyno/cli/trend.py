@@ -19,6 +19,7 @@ from dbdyno.cli.options import Age, store_option
 from dbdyno.cli.stored_run import analysed
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
+from dbdyno.records.run import ComparisonRun, SoakRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report.parts.trend import omitted
 from dbdyno.study import Study, read_study
@@ -91,7 +92,7 @@ def _runs_of(store: Store, named: Sequence[str]) -> tuple[Study, list[RunSummary
 
 def _sorted_out(study: Study, summaries: Sequence[RunSummary]) -> tuple[list[RunSummary], Counter[Omission]]:
     """The study's own finished runs, and how many of it are left out. Runs of other studies do not count."""
-    references = {summary.run.reference for summary in summaries}
+    references = {run.reference for summary in summaries if isinstance(run := summary.run, ComparisonRun)}
     asks_the_same: dict[tuple[str, str], bool] = {}
     own: list[RunSummary] = []
     left_out: Counter[Omission] = Counter()
@@ -103,7 +104,7 @@ def _sorted_out(study: Study, summaries: Sequence[RunSummary]) -> tuple[list[Run
             asks_the_same[text] = is_of(run, study)
         if not asks_the_same[text]:
             left_out[Omission.CHANGED] += Path(run.study_path).name == Path(study.path).name
-        elif run.soak is not None:
+        elif isinstance(run, SoakRun):
             left_out[Omission.SOAK] += 1
         elif run.run in references:
             left_out[Omission.REFERENCE] += 1

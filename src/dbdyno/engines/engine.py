@@ -20,7 +20,8 @@ from dbdyno.given.dump import Dump
 from dbdyno.host.launch import Launch
 from dbdyno.host.once import Tell
 from dbdyno.obtain.installation import Installation, Offer
-from dbdyno.records.record import Loss, Reading
+from dbdyno.records.record import Reading
+from dbdyno.records.recovery import Loss
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Promise
 

@@ -8,8 +8,9 @@ from functools import partial
 
 from dbdyno.plan import blocks, budget, counted, restarts, sequential, soak
 from dbdyno.plan.search import ask as search
-from dbdyno.records.record import Record, Run
-from dbdyno.study import Design, Study
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run, SearchRun, SoakRun
+from dbdyno.study import Study
 from dbdyno.study.trials import Trial
 
 Ask = Callable[[Study, Run, Sequence[Record]], Sequence[Trial]]
@@ -18,13 +19,9 @@ Ask = Callable[[Study, Run, Sequence[Record]], Sequence[Trial]]
 
 def ask_for(run: Run, memory: search.Memory = lambda levels: 0) -> Ask:
     """How a run finds its next trials. A search asks `memory` what the servers of its candidates take."""
-    if run.soak is not None:
+    if isinstance(run, SoakRun):
         return partial(soak.ask, run.soak)
+    if isinstance(run, SearchRun):
+        return lambda study, _, records: search.ask(memory, study, run, records)
     timed = sequential.ask if run.sequential else blocks.ask if run.budget_s is None else budget.ask
-
-    def of_design(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
-        if study.design is Design.SEARCH:
-            return search.ask(memory, study, run, records)
-        return restarts.ask(partial(counted.ask, timed), study, run, records)
-
-    return of_design
+    return partial(restarts.ask, partial(counted.ask, timed))

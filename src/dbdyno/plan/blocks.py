@@ -14,7 +14,8 @@ from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import level_text
 from dbdyno.plan.order import Order
 from dbdyno.records.left_out import over_for_good
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import phases_of

@@ -22,7 +22,8 @@ from dbdyno.frozen import Frozen
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
 from dbdyno.records.left_out import blocked_at_first, inert_in
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.phases import phases_of

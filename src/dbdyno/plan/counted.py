@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.designs import counted_variants
 from dbdyno.study.phases import COUNTED

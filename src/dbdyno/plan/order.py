@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from dbdyno.frozen import Frozen
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.study.trials import Variant
 
 T = TypeVar("T")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from dbdyno.plan.blocks import block_of
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial

@@ -11,7 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.designs import restarted_variants

@@ -7,7 +7,8 @@ from functools import partial
 
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import ComparisonRun, Run
 from dbdyno.study import DURABLE, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
@@ -43,6 +44,11 @@ def _left_out(study: Study, run: Run, records: Sequence[Record]) -> frozenset[st
     variants = variants_of(study)
     over = decided(study, run, [record for record in records if record.block < judged])
     candidates = [variant.name for variant in variants[1:] if variant.candidate]
-    if over and over >= set(candidates) and run.reference is None:
+    if over and over >= set(candidates) and not _in_turn(run):
         return frozenset(variant.name for variant in variants)
     return over
+
+
+def _in_turn(run: Run) -> bool:
+    """Whether a reference takes turns with the run."""
+    return isinstance(run, ComparisonRun) and run.reference is not None

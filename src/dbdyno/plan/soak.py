@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from dbdyno.plan.blocks import block_of
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import rung_of

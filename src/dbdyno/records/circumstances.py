@@ -7,7 +7,7 @@ from enum import StrEnum
 from hashlib import sha256
 
 from dbdyno.frozen import level_text
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.differences import meaning_of
 

@@ -6,28 +6,20 @@ reader could not follow, and `tests/records/golden/` keeps a record of every ver
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, model_validator
 
 from dbdyno.driver.tally import StoredTally, Tally
-from dbdyno.frozen import Configuration, Frozen, Level, absent
+from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.plan import Plans
-from dbdyno.study.act import Act
-from dbdyno.study.files import StudyFile
-from dbdyno.study.nouns import Arrangement, Interval
-from dbdyno.study.soak import Soak
-from dbdyno.study.space import Promise
+from dbdyno.records.recovery import Recovery
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Purpose
 
 FORMAT = 2
-"""Of a record."""
-RUN_FORMAT = 1
-"""Of a run."""
 
 
 class Outcome(StrEnum):
@@ -58,20 +50,6 @@ class Doubt(StrEnum):
     SHORT_SLICES = "short_slices"
     BESIDE_BUSY = "beside_busy"
     REPLAY_LATE = "replay_late"
-
-
-class Loss(StrEnum):
-    """What a power cut takes along at most: nothing; the latest commits, as if they had never been; or the
-    data, which may be damaged."""
-
-    NOTHING = "nothing"
-    COMMITS = "commits"
-    DATA = "data"
-
-    @classmethod
-    def gravest(cls, losses: Iterable[Loss]) -> Loss:
-        """The worst of several losses; nothing where there are none."""
-        return max(losses, key=list(cls).index, default=cls.NOTHING)
 
 
 class Reading(Frozen):
@@ -153,14 +131,6 @@ class Counted(Frozen):
     functions: tuple[CountedFunction, ...] = ()
 
 
-class Counting(Frozen):
-    """How a run that compares builds counts what each executes: `by` Valgrind, in one more trial of each; by
-    the CPU's own counters, in the timed trials; or not at all, for the reason in `why_not`."""
-
-    by: Literal["valgrind", "counters", "nothing"]
-    why_not: str = ""
-
-
 class Filled(Frozen):
     """How the caches of an index were filled before the load: by passes over all `queries`. `per_query` is
     what the server's `counter` gained for each query, pass by pass; the caches stand where the last pass
@@ -202,52 +172,6 @@ class Guested(Frozen):
     rounds: int
     operations: int = 0
     errors: dict[str, int] = Field(default_factory=dict)
-
-
-class Recovery(Frozen):
-    """How an engine came back after an act that ended it.
-
-    Its settings permit the act to take along what `permits` says. A clean stop took `stop_s`. From the start
-    of its process until it answered a first question it took `ready_s`; None where it did not come up.
-    `damage` says which invariants fail, or why it did not come up.
-    By the act `acknowledged` transactions stood in the clients' own ledger, and `lost` of them are gone:
-    clients had been told of the first of these `lost_ms` before the act. `present` is how many rows of the
-    ledger are there, those included of which nobody was told. `torn_pages` were cut in half.
-    Where one bit of a row was turned, `told` says whether the engine said so; None where it did not read it.
-    Before the act the load came to `speed_per_s`. From its first transaction it needed `full_speed_s` until
-    it was as fast as the fastest of the loads before it, or lasted so long without; None for the first load,
-    and for one that was too short to tell.
-    Where the act cannot be done on this host, `blocked` says why, and `remedy` what would allow it; nothing
-    was done then.
-    """
-
-    act: Act
-    permits: Loss = Loss.NOTHING
-    stop_s: float | None = None
-    ready_s: float | None = None
-    damage: str = ""
-    acknowledged: int = 0
-    lost: int = 0
-    lost_ms: float = 0.0
-    present: int = 0
-    torn_pages: int | None = None
-    told: bool | None = absent(None)
-    full_speed_s: float | None = None
-    speed_per_s: float = absent(0.0)
-    blocked: str = ""
-    remedy: str = ""
-
-    @property
-    def fault(self) -> str:
-        """What went wrong that the settings do not permit; empty where nothing did."""
-        if self.damage and self.permits is not Loss.DATA:
-            return f"after a {self.act.words}, {self.damage}"
-        if self.lost and self.permits is Loss.NOTHING:
-            return (
-                f"after a {self.act.words}, {self.lost} of {self.acknowledged} acknowledged transactions"
-                f" were gone, the first of them {self.lost_ms:.1f} ms old"
-            )
-        return ""
 
 
 class PhaseRecord(Frozen):
@@ -407,89 +331,3 @@ def _from_format_1(document: dict[str, Any]) -> dict[str, Any]:
     else:
         upgraded["trial_doubts"] = phase.get("doubts", {})
     return {**upgraded, "format": FORMAT}
-
-
-class Calibrated(Frozen):
-    """What a run takes from a calibration of its host: levels of all variants, and the `interval` and the
-    length of slices where the study names none."""
-
-    made_unix_s: float
-    settings: dict[str, Level] = Field(default_factory=dict)
-    interval: Interval | None = None
-    slice_s: float | None = absent(None)
-
-
-class Brought(Frozen):
-    """What a run is that Dyno did not carry out: the logs of a `tool`, each a repetition of a variant.
-
-    `paired` says that the user stated that repetition i of every variant belongs together. `clients` and
-    `duration_s` are those of the repetitions, or 0 where they differ or are not known. `remarks` tell what a
-    reader of the figures must know of the logs.
-    """
-
-    tool: str
-    title: str
-    variants: tuple[str, ...]
-    paired: bool = False
-    response: str
-    margin: float
-    clients: int = 0
-    duration_s: float = 0.0
-    remarks: tuple[str, ...] = ()
-
-
-class Data(Frozen):
-    """Data that a study brought: a `dump` or a `folder`, where it was, and what it held."""
-
-    kind: Literal["dump", "folder"]
-    path: str
-    sha256: str
-    size_bytes: int
-
-
-class Run(Frozen):
-    """One carrying-out of a study: what all its records share. `study_text` is the study's own text, `host`
-    the fingerprint. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the
-    most it takes. `seed` drew the order of its trials; where it is `mirrored`, every second block runs the
-    order of the one before it backwards. `duration_s` is the measured part of each trial where it is not the
-    study's own. `configuration` is the engine's own file where the study starts from one. A run with a
-    `budget_s` leaves out what its first block found blocked. `reference` is the run that took turns with this
-    one, so that the two can be held against each other. `arrangement` says how the trials of a block shared
-    the host: side by side, in slices of about `slice_s` each, or, without one, one after the other.
-    `counting` says how builds are counted where the study leaves that open. A run with a `soak` has a rung of
-    it in each block, and no speeds to compare. The servers of a search take at most `room_bytes` of memory
-    together. One that
-    was `brought` has no study but what it says of itself; `study_text` then lists the logs. `data` are those
-    that the study brought, in the order in which they were loaded. A study's paths count from
-    `study_folder`, and `files` are those that it refers to; None in a run of a Dyno that kept none.
-    `given_up` is what variants give up that the baseline keeps, by name and without those that keep all; None
-    where nobody looked."""
-
-    format: int = RUN_FORMAT
-    run: str
-    study_path: str
-    study_text: str
-    study_digest: str
-    study_folder: str = absent("")
-    files: tuple[StudyFile, ...] | None = absent(None)
-    seed: int
-    blocks: int
-    created_unix_s: float
-    dyno_version: str
-    host: dict[str, Any]
-    installation: dict[str, str] = Field(default_factory=dict)
-    mirrored: bool = False
-    sequential: bool = False
-    duration_s: float | None = None
-    budget_s: float | None = None
-    configuration: Configuration | None = absent(None)
-    reference: str | None = absent(None)
-    calibrated: Calibrated | None = absent(None)
-    arrangement: Arrangement | None = absent(None)
-    slice_s: float | None = absent(None)
-    counting: Counting | None = absent(None)
-    soak: Soak | None = absent(None)
-    room_bytes: int | None = absent(None)
-    brought: Brought | None = absent(None)
-    data: tuple[Data, ...] = absent(())
-    given_up: dict[str, tuple[Promise, ...]] | None = absent(None)

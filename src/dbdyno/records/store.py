@@ -21,7 +21,8 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
 from dbdyno.passwords import json_without_passwords, without_passwords
 from dbdyno.records.database import Execute, Unavailable, open_database
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run, run_of_document
 from dbdyno.records.spool import Spool, Waiting
 
 SCHEMA = 1
@@ -395,7 +396,7 @@ class Store:
 
     def _parse_run(self, document: str) -> Run:
         try:
-            return Run.model_validate_json(json_without_passwords(document))
+            return run_of_document(json_without_passwords(document))
         except ValidationError as error:
             raise self._unreadable("a run", error) from None
 

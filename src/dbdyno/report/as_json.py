@@ -16,12 +16,13 @@ from dbdyno.analyse.model import Analysis, TrialResult
 from dbdyno.frozen import WHOLE_FILES
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
+from dbdyno.records.run import KINDS_OF_RUN
 from dbdyno.report.words import answer, safe
 
 OF_A_RUN: Any = {"study_text": True, "configuration": WHOLE_FILES, "files": {"__all__": {"text"}}}
 """What of a run stays in the store: whole files."""
 FILES_BY_TYPE = {
-    "Run": ("study_text",),
+    **{kind.__name__: ("study_text",) for kind in KINDS_OF_RUN},
     "Configuration": ("text",),
     "IncludedFile": ("text",),
     "StudyFile": ("text",),

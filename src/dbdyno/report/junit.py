@@ -12,7 +12,7 @@ from dbdyno.analyse.model import Analysis, Kept, VariantResult, Verdict
 from dbdyno.analyse.soak import Rung, SoakResult, SoakVerdict
 from dbdyno.analyse.standing import Standing
 from dbdyno.records import metrics
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import soak as soak_part
 from dbdyno.report.words import numbers, remarks, safe, verdicts

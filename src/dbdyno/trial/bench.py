@@ -19,7 +19,7 @@ from dbdyno.host.launch import Launch
 from dbdyno.host.once import Tell, silently
 from dbdyno.layers.layer import Layer, by_layer
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.restarts import restarted
 from dbdyno.study.trials import Trial

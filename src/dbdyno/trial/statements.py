@@ -31,7 +31,7 @@ from dbdyno.host.once import Tell, silently
 from dbdyno.host.room import require_disk
 from dbdyno.layers.setup import Setup
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Run
+from dbdyno.records.run import ComparisonRun
 from dbdyno.study import Study
 from dbdyno.trial.bench import Bench
 
@@ -137,7 +137,7 @@ def _first(refused: DriverFailed) -> Examined:
 def _trial_of(asked: Asked, journal: Journal, tell: Tell) -> tuple[Setup, Bench]:
     """What a trial of the baseline would find its data by."""
     study = asked.study
-    run = Run(
+    run = ComparisonRun(
         run=f"{KIND}-{os.getpid()}",
         study_path=study.path,
         study_text=study.text,

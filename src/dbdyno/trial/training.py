@@ -9,6 +9,7 @@ from dbdyno.errors import BuildFailed
 from dbdyno.layers.trainer import run_options
 from dbdyno.obtain.source.wish import Trainer
 from dbdyno.records.record import Doubt, Outcome, Record
+from dbdyno.records.run import ComparisonRun, of_kind
 from dbdyno.study import Design, Study, Workload
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial, Variant
@@ -30,7 +31,9 @@ TRAINING = Trial(
 
 def bench_of(bench: Bench, instrumented: Instrumented) -> Bench:
     """The bench on which an instrumented engine is trained. Its data are those of any study of that load."""
-    run = bench.run.but(run=f"{bench.run.run}-training", seed=SEED, arrangement=None, budget_s=None)
+    run = of_kind(
+        ComparisonRun, bench.run, run=f"{bench.run.run}-training", seed=SEED, arrangement=None, budget_s=None
+    )
     # An application takes requests; another load than the study's own is SQL.
     own = instrumented.trainer.workload == bench.study.workload.name
     return replace(

@@ -14,7 +14,8 @@ from dbdyno.frozen import Level
 from dbdyno.plan import ask_for
 from dbdyno.plan.search.ask import ask, finalists, fits, next_block
 from dbdyno.plan.search.pace import FINALISTS, NEW_EACH_BLOCK, spent_s
-from dbdyno.records.record import Observation, Outcome, Record, Run
+from dbdyno.records.record import Observation, Outcome, Record
+from dbdyno.records.run import SearchRun
 from dbdyno.study import BASELINE, Goal, Guard, ListedVariant, Study
 from dbdyno.study.grammars import constraint
 from dbdyno.study.space import Condition, Search
@@ -35,7 +36,7 @@ from tests.searches import (
 
 
 @cache
-def searched(budget_s: float) -> tuple[Study, Run, tuple[Record, ...]]:
+def searched(budget_s: float) -> tuple[Study, SearchRun, tuple[Record, ...]]:
     """A whole search where two changes help: carried out once, because it takes long."""
     study, run = a_search(budget_s=budget_s)
     return study, run, tuple(carried_out(study, run, two_changes_help))

@@ -15,7 +15,8 @@ import pytest
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Reason, Verdict
 from dbdyno.records import metrics
-from dbdyno.records.record import FORMAT, Outcome, Record, Run
+from dbdyno.records.record import FORMAT, Outcome, Record
+from dbdyno.records.run import Run, run_of_document
 from tests.analyse.factory import a_study
 
 HERE = Path(__file__).parent
@@ -23,7 +24,9 @@ HERE = Path(__file__).parent
 
 def golden(format_number: int) -> tuple[Run, list[Record]]:
     document: dict[str, Any] = json.loads((HERE / f"format-{format_number}.json").read_text(encoding="utf-8"))
-    return Run.model_validate(document["run"]), [Record.model_validate(each) for each in document["records"]]
+    return run_of_document(json.dumps(document["run"])), [
+        Record.model_validate(each) for each in document["records"]
+    ]
 
 
 @pytest.mark.parametrize("format_number", range(1, FORMAT + 1))

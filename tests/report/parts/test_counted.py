@@ -9,7 +9,8 @@ from rich.console import Console
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis
-from dbdyno.records.record import Counted, CountedFunction, Counting, Record
+from dbdyno.records.record import Counted, CountedFunction, Record
+from dbdyno.records.run import Counting
 from dbdyno.report import as_json
 from dbdyno.report.parts import counted as part
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.analyse.model import Analysis
-from dbdyno.records.record import Loss
+from dbdyno.records.recovery import Loss
 from dbdyno.report.parts import restarts as part
 from dbdyno.study.act import Act
 from dbdyno.study.restarts import CONTROL

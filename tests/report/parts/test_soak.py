@@ -9,7 +9,8 @@ import pytest
 
 from dbdyno.analyse.soak import SoakResult, SoakVerdict, soaked
 from dbdyno.records.gauges import GAUGES
-from dbdyno.records.record import Guested, Loss, Outcome, Recovery
+from dbdyno.records.record import Guested, Outcome
+from dbdyno.records.recovery import Loss, Recovery
 from dbdyno.report import as_json, junit
 from dbdyno.report.document import Row, Table
 from dbdyno.report.parts import soak as words
@@ -90,13 +91,13 @@ def test_one_rung_is_told_phase_by_phase_with_pass_or_fail() -> None:
     assert results(after(Act.TEAR, torn_pages=1, lost=2, lost_ms=3.5))["torn page"] == "✗ fail"
     assert "torn page" in printed(words.document(torn), width=2_000)
     assert words.STEP_HEADS not in tables(broken()), "several rungs are told rung by rung"
-    short = torn.model_copy(update={"run": torn.run.model_copy(update={"soak": SMOKE})})
+    short = torn.model_copy(update={"run": torn.run.but(soak=SMOKE)})
     assert words.RUNG_HEADS in tables(torn) and words.RUNG_HEADS not in tables(short)
 
 
 def test_growth_is_told_by_the_hour_only_where_the_load_lasted() -> None:
     assert all(row[3].endswith(" per hour") for row in words.drift_rows(STANDS))
-    brief = STANDS.run.model_copy(update={"soak": SMOKE})
+    brief = STANDS.run.but(soak=SMOKE)
     told = words.drift_rows(STANDS.model_copy(update={"run": brief}))
     assert told and all(row[3].endswith(" in 20 s") for row in told)
     assert GAUGES["p99_us"].format(-6_903_022.0) == "-6.9 s"

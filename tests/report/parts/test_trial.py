@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from dbdyno.records.record import Recovery
+from dbdyno.records.recovery import Recovery
 from dbdyno.report.parts import trial as part
 from dbdyno.report.renderers import terminal
 from dbdyno.study.act import Act

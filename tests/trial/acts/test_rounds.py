@@ -16,7 +16,7 @@ from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFail
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.host.volumes import power, volume
-from dbdyno.records.record import Loss
+from dbdyno.records.recovery import Loss
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial import acts, placement

@@ -12,7 +12,8 @@ from dbdyno.engines.needs import Need
 from dbdyno.engines.values import FALSE, as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Loss, Reading
+from dbdyno.records.record import Reading
+from dbdyno.records.recovery import Loss
 from dbdyno.study.space import Promise
 
 CREATION = frozenset(

@@ -12,7 +12,7 @@ from dbdyno.engines.mysql.prefix import folders
 from dbdyno.engines.needs import Need
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Loss
+from dbdyno.records.recovery import Loss
 from dbdyno.study.space import Promise
 
 CREATION = frozenset(

@@ -14,7 +14,8 @@ from dbdyno.engines.values import TRUE, as_text, cache_mib, quantity, same_value
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Loss, Reading
+from dbdyno.records.record import Reading
+from dbdyno.records.recovery import Loss
 from dbdyno.study.space import Promise
 
 CREATION = levels.CREATION

@@ -18,7 +18,8 @@ from dbdyno.plan.blocks import require_baseline
 from dbdyno.plan.order import Order
 from dbdyno.plan.search.pace import FINALISTS, NEW_EACH_BLOCK, has_time, looks_on, trial_s, whole_s
 from dbdyno.plan.search.sampler import Levels, propose
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import SearchRun
 from dbdyno.study import BASELINE, CANDIDATE, Arrangement, Study
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Purpose, Trial, Variant
@@ -41,7 +42,7 @@ class Block(NamedTuple):
     variants: tuple[Variant, ...]
 
 
-def ask(memory: Memory, study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+def ask(memory: Memory, study: Study, run: SearchRun, records: Sequence[Record]) -> Sequence[Trial]:
     """What is left of the block that has begun, or else the block after it; nothing when the search is over.
 
     Raises BaselineFailed where the baseline has no speed, or breaks a guard of its own, and UserError where
@@ -61,7 +62,7 @@ def ask(memory: Memory, study: Study, run: Run, records: Sequence[Record]) -> Se
     return ()
 
 
-def next_block(memory: Memory, study: Study, run: Run, earlier: Sequence[Record]) -> Block | None:
+def next_block(memory: Memory, study: Study, run: SearchRun, earlier: Sequence[Record]) -> Block | None:
     """The block that follows these, which are over; None where none does."""
     number = 1 + max((record.block for record in earlier), default=-1)
     confirming = of_purpose(earlier, Purpose.CONFIRMATION)
@@ -76,7 +77,7 @@ def next_block(memory: Memory, study: Study, run: Run, earlier: Sequence[Record]
     return _to_eliminate(study, run, earlier, confirming, number)
 
 
-def trials_of(study: Study, run: Run, block: Block, first: int) -> list[Trial]:
+def trials_of(study: Study, run: SearchRun, block: Block, first: int) -> list[Trial]:
     """A block's trials in their order, with indices from `first` on."""
     phases = phases_of(study)
     return [
@@ -93,7 +94,7 @@ def trials_of(study: Study, run: Run, block: Block, first: int) -> list[Trial]:
 
 
 def _to_search(
-    memory: Memory, study: Study, run: Run, earlier: Sequence[Record], number: int
+    memory: Memory, study: Study, run: SearchRun, earlier: Sequence[Record], number: int
 ) -> tuple[Variant, ...]:
     """The baseline, the best candidate and new ones; none where the time is over or nothing new is left."""
     baseline = Variant(name=BASELINE, levels=study.baseline)
@@ -151,7 +152,7 @@ def finalists(study: Study, tried: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _to_eliminate(
-    study: Study, run: Run, earlier: Sequence[Record], confirming: Sequence[Record], number: int
+    study: Study, run: SearchRun, earlier: Sequence[Record], confirming: Sequence[Record], number: int
 ) -> Block | None:
     """A block of the elimination's round; None where nothing was confirmed, or the elimination is over. The
     first round is always measured, and the second one as well, because only that one tells what the first one
@@ -190,7 +191,7 @@ def _even(number: int) -> int:
 
 
 def _at_once(
-    memory: Memory, study: Study, run: Run, trials: Sequence[Trial], held: Mapping[str, float]
+    memory: Memory, study: Study, run: SearchRun, trials: Sequence[Trial], held: Mapping[str, float]
 ) -> Sequence[Trial]:
     """As many of a block's trials as have room beside each other; at least one. The rest follow, and what
     follows meets other disturbances. So a cache that data did not fill counts as what it held."""
@@ -224,13 +225,13 @@ def _all_fail(tried: Sequence[Candidate]) -> bool:
     return len(tried) >= FAILING_MOST and not ranked(tried)
 
 
-def _require_time(study: Study, run: Run, records: Sequence[Record]) -> None:
+def _require_time(study: Study, run: SearchRun, records: Sequence[Record]) -> None:
     """Raises UserError where the baseline took so long that nothing could be tried and confirmed in time."""
     needed_s = whole_s(study, records, ())
     if not looks_on(study, run, records, ()):
         raise UserError(
             f"a trial takes {trial_s(records):.1f} s here, so the first candidates and their confirmation"
-            f" need about {needed_s:.0f} s, and {run.budget_s or 0.0:.0f} s are given",
+            f" need about {needed_s:.0f} s, and {run.budget_s:.0f} s are given",
             f"begin anew with --budget {math.ceil(1.5 * needed_s / 60)}m or more",
         )
 

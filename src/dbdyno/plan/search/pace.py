@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from dbdyno.analyse.candidates import Candidate, ranked
-from dbdyno.records.record import Record, Run
+from dbdyno.records.record import Record
+from dbdyno.records.run import SearchRun
 from dbdyno.study import BASELINE, Study
 
 NEW_EACH_BLOCK = 4
@@ -18,9 +19,11 @@ CHANGES_LEFT = 4
 second one measures what is left."""
 
 
-def looks_on(study: Study, run: Run, records: Sequence[Record], candidates: Sequence[Candidate]) -> bool:
+def looks_on(
+    study: Study, run: SearchRun, records: Sequence[Record], candidates: Sequence[Candidate]
+) -> bool:
     """Whether another block of the search fits into the run's time, with all that must follow it."""
-    return whole_s(study, records, candidates) <= (run.budget_s or 0.0)
+    return whole_s(study, records, candidates) <= run.budget_s
 
 
 def whole_s(study: Study, records: Sequence[Record], candidates: Sequence[Candidate]) -> float:
@@ -40,10 +43,10 @@ def trials_after(study: Study, changes: int) -> int:
     return study.blocks * (confirming + (first + second if changes > 1 else 0))
 
 
-def has_time(study: Study, run: Run, records: Sequence[Record], variants: int) -> bool:
+def has_time(study: Study, run: SearchRun, records: Sequence[Record], variants: int) -> bool:
     """Whether a round of the elimination with so many variants fits into what is left of the run's time."""
     takes_s = trial_s(records) * study.blocks * variants
-    return run.budget_s is None or spent_s(records) + takes_s <= run.budget_s
+    return spent_s(records) + takes_s <= run.budget_s
 
 
 def least_s(study: Study, each_s: float) -> float:

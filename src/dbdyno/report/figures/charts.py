@@ -19,6 +19,7 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.analyse.times import RequestTimes, TimeSplit
 from dbdyno.records import metrics
+from dbdyno.records.run import ImportedRun
 from dbdyno.report.figures.vega import (
     REFERENCE,
     Layer,
@@ -145,7 +146,7 @@ def trials(analysis: Analysis) -> Spec | None:
     doubtful = alt.datum.doubtful
     label = labels(analysis)
     rows = [_trial_row(trial, analysis) | {"label": label[trial.record.variant]} for trial in measured]
-    order = {} if analysis.run.brought else {"order": "order in block"}
+    order = {} if isinstance(analysis.run, ImportedRun) else {"order": "order in block"}
     tip = tooltip(
         variant="variant", trial="trial", **_group(analysis), **order, text="response", p99="p99",
         cpu="server CPU", steady="steady from", evidence="read back", checks="checks", warnings="warnings",

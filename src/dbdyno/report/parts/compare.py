@@ -16,6 +16,7 @@ from dbdyno.analyse.compare import (
 from dbdyno.analyse.model import Ratio
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
+from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import (
     Cell,
     Document,
@@ -81,7 +82,7 @@ def _differences(found: Comparison) -> Section:
 
 def nothing_differs(found: Comparison) -> str:
     """What is said in the place of an empty table."""
-    if found.left.brought is not None:
+    if isinstance(found.left, ImportedRun):
         return "Apples to apples? Nobody knows: the logs do not tell of hosts, servers or settings."
     return "Apples to apples: nothing that Dyno reads differs between the two runs."
 
@@ -222,7 +223,7 @@ def note(found: Comparison) -> str:
         lines.append(
             "*: no cycles were counted; the frequency is the one that the host names, at the run's start."
         )
-    if found.left.brought is not None:
+    if isinstance(found.left, ImportedRun):
         lines.append(f"Both runs were made of logs of {found.left.brought.tool}, not measured by Dyno.")
     if any(found.doubtful):
         lines.append(f"Measured trials with warnings: {found.doubtful[0]} left, {found.doubtful[1]} right.")

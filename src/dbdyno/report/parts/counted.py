@@ -10,6 +10,7 @@ from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
+from dbdyno.records.run import ComparisonRun, Counting
 from dbdyno.report.document import Detail, Document, Fold, From, Notes, Section, Table, table
 from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN
 from dbdyno.report.words import numbers, safe
@@ -124,7 +125,7 @@ def has_beside(analysis: Analysis) -> bool:
 def beside_tables(analysis: Analysis) -> list[Table]:
     """Each variant's instructions beside what was measured of it, as Valgrind counted them or the CPU."""
     found = [beside_table(analysis)] if analysis.counted else []
-    return [*found, _counters_table(analysis)] if _by(analysis) == "counters" else found
+    return [*found, _counters_table(analysis)] if _by_counters(analysis) else found
 
 
 def beside_table(analysis: Analysis) -> Table:
@@ -154,8 +155,13 @@ def _response_head(analysis: Analysis) -> str:
     return f"{metrics.find(analysis.method.response).title}, ratio"
 
 
-def _by(analysis: Analysis) -> str:
-    return analysis.run.counting.by if analysis.run.counting is not None else ""
+def _counting(analysis: Analysis) -> Counting | None:
+    return analysis.run.counting if isinstance(analysis.run, ComparisonRun) else None
+
+
+def _by_counters(analysis: Analysis) -> bool:
+    counting = _counting(analysis)
+    return counting is not None and counting.by == "counters"
 
 
 def _counted_cells(one: CountedVariant) -> tuple[str, str, str]:
@@ -179,10 +185,10 @@ def beside_notes(analysis: Analysis) -> list[str]:
         f"{one.variant} was not counted: {safe.clause(one.cause)}." for one in analysis.counted if one.cause
     ]
     counted = [*missing, BESIDE, NOTES[0]] if analysis.counted else []
-    counting = analysis.run.counting
+    counting = _counting(analysis)
     why_not = counting.why_not if counting is not None else ""
     not_counted = [f"Instructions are not counted: {safe.clause(why_not)}."] if why_not else []
-    return [*counted, *not_counted, *([BY_COUNTERS] if _by(analysis) == "counters" else [])]
+    return [*counted, *not_counted, *([BY_COUNTERS] if _by_counters(analysis) else [])]
 
 
 def sections(analysis: Analysis) -> Iterator[Section]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from dbdyno.analyse.model import Analysis, TrialResult
 from dbdyno.records import metrics
-from dbdyno.records.record import Evidence, Outcome, Reading, Record, Run
+from dbdyno.records.record import Evidence, Outcome, Reading, Record
+from dbdyno.records.run import ImportedRun, Run
 from dbdyno.report.document import (
     Cell,
     Column,
@@ -52,7 +53,7 @@ class Proof:
 
 def sections(analysis: Analysis) -> Iterator[Section]:
     """The evidence of levels, the records, and the host."""
-    if analysis.run.brought is None:
+    if not isinstance(analysis.run, ImportedRun):
         yield Section("Evidence", (_evidence(analysis), Notes((PROVED,))), detail=Detail.PAGE)
     yield Section("Records", (*_records(analysis),), detail=Detail.PAGE)
     yield Section("Host and study", (*_host(analysis.run),), detail=Detail.PAGE)
@@ -108,7 +109,7 @@ def _reading(reading: Reading | None, remark: str = "") -> Cell:
 
 def _records(analysis: Analysis) -> Iterator[Element]:
     order = "Every trial in the order in which it ran."
-    yield Notes((order if analysis.run.brought is None else "Every repetition, by variant.",))
+    yield Notes((order if not isinstance(analysis.run, ImportedRun) else "Every repetition, by variant.",))
     columns = (*_columns(analysis),)
     rows = tuple(tuple(_record(trial, analysis)) for trial in analysis.trials)
     yield Fold(numbers.plural(len(rows), "trial"), (Table(columns, rows, dense=True),))
@@ -122,7 +123,7 @@ def _columns(analysis: Analysis) -> Iterator[Column]:
     yield Column("trial")
     if group := brought.group_text(analysis.run):
         yield Column(group)
-    if analysis.run.brought is None:
+    if not isinstance(analysis.run, ImportedRun):
         yield Column("order")
     yield Column("variant", Kind.NAME)
     yield Column("outcome", Kind.TEXT)
@@ -138,7 +139,7 @@ def _record(trial: TrialResult, analysis: Analysis) -> Iterator[str | Mark | Cel
     yield str(record.trial)
     if brought.group_text(analysis.run):
         yield str(record.block + 1)
-    if analysis.run.brought is None:
+    if not isinstance(analysis.run, ImportedRun):
         yield str(record.position + 1)
     yield record.variant
     yield Cell(record.outcome.value, (record.cause,) if record.cause else ())
@@ -173,7 +174,7 @@ def _host(run: Run) -> Iterator[Element]:
             *((f"installation.{key}", str(value)) for key, value in run.installation.items()),
             *_flattened(run.host),
             ("study", f"{run.study_path} sha256 {run.study_digest}"),
-            *(() if run.brought else (("seed", str(run.seed)),)),
+            *(() if isinstance(run, ImportedRun) else (("seed", str(run.seed)),)),
         )
     )
     if run.configuration is not None:

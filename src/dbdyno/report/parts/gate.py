@@ -8,7 +8,7 @@ from dbdyno.analyse.gate import RUNS_LEAST, Gate, Way
 from dbdyno.analyse.model import Ratio, Reason, VariantResult, Verdict
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Run
+from dbdyno.records.run import Run
 from dbdyno.report.document import (
     Column,
     Detail,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.restarts import CONFIDENCE, ByAct, Survival, Survivor
 from dbdyno.records.metrics import number_text
-from dbdyno.records.record import Loss
+from dbdyno.records.recovery import Loss
 from dbdyno.report.document import Kind, Notes, Section, table
 from dbdyno.report.words import numbers, safe
 from dbdyno.study.act import Act

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.analyse.model import Analysis
+from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import Detail, Document, Figure, Lines, Section
 from dbdyno.report.parts import (
     builds,
@@ -61,7 +62,7 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "Workload", naming.workload_text(analysis)
     yield "Design", analysis.study.design.value
     yield "Size", f"{naming.size_text(analysis)}, {trials}"
-    if analysis.run.brought is None:
+    if not isinstance(analysis.run, ImportedRun):
         load = analysis.study.workload
         warmup, measured = map(numbers.seconds_text, (load.warmup_s, load.duration_s))
         yield "Each", f"{warmup} warm-up, {measured} measured"
@@ -95,7 +96,7 @@ def _sections(analysis: Analysis) -> Iterator[Section]:
 
 def _figures(analysis: Analysis) -> Iterator[Section]:
     """Every trial as a point, and what each measured."""
-    below = ", blocks one under the other" if analysis.run.brought is None else ""
+    below = ", blocks one under the other" if not isinstance(analysis.run, ImportedRun) else ""
     for title, drawing, aside in (
         ("Trials", "trials", f"Every measured trial{below}. {TRIALS}"),
         ("Latency", "latency", LATENCY),

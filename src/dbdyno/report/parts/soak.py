@@ -16,7 +16,9 @@ from dbdyno.analyse.standing import Rate, Standing
 from dbdyno.records.gauges import GAUGES, Gauge
 from dbdyno.records.load_words import by_kind
 from dbdyno.records.metrics import number_text
-from dbdyno.records.record import Guested, Recovery
+from dbdyno.records.record import Guested
+from dbdyno.records.recovery import Recovery
+from dbdyno.records.run import SoakRun
 from dbdyno.report.document import (
     Detail,
     Document,
@@ -104,7 +106,7 @@ def _sections(found: SoakResult) -> Iterator[Section]:
 
 def _rungs(found: SoakResult) -> Iterator[Element]:
     """What is told of rungs, and of the phases where there is one rung alone. A short soak is its phases."""
-    short = found.run.soak is not None and not found.run.soak.tells_growth
+    short = not found.run.soak.tells_growth
     if found.rungs and not short:
         yield _table(RUNG_HEADS, rung_rows(found))
     if len(found.rungs) == 1:
@@ -142,11 +144,10 @@ def headline(found: SoakResult) -> str:
 def _stands(found: SoakResult, whole: str) -> str:
     """What is known where nothing went wrong: a short load says nothing of what grows."""
     soak = found.run.soak
-    if soak is None or soak.tells_growth:
-        asked = Soak() if soak is None else soak
+    if soak.tells_growth:
         return (
-            f"It stands: {whole}. Carried on for {numbers.seconds_text(asked.horizon_s)}, nothing would grow"
-            f" by more than {numbers.share_text(asked.rise)} or reach a limit."
+            f"It stands: {whole}. Carried on for {numbers.seconds_text(soak.horizon_s)}, nothing would grow"
+            f" by more than {numbers.share_text(soak.rise)} or reach a limit."
         )
     lasted = numbers.seconds_text(soak.duration_s)
     recoveries = [phase.recovery for rung in found.rungs for phase in rung.phases if phase.recovery]
@@ -269,7 +270,10 @@ def drift_rows(found: SoakResult) -> list[tuple[str, ...]]:
 
 def _growth(drift: Drift, found: SoakResult) -> str:
     """What a gauge gains by the hour, or in the load where that was too short to speak of hours."""
-    gauge, lasted_s = GAUGES[drift.gauge], found.run.soak.duration_s if found.run.soak else HOURLY_FROM_S
+    gauge, lasted_s = (
+        GAUGES[drift.gauge],
+        found.run.soak.duration_s if isinstance(found.run, SoakRun) else HOURLY_FROM_S,
+    )
     if lasted_s >= HOURLY_FROM_S:
         return f"{gauge.format(drift.per_s.value * 3600.0)} per hour"
     return f"{gauge.format(drift.per_s.value * lasted_s)} in {numbers.seconds_text(lasted_s)}"
@@ -344,7 +348,7 @@ def says(drift: Drift) -> str:
 def notes(found: SoakResult) -> Iterator[str]:
     """How the figures were made."""
     sure = numbers.share_text(found.confidence)
-    if found.run.soak is not None and not found.run.soak.tells_growth:
+    if not found.run.soak.tells_growth:
         yield f"Growth is judged in a load of {numbers.seconds_text(GROWTH_LEAST_S)} or more (--duration)."
         return
     yield (
@@ -352,7 +356,7 @@ def notes(found: SoakResult) -> Iterator[str]:
         " the sustained load, without its autocorrelation, and without the beginning that grew less and less,"
         f" which is warm-up. All intervals hold together with a confidence of {sure}."
     )
-    asked = found.run.soak or Soak()
+    asked = found.run.soak
     yield (
         f"A gauge may grow by {numbers.share_text(asked.rise)} within"
         f" {numbers.seconds_text(asked.horizon_s)} (`rise` and `horizon` under [soak]), and up to its limit."
@@ -372,7 +376,7 @@ def next_steps(found: SoakResult) -> Iterator[str]:
     run, study = safe.argument(found.run.run), safe.argument(found.run.study_path)
     if found.verdict in (SoakVerdict.BROKEN, SoakVerdict.FAILED):
         yield f"See the server's log and all checks: dyno show {run}"
-    elif found.verdict is SoakVerdict.OPEN and found.run.soak is not None:
+    elif found.verdict is SoakVerdict.OPEN:
         settles_s = _settles_s(found) or 2 * found.run.soak.duration_s
         yield f"Soak for longer: dyno soak {study} --duration {math.ceil(settles_s / 60.0)}m"
     if found.rungs_left and found.verdict not in (SoakVerdict.BROKEN, SoakVerdict.FAILED):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dbdyno.analyse.model import Analysis, GuardResult, Kept, Ratio, Role, VariantResult, Verdict
 from dbdyno.records import metrics
+from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import (
     Cell,
     Column,
@@ -45,13 +46,11 @@ def sections(analysis: Analysis) -> Iterator[Section]:
 
 
 def _effects_text(analysis: Analysis) -> str:
-    brought, shared = analysis.run.brought, naming.shared_beginning([one.name for one in analysis.candidates])
-    if brought is None:
+    run, shared = analysis.run, naming.shared_beginning([one.name for one in analysis.candidates])
+    if not isinstance(run, ImportedRun):
         drawn = "Dot and line: geometric mean over blocks and its interval. Ticks: single blocks."
     else:
-        drawn = (
-            f"Dot and line: the ratio and its interval.{' Ticks: single pairs.' if brought.paired else ''}"
-        )
+        drawn = f"Dot and line: the ratio and its interval.{' Ticks: single pairs.' if run.brought.paired else ''}"
     stands = f" … stands for {shared}" if shared else ""
     return f"{drawn} Band: the margin, where a difference counts as no effect.{stands}"
 

@@ -18,6 +18,7 @@ from dbdyno.analyse.model import (
 from dbdyno.analyse.museum import JUDGED
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
+from dbdyno.records.run import ImportedRun
 from dbdyno.report.words import noise, plans, search
 from dbdyno.report.words.brought import alone, latencies_text, warning
 from dbdyno.report.words.naming import main_text
@@ -52,7 +53,7 @@ def headline(analysis: Analysis) -> str:
         return search.headline(analysis, analysis.search)
     if not any(trial.response is not None for trial in analysis.trials):
         return f"No trial has a {analysis.method.response} above zero, so nothing can be compared."
-    if analysis.run.brought is not None and not analysis.candidates:
+    if isinstance(analysis.run, ImportedRun) and not analysis.candidates:
         return alone(analysis)
     if answer.baseline_broken:
         return (
@@ -166,7 +167,7 @@ def _helped(analysis: Analysis, name: str, how: str) -> str:
 
 def findings(analysis: Analysis) -> list[tuple[str, str]]:
     """The rest of the answer: a heading and the variants it holds for, only where there are any."""
-    answer, brought = analysis.answer, analysis.run.brought
+    answer, run = analysis.answer, analysis.run
     idle = tuple(name for name in answer.no_effect if not_exercised(variant_of(analysis, name)))
     no_effect = tuple(name for name in answer.no_effect if name not in idle)
     lucky = tuple(name for name in answer.inconclusive if variant_of(analysis, name).reason is Reason.LAYOUT)
@@ -185,7 +186,7 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
         ("Inert (the baseline’s code)", answer.inert),
         ("Placebos", tuple(one.name for one in analysis.variants if one.role is Role.PLACEBO)),
     )
-    told = [("Brought", warning(brought, analysis.method.unit))] if brought is not None else []
+    told = [("Brought", warning(run.brought, analysis.method.unit))] if isinstance(run, ImportedRun) else []
     return [*told, *((title, _enumerated(analysis, names, plans.beside)) for title, names in groups if names)]
 
 
@@ -227,7 +228,7 @@ def notes(analysis: Analysis) -> list[str]:
         beside = mean_text(variant) if variant.reason is not Reason.MEAN else ""
         said += [f"its ratio is the middle of its blocks, {beside}" if beside else "", dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
-    if analysis.run.brought is not None:
+    if isinstance(analysis.run, ImportedRun):
         latencies = [latencies_text(variant) for variant in analysis.variants]
         return [*lines, *filter(None, latencies), *(f"{one}." for one in analysis.run.brought.remarks)]
     return [*lines, *_to_go_on(analysis)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dbdyno.analyse.model import Analysis, Method
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Brought, Outcome
+from dbdyno.records.record import Outcome
+from dbdyno.records.run import Brought, ImportedRun
 from dbdyno.report.words import brought, search
 from dbdyno.report.words.numbers import (
     effect_text,
@@ -32,7 +33,7 @@ INTERVALS: dict[Interval, str] = {
 
 def method_text(analysis: Analysis) -> list[str]:
     """How each number was made, a sentence or two per item."""
-    if analysis.run.brought is not None:
+    if isinstance(analysis.run, ImportedRun):
         return _brought_text(analysis, analysis.run.brought)
     method = analysis.method
     return [
@@ -82,7 +83,7 @@ def _brought_text(analysis: Analysis, told: Brought) -> list[str]:
 
 def ratio_text_of(analysis: Analysis) -> str:
     """What a ratio of the response is."""
-    if analysis.run.brought is not None:
+    if isinstance(analysis.run, ImportedRun):
         return brought.RATIOS[analysis.method.unit]
     return "Ratio: variant / baseline, geometric mean over blocks."
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dbdyno.analyse.model import Analysis, FactorEffect, Interaction
 from dbdyno.frozen import level_text
 from dbdyno.records.record import Outcome
+from dbdyno.records.run import ImportedRun
 from dbdyno.report.words import brought
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
@@ -19,7 +20,7 @@ _LAYER_AND_KNOB = re.compile(r"(?:(?<=^)|(?<=, ))([a-z]+)\.([A-Za-z0-9_.-]+)(?==
 
 def engine_text(analysis: Analysis) -> str:
     """The engine, in the version that answered."""
-    if analysis.run.brought is not None:
+    if isinstance(analysis.run, ImportedRun):
         return f"logs of {analysis.run.brought.tool}"
     answered = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
     records = answered or [trial.record for trial in analysis.trials]
@@ -30,7 +31,7 @@ def engine_text(analysis: Analysis) -> str:
 
 def workload_text(analysis: Analysis) -> str:
     """The workload and how it is driven."""
-    if analysis.run.brought is not None:
+    if isinstance(analysis.run, ImportedRun):
         return brought.workload_text(analysis.run.brought)
     workload = analysis.study.workload
     loop = "" if workload.rate_per_s is None else f", {workload.rate_per_s:,.6g} per s offered"
@@ -44,7 +45,7 @@ def workload_text(analysis: Analysis) -> str:
 
 def size_text(analysis: Analysis) -> str:
     """How many times each variant ran."""
-    if analysis.run.brought is not None:
+    if isinstance(analysis.run, ImportedRun):
         return brought.size_text(analysis)
     blocks = plural(analysis.study.blocks, "block")
     if analysis.search is not None:

@@ -21,7 +21,8 @@ from dbdyno.host import paths
 from dbdyno.host.volumes import power
 from dbdyno.host.volumes.in_flight import tear
 from dbdyno.layers.setup import Running, Setup
-from dbdyno.records.record import Check, Loss, Recovery
+from dbdyno.records.record import Check
+from dbdyno.records.recovery import Loss, Recovery
 from dbdyno.study.act import CLEANLY, OF_POWER, Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial.acts.endings import ENDINGS, Ending, require_volume

@@ -1,0 +1,207 @@
+"""The run: one carrying-out of a study, or what was imported, and what all its records share.
+
+A stored run says what `kind` it is. One that was stored before runs did is known by what it holds
+(`run_of_document`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, TypeAdapter
+
+from dbdyno.frozen import Configuration, Frozen, Level, absent
+from dbdyno.study.files import StudyFile
+from dbdyno.study.nouns import Arrangement, Design, Interval
+from dbdyno.study.soak import Soak
+from dbdyno.study.space import Promise
+
+RUN_FORMAT = 1
+"""Of a run."""
+
+
+class Counting(Frozen):
+    """How a run that compares builds counts what each executes: `by` Valgrind, in one more trial of each; by
+    the CPU's own counters, in the timed trials; or not at all, for the reason in `why_not`."""
+
+    by: Literal["valgrind", "counters", "nothing"]
+    why_not: str = ""
+
+
+class Calibrated(Frozen):
+    """What a run takes from a calibration of its host: levels of all variants, and the `interval` and the
+    length of slices where the study names none."""
+
+    made_unix_s: float
+    settings: dict[str, Level] = Field(default_factory=dict)
+    interval: Interval | None = None
+    slice_s: float | None = absent(None)
+
+
+class Brought(Frozen):
+    """What a run is that Dyno did not carry out: the logs of a `tool`, each a repetition of a variant.
+
+    `paired` says that the user stated that repetition i of every variant belongs together. `clients` and
+    `duration_s` are those of the repetitions, or 0 where they differ or are not known. `remarks` tell what a
+    reader of the figures must know of the logs.
+    """
+
+    tool: str
+    title: str
+    variants: tuple[str, ...]
+    paired: bool = False
+    response: str
+    margin: float
+    clients: int = 0
+    duration_s: float = 0.0
+    remarks: tuple[str, ...] = ()
+
+
+class Data(Frozen):
+    """Data that a study brought: a `dump` or a `folder`, where it was, and what it held."""
+
+    kind: Literal["dump", "folder"]
+    path: str
+    sha256: str
+    size_bytes: int
+
+
+class RunKind(StrEnum):
+    """What a run is. Its records are analysed in the way of its kind."""
+
+    COMPARISON = "comparison"
+    SEARCH = "search"
+    SOAK = "soak"
+    IMPORTED = "imported"
+
+
+class BaseRun(Frozen):
+    """What runs of all kinds keep. `study_text` is the study's own text, `host` the fingerprint. `seed` drew
+    the order of its trials; where it is `mirrored`, every second block runs the order of the one before it
+    backwards. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the most it
+    takes. `duration_s` is the measured part of each trial where it is not the study's own. A run with a
+    `budget_s` leaves out what its first block found blocked. `configuration` is the engine's own file where
+    the study starts from one. `arrangement` says how the trials of a block shared the host: side by side, in
+    slices of about `slice_s` each, or, without one, one after the other. `data` are those that the study
+    brought, in the order in which they were loaded. A study's paths count from `study_folder`, and `files`
+    are those that it refers to; None in a run of a Dyno that kept none. `given_up` is what variants give up
+    that the baseline keeps, by name and without those that keep all; None where nobody looked."""
+
+    kind: RunKind
+    format: int = RUN_FORMAT
+    run: str
+    study_path: str
+    study_text: str
+    study_digest: str
+    study_folder: str = absent("")
+    files: tuple[StudyFile, ...] | None = absent(None)
+    seed: int
+    blocks: int
+    created_unix_s: float
+    dyno_version: str
+    host: dict[str, Any]
+    installation: dict[str, str] = Field(default_factory=dict)
+    mirrored: bool = False
+    sequential: bool = False
+    duration_s: float | None = None
+    budget_s: float | None = None
+    configuration: Configuration | None = absent(None)
+    calibrated: Calibrated | None = absent(None)
+    arrangement: Arrangement | None = absent(None)
+    slice_s: float | None = absent(None)
+    data: tuple[Data, ...] = absent(())
+    given_up: dict[str, tuple[Promise, ...]] | None = absent(None)
+
+
+class ComparisonRun(BaseRun):
+    """A run that compares variants in blocks. `reference` is the run that took turns with this one, so that
+    the two can be held against each other. `counting` says how builds are counted where the study leaves that
+    open."""
+
+    kind: Literal[RunKind.COMPARISON] = RunKind.COMPARISON
+    reference: str | None = absent(None)
+    counting: Counting | None = absent(None)
+
+
+class SearchRun(BaseRun):
+    """A search, which has its time. Its servers take at most `room_bytes` of memory together; None in a run
+    of a Dyno that kept no limit."""
+
+    kind: Literal[RunKind.SEARCH] = RunKind.SEARCH
+    budget_s: float
+    room_bytes: int | None = absent(None)
+
+
+class SoakRun(BaseRun):
+    """A soak, which has a rung in each block, and no speeds to compare."""
+
+    kind: Literal[RunKind.SOAK] = RunKind.SOAK
+    soak: Soak
+
+
+class ImportedRun(BaseRun):
+    """Logs of another tool. It has no study but what it says of itself; `study_text` lists the logs."""
+
+    kind: Literal[RunKind.IMPORTED] = RunKind.IMPORTED
+    brought: Brought
+
+
+def _with_kind(document: Any) -> Any:
+    """A stored run with its kind. What a run without one does not have stands in it as null."""
+    if not isinstance(document, dict) or "kind" in document:
+        return document
+    held = {name: value for name, value in document.items() if value is not None}
+    return {"kind": _kind_of(held), **held}
+
+
+def _kind_of(held: dict[str, Any]) -> RunKind:
+    if "brought" in held:
+        return RunKind.IMPORTED
+    if "soak" in held:
+        return RunKind.SOAK
+    # What is measured again of a search, in turn with a run, has no time of its own.
+    timed = "budget_s" in held
+    searches = timed and ("room_bytes" in held or _asks_a_search(str(held.get("study_text", ""))))
+    return RunKind.SEARCH if searches else RunKind.COMPARISON
+
+
+def _asks_a_search(study_text: str) -> bool:
+    """The first searches differ from a comparison with a budget by their studies alone."""
+    if Design.SEARCH not in study_text:
+        return False
+    try:
+        return tomllib.loads(study_text).get("design") == Design.SEARCH
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+Run = Annotated[
+    ComparisonRun | SearchRun | SoakRun | ImportedRun,
+    Field(discriminator="kind"),
+    BeforeValidator(_with_kind),
+]
+"""A run of any kind."""
+
+KINDS_OF_RUN: tuple[type[BaseRun], ...] = (ComparisonRun, SearchRun, SoakRun, ImportedRun)
+
+OfKind = TypeVar("OfKind", bound=BaseRun)
+
+
+def of_kind(kind: type[OfKind], run: Run, /, **changes: Any) -> OfKind:
+    """A run of this kind with all that `run` has of what such a run keeps, and with other values."""
+    shared = {name: value for name, value in run if name in kind.model_fields and name != "kind"}
+    return kind.model_validate({**shared, **changes})
+
+
+def run_of_document(document: str) -> Run:
+    """A stored run, of any version, from its JSON. Raises pydantic's ValidationError for what is none."""
+    return _reader().validate_json(document)
+
+
+@cache
+def _reader() -> TypeAdapter[Run]:
+    # Most commands read no run, and the types of all kinds take longer to build than those commands run.
+    return TypeAdapter(Run)
