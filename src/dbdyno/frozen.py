@@ -72,6 +72,19 @@ WHOLE_FILES: Any = {"text": True, "included": {"__all__": {"text"}}}
 """What outputs leave out of a configuration."""
 
 
+ENGINE_FACTOR = "engine"
+"""The factor that chooses the engine itself, and so the one name of a factor without a dot. It is the only
+knob of the layer of the same name."""
+
+
+def layer_and_knob(factor: str) -> tuple[str, str]:
+    """The two parts of a factor's name. Raises ValueError for what is none."""
+    if factor == ENGINE_FACTOR:
+        return ENGINE_FACTOR, ENGINE_FACTOR
+    layer, knob = factor.split(".", 1)
+    return layer, knob
+
+
 def level_text(level: Level) -> str:
     """A level as a study writes it, without quotes."""
     return str(level).lower() if isinstance(level, bool) else str(level)

@@ -29,6 +29,7 @@ from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import check
 from dbdyno.trial.code import code_beside_baseline, require_own_code
 from dbdyno.trial.count import count
+from dbdyno.trial.defaults import defaults_of, has_defaults
 from dbdyno.trial.draft import Draft
 from dbdyno.trial.drive import Steps, drive
 from dbdyno.trial.fill import fill, has_passes
@@ -242,6 +243,7 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
         with draft.stage(Stage.VERIFY):
             draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
             require_in_effect(draft.evidence)
+            draft.defaults = defaults_of(running) if has_defaults(trial, bench) else None
         if running.setup.built is not None:
             with draft.stage(Stage.GATE):
                 draft.gated(gated(running.setup.built, bench))

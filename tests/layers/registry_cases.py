@@ -5,6 +5,7 @@ from __future__ import annotations
 from dbdyno.frozen import Level
 
 LEVELS: dict[str, tuple[Level, Level]] = {
+    "engine": ("mariadb@11.8", "postgresql:/usr/lib/postgresql/15/bin/postgres"),
     "source.origin": ("debian", "/nowhere/source"),
     "source.revision": ("none", "v11.8.6"),
     "source.patches": ("none", "one.patch ../two.patch"),

@@ -17,7 +17,7 @@ def test_equal_deeds_stand_in_one_row_with_their_variants() -> None:
         "always": {"memory.thp": "always", "config.speed": 1},
         "fast": {"memory.thp": "always", "config.speed": 2},
     }
-    (change,) = foresee(variants, FakeEngine().engine).host
+    (change,) = foresee(variants, lambda _: FakeEngine().engine).host
     assert (change.factor, change.does, change.needs) == ("memory.thp", THP, ROOT)
     assert (change.after, change.scope) == ("restored after each trial", Scope.HOST)
     assert change.variants == ("always", "fast")
@@ -29,7 +29,7 @@ def test_variants_that_no_host_can_run_are_named_with_the_reason() -> None:
         "one": {"cpu.driver": "0"},
         "other": {"cpu.driver": "1"},
     }
-    foresight = foresee(variants, FakeEngine(embedded=True).engine)
+    foresight = foresee(variants, lambda _: FakeEngine(embedded=True).engine)
     (refusal,) = foresight.blocked
     assert refusal.variants == ("one", "other")
     assert "share their CPUs" in refusal.reason and refusal.remedy
@@ -37,7 +37,9 @@ def test_variants_that_no_host_can_run_are_named_with_the_reason() -> None:
 
 
 def test_a_study_of_settings_does_nothing_to_the_host() -> None:
-    foresight = foresee({"baseline": {"config.speed": 1, "workload.clients": 8}}, FakeEngine().engine)
+    foresight = foresee(
+        {"baseline": {"config.speed": 1, "workload.clients": 8}}, lambda _: FakeEngine().engine
+    )
     assert not foresight.host and not foresight.blocked
 
 
@@ -48,7 +50,7 @@ def test_a_setting_that_cannot_matter_is_named_with_its_variants() -> None:
         "large": {"config.page": 8},
         "fast": {"config.page": 4, "config.speed": 2},
     }
-    (idle,) = foresee(variants, FakeEngine(NEEDS=(need,)).engine).idle
+    (idle,) = foresee(variants, lambda _: FakeEngine(NEEDS=(need,)).engine).idle
     assert idle.factor == "config.page"
     assert idle.variants == ("baseline", "large")
     assert idle.reason == "speed is 1, so no page is read"

@@ -30,7 +30,11 @@ def plain(markdown: str) -> str:
 
 def documented() -> dict[str, list[str]]:
     """The rows of the documentation's tables, by knob."""
-    lines = [line for line in DOCUMENTATION.read_text().splitlines() if re.match(r"\| `\w+\.\w+`", line)]
+    lines = [
+        line
+        for line in DOCUMENTATION.read_text().splitlines()
+        if re.match(r"\| `(\w+\.\w+|engine)` \|", line)
+    ]
     rows = [[plain(cell) for cell in line.strip("|").split("|")] for line in lines]
     return {row[0]: row[1:] for row in rows}
 

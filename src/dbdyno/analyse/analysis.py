@@ -12,6 +12,7 @@ from dbdyno.analyse.blocks import Block, Trials, pairs, with_copies
 from dbdyno.analyse.components import components
 from dbdyno.analyse.counted import counted_work
 from dbdyno.analyse.effects import is_decided, variant_result
+from dbdyno.analyse.engines import engines_compared
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.floor import floor
 from dbdyno.analyse.fractional import explain_fraction
@@ -114,6 +115,7 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         requests=request_times(in_order, variants[0].name, study.goal.confidence),
         statements=statement_times(in_order, study.goal.confidence),
         plans=compared_plans(in_order, variants[0].name),
+        engines=engines_compared(study, in_order),
         replays=replays(in_order),
         overhead=None if isinstance(run, ImportedRun) else overhead(in_order),
         conditions=conditions(in_order),

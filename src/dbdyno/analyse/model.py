@@ -10,6 +10,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from dbdyno.analyse.counted import CountedVariant
+from dbdyno.analyse.engines import EnginesCompared
 from dbdyno.analyse.luck import LayoutSpread
 from dbdyno.analyse.noise import Components, Floor
 from dbdyno.analyse.plans import PlansCompared
@@ -558,6 +559,8 @@ class Analysis(Frozen):
     statements: tuple[StatementTimes, ...] = absent(())
     # Nothing is told where no engine was asked for plans.
     plans: PlansCompared | None = absent(None)
+    # Nothing is told where engines are no factor.
+    engines: EnginesCompared | None = absent(None)
     # Nothing is told where no recording was played.
     replays: tuple[Replays, ...] = absent(())
     overhead: Overhead | None = None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from dbdyno.applications.registry import PRODUCTS
+from dbdyno.begin.engines import engine_of
 from dbdyno.driver import _driver
-from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 from dbdyno.host.room import available_memory_bytes, memory_limit
@@ -45,9 +46,8 @@ def arranged_in_turn(study: Study, reference: Study) -> Arranged:
 
 
 def _circumstances(study: Study, variants: Sequence[Variant], counted: bool = False) -> Circumstances:
-    engine = registry.engine(study.engine.engine)
     levels = {variant.name: {**study.settings, **variant.levels} for variant in variants}
-    changes = foresee(levels, engine).host
+    changes = foresee(levels, partial(engine_of, study)).host
     of_host = [one.factor for one in changes if one.scope is Scope.HOST or one.factor.startswith("storage.")]
     each_bytes = [server_bytes(study, one) for one in levels.values()]
     return Circumstances(
@@ -67,7 +67,7 @@ def room_bytes() -> int:
 
 def server_bytes(study: Study, levels: Mapping[str, Level]) -> int:
     """About what a server takes of memory with these levels, the application in front of it included."""
-    settings, wish = registry.engine(study.engine.engine).settings, study.application
+    settings, wish = engine_of(study, levels).settings, study.application
     front_bytes = wish.workers * PRODUCTS[wish.name].worker_bytes if wish else 0
     return front_bytes + settings.memory_bytes(by_layer(levels).get("config", {}))
 

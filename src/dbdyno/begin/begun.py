@@ -12,6 +12,7 @@ from dbdyno.applications.registry import installed
 from dbdyno.begin.adapted import seed_of
 from dbdyno.begin.building import make_builds, wishes_of
 from dbdyno.begin.counted import why_counted
+from dbdyno.begin.engines import on_engines, others_of
 from dbdyno.begin.given import data_of
 from dbdyno.begin.losses import losses_of
 from dbdyno.begin.naming import name_of_run
@@ -69,6 +70,7 @@ def new_run(
         arrangement=study.arrangement,
         slice_s=study.slice_s,
         data=data_of(study, tell),
+        engines={level: facts_of(other) for level, other in others_of(study).items()},
         given_up=None if study.design is Design.SEARCH else losses_of(study),
         **own,
     )
@@ -107,4 +109,5 @@ def bench_of(begun: Begun, journal: Journal, callgrind: Callgrind | None, allowe
         counter=callgrind,
         application=installed(begun.study.application),
         drop=hopeless if can_drop(begun.study) else nobody,
+        engines=on_engines(begun.study),
     )

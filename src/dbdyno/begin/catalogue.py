@@ -86,10 +86,10 @@ def _given(data: GivenData, folder: Path, reference: Reference, factors: tuple[F
 def unchecked_text(study: Study) -> str:
     """What could not be checked of the study's levels, and what allows it; empty where they were."""
     names = {*study.settings, *study.baseline}
-    found = located(study.engine)
-    if isinstance(found, Installation) or not any(name.startswith("config.") for name in names):
+    missing = (one for one in map(located, study.engines) if isinstance(one, DynoError))
+    if (first := next(missing, None)) is None or not any(name.startswith("config.") for name in names):
         return ""
-    return f"the levels of `config` were not checked, because {found.message}; {found.hint}"
+    return f"the levels of `config` were not checked, because {first.message}; {first.hint}"
 
 
 def installation_of(reference: Reference) -> Installation | None:

@@ -14,6 +14,7 @@ from functools import cached_property
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.building import builds_of
 from dbdyno.begin.catalogue import located
+from dbdyno.begin.engines import engine_of, same_engines
 from dbdyno.begin.given import data_of
 from dbdyno.begin.study_lines import StudyLines
 from dbdyno.driver.load import Examined
@@ -37,11 +38,14 @@ from dbdyno.host.alone import alone
 from dbdyno.host.once import Tell
 from dbdyno.host.room import memory_limit
 from dbdyno.layers.layer import by_layer
+from dbdyno.layers.registry import LAYERS
+from dbdyno.layers.taken import taken_of
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.arrangement import MEMORY_SHARE
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
 from dbdyno.study.designs import extremes_of
+from dbdyno.study.reference import Reference
 from dbdyno.trial import statements
 from dbdyno.trial.pristine import place_brought
 from dbdyno.trial.statements import Asked
@@ -92,12 +96,16 @@ class _Checks:
         self.told: list[str] = []
 
     def engine(self) -> Iterator[Mistake]:
-        """An engine that is not there and cannot be had, or that is none."""
-        found = located(self.study.engine)
-        if isinstance(found, Installation):
-            return
-        if isinstance(found, EngineUnobtainable) or not isinstance(found, EngineMissing):
-            yield Mistake(self.lines.of_engine(), found.message, found.hint)
+        """Engines that are not there and cannot be had, or that are none, and levels that are one engine."""
+        line = self.lines.of_engine()
+        for found in map(located, self.study.engines):
+            if isinstance(found, Installation):
+                continue
+            if isinstance(found, EngineUnobtainable) or not isinstance(found, EngineMissing):
+                yield Mistake(line, found.message, found.hint)
+        for same in same_engines(self.study):
+            told = f"{' and '.join(same.levels)} are the same server: {same.origin}, digest {same.digest}"
+            yield Mistake(line, told, "name another version; aa = true measures the baseline twice")
 
     def files(self) -> Iterator[Mistake]:
         """All that is wrong with the files of the workload."""
@@ -109,9 +117,9 @@ class _Checks:
     def memory(self) -> Iterator[Mistake]:
         """Levels with which one server alone would be allowed more memory than there is."""
         limit_bytes, who = memory_limit()
-        settings = registry.engine(self.study.engine.engine).settings
         for variant in extremes_of(self.study):
             levels = {**self.study.settings, **variant.levels}
+            settings = engine_of(self.study, levels).settings
             needed_bytes = server_bytes(self.study, levels)
             if needed_bytes <= limit_bytes:
                 continue
@@ -140,7 +148,7 @@ class _Checks:
                 yield Mistake(line, told, build.remedy)
 
     def statements(self, startable: bool = True) -> Iterator[Mistake]:
-        """What a server of the baseline refuses of the user's statements."""
+        """What a server of the baseline refuses of the user's statements, on each engine of the study."""
         for options in self.options:
             own_sql = review(self.study.workload.name, options, self.study.folder).own_sql
             if own_sql and self.study.application is None:
@@ -149,17 +157,24 @@ class _Checks:
                 self.told.append(f"the statements of {options['file']} are known in a run only")
 
     def _statements(self, options: Mapping[str, Level], own_sql: str, startable: bool) -> Iterator[Mistake]:
-        found = located(self.study.engine)
+        for reference in self.study.engines:
+            yield from self._statements_on(reference, options, own_sql, startable)
+
+    def _statements_on(
+        self, reference: Reference, options: Mapping[str, Level], own_sql: str, startable: bool
+    ) -> Iterator[Mistake]:
+        found = located(reference)
         if not isinstance(found, Installation):
             self._untold(f"{found.message}; {found.hint}")
             return
         if not startable:
             return
+        engine, levels = registry.engine(reference.engine), {**self.study.settings, **self.study.baseline}
         asked = Asked(
             study=self.study,
-            engine=registry.engine(self.study.engine.engine),
+            engine=engine,
             installation=found,
-            settings=by_layer({**self.study.settings, **self.study.baseline}).get("config", {}),
+            settings=by_layer(taken_of(levels, LAYERS, engine, found)).get("config", {}),
             options=options,
             own_sql=own_sql,
             digests=tuple(one.sha256 for one in data_of(self.study, self.tell)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbdyno.begin.engines import engine_of
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
 from dbdyno.layers.registry import given_up
@@ -29,7 +30,7 @@ def losses_of(study: Study) -> dict[str, tuple[Promise, ...]]:
 def given_up_by(study: Study, levels: Mapping[str, Level]) -> tuple[Promise, ...]:
     """What levels on top of a study's baseline give up."""
     baseline = {**study.settings, **study.baseline}
-    return given_up({**baseline, **levels}, baseline, registry.engine(study.engine.engine))
+    return given_up({**baseline, **levels}, baseline, engine_of(study, levels))
 
 
 def between_setups(ours: Study, theirs: Study) -> tuple[Promise, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from dbdyno.applications.registry import installed
 from dbdyno.begin.calibrated import with_calibration
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.counted import with_counting
+from dbdyno.begin.engines import others_of
 from dbdyno.begin.study_file import changed
 from dbdyno.brought import study as brought_study
 from dbdyno.engines import registry
@@ -106,15 +108,14 @@ def require_speeds(run: Run) -> None:
 
 
 def measured_installation(study: Study, run: Run) -> Installation:
-    """The engine that a run measured. Raises UserError when there is another in its place now."""
+    """The engine of the baseline that a run measured. Raises UserError when there is another in its place
+    now, or in that of an engine which it was compared with."""
     require_measured(run)
     require_kept(run)
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
-    if installation.digest != run.installation.get("digest"):
-        raise UserError(
-            f"run {run.run} measured {run.installation.get('origin')}; now there is {installation.origin}",
-            "restore that engine, or start a new run",
-        )
+    _require_measured_engine(run, run.installation, installation)
+    for level, other in others_of(study).items():
+        _require_measured_engine(run, run.engines.get(level, {}), other)
     kept, now = run.installation.get("application"), application_of(study)
     if kept != now:
         raise UserError(
@@ -122,6 +123,14 @@ def measured_installation(study: Study, run: Run) -> Installation:
             "restore that application, or start a new run",
         )
     return installation
+
+
+def _require_measured_engine(run: Run, kept: Mapping[str, str], now: Installation) -> None:
+    if now.digest != kept.get("digest"):
+        raise UserError(
+            f"run {run.run} measured {kept.get('origin')}; now there is {now.origin}",
+            "restore that engine, or start a new run",
+        )
 
 
 def application_of(study: Study) -> str | None:

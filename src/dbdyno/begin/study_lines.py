@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.frozen import Level
+from dbdyno.frozen import ENGINE_FACTOR, Level
 from dbdyno.study.document import parse_document
 
 OF_BUILDS = ("source.", "build.")
@@ -17,8 +17,8 @@ class StudyLines:
         self._document = parse_document(text.encode())
 
     def of_engine(self) -> int:
-        named = self._document.line(("engine", "name"))
-        return named or self._document.line(("engine",))
+        named = self._document.line(("engine", "name")) or self._document.line(("engine",))
+        return self.of_factor(ENGINE_FACTOR) or named
 
     def of_data(self) -> int:
         """Where what the study brings is named."""
@@ -30,6 +30,8 @@ class StudyLines:
         for path, line in self._document.lines.items():
             section, *rest = path
             if section == "variants":
+                rest = rest[1:]
+            if section == "variants" and rest[:1] == ["levels"]:
                 rest = rest[1:]
             if section in ("factors", "settings", "variants") and ".".join(map(str, rest)) == name:
                 return line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dbdyno.begin.building import builds_lines, builds_of
 from dbdyno.begin.catalogue import unchecked_text
 from dbdyno.begin.checked import require_sound
 from dbdyno.begin.counted import counted_text, counting_text, why_counted
+from dbdyno.begin.engines import engine_of, untaken_of
 from dbdyno.begin.estimate import counted_s, overhead_s, restarts_s
 from dbdyno.begin.given import PlannedData, data_text, planned_data
 from dbdyno.begin.restarts import restarts_text
@@ -36,7 +38,6 @@ from dbdyno.cli.options import (
 )
 from dbdyno.cli.space import print_space
 from dbdyno.cli.terminal import tell, terminal
-from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent
 from dbdyno.host.allowed import Allowed
@@ -158,7 +159,7 @@ class _Whole:
         self.study, self.plan = here.study, _planned(here.study)
         builds_s = sum(one.whole_s for one in self.builds)
         self.expected_s = _expected_s(here.study, self.plan, budget_s) + builds_s
-        self.foresight = _foresight(here.study, self.plan)
+        self.foresight = _foresight(here.study, self.plan, allowed)
         self.writes = writes_of(here.study, self.foresight.host, store, allowed)
 
     @property
@@ -277,9 +278,10 @@ def _images_text(study: Study, budget_s: float | None) -> str:
     return f"pristine data: one image, and {pairs} if it takes at most {limit}"
 
 
-def _foresight(study: Study, plan: Plan) -> Foresight:
+def _foresight(study: Study, plan: Plan, allowed: Allowed) -> Foresight:
     levels = {variant.name: {**study.settings, **variant.levels} for variant in plan.variants}
-    found = foresee(levels, registry.engine(study.engine.engine))
+    found = foresee(levels, partial(engine_of, study))
+    found = found.but(blocked=(*found.blocked, *untaken_of(study, plan.variants, allowed)))
     # In a search, what is idle beside the baseline's other levels need not be so in a candidate.
     return found if study.search is None else found.but(idle=())
 

@@ -14,6 +14,7 @@ import click
 
 from dbdyno.analyse.profile import Profile, profile_of
 from dbdyno.applications.registry import installed
+from dbdyno.begin.engines import on_engines
 from dbdyno.begin.estimate import COUNTED_S, overhead_s
 from dbdyno.begin.stored_study import measured_installation, require_measured, study_of
 from dbdyno.cli.deliver import deliver, page_of
@@ -174,6 +175,7 @@ def _bench(study: Study, run: Run, allowed: Allowed) -> Iterator[Bench]:
             cores=core_count(),
             allowed=allowed,
             application=installed(study.application),
+            engines=on_engines(study),
         )
 
 

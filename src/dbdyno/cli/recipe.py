@@ -29,6 +29,7 @@ from dbdyno.deploy.made import chosen_variant, deployment_of, measured_record, p
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
+from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.layers.source import key_in
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
@@ -140,6 +141,10 @@ def _made(store: Store, run: Run, name: str | None, any_verdict: bool) -> tuple[
     if name is not None:
         name = chosen([each.name for each in analysis.variants], name)
     variant = chosen_variant(analysis, name, any_verdict)
+    if ENGINE_FACTOR in variant.changed:
+        told = f"{safe.clean(variant.name)} runs another engine than the baseline, which no recipe installs"
+        hint = "upgrade the server, and take the recipe of a run whose baseline is that engine"
+        raise UserError(told, hint)
     engine = registry.engine(analysis.study.engine.engine)
     deployment = deployment_of(analysis, records, variant, engine)
     levels = {**analysis.study.settings, **variant.levels}

@@ -12,7 +12,7 @@ from dbdyno.deploy.made import production_of
 from dbdyno.deploy.running import Found, found_server, is_file
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
-from dbdyno.frozen import Frozen, level_text
+from dbdyno.frozen import Frozen, layer_and_knob, level_text
 from dbdyno.host import libraries
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.part import Place
@@ -106,7 +106,7 @@ def _findings(changes: Iterable[Change], found: Found) -> Iterator[Finding]:
 
 
 def _finding(change: Change, found: Found) -> Finding:
-    layer, knob = change.factor.split(".", 1)
+    layer, knob = layer_and_knob(change.factor)
     wanted = level_text(change.level)
     if why := _unseen(change.factor, found):
         return Finding(factor=change.factor, wanted=wanted, state=State.UNKNOWN, reason=why)

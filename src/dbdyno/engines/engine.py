@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from dbdyno.engines.compared import ComparedBy
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
 from dbdyno.engines.plan import ReadPlan
@@ -421,7 +422,8 @@ class Engine:
     `sessions_choose` says that each session can have its own isolation level and storage engine.
     `plans` reads the plan that the driver has asked for; without it no plan is asked for.
     Without `vectors` no build's index of vectors is asked, and without a `production` no recipe can be
-    written for it. `taking` takes the data that a study brings; without it none can be brought.
+    written for it. `taking` takes the data that a study brings; without it none can be brought. By `compared`
+    it is held against another version of itself, or another engine.
     """
 
     name: str
@@ -443,6 +445,7 @@ class Engine:
     under_valgrind: UnderValgrind = UnderValgrind()
     plans: ReadPlan | None = None
     production: Production | None = None
+    compared: ComparedBy | None = None
 
     def compensates(self, version: str) -> bool:
         """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from dbdyno.engines import needs
 from dbdyno.engines.engine import Engine
@@ -55,13 +55,17 @@ class Foresight(Frozen):
     idle: tuple[Idle, ...]
 
 
-def foresee(variants: Mapping[str, Mapping[str, Level]], engine: Engine) -> Foresight:
+EngineOf = Callable[[Mapping[str, Level]], Engine]
+"""The engine that a variant with these levels runs on."""
+
+
+def foresee(variants: Mapping[str, Mapping[str, Level]], engine_of: EngineOf) -> Foresight:
     """What variants (name: level by factor, fixed settings included) do to the host. Touches nothing."""
     doing: dict[Deed, list[str]] = {}
     refused: dict[tuple[str, str, str], list[str]] = {}
     for name, levels in variants.items():
         try:
-            asked = ask(by_layer(levels), LAYERS, engine)
+            asked = ask(by_layer(levels), LAYERS, engine_of(levels))
         except Blocked as refusal:
             refused.setdefault((refusal.factor, refusal.message, refusal.hint), []).append(name)
             continue
@@ -73,14 +77,14 @@ def foresee(variants: Mapping[str, Mapping[str, Level]], engine: Engine) -> Fore
             Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
             for (factor, reason, remedy), names in refused.items()
         ),
-        idle=_idle(variants, engine),
+        idle=_idle(variants, engine_of),
     )
 
 
-def _idle(variants: Mapping[str, Mapping[str, Level]], engine: Engine) -> tuple[Idle, ...]:
+def _idle(variants: Mapping[str, Mapping[str, Level]], engine_of: EngineOf) -> tuple[Idle, ...]:
     found: dict[tuple[str, str], list[str]] = {}
     for name, levels in variants.items():
-        unmet = needs.unmet(engine.settings.NEEDS, by_layer(levels).get("config", {}))
+        unmet = needs.unmet(engine_of(levels).settings.NEEDS, by_layer(levels).get("config", {}))
         for knob, reason in unmet.items():
             found.setdefault((f"config.{knob}", reason), []).append(name)
     return tuple(

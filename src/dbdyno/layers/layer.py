@@ -8,7 +8,7 @@ from typing import Protocol
 
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, layer_and_knob, level_text
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.setup import Request, Running
@@ -127,7 +127,7 @@ def by_layer(levels: Mapping[str, Level]) -> dict[str, dict[str, Level]]:
     """Levels by factor, as layer -> knob -> level."""
     split: dict[str, dict[str, Level]] = {}
     for name, level in levels.items():
-        layer, knob = name.split(".", 1)
+        layer, knob = layer_and_knob(name)
         split.setdefault(layer, {})[knob] = level
     return split
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob, level_text
 from dbdyno.layers.build import BUILD
 from dbdyno.layers.config import ConfigLayer
 from dbdyno.layers.cpu import CPU
+from dbdyno.layers.engine import ENGINE
 from dbdyno.layers.fault import FAULT
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer
@@ -22,12 +23,14 @@ from dbdyno.study.space import Promise
 
 LAYERS: dict[str, Layer] = {
     layer.name: layer
-    for layer in (WorkloadLayer(), SOURCE, BUILD, ConfigLayer(), MEMORY, CPU, STORAGE, FAULT)
+    for layer in (ENGINE, WorkloadLayer(), SOURCE, BUILD, ConfigLayer(), MEMORY, CPU, STORAGE, FAULT)
 }
 """Every layer by name, in the order in which their requests are applied: memory needs what config has put."""
 
 KNOBS: dict[str, Knob] = {
-    knob.name: knob for layer in (SOURCE, BUILD, MEMORY, CPU, STORAGE, FAULT) for knob in layer.knobs.values()
+    knob.name: knob
+    for layer in (ENGINE, SOURCE, BUILD, MEMORY, CPU, STORAGE, FAULT)
+    for knob in layer.knobs.values()
 }
 """The knobs of the layers that know all of theirs, by factor. The engine knows those of `config`, and the
 driver those of `workload`."""
@@ -35,6 +38,8 @@ driver those of `workload`."""
 
 def knows(factor: str) -> bool:
     """Whether a factor may be one of these layers. Nobody here knows the knobs of `config` and `workload`."""
+    if factor == ENGINE_FACTOR:
+        return True
     name, _, knob = factor.partition(".")
     layer = LAYERS.get(name)
     return layer is not None and (knob in layer.knobs if isinstance(layer, LayerOfKnobs) else bool(knob))
@@ -64,7 +69,7 @@ def given_up(
 
 
 def _lost(factor: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None) -> GivenUp | None:
-    layer, knob = factor.split(".", 1)
+    layer, knob = layer_and_knob(factor)
     return LAYERS[layer].gives_up(
         knob, level, engine, None if beside is None else by_layer(beside).get(layer, {})
     )
@@ -79,7 +84,7 @@ def files_of_level(factor: str, level: Level, folder: Path) -> tuple[NamedFile, 
 
 def in_production(factor: str) -> bool:
     """Whether a server that Dyno did not start has a factor too, and shows its level."""
-    layer, knob = factor.split(".", 1)
+    layer, knob = layer_and_knob(factor)
     return LAYERS[layer].in_production(knob)
 
 

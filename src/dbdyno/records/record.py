@@ -198,8 +198,9 @@ class Record(Frozen):
     each stage's name to the seconds it took, over all phases; `reset` tells how the pristine data came back
     and how long that took; `evidence` holds the settings read from the live server; `filled` says how its
     caches were filled, where they were. `code` tells how that of its build differs from the baseline's, where
-    it is another one. `plans` are those of the load's statements, asked after it. `phases`
-    are those that began; `trial_doubts` belong to none of them.
+    it is another one. `plans` are those of the load's statements, asked after it. Where
+    engines are compared, the first block has the server's own `defaults` of its settings. `phases` are those
+    that began; `trial_doubts` belong to none of them.
     A trial beside the timed blocks, whose work was counted or whose engine was restarted, has the `block`
     NO_BLOCK, and one of a search says what its block was for. A record that is not `whole` was kept between
     two phases of a trial that went on.
@@ -229,6 +230,7 @@ class Record(Frozen):
     code: CodeBeside | None = absent(None)
     phases: tuple[PhaseRecord, ...] = ()
     plans: Plans | None = absent(None)
+    defaults: dict[str, str] | None = absent(None)
     trial_doubts: dict[Doubt, str] = Field(default_factory=dict)
     server_log: str = ""
     whole: bool = True

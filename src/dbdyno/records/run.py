@@ -88,7 +88,8 @@ class BaseRun(Frozen):
     slices of about `slice_s` each, or, without one, one after the other. `data` are those that the study
     brought, in the order in which they were loaded. A study's paths count from `study_folder`, and `files`
     are those that it refers to; None in a run of a Dyno that kept none. `given_up` is what variants give up
-    that the baseline keeps, by name and without those that keep all; None where nobody looked."""
+    that the baseline keeps, by name and without those that keep all; None where nobody looked. Where engines
+    are a factor, `engines` has for each level but the baseline's what `installation` has for that one."""
 
     kind: RunKind
     format: int = RUN_FORMAT
@@ -114,6 +115,7 @@ class BaseRun(Frozen):
     slice_s: float | None = absent(None)
     data: tuple[Data, ...] = absent(())
     given_up: dict[str, tuple[Promise, ...]] | None = absent(None)
+    engines: dict[str, dict[str, str]] = absent({})
 
 
 class ComparisonRun(BaseRun):

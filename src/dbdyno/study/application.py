@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
+
 from dbdyno.frozen import Level
 from dbdyno.study import values
 from dbdyno.study.document import Place
@@ -38,7 +41,8 @@ def read_application(
     )
     if found is None or reader.engine is None:
         return None
-    for mistake in reader.catalogue.applications[found.engine](application, reader.engine):
+    wrong = map(partial(reader.catalogue.applications[found.engine], application), reader.engines)
+    for mistake in dict.fromkeys(chain.from_iterable(wrong)):
         reader.note(PATH, mistake.message, mistake.hint)
     return application
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 from dbdyno.study.document import Place
@@ -38,7 +39,9 @@ def read_data(
         reader.note(("images",), "`images` and [data] exclude each other", hint)
     place: Place = (*PATH, "dump") if data.dump else (*PATH, "folder")
     if reader.engine is not None and reader.at(place) is not None and reader.catalogue.given is not None:
-        for mistake in reader.catalogue.given(data, folder, reader.engine, factors):
+        given = reader.catalogue.given
+        wrong = (given(data, folder, engine, factors) for engine in reader.engines)
+        for mistake in dict.fromkeys(chain.from_iterable(wrong)):
             reader.note(place, mistake.message, mistake.hint)
     return data
 

@@ -6,6 +6,7 @@ from these declarations. What goes with what is said by the rules of each sectio
 
 from __future__ import annotations
 
+from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.study import grammars, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
 from dbdyno.study.grammars import duration, integer, one_of
@@ -74,7 +75,8 @@ def _variants(catalogue: Catalogue) -> Schema:
 STUDY = Section(
     "",
     (
-        Key("engine", structured(_engine), more="Which server, as a text or a table: see below.",
+        Key("engine", structured(_engine), more="Which server, as a text or a table: see below. Where engines"
+            " are a factor, the baseline's, which may be left out.",
             missing=ENGINE.key("name").missing),
         Key("title", grammars.ONE_TEXT, "The question in one line.", otherwise="the file's name",
             field="title"),
@@ -112,7 +114,15 @@ STUDY = Section(
         Key("soak", structured(SOAK.schema)),
     ),
     noun=Study,
-    rules={"required": ["engine", "workload"]},
+    rules={
+        "required": ["workload"],
+        # Where engines are a factor, the first level is the study's.
+        "anyOf": [
+            {"required": ["engine"]},
+            {"required": ["factors"], "properties": {"factors": {"required": [ENGINE_FACTOR]}}},
+            {"required": ["variants"]},
+        ],
+    },
 )  # fmt: skip
 HOMES = (STUDY, WORKLOAD, DATA, GOAL, SEARCH)
 """Sections whose keys are often written elsewhere by mistake."""

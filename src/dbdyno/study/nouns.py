@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from dbdyno.driver.job import Arrivals, Opening
-from dbdyno.frozen import Configuration, Frozen, Level, absent
+from dbdyno.frozen import ENGINE_FACTOR, Configuration, Frozen, Level, absent, layer_and_knob, level_text
 from dbdyno.study import fraction
 from dbdyno.study.files import StudyFile
 from dbdyno.study.reference import Reference
@@ -55,8 +56,9 @@ class Arrangement(StrEnum):
 
 
 class Factor(Frozen):
-    """What is varied. `name` is `layer.knob`; the first level is the baseline's. Levels that are steps of a
-    range stand in `rising` in their order as well. A search varies a factor only where all of `only_if` hold.
+    """What is varied. `name` is `layer.knob`, or `engine` alone; the first level is the baseline's. Levels
+    that are steps of a range stand in `rising` in their order as well. A search varies a factor only where
+    all of `only_if` hold.
     """
 
     name: str
@@ -66,11 +68,11 @@ class Factor(Frozen):
 
     @property
     def layer(self) -> str:
-        return self.name.split(".", 1)[0]
+        return layer_and_knob(self.name)[0]
 
     @property
     def knob(self) -> str:
-        return self.name.split(".", 1)[1]
+        return layer_and_knob(self.name)[1]
 
     @property
     def baseline(self) -> Level:
@@ -217,9 +219,10 @@ OF_FILES = frozenset(("source.patches", "source.recipe"))
 
 
 class Study(Frozen):
-    """A study as read. Without a `seed` each run draws its own, and without an `arrangement` each run has the
-    one that its host and its factors allow. `slice_s` is about how long a slice is measured; without it, as
-    long as the host's calibration found best, else `SLICE_S`. Blocks take `images` of the pristine data in
+    """A study as read. Its `engine` is the baseline's where engines are a factor. Without a `seed` each run
+    draws its own, and without an `arrangement` each run has the one that its host and its factors allow.
+    `slice_s` is about how long a slice is measured; without it, as long as the host's calibration found best,
+    else `SLICE_S`. Blocks take `images` of the pristine data in
     turn; without it, as many as cost little beside the run. `settings` are levels that hold for every
     variant, by factor name, those of the `configuration` included that nothing else gives. Each block has so
     many `baselines`. `variants` is only for `list`, whose factors are what its variants set, and for
@@ -290,6 +293,18 @@ class Study(Frozen):
     def baseline(self) -> dict[str, Level]:
         """The baseline's level of every factor."""
         return {factor.name: factor.baseline for factor in self.factors}
+
+    @property
+    def engines(self) -> tuple[Reference, ...]:
+        """Every engine that a variant runs on, the baseline's first."""
+        varied = (factor for factor in self.factors if factor.name == ENGINE_FACTOR)
+        others = (Reference.of(level_text(level)) for factor in varied for level in factor.levels)
+        return tuple(dict.fromkeys((self.engine, *others)))
+
+    def engine_of(self, levels: Mapping[str, Level]) -> Reference:
+        """The engine that a variant with these levels runs on."""
+        chosen = levels.get(ENGINE_FACTOR)
+        return self.engine if chosen is None else Reference.of(level_text(chosen))
 
     @property
     def size(self) -> Size:

@@ -8,13 +8,14 @@ from typing import Any
 
 from dbdyno.driver.job import Opening
 from dbdyno.errors import Mistake, StudyError
-from dbdyno.frozen import Configuration, Level
+from dbdyno.frozen import ENGINE_FACTOR, Configuration, Level
 from dbdyno.passwords import without_passwords
 from dbdyno.study import pacing
 from dbdyno.study.application import read_application
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.data import read_data
 from dbdyno.study.document import Place, Unreadable, parse_document, read_bytes
+from dbdyno.study.engines import read_engines, require_comparable
 from dbdyno.study.files import folder_of
 from dbdyno.study.format import STUDY
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
@@ -114,6 +115,7 @@ class _Reader(SectionReader):
             self.pace(workload, factors)
         configuration = self.configuration()
         settings = self.settings({factor.name for factor in factors})
+        require_comparable(self, head["design"], factors, settings)
         goal, soak = self.goal(), read_soak(self, workload)
         search = read_search(self, head["design"], factors)
         restarts = self.restarts(goal, head["design"])
@@ -148,10 +150,9 @@ class _Reader(SectionReader):
         )
 
     def head(self, title: str) -> dict[str, Any]:
-        """The keys that stand in no table. The engine is kept apart: layers are asked about it."""
+        """The keys that stand in no table. The engines are kept apart: layers are asked about them."""
         given = self.section(STUDY)
-        place: Place = ("engine", "name") if isinstance(self.at(("engine",)), dict) else ("engine",)
-        self.engine = self.value(ENGINE.key("name"), place)
+        read_engines(self)
         default = {key.field: STUDY.default(key) for key in STUDY.keys if key.field}
         return {**default, "title": title, **given}
 
@@ -203,10 +204,10 @@ class _Reader(SectionReader):
 
     def opening(self, given: dict[str, Any]) -> Opening:
         """What each connection of the load begins with."""
-        if self.engine is not None and self.engine.engine not in self.catalogue.choosing:
-            for key in (key for key in CHOSEN_KEYS if self.at(("workload", key)) is not None):
-                message = f"`{key}` cannot be chosen with {self.engine.engine}"
-                self.note(("workload", key), message, "leave it out")
+        fixed = {one.engine for one in self.engines} - self.catalogue.choosing
+        for key in (key for key in CHOSEN_KEYS if self.at(("workload", key)) is not None and fixed):
+            message = f"`{key}` cannot be chosen with {', '.join(sorted(fixed))}"
+            self.note(("workload", key), message, "leave it out")
         return Opening(**given)
 
     def pace(self, workload: Workload, factors: tuple[Factor, ...]) -> None:
@@ -276,6 +277,8 @@ class _Reader(SectionReader):
         for name, value, path in self.flat(("settings",)):
             if name.startswith("workload."):
                 self.note(path, f"`{name}` has no place in [settings]", "write it under [workload]")
+            elif name == ENGINE_FACTOR:
+                self.note(path, f"`{name}` has no place in [settings]", "write it at the top of the study")
             elif not self.factor_name(name, path):
                 continue
             elif name in varied:

@@ -13,6 +13,15 @@ class Reference:
     version: str = ""
     path: str = ""
 
+    @classmethod
+    def of(cls, written: str) -> Reference:
+        """That of a level which the study's reader has taken, as `written` gives it."""
+        name, path = written.partition(":")[::2]
+        if path:
+            return cls(engine=name, path=path)
+        name, _, version = written.partition("@")
+        return cls(engine=name, version=version)
+
     @property
     def written(self) -> str:
         """As a study writes it."""

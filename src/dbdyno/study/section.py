@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from dbdyno.errors import Mistake
-from dbdyno.frozen import Level
+from dbdyno.frozen import ENGINE_FACTOR, Level
 from dbdyno.study import grammars, values
-from dbdyno.study.catalogue import Catalogue, WorkloadOffer
+from dbdyno.study.catalogue import Catalogue, FactorCheck, WorkloadOffer
 from dbdyno.study.document import Document, Place
 from dbdyno.study.format import HOMES
 from dbdyno.study.grammars import Grammar
@@ -21,7 +21,7 @@ from dbdyno.study.keys import Key, Section
 from dbdyno.study.nouns import Factor
 from dbdyno.study.reference import Reference
 from dbdyno.study.sweep import is_sweep, sweep
-from dbdyno.study.tables import FIXED_KEYS, KNOBS, RANGE
+from dbdyno.study.tables import ENGINE, FIXED_KEYS, KNOBS, RANGE
 from dbdyno.study.values import Fault, Faults, name_shown, nearest, shown
 
 SWEPT = frozenset(f"workload.{key.name}" for key in KNOBS.values() if key.sweeps)
@@ -30,7 +30,8 @@ _ONE_LEVEL = "write [BASELINE, OTHER, ...]; what does not vary stands under [set
 
 
 class SectionReader:
-    """One document being read against one catalogue; `mistakes` grows. Its paths count from `folder`."""
+    """One document being read against one catalogue; `mistakes` grows. Its paths count from `folder`. The
+    `engine` is the baseline's, and `engines` are those of all variants."""
 
     def __init__(self, document: Document, catalogue: Catalogue, folder: Path) -> None:
         self.document = document
@@ -38,6 +39,7 @@ class SectionReader:
         self.folder = folder
         self.mistakes = list(document.mistakes)
         self.engine: Reference | None = None
+        self.engines: tuple[Reference, ...] = ()
         self.offer: WorkloadOffer | None = None
 
     def note(self, path: Place, message: str, hint: str = "") -> None:
@@ -164,7 +166,12 @@ class SectionReader:
     def factor_name(self, name: str, path: Place) -> bool:
         """Whether `name` is one that can vary here."""
         layer, _, knob = name.partition(".")
-        if not re.fullmatch(values.FACTOR_NAME, name):
+        if layer == ENGINE_FACTOR and knob:
+            hint = f"the engine as a whole is one: {ENGINE_FACTOR} = [BASELINE, OTHER, ...]"
+            self.note(path, f"{shown(name)} is no factor", hint)
+        elif name == ENGINE_FACTOR and name in self.catalogue.layers:
+            return True
+        elif not re.fullmatch(values.FACTOR_NAME, name):
             self.note(path, f"{shown(name)} is no factor", "a factor is `layer.knob`, such as `config.NAME`")
         elif layer not in self.catalogue.layers:
             self.note(
@@ -189,6 +196,8 @@ class SectionReader:
         """One level of the factor `name`, or None when there is a mistake in it."""
         layer, _, knob = name.partition(".")
         try:
+            if name == ENGINE_FACTOR:
+                return cast("Reference", ENGINE.key("name").grammar.read(value, self.catalogue)).written
             return self.knob(knob, value) if layer == "workload" else values.level(value)
         except Fault as fault:
             self.note(path, f"`{name}`: {fault.message}", fault.hint)
@@ -207,11 +216,22 @@ class SectionReader:
         return declared.get(factor.name, ("workload", factor.knob))
 
     def layer_agrees(self, factor: Factor, path: Place) -> bool:
-        """Asks the factor's layer; its mistakes get the line of the factor."""
-        found = self.catalogue.layers[factor.layer](factor, self.engine) if self.engine else []
-        for mistake in found:
+        """Asks the factor's layer; its mistakes get the line of the factor. Of several engines one that takes
+        a level is enough: on the others its variants are blocked."""
+        check = self.catalogue.layers[factor.layer]
+        if len(self.engines) < 2:
+            found = check(factor, self.engine) if self.engine else []
+        else:
+            each = [factor.but(levels=(level,)) for level in factor.levels]
+            found = [mistake for one in each for mistake in self._wrong_everywhere(check, one)]
+        for mistake in dict.fromkeys(found):
             self.note(path, mistake.message, mistake.hint)
         return not found
+
+    def _wrong_everywhere(self, check: FactorCheck, factor: Factor) -> list[Mistake]:
+        """What is wrong with a level of a factor on every engine; nothing where one takes it."""
+        found = [check(factor, engine) for engine in self.engines]
+        return [mistake for mistakes in found for mistake in mistakes] if all(found) else []
 
 
 def _home_of(key: str, path: Place) -> str:

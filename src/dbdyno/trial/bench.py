@@ -11,7 +11,7 @@ from dbdyno.applications.product import Installed
 from dbdyno.driver.load import Load
 from dbdyno.engines.built import Built, Instrumented
 from dbdyno.engines.engine import Engine
-from dbdyno.frozen import Level
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.journal import Journal
@@ -47,6 +47,14 @@ def nobody(_told: Mapping[str, Sequence[int]]) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
+class OnEngine:
+    """What a level of the factor `engine` leads to."""
+
+    engine: Engine
+    installation: Installation
+
+
+@dataclass(frozen=True)
 class Bench:
     """One run's engine, layers, journal and means of load. `cores` are the host's; `allowed` may be changed
     by trials; `verified` are the sources whose clones were compared with them. With `callgrind` what servers
@@ -54,6 +62,7 @@ class Bench:
     the timed ones. `instrumented` takes the installation's place in a trial that trains it, and so does a
     `built` one that the correctness gate asks. An `application` takes the load in front of the server. `drop`
     says which trials of a search's block need no further slice. What takes long before a trial is `tell`-ed.
+    Where engines are a factor, `engines` has what each level leads to, by its text.
     """
 
     study: Study
@@ -74,12 +83,16 @@ class Bench:
     application: Installed | None = None
     drop: Drop = nobody
     tell: Tell = silently
+    engines: Mapping[str, OnEngine] = field(default_factory=dict)
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""
+        bench = self
+        if own := self.engines.get(level_text(trial.variant.levels.get(ENGINE_FACTOR, ""))):
+            bench = replace(bench, engine=own.engine, installation=own.installation)
         if trial.restarts:
-            return replace(self, study=restarted(self.study))
-        return replace(self, callgrind=self.counter) if trial.counted else self
+            return replace(bench, study=restarted(bench.study))
+        return replace(bench, callgrind=bench.counter) if trial.counted else bench
 
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
         """Every level of a trial, the study's fixed settings included, as layer -> knob -> level."""

@@ -48,6 +48,7 @@ class Draft:
     code: CodeBeside | None = None
     plans: Plans | None = None
     reset: Mapping[str, Level] = field(default_factory=dict)
+    defaults: Mapping[str, str] | None = None
     _running: Running | None = None
     _ready_s: float | None = None
     _filled: Filled | None = None
@@ -214,6 +215,7 @@ class Draft:
             code=self.code,
             phases=tuple(self._phases),
             plans=self.plans,
+            defaults=None if self.defaults is None else dict(self.defaults),
             trial_doubts=dict(self._doubts),
             # Once the host is restored, the log of what has died is known from its failure alone.
             server_log=(running.log() if running else "") or self._log,

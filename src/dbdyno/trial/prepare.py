@@ -24,6 +24,7 @@ from dbdyno.host.volumes.power import HAVE_SWITCH, require_switch
 from dbdyno.host.volumes.volume import Wish, require_maker
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, Setup, apply
+from dbdyno.layers.taken import untaken
 from dbdyno.layers.trainer import with_trainer
 from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.installation import Installation
@@ -75,6 +76,8 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         setup.job = setup.job.but(url=front.process.url, answer_timeout_s=patience_s)
     load = bench.open_load(server.driver_environment, setup.launch_of_load(server))
     undo.push(_stop_or_kill(load.close, load.kill))
+    if pristine.rows:
+        reset = {**reset, "rows": pristine.rows}
     if dataset := setup.job.options.get("dataset"):
         # A set's folder is named by its content: the record tells what was searched.
         reset = {**reset, "dataset": Path(str(dataset)).name}
@@ -145,6 +148,7 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
     setup.allowed = bench.allowed
     setup.launch.writable = tuple(sorted(bench.allowed.paths))
+    _require_taken(trial, bench)
     setup.asked = ask(bench.levels_by_layer(trial), bench.layers, bench.engine)
     apply(setup, Before.ENGINE)
     _build(setup, bench)
@@ -156,6 +160,16 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
         levels = bench.levels_by_layer(trial).get("storage", {})
         _have_switch(setup, levels, optional=all(phase.optional for phase in cuts))
     return setup
+
+
+def _require_taken(trial: Trial, bench: Bench) -> None:
+    """Raises Blocked for a level that this variant's engine does not take. Where there is but one engine, the
+    study's reader has asked it."""
+    if bench.engines:
+        levels = {**bench.study.settings, **trial.variant.levels}
+        refusal = untaken(levels, bench.layers, bench.engine, bench.installation, bench.allowed)
+        if refusal is not None:
+            raise refusal
 
 
 def _have_switch(setup: Setup, levels: Mapping[str, Level], optional: bool) -> None:

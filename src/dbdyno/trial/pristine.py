@@ -34,6 +34,7 @@ from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Purpose, Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.given import Given, checks_of, given_data, make_given
+from dbdyno.trial.rows import TableRows, rows_of
 
 SEED = 1
 """Of the first image; each further one has the next. Every study has the same, so that data are made once."""
@@ -60,12 +61,14 @@ SPARE_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Pristine:
-    """Data ready to be cloned. `checks` is what held right after they were made, which took `seconds`."""
+    """Data ready to be cloned. `checks` is what held right after they were made, which took `seconds`.
+    Where engines are compared, `rows` are the checksums of their tables."""
 
     folder: Path
     image: int
     checks: list[Invariant]
     seconds: float
+    rows: str = ""
 
     @property
     def data(self) -> Path:
@@ -120,7 +123,7 @@ def _image(image: int, setup: Setup, bench: Bench) -> Pristine:
     checks = [Invariant.model_validate(check) for check in account["checks"]]
     if given is not None:
         checks = checks_of(given, folder)
-    return Pristine(folder, image, checks, account["seconds"])
+    return Pristine(folder, image, checks, account["seconds"], account.get("rows", ""))
 
 
 def _creation(setup: Setup) -> dict[str, Level]:
@@ -159,6 +162,9 @@ def _key(
         "seed": seed,
         "generated": GENERATED,
     }
+    if bench.engines:
+        # Whoever makes them reads all rows once more.
+        shape["summed"] = True
     if files:
         shape["files"] = files
     # An isolation level leaves no trace in data that nobody else changes.
@@ -208,12 +214,13 @@ def _make(
             account |= make_given(given, making)
         else:
             setup.engine.life.initialise(setup.data_maker, making / "data", creation)
-            prepared, checks = _load_rows(making / "data", setup, creation, bench, seed)
+            prepared, checks, tables = _load_rows(making / "data", setup, creation, bench, seed)
             account |= {
                 "workload": setup.job.workload,
                 "options": setup.job.options,
                 "prepared": prepared.model_dump(),
                 "checks": [check.model_dump() for check in checks],
+                "rows": "; ".join(table.text for table in tables),
             }
         account["seconds"] = round(time.monotonic() - began, 3)
         (making / "pristine.json").write_text(json.dumps(account, indent=2) + "\n")
@@ -231,7 +238,7 @@ def _shape(setup: Setup) -> str:
 
 def _load_rows(
     data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int
-) -> tuple[Prepared, list[Invariant]]:
+) -> tuple[Prepared, list[Invariant], tuple[TableRows, ...]]:
     runtime = paths.runtime() / f"{setup.scratch.name}p"
     bench.journal.note_tree(runtime)
     runtime.mkdir()
@@ -247,6 +254,8 @@ def _load_rows(
             job = setup.job.but(url=server.url, seed=seed, answer_timeout_s=INDEXING_S)
             prepared = load.prepare(job)
             checks = load.check(job, None)
+            compared = setup.engine.compared if bench.engines else None
+            tables = rows_of(load, server.url, compared) if compared else ()
         except BaseException:
             load.kill()
             raise
@@ -255,4 +264,4 @@ def _load_rows(
     except BaseException:
         server.kill()
         raise
-    return prepared, checks
+    return prepared, checks, tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dbdyno.engines.engine import Engine, UnderValgrind
 from dbdyno.engines.firebird import counters, life, obtaining, plans, settings, taking
+from dbdyno.engines.firebird.compared import COMPARED_BY
 from dbdyno.engines.firebird.production import PRODUCTION
 
 FIREBIRD = Engine(
@@ -21,4 +22,5 @@ FIREBIRD = Engine(
     under_valgrind=UnderValgrind(owns=counters.owns),
     plans=plans.read,
     production=PRODUCTION,
+    compared=COMPARED_BY,
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind, VectorWords
 from dbdyno.engines.mariadb import counters, life, obtaining, plans, settings, taking
+from dbdyno.engines.mariadb.compared import COMPARED_BY
 from dbdyno.engines.mariadb.production import PRODUCTION
 
 MARIADB = Engine(
@@ -35,4 +36,5 @@ MARIADB = Engine(
     ),
     plans=plans.read,
     production=PRODUCTION,
+    compared=COMPARED_BY,
 )

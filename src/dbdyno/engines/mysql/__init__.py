@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.mysql import counters, life, obtaining, plans, settings, taking
+from dbdyno.engines.mysql.compared import COMPARED_BY
 from dbdyno.engines.mysql.production import PRODUCTION
 
 MYSQL = Engine(
@@ -21,4 +22,5 @@ MYSQL = Engine(
     double="DOUBLE",
     plans=plans.read,
     production=PRODUCTION,
+    compared=COMPARED_BY,
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.postgresql import counters, life, obtaining, plans, settings, taking
+from dbdyno.engines.postgresql.compared import COMPARED_BY
 from dbdyno.engines.postgresql.production import PRODUCTION
 
 POSTGRESQL = Engine(
@@ -23,4 +24,5 @@ POSTGRESQL = Engine(
     recipe=Path(__file__).with_name("recipe.toml"),
     plans=plans.read,
     production=PRODUCTION,
+    compared=COMPARED_BY,
 )

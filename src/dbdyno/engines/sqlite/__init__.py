@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind
 from dbdyno.engines.sqlite import counters, life, obtaining, plans, settings, taking
+from dbdyno.engines.sqlite.compared import COMPARED_BY
 from dbdyno.engines.sqlite.production import PRODUCTION
 
 SQLITE = Engine(
@@ -24,4 +25,5 @@ SQLITE = Engine(
     under_valgrind=UnderValgrind(owns=obtaining.owns),
     plans=plans.read,
     production=PRODUCTION,
+    compared=COMPARED_BY,
 )

@@ -11,6 +11,7 @@ from dbdyno.report.parts import (
     builds,
     costs,
     counted,
+    engines,
     evidence,
     factors,
     findings,
@@ -71,6 +72,8 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 def _sections(analysis: Analysis) -> Iterator[Section]:
     yield from verdicts.sections(analysis)
     yield from search.sections(analysis)
+    if analysis.engines is not None:
+        yield from engines.sections(analysis.engines)
     yield from grid.sections(analysis)
     yield from factors.sections(analysis)
     if analysis.gap is not None:

@@ -24,9 +24,15 @@ def engine_text(analysis: Analysis) -> str:
         return f"logs of {analysis.run.brought.tool}"
     answered = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
     records = answered or [trial.record for trial in analysis.trials]
-    versions = sorted({record.engine_version for record in records if record.engine_version})
-    engine = analysis.study.engine
-    return clean(" ".join([engine.engine, ", ".join(versions) or engine.version]).strip())
+    study, versions = analysis.study, dict[str, set[str]]()
+    for record in records:
+        product = study.engine_of(record.levels).engine
+        versions.setdefault(product, set()).update(filter(None, (record.engine_version,)))
+    named = {
+        **dict.fromkeys((one.engine for one in study.engines), study.engine.version),
+        **{product: ", ".join(sorted(found)) for product, found in versions.items() if found},
+    }
+    return clean(", ".join(f"{product} {version}".strip() for product, version in named.items()))
 
 
 def workload_text(analysis: Analysis) -> str:

@@ -1,0 +1,82 @@
+"""The engines that a study compares, on this host: each variant's own, and what a run keeps of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from dbdyno.begin.catalogue import located
+from dbdyno.engines import registry
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import DynoError
+from dbdyno.frozen import Frozen, Level
+from dbdyno.host.allowed import Allowed
+from dbdyno.layers.foresight import Refusal
+from dbdyno.layers.registry import LAYERS
+from dbdyno.layers.taken import untaken
+from dbdyno.obtain.installation import Installation
+from dbdyno.study import Study
+from dbdyno.study.reference import Reference
+from dbdyno.study.trials import Variant
+from dbdyno.trial.bench import OnEngine
+
+
+def engine_of(study: Study, levels: Mapping[str, Level]) -> Engine:
+    """The engine that a variant with these levels runs on."""
+    return registry.engine(study.engine_of(levels).engine)
+
+
+def on_engines(study: Study) -> dict[str, OnEngine]:
+    """By the level of the factor `engine`, what a trial at it runs on; empty where engines are no factor.
+    Raises the error of an installation that is not here."""
+    if len(study.engines) < 2:
+        return {}
+    return {one.written: OnEngine(registry.engine(one.engine), _here(one)) for one in study.engines}
+
+
+def others_of(study: Study) -> dict[str, Installation]:
+    """The installations beside the baseline's, by their levels. Raises like `on_engines`."""
+    return {one.written: _here(one) for one in study.engines[1:]}
+
+
+def _here(reference: Reference) -> Installation:
+    found = located(reference)
+    if isinstance(found, DynoError):
+        raise found
+    return found
+
+
+def untaken_of(study: Study, variants: Iterable[Variant], allowed: Allowed) -> tuple[Refusal, ...]:
+    """The variants that are blocked because their engine does not take a level which another engine of the
+    study takes. An engine that is not here is not asked."""
+    refused: dict[tuple[str, str, str], list[str]] = {}
+    for variant in variants if len(study.engines) > 1 else ():
+        levels = {**study.settings, **variant.levels}
+        found = located(study.engine_of(levels))
+        installation = found if isinstance(found, Installation) else None
+        why = untaken(levels, LAYERS, engine_of(study, levels), installation, allowed)
+        if why is not None:
+            refused.setdefault((why.factor, why.message, why.hint), []).append(variant.name)
+    return tuple(
+        Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
+        for (factor, reason, remedy), names in refused.items()
+    )
+
+
+class SameEngine(Frozen):
+    """Two levels of the factor `engine` that are one server: the same bytes."""
+
+    levels: tuple[str, str]
+    origin: str
+    digest: str
+
+
+def same_engines(study: Study) -> Iterator[SameEngine]:
+    """The levels that lead to the installation of an earlier one, as far as they are here."""
+    seen: dict[tuple[str, str], Reference] = {}
+    for reference in study.engines:
+        found = located(reference)
+        if isinstance(found, Installation):
+            first = seen.setdefault((found.engine, found.digest), reference)
+            if first is not reference:
+                levels = (first.written, reference.written)
+                yield SameEngine(levels=levels, origin=found.origin, digest=found.digest)

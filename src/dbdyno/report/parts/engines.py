@@ -1,0 +1,81 @@
+"""Engines as a factor: which ran, whether their rows were the same, and what differs between defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.analyse.engines import DefaultsBeside, EnginesCompared, RowsDiffer
+from dbdyno.report.document import Detail, Element, From, Kind, Lines, Notes, Section, table
+from dbdyno.report.words.numbers import plural
+
+TITLE = "Engines"
+HEADS = ("engine", "version", "from", "proof")
+KINDS = {"version": Kind.PHRASE, "from": Kind.TEXT, "proof": Kind.TEXT}
+ABSENT = "–"
+ROWS_MOST = 12
+"""On a terminal; the page and Markdown have all."""
+PRODUCTS = (
+    "These are different products. Each ran with its own defaults but for the levels of this study, and"
+    " settings of one name need not mean the same. The figures hold for this load and these levels: they do"
+    " not say which product is better."
+)
+DEFAULTS = (
+    "The values are the servers' own word on what a setting has where nobody sets it. A default that changed"
+    " stands beside an effect; it need not be its cause."
+)
+
+
+def sections(found: EnginesCompared) -> Iterator[Section]:
+    """Who ran with its proof, the rows, and a table of the defaults for each other version."""
+    yield Section(TITLE, (*_body(found),))
+    for beside in found.defaults:
+        yield Section(f"What differs between the defaults: {beside.level}", (*_defaults(found, beside),))
+
+
+def _body(found: EnginesCompared) -> Iterator[Element]:
+    rows = [(one.level, one.version or ABSENT, one.origin, one.proof) for one in found.ran]
+    brief = table(HEADS[:2], [row[:2] for row in rows], KINDS, dense=True)
+    yield From(Detail.DETAILS, (table(HEADS, rows, KINDS, dense=True),), (brief,))
+    yield Lines((*_rows(found),))
+    if found.products > 1:
+        yield Notes((PRODUCTS,))
+
+
+def _rows(found: EnginesCompared) -> Iterator[str]:
+    baseline = found.ran[0].level
+    if found.same_rows:
+        levels = ", ".join(found.same_rows)
+        yield f"Checksums over all tables show that {levels} began with the same rows as {baseline}."
+    for other in found.other_rows:
+        yield _difference(baseline, other)
+    told = {*found.same_rows, *(other.level for other in found.other_rows)}
+    if open_levels := [one.level for one in found.ran[1:] if one.level not in told]:
+        yield f"Nothing shows whether {', '.join(open_levels)} began with the same rows as {baseline}."
+
+
+def _difference(baseline: str, other: RowsDiffer) -> str:
+    before, after = other.before.split("; "), other.after.split("; ")
+    own = [f"{one} ({other.level})" for one in after if one not in before]
+    theirs = [f"{one} ({baseline})" for one in before if one not in after]
+    return (
+        f"{other.level} did not begin with the same rows as {baseline}, so their speeds cannot be compared."
+        f" By checksum these tables differ in image {other.image + 1}: {'; '.join([*theirs, *own])}."
+    )
+
+
+def _defaults(found: EnginesCompared, beside: DefaultsBeside) -> Iterator[Element]:
+    baseline, known = found.ran[0].level, plural(beside.compared, "setting")
+    if not beside.changed:
+        yield Notes((f"The defaults of all {known} are those of {baseline}.",))
+        return
+    heads = ("setting", baseline, beside.level)
+    rows = [(one.name, _shown(one.before), _shown(one.after)) for one in beside.changed]
+    whole = table(heads, rows, dict.fromkeys(heads[1:], Kind.CODE), dense=True)
+    cut = table(heads, rows[:ROWS_MOST], dict.fromkeys(heads[1:], Kind.CODE), dense=True)
+    more = Notes((f"and {len(rows) - ROWS_MOST} more: the page and Markdown have them",))
+    yield From(Detail.TEXT, (whole,), (cut, more) if rows[ROWS_MOST:] else (whole,))
+    yield Notes((f"{len(rows)} of {known} differ. {ABSENT}: it has no such setting. {DEFAULTS}",))
+
+
+def _shown(value: str | None) -> str:
+    return ABSENT if value is None else value or '""'

@@ -1,0 +1,92 @@
+"""What records say of engines that are compared."""
+
+from __future__ import annotations
+
+from dbdyno.analyse.engines import DefaultChanged, engines_compared
+from dbdyno.frozen import ENGINE_FACTOR
+from dbdyno.records.record import Evidence, Outcome, Reading, Record
+from dbdyno.study import Factor, Study, Workload
+from dbdyno.study.reference import Reference
+
+LEVELS = ("mariadb@10.11", "mariadb@11.8", "postgresql@17")
+STUDY = Study(
+    title="Should I upgrade?",
+    engine=Reference("mariadb", "10.11"),
+    workload=Workload(name="tpcb"),
+    factors=(Factor(name=ENGINE_FACTOR, levels=LEVELS),),
+)
+
+
+def _record(level: str, rows: str = "t: 1 rows, 0a", image: int = 0, **defaults: str) -> Record:
+    held = Reading(value=level, source=f"/proc/PID/maps holds {level}")
+    return Record(
+        run="r",
+        trial=LEVELS.index(level),
+        block=0,
+        position=0,
+        variant=level,
+        levels={ENGINE_FACTOR: level},
+        host="h",
+        started_unix_s=0.0,
+        finished_unix_s=1.0,
+        outcome=Outcome.MEASURED,
+        engine_version=level.partition("@")[2],
+        reset={"image": image, "rows": rows},
+        evidence=(Evidence(factor=ENGINE_FACTOR, requested=level, effective=held, in_effect=True),),
+        defaults=defaults or None,
+    )
+
+
+def test_a_study_of_one_engine_has_nothing_to_compare() -> None:
+    assert engines_compared(STUDY.but(factors=()), []) is None
+
+
+def test_each_engine_is_told_with_what_proves_it_and_one_that_never_ran_without() -> None:
+    found = engines_compared(STUDY, [_record("mariadb@10.11"), _record("mariadb@11.8")])
+    assert found is not None and found.products == 2
+    assert [(one.version, one.proof) for one in found.ran] == [
+        ("10.11", "/proc/PID/maps holds mariadb@10.11"),
+        ("11.8", "/proc/PID/maps holds mariadb@11.8"),
+        ("", ""),
+    ]
+    assert found.same_rows == ("mariadb@11.8",)
+
+
+def test_rows_that_differ_in_one_image_are_found() -> None:
+    records = [
+        _record("mariadb@10.11"),
+        _record("mariadb@11.8"),
+        _record("mariadb@10.11", image=1),
+        _record("mariadb@11.8", "t: 1 rows, 0b", image=1),
+    ]
+    found = engines_compared(STUDY, records)
+    assert found is not None and found.same_rows == ()
+    [other] = found.other_rows
+    assert (other.level, other.image, other.before, other.after) == (
+        "mariadb@11.8",
+        1,
+        "t: 1 rows, 0a",
+        "t: 1 rows, 0b",
+    )
+
+
+def test_images_of_different_seeds_are_never_held_against_each_other() -> None:
+    found = engines_compared(STUDY, [_record("mariadb@10.11"), _record("mariadb@11.8", "t: 9 rows", image=1)])
+    assert found is not None and not found.same_rows and not found.other_rows
+
+
+def test_defaults_are_compared_within_a_product_alone_and_without_versions_and_places() -> None:
+    records = [
+        _record("mariadb@10.11", version="10.11", datadir="/a", gone="1", kept="ON", size="16M"),
+        _record("mariadb@11.8", version="11.8", datadir="/b", added="2", kept="ON", size="32M"),
+        _record("postgresql@17", size="1"),
+    ]
+    found = engines_compared(STUDY, records)
+    assert found is not None
+    [beside] = found.defaults
+    assert (beside.level, beside.compared) == ("mariadb@11.8", 4)
+    assert beside.changed == (
+        DefaultChanged(name="added", before=None, after="2"),
+        DefaultChanged(name="gone", before="1", after=None),
+        DefaultChanged(name="size", before="16M", after="32M"),
+    )
