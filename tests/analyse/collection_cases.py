@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.collection import Museum, collection, run_of_museum
 from tests.analyse.factory import (
     STARTED_UNIX_S,
     Change,
@@ -23,3 +26,8 @@ def ran(day: int, ratio: float = 1.0, change: Change | None = None) -> Analysis:
     run = a_run(study).but(run=f"day-{day}", created_unix_s=STARTED_UNIX_S + 86_400.0 * day)
     records = records_of(study, {LEVEL: ratio}, {LEVEL: change} if change else None, seed=day)
     return analyse(study, run, [record.but(run=run.run) for record in records])
+
+
+def museum_of(analyses: Sequence[Analysis], unread: Sequence[str] = ()) -> Museum:
+    """The museum of runs that were analysed."""
+    return collection([run_of_museum(one) for one in analyses], unread)

@@ -130,7 +130,7 @@ def test_reasons_that_hold_for_no_run_are_not_told() -> None:
 
 def test_a_run_is_taken_with_what_its_report_says() -> None:
     analysis = analysed("one")
-    run = run_of(analysis, "nightly", "a new disk")
+    run = run_of(analysis).but(name="nightly", note="a new disk")
     assert (run.run, run.name, run.note, run.engine) == ("one", "nightly", "a new disk", "firebird 5.0.4")
     assert run.ratios[0].effect == analysis.variants[1].effect
     assert run.baseline == analysis.baseline.response

@@ -78,6 +78,25 @@ class Occurrence(Frozen):
     log: str = ""
 
 
+class Tried(Frozen):
+    """Levels that a run tried together: they are one piece with those of other runs that have the same `key`.
+    Without an `occurrence` they ended well, or without an answer."""
+
+    key: tuple[str, ...]
+    levels: dict[str, Level]
+    verdict: Verdict
+    occurrence: Occurrence | None
+
+
+class RunOfMuseum(Frozen):
+    """What the museum needs of a run, so that no more of many runs is held at a time."""
+
+    run: str
+    began_unix_s: float
+    engine: str
+    tried: tuple[Tried, ...]
+
+
 class Piece(Frozen):
     """What stands in the museum: levels of an engine that were tried together, in every run that tried them.
 
@@ -103,18 +122,38 @@ class Museum(Frozen):
     unread: tuple[str, ...] = ()
 
 
-def collection(analyses: Sequence[Analysis], unread: Sequence[str] = ()) -> Museum:
-    """The museum of all runs, in any order."""
-    tried: dict[tuple[str, ...], list[tuple[Analysis, VariantResult]]] = {}
-    for analysis in sorted(analyses, key=lambda one: one.run.created_unix_s, reverse=True):
-        for result in analysis.variants:
+def run_of_museum(analysis: Analysis) -> RunOfMuseum:
+    """What a run tells of the levels that it tried."""
+    return RunOfMuseum(
+        run=analysis.run.run,
+        began_unix_s=analysis.run.created_unix_s,
+        engine=analysis.study.engine.engine,
+        tried=tuple(
+            Tried(
+                key=_key(analysis, result),
+                levels=result.changed,
+                verdict=result.verdict,
+                occurrence=_occurrence(analysis, result, ending) if (ending := _ending(result)) else None,
+            )
+            for result in analysis.variants
             # The twin of an A/A study is the baseline once more.
-            tells = result.role is not Role.TWIN and result.reason is not Reason.NOT_RUN
-            if tells and result.verdict is not None and not _of_no_level(analysis, result):
-                tried.setdefault(_key(analysis, result), []).append((analysis, result))
+            if result.role is not Role.TWIN
+            and result.reason is not Reason.NOT_RUN
+            and result.verdict is not None
+            and not _of_no_level(analysis, result)
+        ),
+    )
+
+
+def collection(runs: Sequence[RunOfMuseum], unread: Sequence[str] = ()) -> Museum:
+    """The museum of all runs, in any order."""
+    tried: dict[tuple[str, ...], list[tuple[RunOfMuseum, Tried]]] = {}
+    for run in sorted(runs, key=lambda one: one.began_unix_s, reverse=True):
+        for one in run.tried:
+            tried.setdefault(one.key, []).append((run, one))
     pieces = [piece for seen in tried.values() if (piece := _piece(seen)) is not None]
     pieces.sort(key=lambda piece: piece.occurrences[0].began_unix_s, reverse=True)
-    return Museum(pieces=tuple(pieces), runs=len(analyses), unread=tuple(unread))
+    return Museum(pieces=tuple(pieces), runs=len(runs), unread=tuple(unread))
 
 
 def chosen(museum: Museum, layer: str | None = None, ending: Ending | None = None) -> Museum:
@@ -148,22 +187,17 @@ def _of_no_level(analysis: Analysis, result: VariantResult) -> bool:
     return mistaken or analysis.baseline.verdict is Verdict.FAILED
 
 
-def _piece(seen: Sequence[tuple[Analysis, VariantResult]]) -> Piece | None:
-    endings = [(analysis, result, _ending(result)) for analysis, result in seen]
-    occurrences = [
-        _occurrence(analysis, result, ending) for analysis, result, ending in endings if ending is not None
-    ]
+def _piece(seen: Sequence[tuple[RunOfMuseum, Tried]]) -> Piece | None:
+    occurrences = tuple(one.occurrence for _, one in seen if one.occurrence is not None)
     if not occurrences:
         return None
-    analysis, result = seen[0]
+    latest, first = seen[0]
     return Piece(
-        engine=analysis.study.engine.engine,
-        levels=result.changed,
-        runs=len({analysis.run.run for analysis, _ in seen}),
-        occurrences=tuple(occurrences),
-        elsewhere=dict(
-            Counter(result.verdict for _, result, ending in endings if not ending and result.verdict)
-        ),
+        engine=latest.engine,
+        levels=first.levels,
+        runs=len({run.run for run, _ in seen}),
+        occurrences=occurrences,
+        elsewhere=dict(Counter(one.verdict for _, one in seen if one.occurrence is None)),
     )
 
 

@@ -150,14 +150,15 @@ class Trend(Frozen):
 Runs = Sequence[TrendRun]
 
 
-def run_of(analysis: Analysis, name: str = "", note: str = "") -> TrendRun:
-    """What a trend needs of a run, so that no more of many runs is held at a time."""
+def run_of(analysis: Analysis) -> TrendRun:
+    """What a trend needs of a run, so that no more of many runs is held at a time. Its name and note are its
+    user's, who may change them."""
     engine = _engine(analysis)
     return TrendRun(
         run=analysis.run.run,
         began_unix_s=analysis.run.created_unix_s,
-        name=name,
-        note=note,
+        name="",
+        note="",
         blocks=analysis.run.blocks,
         host=str(analysis.run.host.get("name") or "not known"),
         engine=engine,

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import Age, ListingGroup, json_option, own_store_option, store_option
+from dbdyno.cli.readings import Readings
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
@@ -103,8 +104,10 @@ def rm(group_store: str | None, runs: tuple[str, ...], yes: bool, store: str | N
             if not sys.stdin.isatty():
                 raise UserError("there is no terminal to ask on whether to delete these runs", "add --yes")
             click.confirm(f"Delete {', '.join(found)} and all records?", abort=True, err=True)
+        readings = Readings(opened)
         for run in found:
             opened.remove_run(run)
+            readings.forget(run)
             click.echo(f"deleted {run}")
 
 

@@ -16,6 +16,7 @@ from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import Age, store_option
+from dbdyno.cli.readings import Readings
 from dbdyno.cli.stored_run import analysed
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
@@ -55,7 +56,8 @@ def command(
     with Store(store_url(store)) as opened:
         study, found, left_out = _runs_of(opened, named)
         found = _latest(found, age_s, limit, left_out)
-        runs = [_read(opened, summary) for summary in found]
+        readings = Readings(opened)
+        runs = [_read(opened, readings, summary) for summary in found]
         place = opened.place
     shown = [run for run in runs if any(one.effect for one in run.ratios)]
     left_out[Omission.WITHOUT_RATIO] += len(runs) - len(shown)
@@ -126,6 +128,12 @@ def _latest(
     return young[:limit]
 
 
-def _read(store: Store, summary: RunSummary) -> TrendRun:
-    analysis = analysed(study_of(summary.run), summary.run, store.readable_records(summary.run.run))
-    return run_of(analysis, summary.name, summary.note)
+def _read(store: Store, readings: Readings, summary: RunSummary) -> TrendRun:
+    run = summary.run
+
+    def read() -> TrendRun | None:
+        records = store.readable_records(run.run)
+        return run_of(analysed(study_of(run), run, records)) if records else None
+
+    found = readings.of(summary, TrendRun, read) or run_of(analysed(study_of(run), run, []))
+    return found.but(name=summary.name, note=summary.note)

@@ -363,6 +363,11 @@ class Store:
         """Where the store is, without a password."""
         return self._database.place
 
+    @property
+    def key_of_place(self) -> str:
+        """The same from wherever it is asked; empty where nothing outlasts this process."""
+        return self._database.key
+
     def _named(self) -> dict[str, tuple[str, bool]]:
         """The run of each name that a user gave, and whether the name is a baseline's."""
         if not self._labelled:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 from dbdyno.analyse import analyse
-from dbdyno.analyse.collection import Museum, collection
-from tests.analyse.collection_cases import ran
+from dbdyno.analyse.collection import Museum
+from tests.analyse.collection_cases import museum_of, ran
 from tests.analyse.factory import a_run, every_verdict
 
 
 @cache
 def found() -> Museum:
     study, records = every_verdict()
-    return collection([analyse(study, a_run(study), records), ran(1, 0.5), ran(2, 0.6)], unread=["older"])
+    return museum_of([analyse(study, a_run(study), records), ran(1, 0.5), ran(2, 0.6)], unread=["older"])

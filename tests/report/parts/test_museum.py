@@ -9,10 +9,10 @@ import re
 from markdown_it import MarkdownIt
 from syrupy.assertion import SnapshotAssertion
 
-from dbdyno.analyse.collection import Museum, collection
+from dbdyno.analyse.collection import Museum
 from dbdyno.report.parts import museum
 from dbdyno.report.renderers import html, markdown, terminal
-from tests.analyse.collection_cases import ran
+from tests.analyse.collection_cases import museum_of, ran
 from tests.report.browser import Outline
 from tests.report.cases import hostile
 from tests.report.forms import on_terminal
@@ -42,7 +42,7 @@ def test_ratios_of_several_runs_stand_in_one_line() -> None:
 
 
 def test_of_many_runs_the_latest_are_told_one_by_one() -> None:
-    many = collection([ran(day, 0.30 + 0.02 * day) for day in range(1, 10)])
+    many = museum_of([ran(day, 0.30 + 0.02 * day) for day in range(1, 10)])
     text = " ".join(printed(many).split())
     told = re.search(r"slower in 9 of 9 runs: ((?:0\.\d+, ){6})and 3 before from (0\.\d+) to (0\.\d+) ", text)
     assert told is not None and float(told[2]) < float(told[3]) < float(told[1].split(",")[5])
@@ -72,7 +72,7 @@ def test_a_spreadsheet_reads_a_row_for_each_occurrence() -> None:
 
 
 def test_text_from_outside_steers_nothing() -> None:
-    shown = collection([hostile()])
+    shown = museum_of([hostile()])
     page, text, table = page_of(shown), written(shown), museum.as_csv(shown)
     assert "<script>alert" not in page and "alert(1)" in page
     rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
@@ -81,5 +81,5 @@ def test_text_from_outside_steers_nothing() -> None:
 
 
 def test_an_empty_museum_says_so() -> None:
-    empty = collection([])
+    empty = museum_of([])
     assert all(museum.EMPTY in text for text in (printed(empty), page_of(empty), written(empty)))

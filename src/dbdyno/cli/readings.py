@@ -1,0 +1,89 @@
+"""What verbs over many runs need of each finished run, kept so that its records are read once.
+
+A run that has ended does not change, so neither does what is read of it. A reading is kept in the cache with
+what it follows from: the run itself, how many of its trials ended in which way, and the code of this Dyno.
+Where one of them is another, or the reading is gone or torn, it is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+import dbdyno
+from dbdyno.errors import UserError
+from dbdyno.frozen import Frozen
+from dbdyno.host.once import keep_beside, shelf
+from dbdyno.records.store import RunSummary, Store
+
+KIND = "readings"
+Reading = TypeVar("Reading", bound=Frozen)
+
+
+class Readings:
+    """The readings of one store. In a cache that this user cannot write, none is kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._origin = store.key_of_place
+        self._name = hashlib.sha256(self._origin.encode()).hexdigest()[:24]
+
+    def of(
+        self, summary: RunSummary, noun: type[Reading], make: Callable[[], Reading | None]
+    ) -> Reading | None:
+        """The reading of a run, made where none is kept that follows from the run as it is. Of a run that is
+        not finished nothing is kept, and what cannot be read (None) is asked for again."""
+        if not summary.finished or not self._origin or self._folder is None:
+            return make()
+        place = self._folder / f"{_digest(summary.run.run)}.{noun.__name__}.json"
+        follows_from = self._follows_from(summary)
+        if (kept := _kept(place, noun, follows_from)) is not None:
+            return kept
+        made = make()
+        if made is not None:
+            keep_beside(place, f"{follows_from}\n{made.model_dump_json()}\n")
+        return made
+
+    def forget(self, run: str) -> None:
+        """Removes what is kept of a run that is no more. Of a folder that this user cannot write it stays."""
+        with suppress(OSError):
+            for place in (shelf(KIND).folder / self._name).glob(f"{_digest(run)}.*"):
+                place.unlink()
+
+    @cached_property
+    def _folder(self) -> Path | None:
+        try:
+            return shelf(KIND).once(self._name, lambda _: ("what runs of a store say", self._origin))
+        except (OSError, UserError):
+            return None
+
+    def _follows_from(self, summary: RunSummary) -> str:
+        outcomes = json.dumps(summary.outcomes, sort_keys=True)
+        return _digest(self._code, summary.run.model_dump_json(), outcomes)
+
+    @cached_property
+    def _code(self) -> str:
+        """What tells one state of the package from another: its files, with their sizes and times."""
+        package = Path(dbdyno.__file__).parent
+        files = sorted(package.rglob("*.py"))
+        seen = [(str(file.relative_to(package)), (state := file.stat()).st_size, state.st_mtime_ns)
+                for file in files]  # fmt: skip
+        return json.dumps(seen)
+
+
+def _kept(place: Path, noun: type[Reading], follows_from: str) -> Reading | None:
+    try:
+        first, _, rest = place.read_text().partition("\n")
+        return noun.model_validate_json(rest) if first == follows_from else None
+    except (OSError, ValueError, ValidationError):
+        return None
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
