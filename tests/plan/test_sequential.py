@@ -11,7 +11,7 @@ from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Verdict
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
-from dbdyno.plan.sequential import ask, decided
+from dbdyno.plan.sequential import Memory, ask, decided
 from dbdyno.records import metrics
 from dbdyno.records.metrics import Metric
 from dbdyno.records.record import Outcome, Record
@@ -64,6 +64,38 @@ def test_what_is_decided_is_what_the_whole_analysis_calls_so(sequential: bool) -
             assert found == {one.name for one in analyse(study, run, some).candidates if one.decided}
             seen.add(found)
     assert len(seen) > 4
+
+
+def test_each_look_after_others_says_what_a_first_one_would() -> None:
+    for study, records in studies():
+        run, memory = a_run(study).but(sequential=True), Memory()
+        blocks = range(1, 2 + max(record.block for record in records))
+        looks = [[record for record in records if record.block < count] for count in blocks]
+        # A record that takes the place of an earlier one, and a look that goes back.
+        looks += [
+            [*records, records[0].but(finished_unix_s=2e9, outcome=Outcome.BROKEN)],
+            looks[2],
+            looks[-1],
+        ]
+        for some in looks:
+            assert decided(study, run, some, memory) == decided(study, run, some)
+
+
+def test_a_look_reads_no_record_of_the_looks_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    study, run, records = a_sequential({"config.cache=4G": 1.1}, blocks=12)
+    metric, read = metrics.find(study.goal.response), list[int]()
+
+    def reading(record: Record) -> float | None:
+        read.append(record.block)
+        return metric.read(record)
+
+    monkeypatch.setitem(metrics.METRICS, metric.name, replace(metric, read=reading))
+    memory = Memory()
+    for blocks in range(1, 13):
+        read.clear()
+        decided(study, run, [record for record in records if record.block < blocks], memory)
+        assert set(read) <= {blocks - 1}
+    assert read
 
 
 def test_to_tell_what_is_decided_no_metric_is_read_that_no_verdict_needs(

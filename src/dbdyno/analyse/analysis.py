@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
 
 from dbdyno.analyse.assurance import ASSURANCE
@@ -125,12 +125,41 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
     )
 
 
-def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
+@dataclass
+class Looks:
+    """What a run keeps from one look at its verdicts to the next: the trials by variant, with all that was
+    read of them. It changes no answer, and without it each block would read all blocks before it again."""
+
+    records: list[Record] = field(default_factory=list)
+    variants: tuple[Variant, ...] = ()
+    trials: list[Trials] = field(default_factory=list)
+    restarts: list[Record] = field(default_factory=list)
+
+    def take(self, variants: tuple[Variant, ...], records: Sequence[Record]) -> list[Trials]:
+        """The trials of these records, of which those since the last look are read. All are read where the
+        records of that look do not come first, or a later one takes the place of one of them."""
+        come_first = variants == self.variants and records[: len(self.records)] == self.records
+        added = _latest(records[len(self.records) :] if come_first else records)
+        last = max((trial.index_most for trial in self.trials), default=-1) if come_first else -1
+        if come_first and added and (added[0].trial <= last or added[-1].of_restarts):
+            come_first, added = False, _latest(records)
+        if not come_first:
+            self.variants, self.trials, self.restarts = variants, _by_variant(variants, ()), []
+        self.restarts += [record for record in added if record.of_restarts]
+        by_name = {each.variant.name: each for each in self.trials}
+        for record in _in_blocks(added):
+            if record.variant in by_name:
+                by_name[record.variant].add(TrialResult(record=record, response=None))
+        self.records = list(records)
+        return self.trials
+
+
+def decided(study: Study, run: Run, records: Sequence[Record], looks: Looks | None = None) -> frozenset[str]:
     """The candidates whose verdict stands, whatever may follow: those that `analyse_blocks` calls decided. A
-    run asks after each block, so nothing is made that only a report shows."""
-    latest = _latest(records)
-    results = [TrialResult(record=record, response=None) for record in _in_blocks(latest)]
-    trials = _with_survivors(_by_variant(variants_of(study), results), survival(study, latest))
+    run asks after each block, so nothing is made that only a report shows, and `looks` keeps what the earlier
+    ones read."""
+    looks = looks or Looks()
+    trials = _with_survivors(looks.take(variants_of(study), records), survival(study, looks.restarts))
     unfinished = _shown(trials) < _in_all(study, run, trials, records)
     method, baseline = _method(study, run, trials, unfinished), with_copies(trials)
     return frozenset(

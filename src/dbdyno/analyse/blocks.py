@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from statistics import stdev
 
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
@@ -18,6 +19,9 @@ from dbdyno.study.trials import Variant
 Block = tuple[str, int]
 """A block is a host and a number: only trials of one host can be paired."""
 
+Values = dict[Block, float]
+"""A figure of each block, in any order."""
+
 WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED, Outcome.INERT)
 """Outcomes that become a variant's verdict when too few of its trials have a speed, the gravest first."""
 
@@ -25,25 +29,52 @@ LOST_SHARE_MOST = 0.2
 """A variant that lost more of its blocks than this has no speed: those that are left are the luckier ones."""
 
 
+@dataclass
+class Pairs:
+    """The log ratios of one metric ours / theirs by block, in the order of blocks. `ours` and `theirs` are
+    how many of either side were looked at already, so that only blocks that come later are."""
+
+    ours: int = 0
+    theirs: int = 0
+    found: Values = field(default_factory=dict)
+
+    def grown(self, ours: Values, theirs: Values) -> Values:
+        """With the blocks that one of the two sides has since; both only ever grow at their end."""
+        added: set[Block] = {*islice(reversed(ours), len(ours) - self.ours)}
+        added |= {*islice(reversed(theirs), len(theirs) - self.theirs)}
+        self.ours, self.theirs = len(ours), len(theirs)
+        later = {
+            block: math.log(ours[block]) - math.log(theirs[block])
+            for block in sorted(added)
+            if block in ours and block in theirs and usable(ours[block]) and usable(theirs[block])
+        }
+        in_order = not self.found or not later or next(reversed(self.found)) < next(iter(later))
+        self.found.update(later)
+        if not in_order:
+            self.found = dict(sorted(self.found.items()))
+        return self.found
+
+
 @dataclass(frozen=True)
 class Trials:
     """The trials of one variant, by block. `copies` are those of the same levels that count with it, and
     `survivor` is what became of it without power, where that was tried.
 
-    `readings` keep each metric that was read of `by_block`, and belong to whatever stands beside it.
+    `readings` keep each metric that was read of `by_block`, `ends` its trials by their outcome, and `pairs`
+    the log ratios of a metric to another variant. They belong to whatever stands beside `by_block`.
     """
 
     variant: Variant
     role: Role
-    by_block: Mapping[Block, TrialResult]
+    by_block: dict[Block, TrialResult]
     copies: tuple[Trials, ...] = ()
     survivor: Survivor | None = None
-    readings: dict[str, Mapping[Block, float]] = field(default_factory=dict, repr=False, compare=False)
-    _with_copies: dict[str, Mapping[Block, float]] = field(
-        default_factory=dict, repr=False, compare=False, init=False
-    )
+    readings: dict[str, Values] = field(default_factory=dict, repr=False, compare=False)
+    ends: dict[Outcome, list[TrialResult]] = field(default_factory=dict, repr=False, compare=False)
+    pairs: dict[tuple[str, str], Pairs] = field(default_factory=dict, repr=False, compare=False)
+    _with_copies: dict[str, Values] = field(default_factory=dict, repr=False, compare=False, init=False)
 
-    def values(self, metric: str) -> Mapping[Block, float]:
+    def values(self, metric: str) -> Values:
         """A metric by block, over the measured trials that have it; with copies, their mean in the block."""
         if not self.copies:
             return self._own(metric)
@@ -55,20 +86,31 @@ class Trials:
             }
         return self._with_copies[metric]
 
-    def _own(self, metric: str) -> Mapping[Block, float]:
+    def _own(self, metric: str) -> Values:
         if metric not in self.readings:
-            read = metrics.find(metric).read
-            self.readings[metric] = {
-                block: value
-                for block, trial in self.by_block.items()
-                if trial.record.outcome is Outcome.MEASURED
-                and (value := read(trial.record)) is not None
-                and math.isfinite(value)
-            }
+            self.readings[metric] = dict(_read(metric, self.by_block.items()))
         return self.readings[metric]
 
     def with_outcome(self, outcome: Outcome) -> list[TrialResult]:
-        return [trial for trial in self.all if trial.record.outcome is outcome]
+        if not self.ends and self.by_block:
+            for trial in self.by_block.values():
+                self.ends.setdefault(trial.record.outcome, []).append(trial)
+        of_copies = (trial for copy in self.copies for trial in copy.with_outcome(outcome))
+        return [*self.ends.get(outcome, ()), *of_copies]
+
+    @property
+    def index_most(self) -> int:
+        """The index of the last trial; -1 without one."""
+        return next(reversed(self.by_block.values())).record.trial if self.by_block else -1
+
+    def add(self, trial: TrialResult) -> None:
+        """Takes up a trial of a block after all others, without reading these again."""
+        block = trial.record.host, trial.record.block
+        for metric, values in self.readings.items():
+            values.update(_read(metric, [(block, trial)]))
+        if self.ends:
+            self.ends.setdefault(trial.record.outcome, []).append(trial)
+        self.by_block[block] = trial
 
     @property
     def all(self) -> list[TrialResult]:
@@ -80,6 +122,17 @@ class Trials:
         """Whether the driver, not the server, set the pace of one of them."""
         failed = self.with_outcome(Outcome.FAILED)
         return any(Doubt.DRIVER_SATURATED in trial.record.doubts for trial in failed)
+
+
+def _read(metric: str, trials: Iterable[tuple[Block, TrialResult]]) -> Iterator[tuple[Block, float]]:
+    """A metric of the measured trials that have it."""
+    read = metrics.find(metric).read
+    for block, trial in trials:
+        record = trial.record
+        if record.outcome is Outcome.MEASURED:
+            value = read(record)
+            if value is not None and math.isfinite(value):
+                yield block, value
 
 
 def ending(trials: Trials) -> dict[str, object]:
@@ -102,7 +155,8 @@ def ending(trials: Trials) -> dict[str, object]:
 
 def _lost_share(trials: Trials) -> float:
     lost = sum(len(trials.with_outcome(outcome)) for outcome in WITHOUT_SPEED)
-    return lost / len(trials.all) if trials.all else 0.0
+    tried = len(trials.by_block) + sum(len(copy.all) for copy in trials.copies)
+    return lost / tried if tried else 0.0
 
 
 def mean_of(values: Sequence[float]) -> float:
@@ -140,8 +194,12 @@ def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
     return list(paired(trials, baseline, metric).values())
 
 
-def paired(trials: Trials, baseline: Trials, metric: str) -> dict[Block, float]:
-    return log_ratios(trials.values(metric), baseline.values(metric))
+def paired(trials: Trials, baseline: Trials, metric: str) -> Values:
+    ours, theirs = trials.values(metric), baseline.values(metric)
+    if trials.copies or baseline.copies:
+        # The mean of copies is another in each look.
+        return Pairs().grown(ours, theirs)
+    return trials.pairs.setdefault((metric, baseline.variant.name), Pairs()).grown(ours, theirs)
 
 
 def with_lost(found: Sequence[float], ours: int, theirs: int, higher_is_better: bool) -> list[float]:
@@ -155,16 +213,12 @@ def with_lost(found: Sequence[float], ours: int, theirs: int, higher_is_better: 
     return [*found, *[bad] * ours, *[good] * theirs]
 
 
-def log_ratios(ours: Mapping[Block, float], theirs: Mapping[Block, float]) -> dict[Block, float]:
+def log_ratios(ours: Values, theirs: Values) -> Values:
     """The log ratios ours / theirs by block, of the blocks in which both are above zero."""
-    return {
-        block: math.log(ours[block]) - math.log(theirs[block])
-        for block in sorted(ours.keys() & theirs.keys())
-        if usable(ours[block]) and usable(theirs[block])
-    }
+    return Pairs().grown(ours, theirs)
 
 
-def summary_of(metric: str, values: Mapping[Block, float], confidence: float) -> Summary | None:
+def summary_of(metric: str, values: Values, confidence: float) -> Summary | None:
     """The mean over trials and its t interval, on logs where all values are above zero. One trial: its value
     alone.
     """

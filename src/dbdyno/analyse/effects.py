@@ -256,9 +256,16 @@ def _why_no_pair(trials: Trials, baseline: Trials, response: str) -> Reason:
 def _dropped(trials: Trials, baseline: Trials, response: str) -> tuple[Dropped, ...]:
     """The blocks that gave no pair though at least one of the two trials was run, and whose trial it was."""
     sides = [(side, side.values(response)) for side in (baseline, trials)]
+    ours, theirs = (values for _, values in sides)
+    run = trials.by_block.keys() | baseline.by_block.keys()
+    # Where nothing was lost, which is most of the time, no block has to be looked at.
+    if len(ours) == len(theirs) == len(run) and all(
+        min(values.values(), default=1.0) > 0.0 for values in (ours, theirs)
+    ):
+        return ()
     lacking = {
         block: next((side for side, values in sides if not usable(values.get(block))), None)
-        for block in sorted(trials.by_block.keys() | baseline.by_block.keys())
+        for block in sorted(run)
     }
     return tuple(_drop(block, side) for block, side in lacking.items() if side is not None)
 

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import math
 
-from dbdyno.analyse.blocks import Block, Trials, log_ratios
+from dbdyno.analyse.blocks import Trials, Values, log_ratios
 from dbdyno.analyse.intervals import half_width, ratio_of, usable
 from dbdyno.analyse.model import GuardResult, Kept, Method
 from dbdyno.study import DURABLE, Guard, Interval
-
-Values = dict[Block, float]
 
 
 def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult | None:

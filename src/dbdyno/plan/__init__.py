@@ -23,5 +23,6 @@ def ask_for(run: Run, memory: search.Memory = lambda levels: 0) -> Ask:
         return partial(soak.ask, run.soak)
     if isinstance(run, SearchRun):
         return lambda study, _, records: search.ask(memory, study, run, records)
-    timed = sequential.ask if run.sequential else blocks.ask if run.budget_s is None else budget.ask
+    asked = partial(sequential.ask, memory=sequential.Memory())
+    timed = asked if run.sequential else blocks.ask if run.budget_s is None else budget.ask
     return partial(restarts.ask, partial(counted.ask, timed))

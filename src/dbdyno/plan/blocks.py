@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, compress
 
 from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import level_text
@@ -73,12 +73,16 @@ def next_trials(
     variants = variants_of(study)
     require_baseline(study, records)
     _require_hope(variants, records)
-    done = {record.trial for record in records if record.whole}
-    begun = max((record.block for record in records), default=0)
+    # A run asks after each block, so nothing here looks at all records more often than it must.
+    blocks = [record.block for record in records]
+    begun = max(blocks, default=0)
+    done = {one.trial for one, block in zip(records, blocks, strict=True) if block >= begun and one.whole}
     for block in range(begun, min(begun + 2, study.blocks)):
-        earlier = [record for record in records if record.block < block]
-        over = left_out(earlier) | over_for_good(variants, earlier) if block else frozenset()
         trials = [trial for trial in block_of(study, variants, block, order) if trial.index not in done]
+        if not trials:
+            continue
+        earlier = list(compress(records, (one < block for one in blocks)))
+        over = left_out(earlier) | over_for_good(variants, earlier) if block else frozenset()
         if going_on := tuple(trial for trial in trials if trial.variant.name not in over):
             beside = study.arrangement is Arrangement.SIDE_BY_SIDE
             return going_on if block or beside else _halted_after_baseline(going_on)

@@ -30,6 +30,8 @@ GIVEN_UP = (Outcome.BLOCKED, Outcome.FAILED)
 
 def ask(others: Others, study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
     """Restarts first, then what is timed and counted."""
+    if study.restarts is None:
+        return others(study, run, records)
     rest = [record for record in records if not record.of_restarts]
     return restart_trials(study, run, records) or others(study, run, rest)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
@@ -13,13 +15,26 @@ from dbdyno.study import DURABLE, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
 
+if TYPE_CHECKING:
+    from dbdyno.analyse.analysis import Looks
 
-def ask(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+
+@dataclass
+class Memory:
+    """What a run that asks after each block has read already, so that a block costs the same at its end as at
+    its beginning. It changes no answer."""
+
+    looks: Looks | None = None
+
+
+def ask(study: Study, run: Run, records: Sequence[Record], memory: Memory | None = None) -> Sequence[Trial]:
     """The variants that are not decided; nothing when all are."""
-    return next_trials(study, Order.of(run), records, partial(_left_out, study, run))
+    return next_trials(study, Order.of(run), records, partial(_left_out, study, run, memory))
 
 
-def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
+def decided(
+    study: Study, run: Run, records: Sequence[Record], memory: Memory | None = None
+) -> frozenset[str]:
     """The variants whose verdict stands, whatever may follow. What restarts showed stood before the first
     block, and a variant that lost something is measured all the same: the report says what it gains."""
     # Here, because a plan that is only shown has no use for numpy.
@@ -27,10 +42,12 @@ def decided(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]
 
     guards = tuple(guard for guard in study.goal.guards if guard.metric != DURABLE)
     timed = study.but(goal=study.goal.but(guards=guards))
-    return analysis.decided(timed, run, records)
+    memory = memory or Memory()
+    memory.looks = memory.looks or analysis.Looks()
+    return analysis.decided(timed, run, records, memory.looks)
 
 
-def _left_out(study: Study, run: Run, records: Sequence[Record]) -> frozenset[str]:
+def _left_out(study: Study, run: Run, memory: Memory | None, records: Sequence[Record]) -> frozenset[str]:
     """The decided variants; all of them, the baseline too, when it has none left to be compared with. A run
     that is held against another has that.
 
@@ -42,7 +59,8 @@ def _left_out(study: Study, run: Run, records: Sequence[Record]) -> frozenset[st
     if not judged:
         return frozenset()
     variants = variants_of(study)
-    over = decided(study, run, [record for record in records if record.block < judged])
+    looked_at = records if judged == blocks else [record for record in records if record.block < judged]
+    over = decided(study, run, looked_at, memory)
     candidates = [variant.name for variant in variants[1:] if variant.candidate]
     if over and over >= set(candidates) and not _in_turn(run):
         return frozenset(variant.name for variant in variants)

@@ -16,7 +16,8 @@ def inert_in(records: Sequence[Record]) -> frozenset[str]:
 def over_for_good(variants: Sequence[Variant], records: Sequence[Record]) -> frozenset[str]:
     """The inert variants; all variants, the baseline too, where that leaves none to compare it with, and no
     placebo or twin to measure luck and noise by."""
-    inert, blocked = inert_in(records), blocked_at_first(records)
+    ended = [record for record in records if record.outcome is not Outcome.MEASURED]
+    inert, blocked = inert_in(ended), blocked_at_first(ended)
     others = [variant for variant in variants[1:] if not variant.shares]
     candidates = {variant.name for variant in others if variant.candidate}
     beside = {variant.name for variant in others if not variant.candidate}
