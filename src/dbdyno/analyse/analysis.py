@@ -14,11 +14,12 @@ from dbdyno.analyse.counted import counted_work
 from dbdyno.analyse.effects import is_decided, variant_result
 from dbdyno.analyse.engines import engines_compared
 from dbdyno.analyse.factorial import Cells, factorial
+from dbdyno.analyse.family import beside, claims, explains_gap
 from dbdyno.analyse.floor import floor
 from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.frontier import frontier
-from dbdyno.analyse.gap import FACTORS_MOST, explain
-from dbdyno.analyse.intervals import usable
+from dbdyno.analyse.gap import explain
+from dbdyno.analyse.intervals import Claim, usable
 from dbdyno.analyse.layout import layout_spread
 from dbdyno.analyse.losses import factorial_with_losses, gap_with_losses
 from dbdyno.analyse.model import (
@@ -94,7 +95,7 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
     planned = _in_all(study, run, trials, records)
     method = _method(study, run, trials, unfinished=_shown(trials) < planned)
     results = _results(study, run, trials, method)
-    compared = _compared(trials)
+    compared, head = _compared(trials), _head(method)
     # Per variant, in the study's order.
     in_order = [trial.record for trial in shown]
     return Analysis(
@@ -108,8 +109,8 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         floor=None if isinstance(run, ImportedRun) else floor(trials, method),
         components=None if isinstance(run, ImportedRun) else components(trials),
         museum=museum(results, trials),
-        factorial=factorial_with_losses(_factorial(study, compared), study, run.given_up),
-        gap=gap_with_losses(_gap(study, compared), study, run.given_up),
+        factorial=factorial_with_losses(_factorial(study, compared, head), study, run.given_up),
+        gap=gap_with_losses(_gap(study, compared, head), study, run.given_up),
         frontier=frontier(study, compared),
         splits=time_splits(in_order, study.goal.confidence),
         requests=request_times(in_order, variants[0].name, study.goal.confidence),
@@ -320,7 +321,7 @@ def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) 
     compared = (
         candidates if looked_at else [each for each in candidates if each.with_outcome(Outcome.MEASURED)]
     )
-    comparisons = study.goal.comparisons(len(compared))
+    comparisons = claims(study, len(compared))
     each = confidence_each(study.goal.confidence, comparisons)
     interval = Interval.ANYTIME if looked_at else study.goal.interval or Interval.STUDENT
     method = Method(
@@ -329,6 +330,7 @@ def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) 
         margin=study.goal.margin,
         confidence=study.goal.confidence,
         comparisons=comparisons,
+        beside=beside(study),
         confidence_each=each,
         assurance=ASSURANCE,
         interval=interval,
@@ -368,19 +370,28 @@ def _compared(trials: Sequence[Trials]) -> list[Trials]:
     return [with_copies(trials), *trials[1:]]
 
 
-def _gap(study: Study, trials: Sequence[Trials]) -> Gap | None:
+def _head(method: Method) -> Claim:
+    """How main effects and shares are judged. A run that is looked at while it goes on has no other interval
+    for them than for its verdicts."""
+    return Claim(method.confidence_each, Interval.ANYTIME if method.sequential else Interval.STUDENT)
+
+
+def _gap(study: Study, trials: Sequence[Trials], head: Claim) -> Gap | None:
     """From the baseline to the variant of every factor's last level, where the study measured all between, or
     a fraction made for it."""
-    all_between = study.design is Design.FACTORIAL and 2 <= len(study.factors) <= FACTORS_MOST
-    if not all_between and study.design is not Design.FRACTIONAL:
+    if not explains_gap(study):
         return None
     fast = {factor.name: factor.levels[-1] for factor in study.factors}
-    found = _gap_between(study, trials, study.baseline, fast)
+    found = _gap_between(study, trials, study.baseline, fast, head)
     return found if found.total is not None or found.left_out else None
 
 
 def _gap_between(
-    study: Study, trials: Sequence[Trials], slow: Mapping[str, Level], fast: Mapping[str, Level]
+    study: Study,
+    trials: Sequence[Trials],
+    slow: Mapping[str, Level],
+    fast: Mapping[str, Level],
+    head: Claim | None = None,
 ) -> Gap:
     """The gap, without the factors whose fast level was blocked or failed wherever it was tried. A fraction
     needs them all."""
@@ -392,11 +403,13 @@ def _gap_between(
     )
     cells = _cells(study, trials)
     if study.design is Design.FRACTIONAL:
-        found = explain_fraction(study.goal.response, study.factors, cells, study.goal.confidence)
+        found = explain_fraction(study.goal.response, study.factors, cells, study.goal.confidence, head)
     else:
         end = {**fast, **{one.factor: slow[one.factor] for one in left_out}}
         ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, end)]
-        found = explain(study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence)
+        found = explain(
+            study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence, head
+        )
     return found.but(left_out=left_out)
 
 
@@ -415,11 +428,11 @@ def _why_never_measured(factor: str, level: Level, trials: Sequence[Trials]) -> 
     return next((record.cause or record.outcome.value for record in tried), "")
 
 
-def _factorial(study: Study, trials: Sequence[Trials]) -> Factorial | None:
+def _factorial(study: Study, trials: Sequence[Trials], head: Claim) -> Factorial | None:
     """Main effects and interactions of a factorial design of two factors or more."""
     if study.design is not Design.FACTORIAL or len(study.factors) < 2:
         return None
-    return factorial(study.goal.response, study.factors, _cells(study, trials), study.goal.confidence)
+    return factorial(study.goal.response, study.factors, _cells(study, trials), study.goal.confidence, head)
 
 
 def _cells(study: Study, trials: Sequence[Trials]) -> Cells:

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.intervals import Claim
 from dbdyno.analyse.model import FactorEffect, Factorial, Interaction, Ratio
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import Level
@@ -28,9 +28,11 @@ Contrast = tuple[tuple[Setting, int], ...]
 """Cells with their signs: log responses are added or subtracted within a block."""
 
 
-def factorial(metric: str, factors: tuple[Factor, ...], cells: Cells, confidence: float) -> Factorial:
-    """The two tables. Each is corrected for its own number of rows, so each holds together with
-    `confidence`.
+def factorial(
+    metric: str, factors: tuple[Factor, ...], cells: Cells, confidence: float, head: Claim | None = None
+) -> Factorial:
+    """The two tables. Main effects hold together, with all else in the `head` of a report, or by themselves.
+    Interactions are corrected for their own number, so they hold together with `confidence`.
     """
     mains = [(i, level) for i, factor in enumerate(factors) for level in factor.levels[1:]]
     pairs = [
@@ -39,8 +41,8 @@ def factorial(metric: str, factors: tuple[Factor, ...], cells: Cells, confidence
         for a in factors[i].levels[1:]
         for b in factors[j].levels[1:]
     ]
-    each_main = confidence_each(confidence, len(mains))
-    each_pair = confidence_each(confidence, len(pairs))
+    each_main = head or Claim(confidence_each(confidence, len(mains)))
+    each_pair = Claim(confidence_each(confidence, len(pairs)))
     return Factorial(
         main=tuple(
             main for row in mains if (main := _main(metric, factors, cells, each_main, *row)) is not None
@@ -55,7 +57,7 @@ def factorial(metric: str, factors: tuple[Factor, ...], cells: Cells, confidence
 
 
 def _main(
-    metric: str, factors: tuple[Factor, ...], cells: Cells, confidence: float, index: int, level: Level
+    metric: str, factors: tuple[Factor, ...], cells: Cells, told: Claim, index: int, level: Level
 ) -> FactorEffect | None:
     baseline = factors[index].baseline
 
@@ -65,7 +67,7 @@ def _main(
             (_setting(factors, {**rest, index: baseline}), -1),
         )
 
-    effect, used, planned = _estimate(metric, factors, cells, confidence, (index,), contrast)
+    effect, used, planned = _estimate(metric, factors, cells, told, (index,), contrast)
     if effect is None:
         return None
     return FactorEffect(
@@ -82,7 +84,7 @@ def _interaction(
     metric: str,
     factors: tuple[Factor, ...],
     cells: Cells,
-    confidence: float,
+    told: Claim,
     first: int,
     first_level: Level,
     second: int,
@@ -95,7 +97,7 @@ def _interaction(
             for b, sign_b in ((second_level, 1), (factors[second].baseline, -1))
         )
 
-    effect, used, planned = _estimate(metric, factors, cells, confidence, (first, second), contrast)
+    effect, used, planned = _estimate(metric, factors, cells, told, (first, second), contrast)
     if effect is None:
         return None
     return Interaction(
@@ -115,7 +117,7 @@ def _estimate(
     metric: str,
     factors: tuple[Factor, ...],
     cells: Cells,
-    confidence: float,
+    told: Claim,
     fixed: tuple[int, ...],
     contrast: Callable[[Mapping[int, Level]], Contrast],
 ) -> tuple[Ratio | None, int, int]:
@@ -136,7 +138,7 @@ def _estimate(
         sum(sign * math.log(cells[setting][block]) for each in used for setting, sign in each) / len(used)
         for block in sorted(shared)
     ]
-    return ratio_of(metric, values, confidence), len(used), len(rests)
+    return told.ratio(metric, values), len(used), len(rests)
 
 
 def _most(measured: Sequence[tuple[Contrast, set[Block]]]) -> tuple[list[Contrast], set[Block]]:

@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.factorial import Cells, Setting
-from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.intervals import Claim, ratio_of
 from dbdyno.analyse.model import Confounded, Gap, Ratio, Share
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.study import Factor, fraction
@@ -27,9 +27,12 @@ Logs = Sequence[Sequence[float]]
 """Log responses by block, then by variant of the fraction."""
 
 
-def explain_fraction(metric: str, factors: tuple[Factor, ...], cells: Cells, confidence: float) -> Gap:
+def explain_fraction(
+    metric: str, factors: tuple[Factor, ...], cells: Cells, confidence: float, head: Claim | None = None
+) -> Gap:
     """Shares the gap out between the baseline and every factor's second level. `missing` of the result holds
-    the variants that no block measured together with the others; with any, nothing is shared out.
+    the variants that no block measured together with the others; with any, nothing is shared out. Total and
+    shares hold together, with all else in the `head` of a report, or by themselves.
     """
     count = len(factors)
     settings = [_setting(factors, signs) for signs in fraction.points(count)]
@@ -52,11 +55,10 @@ def explain_fraction(metric: str, factors: tuple[Factor, ...], cells: Cells, con
     totals = [math.log(cells[fast][block]) - math.log(cells[slow][block]) for block in blocks]
     mains = [_contrasts(logs, fraction.column(rows, (index,)), 2.0) for index in range(count)]
     residuals = [total - math.fsum(main[i] for main in mains) for i, total in enumerate(totals)]
-    # The headline says the total and the shares, so these hold together.
-    each = confidence_each(confidence, count + 1)
+    told = head or Claim(confidence_each(confidence, count + 1))
     return found.but(
-        total=ratio_of(metric, totals, each),
-        shares=tuple(_share(factors, index, ratio_of(metric, mains[index], each)) for index in range(count)),
+        total=told.ratio(metric, totals),
+        shares=tuple(_share(factors, index, told.ratio(metric, mains[index])) for index in range(count)),
         residual=ratio_of(metric, residuals, confidence),
         confounded=_confounded(metric, factors, logs, confidence),
         blocks=len(blocks),

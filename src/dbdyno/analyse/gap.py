@@ -18,13 +18,10 @@ from collections.abc import Mapping
 from math import factorial as count_of_orders
 
 from dbdyno.analyse.factorial import Block, Cells, Setting
-from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.intervals import Claim, ratio_of
 from dbdyno.analyse.model import Gap, Ratio, Share
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.study import Factor
-
-FACTORS_MOST = 6
-"""Beyond, 2^k variants are too many to measure in blocks: `fractional` is for those."""
 
 Subset = frozenset[int]
 Logs = Mapping[Subset, Mapping[Block, float]]
@@ -32,10 +29,17 @@ Logs = Mapping[Subset, Mapping[Block, float]]
 
 
 def explain(
-    metric: str, factors: tuple[Factor, ...], cells: Cells, slow: Setting, fast: Setting, confidence: float
+    metric: str,
+    factors: tuple[Factor, ...],
+    cells: Cells,
+    slow: Setting,
+    fast: Setting,
+    confidence: float,
+    head: Claim | None = None,
 ) -> Gap:
     """Shares the gap out. `missing` of the result holds the variants that no block measured together with the
-    others; with any, nothing is shared out.
+    others; with any, nothing is shared out. Total and shares hold together, with all else in the `head` of a
+    report, or by themselves.
     """
     moved = tuple(index for index in range(len(factors)) if slow[index] != fast[index])
     settings = {
@@ -52,8 +56,8 @@ def explain(
         subset: {block: math.log(cells[setting][block]) for block in blocks}
         for subset, setting in settings.items()
     }
-    # The headline says the total and the shares, so these hold together. All else stands by itself.
-    each = confidence_each(confidence, len(moved) + 1)
+    told = head or Claim(confidence_each(confidence, len(moved) + 1))
+    alone = Claim(confidence)
     everything, nothing = frozenset(moved), frozenset[int]()
     return Gap(
         metric=metric,
@@ -61,16 +65,16 @@ def explain(
         slow=slow,
         fast=fast,
         confidence=confidence,
-        total=_ratio(metric, logs, everything, nothing, each),
+        total=_ratio(metric, logs, everything, nothing, told),
         shares=tuple(
             Share(
                 factor=names[index],
                 slow=slow[index],
                 fast=fast[index],
-                share=ratio_of(metric, _shapley(logs, index, moved), each),
-                alone=_ratio(metric, logs, frozenset({index}), nothing, confidence),
-                last=_ratio(metric, logs, everything, everything - {index}, confidence),
-                step=_ratio(metric, logs, frozenset(moved[: step + 1]), frozenset(moved[:step]), confidence),
+                share=told.ratio(metric, _shapley(logs, index, moved)),
+                alone=_ratio(metric, logs, frozenset({index}), nothing, alone),
+                last=_ratio(metric, logs, everything, everything - {index}, alone),
+                step=_ratio(metric, logs, frozenset(moved[: step + 1]), frozenset(moved[:step]), alone),
             )
             for step, index in enumerate(moved)
         ),
@@ -79,9 +83,9 @@ def explain(
     )
 
 
-def _ratio(metric: str, logs: Logs, over: Subset, under: Subset, confidence: float) -> Ratio | None:
+def _ratio(metric: str, logs: Logs, over: Subset, under: Subset, told: Claim) -> Ratio | None:
     above, below = logs[over], logs[under]
-    return ratio_of(metric, [above[block] - below[block] for block in sorted(above)], confidence)
+    return told.ratio(metric, [above[block] - below[block] for block in sorted(above)])
 
 
 def _shapley(logs: Logs, index: int, moved: tuple[int, ...]) -> list[float]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,17 @@ def ratio_of(
         log_sd=float(values.std(ddof=1)) if pairs > 1 else None,
         confidence=confidence,
     )
+
+
+class Claim(NamedTuple):
+    """How a claim is judged: with which confidence, and by which interval."""
+
+    confidence: float
+    interval: Interval = Interval.STUDENT
+
+    def ratio(self, metric: str, log_ratios: Sequence[float]) -> Ratio | None:
+        """The ratio that such a claim is about."""
+        return ratio_of(metric, log_ratios, self.confidence, self.interval)
 
 
 Centred = tuple[float, float | None, float | None]

@@ -436,10 +436,10 @@ class Answer(Frozen):
 
 class Method(Frozen):
     """The figures that the intervals rest on. `confidence` is the study's, for all `comparisons` together: of
-    the response, and of each guard with a bound, with each candidate. A verdict needs `blocks_least` blocks,
-    or as many of the `unit`. An `unfinished` run lacks planned trials, so somebody may stop it by what it
-    shows. Where the run has placebos, no build counts as faster or slower within the
-    limits of their `layout`.
+    the response, and of each guard with a bound, with each candidate; `beside` of them are main effects and
+    shares, which a head tells as well. A verdict needs `blocks_least` blocks, or as many of the `unit`. An
+    `unfinished` run lacks planned trials, so somebody may stop it by what it shows. Where the run has
+    placebos, no build counts as faster or slower within the limits of their `layout`.
     """
 
     response: str
@@ -447,6 +447,7 @@ class Method(Frozen):
     margin: float
     confidence: float
     comparisons: int
+    beside: int = absent(0)
     confidence_each: float
     assurance: float
     interval: Interval = Interval.STUDENT

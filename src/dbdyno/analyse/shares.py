@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbdyno.analyse.analysis import explain_gap
-from dbdyno.analyse.gap import FACTORS_MOST
+from dbdyno.analyse.family import FACTORS_MOST
 from dbdyno.analyse.model import Analysis, Gap, Ratio, VariantResult
 from dbdyno.frozen import Level
 from dbdyno.records.record import Record

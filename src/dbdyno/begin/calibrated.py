@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dbdyno.analyse.family import claims
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.calibrate.kept import Calibration
 from dbdyno.records.run import Calibrated
@@ -49,5 +50,5 @@ def _interval_for(study: Study, suited: Interval) -> Interval | None:
     if study.baselines > 1 or study.search is not None:
         return Interval.STUDENT
     candidates = sum(variant.candidate for variant in variants_of(study)[1:])
-    each = confidence_each(study.goal.confidence, study.goal.comparisons(candidates))
+    each = confidence_each(study.goal.confidence, claims(study, candidates))
     return suited if study.blocks >= blocks_least(each, suited) else Interval.STUDENT

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse import explain_gap
-from dbdyno.analyse.gap import FACTORS_MOST
+from dbdyno.analyse.family import FACTORS_MOST
 from dbdyno.analyse.losses import gap_with_losses
 from dbdyno.begin.losses import with_losses
 from dbdyno.begin.stored_study import require_speeds, study_of

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from dbdyno.analyse.costs import SHORTEST_S, Costs, Spreads
+from dbdyno.analyse.family import claims
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, confidence_each, t_quantile
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
@@ -141,6 +142,6 @@ def precision(study: Study, spread: float, left_out: frozenset[str] = frozenset(
 
 
 def _compared(study: Study, left_out: frozenset[str] = frozenset()) -> int:
-    """How many intervals decide verdicts; the baseline's twin and placebos have none of them."""
+    """How many intervals hold together; the baseline's twin and placebos have none of them."""
     candidates = [variant for variant in variants_of(study)[1:] if variant.candidate]
-    return study.goal.comparisons(sum(variant.name not in left_out for variant in candidates))
+    return claims(study, sum(variant.name not in left_out for variant in candidates))

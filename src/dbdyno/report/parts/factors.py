@@ -10,8 +10,9 @@ from dbdyno.report.words import naming, numbers
 
 HEADS = ("effect of", "ratio", "interval", "blocks", "settings")
 NOTE = (
-    "Main effects are averaged over the settings of all other factors. ×: how far two factors together are"
-    " from the product of each alone (1: they multiply)."
+    "Main effects are averaged over the settings of all other factors; their intervals hold together with the"
+    " verdicts. ×: how far two factors together are from the product of each alone (1: they multiply); these"
+    " intervals hold together by themselves."
 )
 
 

@@ -152,8 +152,10 @@ def _together(method: Method) -> str:
     together, each = share_text(method.confidence), share_text(method.confidence_each)
     if method.comparisons < 2:
         return f"It holds with {together}; a single comparison needs no correction."
+    deciding = method.comparisons - method.beside
+    effects = f" and the {method.beside} of main effects and shares of the gap" if method.beside else ""
     return (
-        f"All {method.comparisons} intervals that decide verdicts (of the response and of guards) hold"
+        f"All {deciding} intervals that decide verdicts (of the response and of guards){effects} hold"
         f" together with {together}: each alone with {each} (Šidák, JASA 62, 1967). The twin of an A/A study"
         " is not among them."
     )
