@@ -123,10 +123,15 @@ pub struct Executor<'a> {
 }
 
 impl<'a> Executor<'a> {
-    /// Readies this thread's loop.
+    /// Readies this thread's loop for a few connections.
     pub fn new(backend: Backend) -> Result<Self> {
+        Self::of_connections(backend, 1)
+    }
+
+    /// Readies this thread's loop for as many connections; more of them work, but have to share buffers.
+    pub fn of_connections(backend: Backend, connections: usize) -> Result<Self> {
         let driver = match backend {
-            Backend::IoUring => Driver::Uring(Box::new(Uring::new()?)),
+            Backend::IoUring => Driver::Uring(Box::new(Uring::new(connections)?)),
             Backend::Epoll => Driver::Epoll(Epoll::new()?),
             Backend::Blocking => Driver::Blocking,
             Backend::Simulated => Driver::Simulated,

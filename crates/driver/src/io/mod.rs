@@ -7,6 +7,7 @@
 mod address;
 mod apart;
 mod backend;
+mod buffers;
 mod certificates;
 mod connect;
 mod epoll;

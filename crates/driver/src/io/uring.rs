@@ -5,26 +5,19 @@
 //! `IOSQE_CQE_SKIP_SUCCESS`): it is done when the call that submits it returns, or there is an event that says how far
 //! it got. So a request costs one submission and its answer one completion.
 
+use super::buffers::{Buffers, GROUP};
 use super::gather::{Gather, Patience};
 use super::slots::{Ending, Slots};
 use crate::error::{Error, Result};
 use io_uring::squeue::Flags;
-use io_uring::types::{BufRingEntry, Fd, SubmitArgs, Timespec};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{cqueue, opcode, squeue, IoUring};
-use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
-const BUFFERS: u16 = 512;
-const BUFFER_BYTES: usize = 8 << 10;
-/// From one buffer to the next: not a power of two, or the first lines of all buffers, the only ones that short answers
-/// fill, would fight for the same few places of the cache.
-const STRIDE_BYTES: usize = BUFFER_BYTES + 9 * 64;
-const GROUP: u16 = 0;
-const PAGE_BYTES: usize = 4096;
 /// `IORING_ENTER_GETEVENTS` of the kernel's interface.
 const ENTER_GETEVENTS: u32 = 1;
 /// How often the kernel may leave entries where they are. It does so while it finds no memory for them.
@@ -51,27 +44,28 @@ pub(super) struct Uring {
 }
 
 impl Uring {
-    pub fn new() -> Result<Self> {
-        Self::set_up().map_err(|error| {
+    /// For so many connections.
+    pub fn new(connections: usize) -> Result<Self> {
+        Self::set_up(connections, SUBMISSIONS, COMPLETIONS).map_err(|error| {
             Error::internal(format!("io_uring: {error}")).hint("use backend epoll, or raise `ulimit -l`")
         })
     }
 
-    fn set_up() -> std::io::Result<Self> {
+    fn set_up(connections: usize, submissions: u32, completions: u32) -> std::io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_coop_taskrun()
             .setup_submit_all()
-            .setup_cqsize(COMPLETIONS)
-            .build(SUBMISSIONS)?;
+            .setup_cqsize(completions)
+            .build(submissions)?;
         if !ring.params().is_feature_skip_cqe_on_success() || !ring.params().is_feature_nodrop() {
             return Err(std::io::Error::other("the kernel is older than 5.17"));
         }
-        let buffers = Buffers::new();
-        // SAFETY: the ring's memory lives in `buffers`, which is dropped after `ring` (field order), and holds as many
-        // entries as are named.
-        unsafe { ring.submitter().register_buf_ring_with_flags(buffers.ring as u64, BUFFERS, GROUP, 0)? };
+        let buffers = Buffers::new(connections);
+        // SAFETY: io_uring_register(2), IORING_REGISTER_PBUF_RING: the memory holds as many entries as are named, begins
+        // with a page, and lives until the ring is gone, because `buffers` is dropped after `ring` (field order).
+        unsafe { ring.submitter().register_buf_ring_with_flags(buffers.ring(), buffers.count(), GROUP, 0)? };
         Ok(Uring {
             ring,
             buffers,
@@ -300,82 +294,9 @@ fn untag(tag: u64) -> (Option<Event>, u32, u32) {
     (event, tag as u32, (tag >> 32) as u32 & 0x00FF_FFFF)
 }
 
-/// The buffers that the kernel chooses from, and the ring by which they are given back to it.
-struct Buffers {
-    ring: *mut BufRingEntry,
-    bytes: *mut u8,
-    tail: u16,
-}
-
-impl Buffers {
-    fn new() -> Self {
-        let (ring, bytes) = (allocate(Self::ring_layout()), allocate(Self::bytes_layout()));
-        let mut buffers = Buffers { ring: ring.cast(), bytes, tail: 0 };
-        (0..BUFFERS).for_each(|buffer| buffers.give_back(buffer));
-        buffers.publish();
-        buffers
-    }
-
-    fn ring_layout() -> Layout {
-        let size = usize::from(BUFFERS) * std::mem::size_of::<BufRingEntry>();
-        Layout::from_size_align(size, PAGE_BYTES).expect("a constant layout")
-    }
-
-    fn bytes_layout() -> Layout {
-        Layout::from_size_align(usize::from(BUFFERS) * STRIDE_BYTES, PAGE_BYTES).expect("a constant layout")
-    }
-
-    /// What the kernel put into a buffer. Both numbers come from the kernel and are bounded all the same.
-    fn bytes(&self, buffer: u16, length: usize) -> &[u8] {
-        let offset = usize::from(buffer % BUFFERS) * STRIDE_BYTES;
-        // SAFETY: offset and length stay within `bytes_layout`, which was allocated zeroed; the kernel does not write
-        // to a buffer between its completion and `give_back`.
-        unsafe { std::slice::from_raw_parts(self.bytes.add(offset), length.min(BUFFER_BYTES)) }
-    }
-
-    fn give_back(&mut self, buffer: u16) {
-        let place = usize::from(self.tail % BUFFERS);
-        // SAFETY: both places lie within their allocations; the kernel reads an entry only after `publish`.
-        unsafe {
-            let entry = &mut *self.ring.add(place);
-            entry.set_addr(self.bytes.add(usize::from(buffer % BUFFERS) * STRIDE_BYTES) as u64);
-            entry.set_len(BUFFER_BYTES as u32);
-            entry.set_bid(buffer);
-        }
-        self.tail = self.tail.wrapping_add(1);
-    }
-
-    fn publish(&mut self) {
-        // SAFETY: the tail lies in the first entry of the ring, is aligned, and only this thread writes it.
-        unsafe {
-            let tail = BufRingEntry::tail(self.ring).cast_mut().cast::<AtomicU16>();
-            (*tail).store(self.tail, Ordering::Release);
-        }
-    }
-}
-
-impl Drop for Buffers {
-    fn drop(&mut self) {
-        // SAFETY: both were allocated with these layouts. `Uring` drops its ring first, so the kernel is done with them.
-        unsafe {
-            dealloc(self.ring.cast(), Self::ring_layout());
-            dealloc(self.bytes, Self::bytes_layout());
-        }
-    }
-}
-
-fn allocate(layout: Layout) -> *mut u8 {
-    // SAFETY: no layout used here has size 0.
-    let memory = unsafe { alloc_zeroed(layout) };
-    if memory.is_null() {
-        handle_alloc_error(layout);
-    }
-    memory
-}
-
 /// Sets up a ring and moves bytes through it in the way that the driver does.
 pub(super) fn probe() -> std::result::Result<(), String> {
-    let mut uring = Uring::set_up().map_err(|error| error.to_string())?;
+    let mut uring = Uring::set_up(2, SUBMISSIONS, COMPLETIONS).map_err(|error| error.to_string())?;
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(|error| error.to_string())?;
     let mut slots = Slots::default();
     let (here, there) = (slots.insert(ours.into()), slots.insert(theirs.into()));
@@ -401,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_leaves_in_the_queue_is_not_changed_before_it_goes() {
-        let mut uring = Uring::set_up().unwrap();
+        let mut uring = Uring::new(2).unwrap();
         uring.taken_max = 1;
         let (mut slots, mut peers) = (Slots::default(), Vec::new());
         for word in ["first", "other"] {
@@ -432,7 +353,7 @@ mod tests {
 
     /// What may be gathered after a server has said this and closed the connection.
     fn gathered_after(said: &[u8]) -> Option<Patience> {
-        let mut uring = Uring::set_up().unwrap();
+        let mut uring = Uring::new(2).unwrap();
         uring.gather = Some(Gather::new(Arc::new(AtomicBool::new(true))));
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut slots = Slots::default();
@@ -453,5 +374,68 @@ mod tests {
         }
         assert!(gathered_after(b"an answer").is_some());
         assert_eq!(gathered_after(b""), None);
+    }
+
+    /// Pairs of sockets into whose first a ring receives; the peers have said so many bytes each.
+    fn spoken_to(count: usize, bytes: usize) -> (Slots, Vec<UnixStream>) {
+        let (mut slots, mut peers) = (Slots::default(), Vec::new());
+        for _ in 0..count {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let number = slots.insert(ours.into());
+            slots.to_receive.push(number);
+            theirs.write_all(&vec![7; bytes]).unwrap();
+            peers.push(theirs);
+        }
+        (slots, peers)
+    }
+
+    fn received_bytes(slots: &mut Slots, count: usize) -> Vec<usize> {
+        (0..count as u32).map(|number| slots.get(number).unwrap().received.len()).collect()
+    }
+
+    #[test]
+    fn a_burst_finds_two_buffers_for_each_connection() {
+        if probe().is_err() {
+            return;
+        }
+        let (count, bytes) = (300, 12_000);
+        let mut uring = Uring::new(count).unwrap();
+        let (mut slots, _peers) = spoken_to(count, bytes);
+        uring.turn(&mut slots, 0, 10_000_000).unwrap();
+        assert_eq!(received_bytes(&mut slots, count), vec![bytes; count]);
+        assert!(slots.to_receive.is_empty(), "{} ran out of buffers", slots.to_receive.len());
+    }
+
+    #[test]
+    fn connections_that_share_too_few_buffers_get_all_bytes_in_turn() {
+        if probe().is_err() {
+            return;
+        }
+        let (count, bytes) = (300, 12_000);
+        let mut uring = Uring::new(1).unwrap();
+        let (mut slots, _peers) = spoken_to(count, bytes);
+        uring.turn(&mut slots, 0, 10_000_000).unwrap();
+        assert!(!slots.to_receive.is_empty(), "buffers were enough");
+        for _ in 0..100 {
+            uring.turn(&mut slots, 0, 0).unwrap();
+        }
+        assert_eq!(received_bytes(&mut slots, count), vec![bytes; count]);
+    }
+
+    #[test]
+    fn no_completion_is_lost_where_more_come_than_there_is_room_for() {
+        if probe().is_err() {
+            return;
+        }
+        let (count, bytes) = (300, 100);
+        let mut uring = Uring::set_up(count, 8, 16).unwrap();
+        let (mut slots, mut peers) = spoken_to(count, bytes);
+        for round in 1..4 {
+            for _ in 0..100 {
+                uring.turn(&mut slots, 0, 0).unwrap();
+            }
+            assert_eq!(received_bytes(&mut slots, count), vec![round * bytes; count], "round {round}");
+            peers.iter_mut().for_each(|peer| peer.write_all(&vec![7; bytes]).unwrap());
+        }
     }
 }

@@ -80,7 +80,8 @@ impl<W: Workload> Thread<'_, W> {
         let (sched_batch, gather_us_max);
         {
             let round_trip = Duration::from_secs_f64(self.job.network_delay_s);
-            let mut executor = Executor::new(self.backend)?.over_network(round_trip);
+            let clients = self.job.clients.div_ceil(self.threads) as usize;
+            let mut executor = Executor::of_connections(self.backend, clients)?.over_network(round_trip);
             if self.course.gather != Gather::Off {
                 executor = executor.giving_way(self.course.crowded.clone());
             }
