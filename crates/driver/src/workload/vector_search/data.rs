@@ -1,14 +1,14 @@
-//! The vector set: plain binary files of 32-bit floats, mapped into memory; and what a right answer is.
+//! The vector set: plain binary files of 32-bit floats, read row by row; and what a right answer is.
 //!
 //! A folder holds `data.json` (`vectors`, `dimensions`, `queries`), `train.f32` and `test.f32` (row by row,
 //! little-endian), and for each distance `DISTANCE.neighbors.i32` and `DISTANCE.distances.f32`: per query the rows of its
 //! nearest vectors, nearest first, and their distances.
 
 use crate::error::{Error, Result};
-use memmap2::Mmap;
 use serde::Deserialize;
 use std::fs::File;
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// Distances are kept in 32 bits: two that differ by less than this share are a tie.
 const TIE_SHARE: f64 = 1e-6;
@@ -67,8 +67,11 @@ pub(super) struct VectorSet {
     pub vectors: usize,
     pub dimensions: usize,
     pub queries: usize,
-    train: Mmap,
-    test: Mmap,
+    folder: PathBuf,
+    /// Far larger than memory, it may be. It is read and not mapped, because a mapped file that is cut short kills the
+    /// process that looks at it.
+    train: File,
+    test: Vec<u8>,
     truth: Truth,
 }
 
@@ -87,28 +90,38 @@ impl VectorSet {
             return Err(Error::user(format!("k is {k}, but the set has only {vectors} vectors"))
                 .hint(format!("give k = 1 to {vectors}")));
         }
-        let train = mapped(folder, "train.f32", vectors, dimensions)?;
-        let test = mapped(folder, "test.f32", queries, dimensions)?;
+        let train = opened(folder, "train.f32", vectors, dimensions)?;
+        let mut test = vec![0; queries * dimensions * FLOAT_BYTES];
+        opened(folder, "test.f32", queries, dimensions)?
+            .read_exact_at(&mut test, 0)
+            .map_err(|error| unreadable(folder, "test.f32", &error))?;
         let truth = Truth::read(folder, distance, queries, vectors)?;
         if truth.kept < k {
             return Err(no_truth(folder, distance, k));
         }
-        Ok(VectorSet { vectors, dimensions, queries, train, test, truth })
+        Ok(VectorSet { vectors, dimensions, queries, folder: folder.to_owned(), train, test, truth })
     }
 
-    /// A vector as the files hold it: 32-bit floats, little-endian.
-    pub fn vector(&self, row: usize) -> &[u8] {
-        self.row(&self.train, row)
+    /// Puts a vector as the files hold it into `vector`: 32-bit floats, little-endian.
+    pub fn read(&self, row: usize, vector: &mut Vec<u8>) -> Result<()> {
+        let bytes = self.dimensions * FLOAT_BYTES;
+        vector.resize(bytes, 0);
+        self.train
+            .read_exact_at(vector, (row * bytes) as u64)
+            .map_err(|error| unreadable(&self.folder, "train.f32", &error).fatal())
+    }
+
+    /// The same in memory of its own.
+    pub fn vector(&self, row: usize) -> Result<Vec<u8>> {
+        let mut vector = Vec::new();
+        self.read(row, &mut vector)?;
+        Ok(vector)
     }
 
     /// A query, likewise.
     pub fn query(&self, row: usize) -> &[u8] {
-        self.row(&self.test, row)
-    }
-
-    fn row<'a>(&self, table: &'a Mmap, row: usize) -> &'a [u8] {
         let bytes = self.dimensions * FLOAT_BYTES;
-        &table[row * bytes..(row + 1) * bytes]
+        &self.test[row * bytes..(row + 1) * bytes]
     }
 
     /// The recall of an answer to a query for its `k` nearest: the share of the true k that it holds, where every
@@ -116,25 +129,26 @@ impl VectorSet {
     ///
     /// Rows beyond the set as loaded (inserted during the run) are set aside: with i of them in the answer, the rest is
     /// scored against the nearest k - i of the set. `None` when nothing is left to score.
-    pub fn recall(&self, query: usize, answer: &[i64], k: usize) -> Option<f64> {
+    pub fn recall(&self, query: usize, answer: &[i64], k: usize) -> Result<Option<f64>> {
         let loaded = |id: &i64| usize::try_from(*id).is_ok_and(|row| row < self.vectors);
         let inserted = answer.iter().filter(|id| **id >= self.vectors as i64).count();
         let wanted = k.saturating_sub(inserted);
-        let right = self.truth.within(query, wanted.checked_sub(1)?);
-        let is_hit = |id: i64| {
-            right.rows.contains(&(id as i32)) || (right.open_ended && self.is_within(query, id, right.limit))
-        };
-        let hits = answer
-            .iter()
-            .enumerate()
-            .filter(|(index, id)| loaded(id) && !answer[..*index].contains(id) && is_hit(**id))
-            .count();
-        Some(hits.min(wanted) as f64 / wanted as f64)
+        let Some(last) = wanted.checked_sub(1) else { return Ok(None) };
+        let right = self.truth.within(query, last);
+        let mut hits = 0;
+        for (index, id) in answer.iter().enumerate() {
+            if !loaded(id) || answer[..index].contains(id) {
+                continue;
+            }
+            let known = right.rows.contains(&(*id as i32));
+            hits += usize::from(known || (right.open_ended && self.is_within(query, *id, right.limit)?));
+        }
+        Ok(Some(hits.min(wanted) as f64 / wanted as f64))
     }
 
     /// For ties that reach beyond the neighbours kept: asks the vector itself.
-    fn is_within(&self, query: usize, id: i64, limit: f64) -> bool {
-        self.truth.distance.between(self.query(query), self.vector(id as usize)) <= limit
+    fn is_within(&self, query: usize, id: i64, limit: f64) -> Result<bool> {
+        Ok(self.truth.distance.between(self.query(query), &self.vector(id as usize)?) <= limit)
     }
 }
 
@@ -187,18 +201,15 @@ impl Truth {
     }
 }
 
-fn mapped(folder: &Path, name: &str, rows: usize, dimensions: usize) -> Result<Mmap> {
+/// A file of so many vectors.
+fn opened(folder: &Path, name: &str, rows: usize, dimensions: usize) -> Result<File> {
     let file = File::open(folder.join(name)).map_err(|error| unreadable(folder, name, &error))?;
-    // SAFETY: the file belongs to the set's folder, which is never changed once it has its name.
-    let map = unsafe { Mmap::map(&file) }.map_err(|error| unreadable(folder, name, &error))?;
+    let bytes = file.metadata().map_err(|error| unreadable(folder, name, &error))?.len();
     let needed = rows.checked_mul(dimensions).and_then(|values| values.checked_mul(FLOAT_BYTES));
-    if needed != Some(map.len()) {
-        return Err(damaged(
-            folder,
-            &format!("{name} has {} bytes, not {rows} x {dimensions} floats", map.len()),
-        ));
+    if needed.map(|needed| needed as u64) != Some(bytes) {
+        return Err(damaged(folder, &format!("{name} has {bytes} bytes, not {rows} x {dimensions} floats")));
     }
-    Ok(map)
+    Ok(file)
 }
 
 fn unreadable(folder: &Path, name: &str, error: &std::io::Error) -> Error {
@@ -262,35 +273,50 @@ pub(super) mod tests {
     #[test]
     fn recall_is_the_share_of_the_true_neighbours() {
         let set = line("share", 6, 4);
-        assert_eq!(set.recall(0, &[0, 1, 2, 3], 4), Some(1.0));
-        assert_eq!(set.recall(0, &[3, 5, 1, 4], 4), Some(0.5));
-        assert_eq!(set.recall(0, &[0], 4), Some(0.25));
-        assert_eq!(set.recall(0, &[0, 0, 0, 0], 4), Some(0.25));
-        assert_eq!(set.recall(0, &[-1, 5, i64::MAX, 4], 3), Some(0.0));
+        assert_eq!(set.recall(0, &[0, 1, 2, 3], 4).unwrap(), Some(1.0));
+        assert_eq!(set.recall(0, &[3, 5, 1, 4], 4).unwrap(), Some(0.5));
+        assert_eq!(set.recall(0, &[0], 4).unwrap(), Some(0.25));
+        assert_eq!(set.recall(0, &[0, 0, 0, 0], 4).unwrap(), Some(0.25));
+        assert_eq!(set.recall(0, &[-1, 5, i64::MAX, 4], 3).unwrap(), Some(0.0));
     }
 
     #[test]
     fn a_tie_at_the_last_distance_is_a_hit() {
         let set = line("tie", 6, 2);
-        assert_eq!(set.recall(0, &[0, 1], 2), Some(1.0));
-        assert_eq!(set.recall(0, &[0, 2], 2), Some(1.0));
-        assert_eq!(set.recall(0, &[1, 2], 2), Some(1.0));
-        assert_eq!(set.recall(0, &[0, 3], 2), Some(0.5));
+        assert_eq!(set.recall(0, &[0, 1], 2).unwrap(), Some(1.0));
+        assert_eq!(set.recall(0, &[0, 2], 2).unwrap(), Some(1.0));
+        assert_eq!(set.recall(0, &[1, 2], 2).unwrap(), Some(1.0));
+        assert_eq!(set.recall(0, &[0, 3], 2).unwrap(), Some(0.5));
     }
 
     #[test]
     fn a_tie_beyond_the_kept_neighbours_is_a_hit_too() {
         let set = line("beyond", 2, 2);
-        assert_eq!(set.recall(0, &[0, 2], 2), Some(1.0));
-        assert_eq!(set.recall(0, &[0, 3], 2), Some(0.5));
+        assert_eq!(set.recall(0, &[0, 2], 2).unwrap(), Some(1.0));
+        assert_eq!(set.recall(0, &[0, 3], 2).unwrap(), Some(0.5));
     }
 
     #[test]
     fn inserted_rows_are_set_aside() {
         let set = line("inserted", 6, 3);
-        assert_eq!(set.recall(0, &[0, 77, 1], 3), Some(1.0));
-        assert_eq!(set.recall(0, &[0, 77, 4], 3), Some(0.5));
-        assert_eq!(set.recall(0, &[6, 7, 8], 3), None);
+        assert_eq!(set.recall(0, &[0, 77, 1], 3).unwrap(), Some(1.0));
+        assert_eq!(set.recall(0, &[0, 77, 4], 3).unwrap(), Some(0.5));
+        assert_eq!(set.recall(0, &[6, 7, 8], 3).unwrap(), None);
+    }
+
+    #[test]
+    fn a_set_that_is_cut_short_while_it_is_used_is_an_error_that_names_it() {
+        with_line("cut", 2, |folder| {
+            let set = VectorSet::open(folder.to_str().unwrap(), Distance::Euclidean, 2).unwrap();
+            std::fs::write(folder.join("train.f32"), b"").unwrap();
+            std::fs::write(folder.join("test.f32"), b"").unwrap();
+            assert_eq!(set.query(0), [0; 8], "queries are in memory");
+            let failures = [set.vector(5).err(), set.recall(0, &[0, 2], 2).err()];
+            for error in failures.map(Option::unwrap) {
+                assert!(error.message().contains("train.f32") && !error.hint_text().is_empty(), "{error}");
+                assert_eq!(error.fate(), crate::error::Fate::Fatal);
+            }
+        });
     }
 
     #[test]

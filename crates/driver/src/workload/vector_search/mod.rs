@@ -206,21 +206,26 @@ impl Workload for VectorSearch {
         let (set, engine) = (self.set()?, engine(session)?);
         let first = part as usize * ROWS_PER_PART;
         let mut rows = first..(first + ROWS_PER_PART).min(set.vectors);
-        let mut text = String::new();
-        session
+        let (mut vector, mut text, mut failure) = (Vec::new(), String::new(), None);
+        let loaded = session
             .bulk_insert(TABLE, &["id", "embedding"], |row| {
                 let Some(id) = rows.next() else { return false };
+                failure = set.read(id, &mut vector).err();
+                if failure.is_some() {
+                    return false;
+                }
                 row.int(id as i64);
                 match engine {
-                    VectorSql::MariaDb => row.bytes(set.vector(id)),
+                    VectorSql::MariaDb => row.bytes(&vector),
                     VectorSql::PgVector => {
-                        sql::put_text(set.vector(id), &mut text);
+                        sql::put_text(&vector, &mut text);
                         row.text(&text)
                     }
                 };
                 true
             })
-            .await
+            .await;
+        failure.map_or(loaded, Err)
     }
 
     fn finish_parts(&self) -> u64 {
@@ -289,7 +294,7 @@ impl Workload for VectorSearch {
         client.recall = None;
         match (kind, client.writes) {
             (INSERT, Some((insert, _))) => {
-                between(set, random, &mut client.inserted);
+                between(set, random, &mut client.inserted, &mut client.vector)?;
                 sql::encode(client.engine, &client.inserted, &mut client.vector);
                 let row = [Value::Int(client.own.end), Value::Bytes(&client.vector)];
                 session.execute(insert, &row, &mut ()).await?;
@@ -348,13 +353,18 @@ impl VectorSearch {
         let set = self.set()?;
         let sql = format!("SELECT id, embedding FROM {TABLE} WHERE id >= ? AND id < ?");
         let (select, mut changed) = (session.prepare(&sql).await?, 0u64);
+        let (mut vector, mut failure) = (Vec::new(), None);
         for first in (0..set.vectors).step_by(ROWS_PER_PART) {
             let end = (first + ROWS_PER_PART).min(set.vectors);
             let mut rows = Each(|row: &dyn Row| {
                 let id = row.value(0).as_i64().unwrap_or_default() as usize;
-                changed += u64::from(!sql::holds(row.value(1), set.vector(id)));
+                match set.read(id, &mut vector) {
+                    Ok(()) => changed += u64::from(!sql::holds(row.value(1), &vector)),
+                    Err(error) => failure = Some(error),
+                }
             });
             session.execute(select, &[Value::Int(first as i64), Value::Int(end as i64)], &mut rows).await?;
+            failure.take().map_or(Ok(()), Err)?;
         }
         let detail = format!("{changed} of the {} vectors loaded are not as they were loaded", set.vectors);
         Ok(Invariant::new("vectors_unchanged", changed == 0, detail))
@@ -385,7 +395,7 @@ impl VectorSearch {
         });
         session.execute(client.search, &[Value::Bytes(&client.vector)], &mut rows).await?;
         if self.score_share >= 1.0 || random.float() < self.score_share {
-            client.recall = set.recall(query, &client.answer, self.k);
+            client.recall = set.recall(query, &client.answer, self.k)?;
         }
         Ok(())
     }
@@ -394,7 +404,7 @@ impl VectorSearch {
     async fn require_loaded<S: Session>(&self, session: &mut S, engine: VectorSql) -> Result<()> {
         let set = self.set()?;
         for row in [0, set.vectors - 1] {
-            let distance = self.graph.distance_to(engine, &sql::literal(engine, set.vector(row)));
+            let distance = self.graph.distance_to(engine, &sql::literal(engine, &set.vector(row)?));
             let mut found = First::<f64>::default();
             let asked =
                 session.text(&format!("SELECT {distance} FROM {TABLE} WHERE id = {row}"), &mut found).await;
@@ -469,13 +479,16 @@ async fn own_rows<S: Session>(session: &mut S, ids: std::ops::Range<i64>) -> Res
 }
 
 /// A new vector: one of the set, moved a little towards another.
-fn between(set: &VectorSet, random: &mut Random, out: &mut Vec<u8>) {
-    let mut draw = || set.vector(random.below(set.vectors as u64) as usize);
-    let (from, towards) = (draw(), draw());
-    out.clear();
-    for (x, y) in floats(from).zip(floats(towards)) {
-        out.extend_from_slice(&(x + (y - x) * INSERTED_STEP).to_le_bytes());
+fn between(set: &VectorSet, random: &mut Random, new: &mut Vec<u8>, towards: &mut Vec<u8>) -> Result<()> {
+    let mut draw = || random.below(set.vectors as u64) as usize;
+    let (from, to) = (draw(), draw());
+    set.read(from, new)?;
+    set.read(to, towards)?;
+    for (place, y) in new.chunks_exact_mut(4).zip(floats(towards)) {
+        let x = f32::from_le_bytes([place[0], place[1], place[2], place[3]]);
+        place.copy_from_slice(&(x + (y - x) * INSERTED_STEP).to_le_bytes());
     }
+    Ok(())
 }
 
 /// Every acknowledged insert left a row, every acknowledged delete took one; what is unknown may have done either.
@@ -536,9 +549,9 @@ mod tests {
         data::tests::write_line(&folder, 6);
         let set = VectorSet::open(folder.to_str().unwrap(), Distance::Euclidean, 1).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
-        let (mut random, mut out) = (Random::new(1, 1), Vec::new());
+        let (mut random, mut out, mut towards) = (Random::new(1, 1), Vec::new(), Vec::new());
         for _ in 0..100 {
-            between(&set, &mut random, &mut out);
+            between(&set, &mut random, &mut out, &mut towards).unwrap();
             let place = floats(&out).next().unwrap();
             assert!((0.0..=4.0).contains(&place) && out.len() == 8);
         }
