@@ -214,5 +214,5 @@ impl Session for Explaining {
         self.session.close().await;
     }
 
-    hands_on!(session: dialect vector_sql server_version telling_of traffic);
+    hands_on!(session: dialect vector_sql server_version telling_of deallocate traffic);
 }

@@ -86,6 +86,10 @@ impl<const MORTAL: bool> Session for Stalling<MORTAL> {
         Ok(Statement(0))
     }
 
+    async fn deallocate(&mut self, _: Statement) -> Result<()> {
+        Ok(())
+    }
+
     async fn execute<R: Rows>(&mut self, _: Statement, _: &[Value<'_>], _: &mut R) -> Result<Answer> {
         Self::require_up()?;
         let (late_ns, error) = LOT.get()();

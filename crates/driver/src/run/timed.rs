@@ -135,5 +135,5 @@ impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
         outcome
     }
 
-    hands_on!(session: dialect vector_sql server_version bulk_insert drop_table traffic engine_cpu_ns close);
+    hands_on!(session: dialect vector_sql server_version deallocate bulk_insert drop_table traffic engine_cpu_ns close);
 }

@@ -115,6 +115,8 @@ trait Dynamic {
 
     fn prepare<'a>(&'a mut self, sql: &'a str) -> Pending<'a, Statement>;
 
+    fn deallocate(&mut self, statement: Statement) -> Pending<'_, ()>;
+
     fn execute<'a>(
         &'a mut self,
         statement: Statement,
@@ -166,6 +168,10 @@ struct Held<S>(S);
 impl<S: Session> Dynamic for Held<S> {
     fn prepare<'a>(&'a mut self, sql: &'a str) -> Pending<'a, Statement> {
         Box::pin(self.0.prepare(sql))
+    }
+
+    fn deallocate(&mut self, statement: Statement) -> Pending<'_, ()> {
+        Box::pin(self.0.deallocate(statement))
     }
 
     fn execute<'a>(
@@ -292,5 +298,5 @@ impl Session for AnySession {
         self.0.text(sql, looking(rows)).await
     }
 
-    hands_on!(0: dialect vector_sql server_version telling_of prepare plan begin commit rollback bulk_insert drop_table traffic engine_cpu_ns close);
+    hands_on!(0: dialect vector_sql server_version telling_of prepare deallocate plan begin commit rollback bulk_insert drop_table traffic engine_cpu_ns close);
 }

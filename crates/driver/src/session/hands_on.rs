@@ -28,6 +28,11 @@ macro_rules! hands_on {
             self.$within.prepare(sql).await
         }
     };
+    (@deallocate $within:tt) => {
+        async fn deallocate(&mut self, statement: $crate::session::Statement) -> $crate::error::Result<()> {
+            self.$within.deallocate(statement).await
+        }
+    };
     (@plan $within:tt) => {
         async fn plan(
             &mut self,

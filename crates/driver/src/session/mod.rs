@@ -6,6 +6,7 @@ mod engine_cpu;
 mod hands_on;
 mod left;
 mod library;
+mod numbered;
 mod open;
 mod opening;
 mod plan;
@@ -25,6 +26,7 @@ pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
 pub(crate) use hands_on::hands_on;
 pub use http::MARK as REQUEST_MARK;
 pub(crate) use left::end_what_was_left;
+pub(crate) use numbered::Numbered;
 pub(crate) use open::open;
 pub use opening::{Isolation, Opening};
 pub(crate) use rows::whole_number;
@@ -39,7 +41,7 @@ pub use crate::io::Traffic;
 use crate::error::{Error, Result};
 use std::borrow::Cow;
 
-/// A statement that a session has prepared: its number in that session, counted from 0.
+/// A statement that a session has prepared: its number among those that the session holds, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement(pub u32);
 
@@ -71,6 +73,9 @@ pub trait Session: Sized + 'static {
 
     /// Prepares `sql` (parameters as `?`) for the life of the session; an application's session prepares a request.
     async fn prepare(&mut self, sql: &str) -> Result<Statement>;
+
+    /// Lets go of a prepared statement, here and at the server. Its number may be given to the next one.
+    async fn deallocate(&mut self, statement: Statement) -> Result<()>;
 
     /// What tells statements apart that are not of one kind: their text. Of a request it is the first line.
     fn telling(text: &str) -> Cow<'_, str> {

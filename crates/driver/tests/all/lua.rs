@@ -213,6 +213,7 @@ fn parameters_travel_by_their_type() {
         "0 prepare INSERT (?, ?, ?, ?, ?)",
         "0 INSERT (?, ?, ?, ?, ?) [-7, 0.25, 'abc', '12', NULL]",
         "0 INSERT (?, ?, ?, ?, ?) [NULL, 3, 'abc', 'x-x', '2024-01-01 00:00:00']",
+        "0 deallocate INSERT (?, ?, ?, ?, ?)",
     ];
     assert_eq!(asked(1, &script), expected);
 }
@@ -229,6 +230,33 @@ fn a_statement_is_prepared_once_and_transactions_are_the_sessions_own() {
     let each = ["0 begin", "0 SELECT 1 ROWS []", "0 commit", "0 rollback"];
     let expected = [&["0 prepare SELECT 1 ROWS"][..], &each, &each].concat();
     assert_eq!(asked(2, &script), expected);
+}
+
+#[test]
+fn a_statement_is_let_go_with_the_last_of_its_text_that_is_closed() {
+    let script = event(
+        "local one, other, begin = con:prepare('a'), con:prepare('a'), con:prepare('BEGIN')
+         one:close() one:close() begin:close()
+         other:execute()
+         local ok, message = pcall(one.execute, one)
+         assert(not ok and message:find('this statement was closed'), message)
+         other:close()
+         con:prepare('b'):execute()
+         con:prepare('a'):execute()
+         con:reconnect()
+         one:close()",
+    );
+    let expected = [
+        "0 prepare a",
+        "0 a []",
+        "0 deallocate a",
+        "0 prepare b",
+        "0 b []",
+        "0 prepare a",
+        "0 a []",
+        "1 opened",
+    ];
+    assert_eq!(asked(1, &script), expected);
 }
 
 #[test]

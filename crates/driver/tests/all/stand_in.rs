@@ -187,6 +187,11 @@ impl Session for StandIn {
         Ok(Statement(self.prepared.len() as u32 - 1))
     }
 
+    async fn deallocate(&mut self, statement: Statement) -> Result<()> {
+        self.write(format_args!("deallocate {}", self.prepared[statement.0 as usize]));
+        Ok(())
+    }
+
     async fn execute<R: Rows>(
         &mut self,
         statement: Statement,

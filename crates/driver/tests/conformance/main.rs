@@ -44,6 +44,7 @@ macro_rules! every_session {
                     an_empty_answer_has_no_rows,
                     changed_rows_are_counted,
                     all_of_many_rows_are_read,
+                    a_statement_that_was_let_go_is_gone,
                     a_batch_executes_each,
                     rows_are_inserted_in_bulk,
                     tables_change_under_prepared_statements,

@@ -42,6 +42,44 @@ pub fn a_prepared_statement_is_executed_again<S: Session>(place: &Place) {
     });
 }
 
+/// How many prepared statements the server holds for the session; `None` where it does not say.
+async fn held<S: Session>(session: &mut S) -> Option<i64> {
+    match session.dialect().name {
+        "postgresql" => Some(number_of(session, "SELECT COUNT(*) FROM pg_prepared_statements").await),
+        "mysql" => {
+            let count = "SELECT SUM(IF(variable_name = 'COM_STMT_PREPARE', 1, -1) * variable_value) \
+                         FROM information_schema.session_status \
+                         WHERE variable_name IN ('COM_STMT_PREPARE', 'COM_STMT_CLOSE')";
+            session.server_version().contains("MariaDB").then_some(number_of(session, count).await)
+        }
+        _ => None,
+    }
+}
+
+pub fn a_statement_that_was_let_go_is_gone<S: Session>(place: &Place) {
+    place.run(async {
+        let mut session: S = place.connect().await;
+        make_pairs(&mut session, place, 10).await;
+        let find = |what: &str| format!("SELECT {what} FROM {} WHERE id = ?", place.table);
+        let before = held(&mut session).await;
+        let first = session.prepare(&find("id")).await.unwrap();
+        let kept = session.prepare(&find("name")).await.unwrap();
+        for round in 1..=20 {
+            session.deallocate(first).await.unwrap();
+            assert!(session.execute(first, &[Value::Int(1)], &mut ()).await.is_err());
+            session.deallocate(first).await.unwrap();
+            let text = find(&format!("id + {round}"));
+            assert_eq!(session.prepare(&text).await.unwrap(), first, "its number is given again");
+            let (mut number, mut name) = (First::<i64>::default(), First::<Owned>::default());
+            session.execute(first, &[Value::Int(7)], &mut number).await.unwrap();
+            session.execute(kept, &[Value::Int(7)], &mut name).await.unwrap();
+            assert_eq!((number.0, name.0), (Some(7 + round), Some(Owned::Text("name 7".to_owned()))));
+        }
+        assert_eq!(held(&mut session).await, before.map(|before| before + 2));
+        session.drop_table(&place.table).await.unwrap();
+    });
+}
+
 pub fn an_empty_answer_has_no_rows<S: Session>(place: &Place) {
     place.run(async {
         let mut session: S = place.connect().await;

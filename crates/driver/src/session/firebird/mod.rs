@@ -15,8 +15,8 @@ mod text;
 
 use super::engine_cpu::EngineCpu;
 use super::{
-    Answer, Dialect, First, Identity, Owned, Placeholder, RowBuffer, Rows, Session, Statement, Target,
-    Traffic, Value,
+    Answer, Dialect, First, Identity, Numbered, Owned, Placeholder, RowBuffer, Rows, Session, Statement,
+    Target, Traffic, Value,
 };
 use crate::error::{Error, Fate, Result};
 use cancel::Cancel;
@@ -51,7 +51,7 @@ static DIALECT: Dialect = Dialect {
 
 /// A session on one attachment.
 pub struct Firebird {
-    statements: Vec<Prepared>,
+    statements: Numbered<Prepared>,
     connection: Connection,
     version: String,
     engine_cpu: EngineCpu,
@@ -119,7 +119,7 @@ impl Firebird {
 
     /// Prepared statements and the reading transaction hold the tables that they use against DDL.
     fn let_go_of_tables(&mut self) -> Result<()> {
-        for statement in &mut self.statements {
+        for statement in self.statements.iter_mut() {
             statement.release(&mut self.connection)?;
         }
         self.connection.end_reader()
@@ -139,7 +139,7 @@ impl Session for Firebird {
         target.shared.interrupts.add(&cancel);
         let connection = Connection::new(status, attachment);
         let engine_cpu = EngineCpu::new(target.host.is_empty());
-        let (statements, version) = (Vec::new(), String::new());
+        let (statements, version) = (Numbered::default(), String::new());
         let mut session =
             Firebird { statements, connection, version, engine_cpu, rows_received: 0, _cancel: cancel };
         let version = session.read_version().map_err(Error::while_connecting)?;
@@ -161,8 +161,14 @@ impl Session for Firebird {
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let sql = locking(sql);
         let prepared = self.counted(|session| Prepared::new(&mut session.connection, sql))?;
-        self.statements.push(prepared);
-        Ok(Statement(self.statements.len() as u32 - 1))
+        Ok(self.statements.add(prepared))
+    }
+
+    async fn deallocate(&mut self, statement: Statement) -> Result<()> {
+        match self.statements.take(statement) {
+            Some(mut prepared) => self.counted(|session| prepared.release(&mut session.connection)),
+            None => Ok(()),
+        }
     }
 
     async fn execute<R: Rows>(

@@ -14,7 +14,8 @@ mod write;
 pub use template::MARK;
 
 use super::{
-    Answer, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
+    Answer, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic,
+    Value,
 };
 use crate::error::{Error, Result};
 use connection::Connection;
@@ -46,7 +47,7 @@ static DIALECT: Dialect = Dialect {
 /// One client of an application, on a connection that is kept between requests where the application keeps it.
 pub struct Http {
     connection: Connection,
-    prepared: Vec<Template>,
+    prepared: Numbered<Template>,
 }
 
 impl Session for Http {
@@ -58,7 +59,7 @@ impl Session for Http {
             return Err(Error::user("the URL of an application has a host and a port only")
                 .hint("write http://HOST:PORT; a path and headers belong to each request"));
         }
-        Ok(Http { connection: Connection::open(target).await?, prepared: Vec::new() })
+        Ok(Http { connection: Connection::open(target).await?, prepared: Numbered::default() })
     }
 
     fn dialect(&self) -> &'static Dialect {
@@ -71,8 +72,12 @@ impl Session for Http {
 
     /// Prepares a request, written as `Template` reads it.
     async fn prepare(&mut self, request: &str) -> Result<Statement> {
-        self.prepared.push(Template::parse(request, self.connection.host())?);
-        Ok(Statement((self.prepared.len() - 1) as u32))
+        Ok(self.prepared.add(Template::parse(request, self.connection.host())?))
+    }
+
+    async fn deallocate(&mut self, statement: Statement) -> Result<()> {
+        drop(self.prepared.take(statement));
+        Ok(())
     }
 
     /// Headers and body may hold what is nobody's business.

@@ -15,7 +15,9 @@ mod refusal;
 mod row;
 mod skim;
 
-use super::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Traffic, Value, VectorSql};
+use super::{
+    Answer, Dialect, Numbered, RowBuffer, Rows, Session, Statement, Target, Traffic, Value, VectorSql,
+};
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
 use decoder::Decoder;
@@ -32,6 +34,7 @@ mod command {
     pub const QUERY: u8 = 0x03;
     pub const PREPARE: u8 = 0x16;
     pub const EXECUTE: u8 = 0x17;
+    pub const CLOSE: u8 = 0x19;
 }
 
 const MORE_RESULTS: u16 = 1 << 3;
@@ -46,7 +49,7 @@ pub struct Mysql {
     deprecate_eof: bool,
     cache_metadata: bool,
     statements_as_text: bool,
-    prepared: Vec<Prepared>,
+    prepared: Numbered<Prepared>,
     columns: Vec<Column>,
     cells: Cells,
     rows_received: u64,
@@ -98,7 +101,7 @@ impl Session for Mysql {
             deprecate_eof: agreed.deprecate_eof,
             cache_metadata: agreed.cache_metadata,
             statements_as_text,
-            prepared: Vec::new(),
+            prepared: Numbered::default(),
             columns: Vec::new(),
             cells: Cells::default(),
             rows_received: 0,
@@ -127,8 +130,15 @@ impl Session for Mysql {
             self.command(command::PREPARE, sql.as_bytes())?;
             self.prepared_answer().await.map_err(|error| error.at(format_args!("preparing {sql:?}")))?
         };
-        self.prepared.push(prepared);
-        Ok(Statement((self.prepared.len() - 1) as u32))
+        Ok(self.prepared.add(prepared))
+    }
+
+    async fn deallocate(&mut self, statement: Statement) -> Result<()> {
+        match self.prepared.take(statement) {
+            // The server gives no answer to it.
+            Some(Prepared::Binary { id, .. }) => self.command(command::CLOSE, &id.to_le_bytes()),
+            Some(Prepared::Text { .. }) | None => Ok(()),
+        }
     }
 
     async fn execute<R: Rows>(

@@ -11,8 +11,8 @@ mod value;
 
 use super::{
     plan::{asked, only_text},
-    Answer, Collect, Dialect, Identity, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic,
-    Value, VectorSql,
+    Answer, Collect, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement, Target,
+    Traffic, Value, VectorSql,
 };
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
@@ -56,7 +56,7 @@ pub struct Postgresql {
     version: String,
     /// `I`dle, in a `T`ransaction, or in one that has failed (`E`).
     state: u8,
-    prepared: Vec<Prepared>,
+    prepared: Numbered<Prepared>,
     places: Vec<Place>,
     rows_received: u64,
 }
@@ -85,7 +85,7 @@ impl Session for Postgresql {
             channel,
             version,
             state: IDLE,
-            prepared: Vec::new(),
+            prepared: Numbered::default(),
             places: Vec::new(),
             rows_received: 0,
         })
@@ -104,8 +104,7 @@ impl Session for Postgresql {
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        let number = self.prepared.len();
-        let name = format!("s{number}");
+        let name = format!("s{}", self.prepared.next().0);
         let out = self.channel.outbox();
         put(out, b'P', |out| {
             put_string(out, &name);
@@ -120,8 +119,19 @@ impl Session for Postgresql {
         put_sync(out);
         self.channel.send()?;
         let prepared = self.prepared_answer(name).await;
-        self.prepared.push(prepared.map_err(|error| error.at(format_args!("preparing {sql:?}")))?);
-        Ok(Statement(number as u32))
+        Ok(self.prepared.add(prepared.map_err(|error| error.at(format_args!("preparing {sql:?}")))?))
+    }
+
+    async fn deallocate(&mut self, statement: Statement) -> Result<()> {
+        let Some(prepared) = self.prepared.take(statement) else { return Ok(()) };
+        let out = self.channel.outbox();
+        put(out, b'C', |out| {
+            out.push(b'S');
+            put_string(out, &prepared.name);
+        });
+        put_sync(out);
+        self.channel.send()?;
+        self.answer(&mut (), Source::Text).await.map(drop)
     }
 
     async fn execute<R: Rows>(
@@ -318,7 +328,7 @@ impl Postgresql {
                 }
                 answer::COPY_IN => self.channel.say(b'f', |out| put_string(out, "no data here"))?,
                 answer::COPY_BOTH | answer::AUTHENTICATION => return Err(out_of_place(kind)),
-                // ParseComplete, BindComplete, EmptyQueryResponse, ParameterStatus, the data of a COPY.
+                // ParseComplete, BindComplete, CloseComplete, EmptyQueryResponse, ParameterStatus, the data of a COPY.
                 _ => {}
             }
         }
@@ -363,7 +373,7 @@ fn refused(payload: &[u8]) -> Result<Error> {
 }
 
 #[inline]
-fn columns_of<'a>(prepared: &'a [Prepared], source: Source, described: &'a Columns) -> &'a Columns {
+fn columns_of<'a>(prepared: &'a Numbered<Prepared>, source: Source, described: &'a Columns) -> &'a Columns {
     match source {
         Source::Text => described,
         Source::Prepared(number) => prepared.get(number).map_or(described, |prepared| &prepared.columns),

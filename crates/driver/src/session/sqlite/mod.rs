@@ -7,8 +7,8 @@ mod statement;
 
 use super::engine_cpu::EngineCpu;
 use super::{
-    insert_of, plan::asked, Answer, Dialect, Identity, Owned, Placeholder, RowBuffer, Rows, Session,
-    Statement, Target, Traffic, Value,
+    insert_of, plan::asked, Answer, Dialect, Identity, Numbered, Owned, Placeholder, RowBuffer, Rows,
+    Session, Statement, Target, Traffic, Value,
 };
 use crate::error::{Error, Fate, Result};
 use connection::Connection;
@@ -39,7 +39,7 @@ static DIALECT: Dialect = Dialect {
 
 /// A session on one connection.
 pub struct Sqlite {
-    statements: Vec<Prepared>,
+    statements: Numbered<Prepared>,
     begin: Prepared,
     begin_immediate: Prepared,
     commit: Prepared,
@@ -117,7 +117,7 @@ impl Session for Sqlite {
             lost_the_lock: false,
             commit: Prepared::new(&connection, "COMMIT")?,
             rollback: Prepared::new(&connection, "ROLLBACK")?,
-            statements: Vec::new(),
+            statements: Numbered::default(),
             version: format!("SQLite {}", connection.library.version()),
             connection,
             engine_cpu: EngineCpu::new(true),
@@ -135,8 +135,12 @@ impl Session for Sqlite {
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.statements.push(Prepared::new(&self.connection, &DIALECT.placeholders(sql))?);
-        Ok(Statement(self.statements.len() as u32 - 1))
+        Ok(self.statements.add(Prepared::new(&self.connection, &DIALECT.placeholders(sql))?))
+    }
+
+    async fn deallocate(&mut self, statement: Statement) -> Result<()> {
+        drop(self.statements.take(statement));
+        Ok(())
     }
 
     async fn execute<R: Rows>(

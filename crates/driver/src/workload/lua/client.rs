@@ -143,6 +143,10 @@ impl Client {
                 let outcome = self.connections.prepare(connection, session, self.state.sql()?).await;
                 self.give(outcome)
             }
+            Request::Close { connection, statement } => {
+                let outcome = self.connections.close_statement(connection, session, statement).await;
+                self.give(outcome.map(|()| 0))
+            }
             Request::Connect => {
                 let outcome = self.connections.connect(session).await;
                 self.give(outcome)

@@ -2,7 +2,7 @@
 //! kind that the script opens beside it.
 
 use crate::error::{Error, Result};
-use crate::session::{self, open, Answer, Rows, Session, Target, Value};
+use crate::session::{self, open, Answer, Numbered, Rows, Session, Target, Value};
 use std::any::Any;
 use std::collections::HashMap;
 
@@ -33,7 +33,13 @@ enum First {
 #[derive(Default)]
 struct Statements {
     by_text: HashMap<String, usize>,
-    all: Vec<Statement>,
+    all: Numbered<Shared>,
+}
+
+/// A statement of one text, and how often the script has prepared it without closing it.
+struct Shared {
+    statement: Statement,
+    users: usize,
 }
 
 enum Statement {
@@ -117,8 +123,10 @@ impl Connections {
         session: &mut S,
         sql: &str,
     ) -> Result<usize> {
-        if let Some(number) = self.statements[connection].by_text.get(sql) {
-            return Ok(*number);
+        let statements = &mut self.statements[connection];
+        if let Some(&number) = statements.by_text.get(sql) {
+            statements.all.get_mut(number).ok_or_else(unknown_number)?.users += 1;
+            return Ok(number);
         }
         let statement = match Transaction::of(sql) {
             Some(transaction) => Statement::Transaction(transaction),
@@ -129,10 +137,31 @@ impl Connections {
             },
         };
         let statements = &mut self.statements[connection];
-        let number = statements.all.len();
-        statements.all.push(statement);
+        let number = statements.all.add(Shared { statement, users: 1 }).0 as usize;
         statements.by_text.insert(sql.to_owned(), number);
         Ok(number)
+    }
+
+    /// Lets go of a statement, with the last of those that share it also at the server.
+    pub async fn close_statement<S: Session>(
+        &mut self,
+        connection: usize,
+        session: &mut S,
+        number: usize,
+    ) -> Result<()> {
+        let statements = self.statements.get_mut(connection).ok_or_else(unknown_number)?;
+        let shared = statements.all.get_mut(number).ok_or_else(unknown_number)?;
+        shared.users -= 1;
+        if shared.users > 0 {
+            return Ok(());
+        }
+        statements.by_text.retain(|_, known| *known != number);
+        match statements.all.take(session::Statement(number as u32)).map(|shared| shared.statement) {
+            Some(Statement::Prepared(statement)) => {
+                self.session(connection, session)?.deallocate(statement).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Executes a statement by its number.
@@ -145,7 +174,7 @@ impl Connections {
         rows: &mut R,
     ) -> Result<Answer> {
         let known = self.statements.get(connection).and_then(|statements| statements.all.get(statement));
-        match known.ok_or_else(unknown_number)? {
+        match &known.ok_or_else(unknown_number)?.statement {
             Statement::Prepared(statement) => {
                 let statement = *statement;
                 self.session(connection, session)?.execute(statement, parameters, rows).await

@@ -26,6 +26,10 @@ pub(super) enum Request {
         connection: usize,
         statement: usize,
     },
+    Close {
+        connection: usize,
+        statement: usize,
+    },
     Disconnect {
         connection: usize,
     },
@@ -66,6 +70,7 @@ impl Request {
             6 => Request::Disconnect { connection },
             7 => Request::Reconnect { connection },
             8 => Request::Sleep { duration_ns: number(2)? },
+            9 => Request::Close { connection, statement },
             _ => return Err(unreadable()),
         })
     }

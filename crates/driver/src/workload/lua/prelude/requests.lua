@@ -13,7 +13,7 @@ local tonumber, tostring, type, unpack, yield = tonumber, tostring, type, unpack
 
 -- The same numbers and places as in request.rs. What is asked for, of which connection and with which of its statements
 -- is one number, because every value that is yielded takes time.
-local CONNECT, QUERY, PREPARE, EXECUTE, DISCONNECT, RECONNECT, SLEEP = 2, 3, 4, 5, 6, 7, 8
+local CONNECT, QUERY, PREPARE, EXECUTE, DISCONNECT, RECONNECT, SLEEP, CLOSE = 2, 3, 4, 5, 6, 7, 8, 9
 local DONE, DONE_RESTART, DONE_REFUSED, DONE_BROKEN = 1 + 16, 1 + 32, 1 + 48, 1 + 64
 local CONNECTION, STATEMENT = 16, 2 ^ 20
 
@@ -281,7 +281,7 @@ local function values_of(statement)
 end
 
 local function stale()
-   raise("this statement was prepared before its connection was closed or opened again")
+   raise("this statement was closed, or prepared before its connection was closed or opened again")
 end
 
 function Statement:execute()
@@ -300,8 +300,15 @@ function Statement:execute()
    return result or refuse(self.connection, ignorable, number, state, message)
 end
 
--- A statement of the same text is found again, so there is nothing to give back.
-function Statement:close() end
+-- Statements of the same text share one at the server, which the last of them to be closed gives back.
+function Statement:close()
+   local asked = self.request
+   if asked then
+      self.request = false
+      self.connection.statements[self] = nil
+      answered(self.connection, request(asked - EXECUTE + CLOSE))
+   end
+end
 
 Statement.__index = complete("statement", Statement)
 
