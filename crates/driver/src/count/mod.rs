@@ -1,5 +1,6 @@
 //! Counting: what each operation leaves behind, second by second and over a whole run.
 
+pub(crate) mod counters;
 pub mod digest;
 pub mod hdr_log;
 pub mod ledger;

@@ -1,11 +1,12 @@
 //! Counting, on the path of every operation: one recorder per thread, so nothing is shared and nothing locks.
 
+use crate::count::counters::Counters;
 use crate::count::recall::Recalls;
 use crate::count::replayed::Replayed;
 use crate::count::tally::ByClient;
 use crate::count::total::{latencies, Latencies};
 use std::collections::BTreeMap;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{channel, Receiver, Sender};
 
 const NS_PER_S: u64 = 1_000_000_000;
 pub(crate) const TENTHS: usize = 10;
@@ -55,26 +56,40 @@ impl Phases {
 }
 
 /// One second of one thread, on its way to the thread that puts the run together.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct SecondPart {
-    pub second: i64,
+    /// `None` where nothing of it belongs into the series.
+    pub second: Option<i64>,
     pub errors: u64,
     /// Transactions by the tenth of the second in which they ended.
     pub tenths: [u32; TENTHS],
-    /// Latencies with how often they were seen, all together or by transaction type: few, so that a thread's second
-    /// costs little to send.
-    pub latencies: Vec<Vec<(u64, u64)>>,
+    /// By transaction type. In a second of the measured part they belong to its latencies and to the series, in one of
+    /// the warm-up to the series alone.
+    pub latencies: Vec<Counters>,
+    /// Those that belong to one of the two alone.
+    pub borderline: Vec<Borderline>,
+    /// Where the emptied counters go, because the thread uses them again.
+    pub back: Sender<Vec<Counters>>,
+}
+
+/// The latency of a transaction on a border of the measured part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Borderline {
+    pub kind: usize,
+    pub latency_ns: u64,
+    /// It began, or was due, in the measured part.
+    pub measured: bool,
+    /// The series shows it.
+    pub shown: bool,
 }
 
 /// What a thread has counted.
 pub(crate) struct Recorder {
     phases: Phases,
-    /// By transaction type: the latencies of what began, or was due, in the measured part.
-    pub kinds: Vec<Latencies>,
     /// By transaction type: how many ended well within the measured part.
     pub operations: Vec<u64>,
     /// How long arrivals that no client ever took had waited at the end. Their types were never drawn.
-    pub untaken: Latencies,
+    pub untaken: Option<Box<Latencies>>,
     /// Of those of the measured part, what was not done when it ended.
     pub unfinished: u64,
     /// Of those of the measured part, what failed and was not tried again.
@@ -103,20 +118,24 @@ pub(crate) struct Recorder {
     second_ends_ns: u64,
     second_errors: u64,
     second_tenths: [u32; TENTHS],
-    /// One for all transaction types, or one for each.
-    second_latencies: Vec<Latencies>,
+    /// By transaction type.
+    second_latencies: Vec<Counters>,
+    borderline: Vec<Borderline>,
     seconds: Sender<SecondPart>,
+    /// Emptied counters come back here.
+    emptied: Receiver<Vec<Counters>>,
+    back: Sender<Vec<Counters>>,
 }
 
 impl Recorder {
-    /// Counts `kinds` transaction types; each second is counted by type as well if `by_kind`.
-    pub fn new(kinds: usize, by_kind: bool, phases: Phases, seconds: Sender<SecondPart>) -> Self {
+    /// Counts `kinds` transaction types, and sends each second on its way when it is over.
+    pub fn new(kinds: usize, phases: Phases, seconds: Sender<SecondPart>) -> Self {
         let second = phases.second(phases.start_ns);
+        let (back, emptied) = channel();
         Recorder {
             phases,
-            kinds: vec![latencies(); kinds],
             operations: vec![0; kinds],
-            untaken: latencies(),
+            untaken: None,
             unfinished: 0,
             failed_for_good: 0,
             acknowledged: vec![0; kinds],
@@ -135,8 +154,11 @@ impl Recorder {
             second_ends_ns: end_of(second, phases),
             second_errors: 0,
             second_tenths: [0; TENTHS],
-            second_latencies: vec![latencies(); if by_kind { kinds } else { 1 }],
+            second_latencies: counters(kinds),
+            borderline: Vec::new(),
             seconds,
+            emptied,
+            back,
         }
     }
 
@@ -150,17 +172,24 @@ impl Recorder {
         let operations = u64::from(self.phases.is_measured(now_ns));
         self.acknowledged[kind] += 1;
         self.operations[kind] += operations;
-        if self.phases.is_measured(from_ns) {
-            self.kinds[kind].saturating_record(latency_ns);
-            self.unfinished += u64::from(now_ns >= self.phases.end_ns);
+        let (measured, shown) = (self.phases.is_measured(from_ns), self.phases.is_shown(now_ns));
+        self.unfinished += u64::from(measured && now_ns >= self.phases.end_ns);
+        if shown {
+            self.second_tenths[self.phases.tenth(now_ns)] += 1;
         }
-        if !self.phases.is_shown(now_ns) {
-            return operations;
+        if shown && measured == (self.second >= 0) {
+            self.second_latencies[kind].record(latency_ns);
+        } else {
+            self.on_the_border(Borderline { kind, latency_ns, measured, shown });
         }
-        let slot = if self.second_latencies.len() == 1 { 0 } else { kind };
-        self.second_latencies[slot].saturating_record(latency_ns);
-        self.second_tenths[self.phases.tenth(now_ns)] += 1;
         operations
+    }
+
+    #[cold]
+    fn on_the_border(&mut self, one: Borderline) {
+        if one.measured || one.shown {
+            self.borderline.push(one);
+        }
     }
 
     /// Whether what begins at this time counts.
@@ -184,7 +213,8 @@ impl Recorder {
     /// Counts a transaction that was given up in mid-flight, or lost with its connection: it took at least until now.
     pub fn given_up(&mut self, kind: usize, from_ns: u64, now_ns: u64) {
         if self.phases.is_measured(from_ns) {
-            self.kinds[kind].saturating_record(now_ns.saturating_sub(from_ns).max(1));
+            let latency_ns = now_ns.saturating_sub(from_ns).max(1);
+            self.on_the_border(Borderline { kind, latency_ns, measured: true, shown: false });
             self.unfinished += 1;
         }
     }
@@ -192,7 +222,8 @@ impl Recorder {
     /// Counts an arrival that was due and that no client took until the end.
     pub fn never_taken(&mut self, due_ns: u64, ended_ns: u64) {
         if self.phases.is_measured(due_ns) {
-            self.untaken.saturating_record(ended_ns.saturating_sub(due_ns).max(1));
+            let untaken = self.untaken.get_or_insert_with(|| Box::new(latencies()));
+            untaken.saturating_record(ended_ns.saturating_sub(due_ns).max(1));
             self.unfinished += 1;
         }
     }
@@ -246,17 +277,24 @@ impl Recorder {
 
     #[cold]
     fn close_second(&mut self, now_ns: u64) {
-        let part = SecondPart {
-            second: self.second,
-            errors: std::mem::take(&mut self.second_errors),
-            tenths: std::mem::take(&mut self.second_tenths),
-            latencies: self.second_latencies.iter().map(seen).collect(),
-        };
-        self.second_latencies.iter_mut().for_each(Latencies::reset);
-        // The receiver is gone only when the run is being given up.
-        let _ = self.seconds.send(part);
+        self.send(Some(self.second));
         self.second = self.phases.second(now_ns);
         self.second_ends_ns = end_of(self.second, self.phases);
+    }
+
+    /// Sends what was counted since the last time: whoever oversees the run walks over it, and not this thread.
+    fn send(&mut self, second: Option<i64>) {
+        let kinds = self.second_latencies.len();
+        let empty = self.emptied.try_recv().unwrap_or_else(|_| counters(kinds));
+        // The receiver is gone only when the run is being given up.
+        let _ = self.seconds.send(SecondPart {
+            second,
+            errors: std::mem::take(&mut self.second_errors),
+            tenths: std::mem::take(&mut self.second_tenths),
+            latencies: std::mem::replace(&mut self.second_latencies, empty),
+            borderline: std::mem::take(&mut self.borderline),
+            back: self.back.clone(),
+        });
     }
 
     /// The next slice begins; its first second goes on where the slice before it left off.
@@ -271,8 +309,10 @@ impl Recorder {
 
     /// Closes the last second, unless nothing happened in it.
     pub fn finish(&mut self) {
-        if self.second_latencies.iter().any(|all| !all.is_empty()) || self.second_errors > 0 {
+        if self.second_tenths.iter().any(|count| *count > 0) || self.second_errors > 0 {
             self.close_second(self.second_ends_ns);
+        } else if !self.borderline.is_empty() {
+            self.send(None);
         }
     }
 }
@@ -289,14 +329,15 @@ fn end_of(second: i64, phases: Phases) -> u64 {
     }
 }
 
-fn seen(latencies: &Latencies) -> Vec<(u64, u64)> {
-    latencies.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+fn counters(kinds: usize) -> Vec<Counters> {
+    std::iter::repeat_with(Counters::default).take(kinds).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
+    use crate::count::series::{SecondLatencies, Series};
+    use crate::count::tally::Second;
 
     const PHASES: Phases = Phases {
         start_ns: 10 * NS_PER_S,
@@ -307,28 +348,78 @@ mod tests {
         more: false,
     };
 
+    fn put_together(kinds: usize, parts: &Receiver<SecondPart>) -> Series {
+        let mut series = Series::new(1, kinds, false);
+        parts.try_iter().for_each(|part| series.add(part, |_, _| {}));
+        series.finish(|_, _| {});
+        series
+    }
+
+    #[test]
+    fn what_is_on_a_border_counts_where_it_belongs() {
+        let (sender, receiver) = channel();
+        let mut recorder = Recorder::new(1, PHASES, sender);
+        // Over the beginning of the measured part, within it, over its end, and given up.
+        recorder.done(0, PHASES.measured_ns - 5, PHASES.measured_ns + 5);
+        recorder.done(0, PHASES.measured_ns, PHASES.measured_ns + 5);
+        recorder.done(0, PHASES.end_ns - 1, PHASES.end_ns + 5);
+        recorder.given_up(0, PHASES.end_ns - 1, PHASES.end_ns + 5);
+        recorder.finish();
+        let series = put_together(1, &receiver);
+        assert_eq!((series.totals[0].len(), recorder.unfinished), (3, 2));
+        let seconds: Vec<_> = series.done.iter().map(|one| (one.second, one.operations)).collect();
+        assert_eq!(seconds, [(-2, 0), (-1, 0), (0, 2), (1, 0), (2, 1)]);
+    }
+
+    #[test]
+    fn what_is_given_up_is_no_second_of_the_series() {
+        let (sender, receiver) = channel();
+        let mut recorder = Recorder::new(1, PHASES, sender);
+        recorder.given_up(0, PHASES.measured_ns, PHASES.measured_ns + 7);
+        recorder.finish();
+        let series = put_together(1, &receiver);
+        assert_eq!((series.totals[0].len(), series.done.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_thread_uses_emptied_counters_again() {
+        let (sender, receiver) = channel();
+        let mut recorder = Recorder::new(1, PHASES, sender);
+        let mut series = Series::new(1, 1, false);
+        let mut allocated = std::collections::BTreeSet::new();
+        for second in 10..14 {
+            recorder.done(0, 0, second * NS_PER_S + 5);
+            allocated.insert(recorder.second_latencies.as_ptr() as usize);
+            recorder.observe((second + 1) * NS_PER_S);
+            receiver.try_iter().for_each(|part| series.add(part, |_, _| {}));
+        }
+        assert_eq!(allocated.len(), 2);
+    }
+
     #[test]
     fn only_the_measured_part_counts_but_all_is_acknowledged() {
         let (sender, receiver) = channel();
-        let mut recorder = Recorder::new(1, false, PHASES, sender);
+        let mut recorder = Recorder::new(1, PHASES, sender);
         for second in 10..15 {
             let now_ns = second * NS_PER_S + 500;
             recorder.done(0, now_ns - 100, now_ns);
         }
         recorder.failed("1213 deadlock", 14 * NS_PER_S + 600);
         recorder.finish();
-        assert_eq!((recorder.kinds[0].len(), recorder.acknowledged[0]), (2, 5));
+        assert_eq!(recorder.acknowledged[0], 5);
         assert!(recorder.errors.is_empty());
-        let parts: Vec<SecondPart> = receiver.try_iter().collect();
-        assert_eq!(parts.iter().map(|part| part.second).collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
-        assert!(parts.iter().all(|part| part.latencies == [[(100, 1)]]));
-        assert_eq!(parts[4].errors, 1);
+        let series = put_together(1, &receiver);
+        assert_eq!(series.totals[0].len(), 2);
+        let seconds: Vec<_> =
+            series.done.iter().map(|one| (one.second, one.operations, one.errors, one.max_us)).collect();
+        let second = |number, errors| (number, 1, errors, 0.1);
+        assert_eq!(seconds, [second(-2, 0), second(-1, 0), second(0, 0), second(1, 0), second(2, 1)]);
     }
 
     #[test]
     fn transactions_are_counted_by_the_tenth_of_a_second_in_which_they_end() {
         let (sender, receiver) = channel();
-        let mut recorder = Recorder::new(1, false, PHASES, sender);
+        let mut recorder = Recorder::new(1, PHASES, sender);
         for (tenths_ns, count) in [(100, 3), (119, 1), (120, 2), (121, 1), (129, 4)] {
             for _ in 0..count {
                 recorder.done(0, 0, tenths_ns * NS_PER_S / 10);
@@ -344,7 +435,7 @@ mod tests {
 
     #[test]
     fn the_fewest_and_the_most_are_of_clients_that_are_over() {
-        let mut recorder = Recorder::new(1, false, PHASES, channel().0);
+        let mut recorder = Recorder::new(1, PHASES, channel().0);
         assert_eq!(recorder.by_client, None);
         let counted: Vec<u64> = [11, 12, 13, 14].map(|at| recorder.done(0, 0, at * NS_PER_S)).to_vec();
         assert_eq!(counted, [0, 1, 1, 0]);
@@ -354,7 +445,7 @@ mod tests {
 
     #[test]
     fn errors_retries_and_roll_backs_count_in_the_measured_part_only() {
-        let mut recorder = Recorder::new(1, false, PHASES, channel().0);
+        let mut recorder = Recorder::new(1, PHASES, channel().0);
         for now_ns in [PHASES.start_ns, PHASES.measured_ns - 1, PHASES.measured_ns, PHASES.end_ns] {
             recorder.failed("1062 duplicate", now_ns);
             recorder.retried("1213 deadlock", now_ns);
@@ -368,23 +459,19 @@ mod tests {
     fn a_measured_part_of_no_whole_seconds_has_a_last_second_that_is_short() {
         let phases = Phases { measured_ns: NS_PER_S, end_ns: 2 * NS_PER_S + 500, ..Phases::default() };
         let (sender, receiver) = channel();
-        let mut recorder = Recorder::new(2, true, phases, sender);
+        let mut recorder = Recorder::new(2, phases, sender);
         for (kind, now_ns) in [(0, NS_PER_S), (1, phases.end_ns - 1), (0, phases.end_ns), (1, 3 * NS_PER_S)] {
             recorder.done(kind, now_ns - 100, now_ns);
         }
         recorder.finish();
-        let parts: Vec<_> = receiver.try_iter().map(|part| (part.second, part.latencies)).collect();
-        let once = || vec![(100, 1)];
-        assert_eq!(
-            parts,
-            [
-                (-1, vec![vec![], vec![]]),
-                (0, vec![once(), vec![]]),
-                (1, vec![vec![], once()]),
-                (2, vec![once(), once()])
-            ]
-        );
-        assert_eq!(recorder.kinds.iter().map(Latencies::len).collect::<Vec<_>>(), [1, 1]);
+        let (mut series, mut seen) = (Series::new(1, 2, true), Vec::new());
+        let mut whole = |second: &Second, latencies: &SecondLatencies| {
+            seen.push((second.second, latencies.by_kind.iter().map(Latencies::len).collect::<Vec<_>>()));
+        };
+        receiver.try_iter().for_each(|part| series.add(part, &mut whole));
+        series.finish(&mut whole);
+        assert_eq!(seen, [(-1, vec![0, 0]), (0, vec![1, 0]), (1, vec![0, 1]), (2, vec![1, 1])]);
+        assert_eq!(series.totals.iter().map(Latencies::len).collect::<Vec<_>>(), [1, 1]);
     }
 
     #[test]
@@ -400,7 +487,7 @@ mod tests {
         };
         let warmup = Phases { measured_ns: NS_PER_S, end_ns: NS_PER_S, more: true, ..Phases::default() };
         let slices = [slice(5 * NS_PER_S, 0, true), slice(9 * NS_PER_S, 6 * NS_PER_S / 10, false)];
-        let mut recorder = Recorder::new(1, false, warmup, sender);
+        let mut recorder = Recorder::new(1, warmup, sender);
         recorder.done(0, 5, 500);
         recorder.done(0, 5, NS_PER_S + 5);
         for phases in slices {
@@ -413,11 +500,11 @@ mod tests {
             }
         }
         recorder.finish();
-        let parts: Vec<_> = receiver
-            .try_iter()
-            .map(|part| (part.second, part.latencies[0].iter().map(|one| one.1).sum::<u64>(), part.errors))
-            .collect();
-        assert_eq!(parts, [(-1, 1, 0), (0, 3, 3), (1, 1, 1), (2, 1, 1)]);
+        let series = put_together(1, &receiver);
+        let seconds: Vec<_> =
+            series.done.iter().map(|one| (one.second, one.operations, one.errors)).collect();
+        assert_eq!(seconds, [(-1, 1, 0), (0, 3, 3), (1, 1, 1), (2, 1, 1)]);
+        assert_eq!(series.totals[0].len(), 4, "the last of each slice began in it");
         assert_eq!((recorder.operations[0], recorder.acknowledged[0]), (4, 10));
         assert_eq!(recorder.errors["1213 deadlock"], 4);
     }

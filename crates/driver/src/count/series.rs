@@ -1,6 +1,6 @@
 //! The seconds of all threads, put together while the run goes on.
 
-use crate::count::recorder::{SecondPart, TENTHS};
+use crate::count::recorder::{Borderline, SecondPart, TENTHS};
 use crate::count::tally::{FineSeries, Second};
 use crate::count::total::{latencies, Latencies};
 use std::collections::BTreeMap;
@@ -10,22 +10,20 @@ struct Parts {
     threads: u32,
     errors: u64,
     tenths: [u32; TENTHS],
+    /// By transaction type: latencies with how often they were seen.
     latencies: Vec<Vec<(u64, u64)>>,
 }
 
 /// The latencies of one second, of all threads.
 pub(crate) struct SecondLatencies {
     pub all: Latencies,
-    /// By transaction type, where the threads tell them apart.
+    /// By transaction type, where that was asked for and there is more than one.
     pub by_kind: Vec<Latencies>,
 }
 
 impl SecondLatencies {
-    /// `seen` is one list for all transaction types, or one for each.
+    /// `seen` is a list for each transaction type.
     fn fill(&mut self, seen: &[Vec<(u64, u64)>]) {
-        if seen.len() > 1 {
-            self.by_kind.resize_with(seen.len(), latencies);
-        }
         self.all.reset();
         self.by_kind.iter_mut().for_each(Latencies::reset);
         for (kind, list) in seen.iter().enumerate() {
@@ -44,6 +42,8 @@ pub(crate) struct Series {
     threads: u32,
     open: BTreeMap<i64, Parts>,
     pub done: Vec<Second>,
+    /// By transaction type: the latencies of what began, or was due, in the measured part.
+    pub totals: Vec<Latencies>,
     /// Transactions by tenths of the seconds that are done.
     tenths: Vec<[u32; TENTHS]>,
     /// Used for every second anew.
@@ -51,26 +51,44 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    pub fn new(threads: u32) -> Self {
+    /// Of so many threads and transaction types; each second is told by type as well if `by_kind`.
+    pub fn new(threads: u32, kinds: usize, by_kind: bool) -> Self {
+        let told_apart = if by_kind && kinds > 1 { kinds } else { 0 };
         Series {
             threads,
+            totals: vec![latencies(); kinds],
             open: BTreeMap::new(),
             done: Vec::new(),
             tenths: Vec::new(),
-            scratch: SecondLatencies { all: latencies(), by_kind: Vec::new() },
+            scratch: SecondLatencies { all: latencies(), by_kind: vec![latencies(); told_apart] },
         }
     }
 
     /// Takes a part in; where it makes the oldest seconds whole, `whole` is shown each of them with its latencies.
-    pub fn add(&mut self, part: SecondPart, mut whole: impl FnMut(&Second, &SecondLatencies)) {
-        let parts = self.open.entry(part.second).or_default();
+    pub fn add(&mut self, mut part: SecondPart, mut whole: impl FnMut(&Second, &SecondLatencies)) {
+        for one in part.borderline.iter().filter(|one| one.measured) {
+            self.totals[one.kind].saturating_record(one.latency_ns);
+        }
+        let Some(second) = part.second else { return };
+        let parts = self.open.entry(second).or_default();
         parts.threads += 1;
         parts.errors += part.errors;
         parts.tenths.iter_mut().zip(part.tenths).for_each(|(all, own)| *all += own);
-        parts.latencies.resize_with(parts.latencies.len().max(part.latencies.len()), Vec::new);
-        for (all, own) in parts.latencies.iter_mut().zip(part.latencies) {
-            all.extend(own);
+        parts.latencies.resize_with(self.totals.len(), Vec::new);
+        for ((seen, total), own) in parts.latencies.iter_mut().zip(&mut self.totals).zip(&mut part.latencies)
+        {
+            own.drain(|latency_ns, count| {
+                seen.push((latency_ns, count));
+                if second >= 0 {
+                    total.saturating_record_n(latency_ns, count);
+                }
+            });
         }
+        for &Borderline { kind, latency_ns, .. } in part.borderline.iter().filter(|one| one.shown) {
+            parts.latencies[kind].push((latency_ns, 1));
+        }
+        // The thread may have ended.
+        let _ = part.back.send(part.latencies);
         // A thread that was stalled skips seconds; one that reports a later second is through with the earlier ones.
         while self.open.len() > 1
             || self.open.values().next().is_some_and(|parts| parts.threads >= self.threads)
@@ -142,39 +160,56 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::count::counters::Counters;
+    use std::sync::mpsc::channel;
 
-    fn part(second: i64, count: u64) -> SecondPart {
+    fn part_of(second: i64, latencies: &[(u64, u64)]) -> SecondPart {
+        let count = latencies.iter().map(|one| one.1).sum::<u64>();
+        let counted = |&(latency_ns, count): &(u64, u64)| {
+            let mut counters = Counters::default();
+            (0..count).for_each(|_| counters.record(latency_ns));
+            counters
+        };
         SecondPart {
-            second,
+            second: Some(second),
             errors: 0,
             tenths: [0, count as u32, 0, 0, 0, 0, 0, 0, 0, 1],
-            latencies: vec![vec![(1000, count)]],
+            latencies: latencies.iter().map(counted).collect(),
+            borderline: Vec::new(),
+            back: channel().0,
+        }
+    }
+
+    fn part(second: i64, count: u64) -> SecondPart {
+        part_of(second, &[(1000, count)])
+    }
+
+    #[test]
+    fn transaction_types_are_told_apart_where_that_is_asked_for() {
+        for (by_kind, expected) in [(true, vec![3, 4]), (false, vec![])] {
+            let (mut series, mut seen) = (Series::new(2, 2, by_kind), Vec::new());
+            for latencies in [[(10, 1), (10, 0)], [(10, 2), (500, 4)]] {
+                series.add(part_of(0, &latencies), |_, latencies| {
+                    let by_kind: Vec<_> = latencies.by_kind.iter().map(Latencies::len).collect();
+                    seen.push((latencies.all.len(), by_kind));
+                });
+            }
+            assert_eq!(seen, [(7, expected)]);
+            assert_eq!(series.totals.iter().map(Latencies::len).collect::<Vec<_>>(), [3, 4]);
         }
     }
 
     #[test]
-    fn transaction_types_are_told_apart_where_threads_do() {
-        let part = |latencies: [Vec<(u64, u64)>; 2]| SecondPart {
-            second: 0,
-            errors: 0,
-            tenths: [0; TENTHS],
-            latencies: latencies.to_vec(),
-        };
-        let (mut series, mut seen) = (Series::new(2), Vec::new());
-        for latencies in [[vec![(10, 1)], vec![]], [vec![(10, 2)], vec![(500, 4)]]] {
-            series.add(part(latencies), |_, latencies| {
-                seen.push((
-                    latencies.all.len(),
-                    latencies.by_kind.iter().map(Latencies::len).collect::<Vec<_>>(),
-                ));
-            });
-        }
-        assert_eq!(seen, [(7, vec![3, 4])]);
+    fn the_warm_up_is_part_of_the_series_alone() {
+        let mut series = Series::new(1, 1, false);
+        [part(-1, 5), part(0, 6)].into_iter().for_each(|part| series.add(part, |_, _| {}));
+        assert_eq!(series.done.iter().map(|one| one.operations).collect::<Vec<_>>(), [5, 6]);
+        assert_eq!(series.totals[0].len(), 6);
     }
 
     #[test]
     fn the_fine_series_has_each_whole_tenth_and_no_gaps() {
-        let mut series = Series::new(1);
+        let mut series = Series::new(1, 1, false);
         [part(-1, 5), part(0, 6), part(2, 7)].into_iter().for_each(|part| series.add(part, |_, _| {}));
         let fine = series.fine(1.25, 2.35);
         assert_eq!((fine.interval_s, fine.start_s), (0.1, -1.2));
@@ -183,12 +218,12 @@ mod tests {
             expected[place] = count;
         }
         assert_eq!(fine.operations, expected);
-        assert_eq!(Series::new(1).fine(0.0, 0.3).operations, [0, 0, 0]);
+        assert_eq!(Series::new(1, 1, false).fine(0.0, 0.3).operations, [0, 0, 0]);
     }
 
     #[test]
     fn a_second_is_given_out_when_all_threads_are_through_with_it() {
-        let (mut series, mut seen) = (Series::new(2), Vec::new());
+        let (mut series, mut seen) = (Series::new(2, 1, false), Vec::new());
         for part in [part(0, 1), part(1, 2), part(0, 3), part(1, 4), part(4, 1)] {
             series.add(part, |second, _| seen.push((second.second, second.operations)));
         }

@@ -9,7 +9,7 @@ use crate::count::replayed::Replayed;
 use crate::count::series::Series;
 use crate::count::statements::Statements;
 use crate::count::tally::{ByClient, Slice};
-use crate::count::total::{latencies, ByTransaction, OpenLoop, ThreadUse, Total};
+use crate::count::total::{latencies, ByTransaction, Latencies, OpenLoop, ThreadUse, Total};
 use crate::io::Backend;
 use crate::job::{Gather, Job};
 use crate::workload::Playback;
@@ -34,7 +34,7 @@ pub(crate) struct About<'a> {
 }
 
 impl About<'_> {
-    pub fn merge(self, mut parts: Vec<ThreadTally>, series: Series, blocking: bool) -> Total {
+    pub fn merge(self, mut parts: Vec<ThreadTally>, mut series: Series, blocking: bool) -> Total {
         let ended_ns =
             parts.iter().map(|part| part.ended_ns).max().unwrap_or_default().min(self.phases.end_ns);
         let measured_ns = ended_ns.saturating_sub(self.phases.measured_ns);
@@ -55,7 +55,7 @@ impl About<'_> {
             started_unix_s: 0.0,
             warmup_s: self.job.warmup_s,
             duration_s,
-            by_transaction: self.names.into_iter().map(nothing_yet).collect(),
+            by_transaction: self.names.into_iter().zip(series.totals.drain(..)).map(not_summed_yet).collect(),
             by_statement: statements(&parts).figures(),
             untaken: latencies(),
             unfinished: 0,
@@ -111,9 +111,9 @@ impl About<'_> {
     }
 }
 
-/// A kind of transaction of which nothing was done yet.
-fn nothing_yet(name: String) -> ByTransaction {
-    ByTransaction { name, latencies: latencies(), operations: 0, acknowledged: 0 }
+/// A kind of transaction of which nothing but the latencies is known yet.
+fn not_summed_yet((name, latencies): (String, Latencies)) -> ByTransaction {
+    ByTransaction { name, latencies, operations: 0, acknowledged: 0 }
 }
 
 /// The arrivals of one mean latency before the end: by Little's law as many are under way then.
@@ -168,7 +168,6 @@ fn add(tally: &mut Total, part: ThreadTally) {
     tally.bytes_sent += part.traffic.bytes_sent;
     let Some(recorder) = part.recorder else { return };
     for (index, kind) in tally.by_transaction.iter_mut().enumerate() {
-        kind.latencies += &recorder.kinds[index];
         kind.operations += recorder.operations[index];
         kind.acknowledged += recorder.acknowledged[index];
     }
@@ -176,7 +175,9 @@ fn add(tally: &mut Total, part: ThreadTally) {
         *tally.errors.entry(label).or_default() += count;
     }
     tally.by_client = tally.by_client.into_iter().chain(recorder.by_client).reduce(ByClient::with);
-    tally.untaken += &recorder.untaken;
+    if let Some(untaken) = recorder.untaken {
+        tally.untaken += &*untaken;
+    }
     tally.unfinished += recorder.unfinished;
     tally.failed += recorder.failed_for_good;
     tally.retries += recorder.retries;

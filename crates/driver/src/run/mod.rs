@@ -79,7 +79,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
         .keeping(ledger::<W>(job)?);
     let threads = thread_count::<S>(job);
     let (sender, receiver) = channel();
-    let mut series = Series::new(threads);
+    let mut series = Series::new(threads, names.len(), job.hdr_log.is_some());
     let (outcomes, overseen) = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
             .map(|number| {

@@ -228,7 +228,7 @@ fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> Total {
         part
     });
     clock::simulate(None);
-    let mut series = Series::new(1);
+    let mut series = Series::new(1, 1, false);
     received.try_iter().for_each(|part| series.add(part, |_, _| {}));
     series.finish(|_, _| {});
     let names = vec!["one".to_owned()];

@@ -166,7 +166,7 @@ impl<W: Workload> Thread<'_, W> {
 
     fn start(&self, lane: &Lane, stretch: Stretch, blocking: bool) {
         let phases = stretch.phases;
-        let recorder = Recorder::new(self.kinds, self.job.hdr_log.is_some(), phases, self.seconds.clone());
+        let recorder = Recorder::new(self.kinds, phases, self.seconds.clone());
         let pace = self.rate.zip(arrivals(&self.job.load)).map(|(rate, arrivals)| {
             let queue = match blocking {
                 true => Queue::OfAll(self.course.arrivals_taken.clone()),
