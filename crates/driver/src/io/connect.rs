@@ -23,7 +23,7 @@ impl Drop for Held {
         with_loop_if_any(|this| {
             this.network.deliver_last_words(&mut this.slots, self.0);
             if let Some(slot) = this.slots.get(self.0) {
-                slot.closing = true;
+                slot.close();
                 this.slots.no_more_waits(self.0);
                 this.slots.to_close.push(self.0);
             }
@@ -125,7 +125,7 @@ async fn connect_address(place: &str, address: SocketAddr, give_up_ns: u64) -> R
         this.slots.to_watch.push(slot);
         Held(slot)
     });
-    let outcome = wait(slot.0, give_up_ns, |slot| slot.writable).await;
+    let outcome = wait(slot.0, give_up_ns, Slot::is_open).await;
     match (outcome, watched.take_error()) {
         (Ok(()), Ok(None)) => Ok(slot),
         (outcome, error) => Err(match (outcome, error) {
@@ -152,7 +152,7 @@ async fn wait(
                 this.slots.no_more_waits(number);
                 return Poll::Ready(Ok(()));
             }
-            if let Some(ending) = slot.ending {
+            if let Some(ending) = slot.ending() {
                 return Poll::Ready(Err(ending));
             }
             this.slots.wait(number, running, until_ns);

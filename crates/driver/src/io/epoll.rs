@@ -83,9 +83,9 @@ impl Epoll {
     fn handle(&mut self, slots: &mut Slots, tag: u64, events: u32) {
         let (number, generation) = (tag as u32, (tag >> 32) as u32);
         let Some(slot) = slots.of_event(number, generation) else { return };
-        if events & libc::EPOLLOUT as u32 != 0 || !slot.receiving {
-            slot.writable = true;
-            let receiving = slot.receiving;
+        if events & libc::EPOLLOUT as u32 != 0 || !slot.is_receiving() {
+            slot.opened();
+            let receiving = slot.is_receiving();
             self.watch(slots, number, if receiving { libc::EPOLLIN as u32 } else { 0 });
             if slots.get(number).is_some_and(|slot| slot.unsent) {
                 self.send(slots, number);
@@ -94,7 +94,7 @@ impl Epoll {
             }
         }
         let readable = libc::EPOLLIN | libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP;
-        if events & readable as u32 != 0 && slots.get(number).is_some_and(|slot| slot.receiving) {
+        if events & readable as u32 != 0 && slots.get(number).is_some_and(|slot| slot.is_receiving()) {
             self.receive(slots, number);
         }
     }
@@ -102,8 +102,8 @@ impl Epoll {
     /// Sets which events of a connection are of interest.
     fn watch(&self, slots: &mut Slots, number: u32, events: u32) {
         let Some(slot) = slots.get(number) else { return };
-        slot.receiving |= events & libc::EPOLLIN as u32 != 0;
-        let interest = if slot.receiving { events | libc::EPOLLIN as u32 } else { events };
+        let receives = if events & libc::EPOLLIN as u32 != 0 { slot.receive() } else { slot.is_receiving() };
+        let interest = if receives { events | libc::EPOLLIN as u32 } else { events };
         let mut event =
             libc::epoll_event { events: interest, u64: u64::from(number) | u64::from(slot.generation) << 32 };
         let (set, fd) = (self.fd.as_raw_fd(), slot.fd.as_raw_fd());

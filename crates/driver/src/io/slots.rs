@@ -15,6 +15,20 @@ pub(super) enum Ending {
     Errno(i32),
 }
 
+/// Where a connection is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It is not known to be connected yet.
+    Opening,
+    /// It is connected, or has failed to, which its socket tells.
+    Open,
+    Receiving,
+    /// Nothing more will come; what has arrived can still be taken.
+    Ended(Ending),
+    /// Its stream is gone, and it goes with the next turn. What the kernel still says of it is nobody's.
+    Closing,
+}
+
 #[derive(Debug)]
 pub(super) struct Slot {
     pub fd: OwnedFd,
@@ -28,15 +42,10 @@ pub(super) struct Slot {
     pub sent: usize,
     /// The back end is to send, or waits until it can.
     pub unsent: bool,
-    pub ending: Option<Ending>,
+    stage: Stage,
     /// The task to wake at the next event, and when its patience ends. `Slots` counts those that wait.
     waiting: Option<u32>,
     patience_until_ns: u64,
-    /// Reading has been asked for and still goes on.
-    pub receiving: bool,
-    /// A connection under way became writable (or failed).
-    pub writable: bool,
-    pub closing: bool,
 }
 
 /// Slots are found by number; a free number is used again.
@@ -70,12 +79,9 @@ impl Slots {
             sending: Vec::new(),
             sent: 0,
             unsent: false,
-            ending: None,
+            stage: Stage::Opening,
             waiting: None,
             patience_until_ns: u64::MAX,
-            receiving: false,
-            writable: false,
-            closing: false,
         };
         match self.free.pop() {
             Some(number) => {
@@ -160,8 +166,9 @@ impl Slots {
     /// Notes that nothing more will come; the first reason stays.
     pub fn end(&mut self, number: u32, ending: Ending) {
         let Some(slot) = self.get(number) else { return };
-        slot.ending.get_or_insert(ending);
-        slot.receiving = false;
+        if !matches!(slot.stage, Stage::Ended(_) | Stage::Closing) {
+            slot.stage = Stage::Ended(ending);
+        }
         self.wake(number);
     }
 
@@ -186,6 +193,46 @@ impl Slots {
 }
 
 impl Slot {
+    /// It became writable: it is connected, or has failed to.
+    pub fn opened(&mut self) {
+        if self.stage == Stage::Opening {
+            self.stage = Stage::Open;
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Open | Stage::Receiving)
+    }
+
+    /// Begins to receive; false where nothing will come any more.
+    pub fn receive(&mut self) -> bool {
+        if matches!(self.stage, Stage::Opening | Stage::Open) {
+            self.stage = Stage::Receiving;
+        }
+        self.is_receiving()
+    }
+
+    pub fn is_receiving(&self) -> bool {
+        self.stage == Stage::Receiving
+    }
+
+    /// Why nothing more will come.
+    pub fn ending(&self) -> Option<Ending> {
+        match self.stage {
+            Stage::Ended(ending) => Some(ending),
+            _ => None,
+        }
+    }
+
+    /// Its stream is gone.
+    pub fn close(&mut self) {
+        self.stage = Stage::Closing;
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.stage == Stage::Closing
+    }
+
     /// Whether a task waits for this connection.
     pub fn is_waited_for(&self) -> bool {
         self.waiting.is_some()
@@ -220,11 +267,31 @@ mod tests {
         assert!(!slots.end_silent(199));
         slots.no_more_waits(0);
         assert!(slots.end_silent(200));
-        assert_eq!(slots.get(1).unwrap().ending, Some(Ending::Silent));
+        assert_eq!(slots.get(1).unwrap().ending(), Some(Ending::Silent));
         assert_eq!((slots.ready.make_contiguous(), slots.waiting), (&mut [11][..], 0));
         assert!(!slots.end_silent(u64::MAX - 1), "nobody waits");
         slots.wait(2, 12, 500);
         assert!(!slots.end_silent(499) && slots.end_silent(500));
+    }
+
+    #[test]
+    fn a_connection_lives_in_one_direction() {
+        let mut slots = slots(1);
+        let slot = slots.get(0).unwrap();
+        assert!(!slot.is_open() && !slot.is_receiving());
+        slot.opened();
+        assert!(slot.is_open() && slot.receive() && slot.is_open());
+        slots.end(0, Ending::Closed);
+        slots.end(0, Ending::Flooded);
+        let slot = slots.get(0).unwrap();
+        slot.opened();
+        assert!(!slot.receive() && !slot.is_open());
+        assert_eq!(slot.ending(), Some(Ending::Closed), "the first reason stays");
+        slot.close();
+        slots.end(0, Ending::Silent);
+        let slot = slots.get(0).unwrap();
+        assert!(slot.is_closing() && !slot.receive());
+        assert_eq!(slot.ending(), None);
     }
 
     proptest! {

@@ -47,7 +47,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let Some(at_server) = self.at_server else { return };
         with_loop_if_any(|this| {
-            let waits = |slot: &mut Slot| match slot.ending {
+            let waits = |slot: &mut Slot| match slot.ending() {
                 None => slot.is_waited_for(),
                 Some(ending) => ending == Ending::Silent,
             };
@@ -194,7 +194,7 @@ impl Stream {
 
     /// Whether nothing more can be read: the server has gone, and all that it sent was taken.
     pub fn has_ended(&self) -> bool {
-        let is_over = |slot: &mut Slot| slot.ending.is_some() && slot.received.is_empty();
+        let is_over = |slot: &mut Slot| slot.ending().is_some() && slot.received.is_empty();
         self.inbox().is_empty() && with_loop(|this| this.slots.get(self.slot.0).is_none_or(is_over))
     }
 
@@ -233,7 +233,7 @@ impl Stream {
                 return Poll::Ready(Err(lost(Ending::Closed)));
             };
             if slot.received.is_empty() {
-                if let Some(ending) = slot.ending {
+                if let Some(ending) = slot.ending() {
                     return Poll::Ready(Err(lost(ending)));
                 }
                 let until_ns = turn_ns.saturating_add(self.answer_timeout_ns);

@@ -114,7 +114,9 @@ impl Uring {
         slots.to_send = to_send;
         for number in std::mem::take(&mut slots.to_receive) {
             let Some(slot) = slots.get(number) else { continue };
-            slot.receiving = true;
+            if !slot.receive() {
+                continue;
+            }
             let entry = opcode::RecvMulti::new(Fd(slot.fd.as_raw_fd()), GROUP).build().user_data(tag(
                 Event::Received,
                 number,
@@ -229,7 +231,7 @@ fn received(
     number: u32,
     generation: u32,
 ) {
-    let known = slots.of_event(number, generation).is_some_and(|slot| !slot.closing);
+    let known = slots.of_event(number, generation).is_some_and(|slot| !slot.is_closing());
     let result = completion.result();
     // The buffer must go back even if the connection is gone.
     if let Some(buffer) = cqueue::buffer_select(completion.flags()) {
@@ -265,10 +267,10 @@ fn sent_short(slots: &mut Slots, result: i32, number: u32, generation: u32) {
 
 fn writable(slots: &mut Slots, number: u32, generation: u32) {
     let Some(slot) = slots.of_event(number, generation) else { return };
-    slot.writable = true;
+    slot.opened();
     if slot.unsent {
         slots.to_send.push(number);
-    } else if !slot.receiving {
+    } else if !slot.is_receiving() {
         slots.wake(number);
     }
 }
