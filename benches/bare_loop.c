@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { COM_STMT_PREPARE = 0x16, COM_STMT_EXECUTE = 0x17, OK = 0, END = 0xfe, ERROR = 0xff };
-enum { BUFFERS = 512, BUFFER_BYTES = 8192, ANSWER_BYTES = 2048, REQUEST_BYTES = 64, ENTRIES = 1024 };
+enum { BUFFER_BYTES = 2048, ANSWER_BYTES = 2048, REQUEST_BYTES = 64, ENTRIES = 1024 };
 
 struct connection {
     int socket;
@@ -30,6 +30,7 @@ struct connection {
 };
 
 static struct connection *connections;
+static unsigned buffers;
 static uint64_t rows, operations, state = 88172645463325252ull;
 
 static void give_up(const char *what) {
@@ -171,15 +172,19 @@ static void *map(size_t bytes, int descriptor, off_t offset) {
 
 static void give_back(struct ring *ring, unsigned short buffer) {
     unsigned short tail = ring->buffers->tail;
-    ring->buffers->bufs[tail & (BUFFERS - 1)] = (struct io_uring_buf){
+    ring->buffers->bufs[tail & (buffers - 1)] = (struct io_uring_buf){
         .addr = (uint64_t)(ring->bytes + (size_t)buffer * BUFFER_BYTES), .len = BUFFER_BYTES, .bid = buffer};
     __atomic_store_n(&ring->buffers->tail, (unsigned short)(tail + 1), __ATOMIC_RELEASE);
 }
 
-static struct ring open_ring(void) {
+/* The flags of the ring and the number of buffers are those of the driver. */
+static struct ring open_ring(int count) {
     struct ring ring = {0};
     struct io_uring_params set = {.cq_entries = 8192};
-    set.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE;
+    set.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_COOP_TASKRUN |
+                IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE;
+    unsigned wanted = (unsigned)(count < 1024 ? 2 * count < 1024 ? 2 * count : 1024 : count);
+    for (buffers = 64; buffers < wanted && buffers < 32768;) buffers *= 2;
     ring.descriptor = (int)syscall(SYS_io_uring_setup, ENTRIES, &set);
     if (ring.descriptor < 0) give_up("io_uring_setup");
     size_t bytes = set.cq_off.cqes + set.cq_entries * sizeof(struct io_uring_cqe) + set.sq_off.array + ENTRIES * 4;
@@ -189,12 +194,12 @@ static struct ring open_ring(void) {
     ring.sq_array = (void *)(shared + set.sq_off.array), ring.cq_head = (void *)(shared + set.cq_off.head);
     ring.cq_tail = (void *)(shared + set.cq_off.tail), ring.cq_mask = (void *)(shared + set.cq_off.ring_mask);
     ring.completions = (void *)(shared + set.cq_off.cqes);
-    ring.buffers = map(BUFFERS * sizeof(struct io_uring_buf), -1, 0);
-    ring.bytes = map(BUFFERS * BUFFER_BYTES, -1, 0);
-    struct io_uring_buf_reg registration = {.ring_addr = (uint64_t)ring.buffers, .ring_entries = BUFFERS};
+    ring.buffers = map(buffers * sizeof(struct io_uring_buf), -1, 0);
+    ring.bytes = map((size_t)buffers * BUFFER_BYTES, -1, 0);
+    struct io_uring_buf_reg registration = {.ring_addr = (uint64_t)ring.buffers, .ring_entries = buffers};
     if (syscall(SYS_io_uring_register, ring.descriptor, IORING_REGISTER_PBUF_RING, &registration, 1))
         give_up("io_uring_register");
-    for (unsigned short buffer = 0; buffer < BUFFERS; buffer++) give_back(&ring, buffer);
+    for (unsigned short buffer = 0; buffer < buffers; buffer++) give_back(&ring, buffer);
     return ring;
 }
 
@@ -256,7 +261,7 @@ static void take(struct ring *ring, const struct io_uring_cqe *completion) {
 }
 
 static void run_io_uring(int count, double until_s) {
-    struct ring ring = open_ring();
+    struct ring ring = open_ring(count);
     for (int i = 0; i < count; i++) queue_receive(&ring, i), queue_send(&ring, i, 1);
     while (now_s() < until_s) {
         enter(&ring, 1);

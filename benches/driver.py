@@ -1,8 +1,10 @@
 """The driver's cost beside sysbench's and a bare loop's, against one MariaDB in one run.
 
-    python benches/driver.py [points] [mixed] [statements] [connections] [--seconds S] [--rounds N]
+    python benches/driver.py [points] [steps] [mixed] [statements] [connections] [--seconds S] [--rounds N]
 
-points: client CPU per prepared point select and queries per second, at 1, 32, 128 and 512 connections.
+points: client CPU per prepared point select and queries per second, at 1, 32, 512 and 4,096 connections.
+steps: instructions outside of the kernel for the same, of our thread and of the bare io_uring loop, counted
+by single steps in windows of a few operations. They need no quiet machine; a busy one takes minutes.
 mixed: read_write at 8 and 64 clients. statements: the same with each of its statements timed, and without.
 connections: memory of one process that holds 10,000 of them.
 The bare loops look at each answer at once, as ours does when it does not gather (`"gather": "off"`).
@@ -44,7 +46,9 @@ from dbdyno.host.launch import Launch
 from dbdyno.study.reference import Reference
 
 ROWS = 200_000
-CONNECTIONS = (1, 32, 128, 512)
+CONNECTIONS = (1, 32, 512, 4096)
+STEPPED = 96
+"""Operations of a window in which instructions are counted."""
 SETTINGS: dict[str, bool | int | float | str] = {
     "innodb_buffer_pool_size": "1G",
     "innodb_log_file_size": "512M",
@@ -82,6 +86,8 @@ def main() -> None:
         _driver.prepare(json.dumps(job))
         if "points" in arguments.parts:
             points(server, job, arguments)
+        if "steps" in arguments.parts:
+            steps(server, job, arguments)
         if "mixed" in arguments.parts:
             mixed(server, job, arguments)
         if "statements" in arguments.parts:
@@ -94,7 +100,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parts = ("points", "mixed", "statements", "connections")
+    parts = ("points", "steps", "mixed", "statements", "connections")
     parser.add_argument("parts", nargs="*", default=list(parts), metavar="PART", help=", ".join(parts))
     parser.add_argument("--seconds", type=int, default=3, help="length of one run (default 3)")
     parser.add_argument("--rounds", type=int, default=7, help="runs of each contender (default 7)")
@@ -128,7 +134,7 @@ def _raise_open_files() -> None:
 
 def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
     """The table of client CPU per point select."""
-    loop = _bare_loop()
+    loop = _built("bare_loop")
     print(
         f"\nclient CPU per point select, us; medians of {arguments.rounds} (range), "
         f"{arguments.seconds:g} s each"
@@ -151,6 +157,50 @@ def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -
             ratio(COST, found["ours"], found["sysbench"]), ratio(COST, found["at once"], found["io_uring"]),
             ratio(RATE, found["ours"], found["sysbench"]),
         ), flush=True)  # fmt: skip
+
+
+def steps(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """The table of instructions per point select."""
+    loop, counter = _built("bare_loop"), _built("count_steps")
+    _, database, socket = target(server)
+    print(f"\ninstructions outside of the kernel per point select; medians of {arguments.rounds} (range)")
+    row = "{:>11}  {:>26}  {:>26}  {:>9}"
+    print(row.format("connections", "bare io_uring", "ours, not gathering", "ours/bare"))
+    run = "import sys; from dbdyno.driver import _driver; _driver.run(sys.argv[1])"
+    for clients in CONNECTIONS:
+        given = {
+            **job,
+            "gather": "off",
+            "threads": 1,
+            "clients": clients,
+            "warmup_s": 0.0,
+            "duration_s": 3600.0,
+        }
+        found = [
+            stepped(counter, command, arguments)
+            for command in (
+                [str(loop), "io_uring", str(clients), "3600", socket, database, str(ROWS)],
+                [sys.executable, "-c", run, json.dumps(given)],
+            )
+        ]
+        medians = [statistics.median(counts) for counts in found]
+        said = [f"{statistics.median(all):.0f} ({min(all):.0f}-{max(all):.0f})" for all in found]
+        print(row.format(clients, *said, f"{medians[1] / medians[0]:.1f}"), flush=True)
+
+
+def stepped(counter: Path, command: list[str], arguments: argparse.Namespace) -> list[float]:
+    """Instructions per operation of the busiest thread of a load that runs until it is killed, by window."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as load:
+        try:
+            time.sleep(max(arguments.seconds, 3.0))
+            stats = [path.read_text().split() for path in Path(f"/proc/{load.pid}/task").glob("*/stat")]
+            busiest = max(stats, key=lambda stat: int(stat[13]) + int(stat[14]))[0]
+            counting = [str(counter), busiest, str(STEPPED), str(arguments.rounds)]
+            said = subprocess.run(counting, capture_output=True, text=True, check=True).stdout
+        finally:
+            load.kill()
+    windows = [line.split() for line in said.splitlines()]
+    return [int(instructions) / int(operations) for instructions, operations, _ in windows]
 
 
 def mixed(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
@@ -294,10 +344,10 @@ def target(server: Server) -> tuple[str, str, str]:
     return url.username or "", url.path.lstrip("/"), parse_qs(url.query)["socket"][0]
 
 
-def _bare_loop() -> Path:
-    """The bare loop, built beside the virtual environment's programs."""
-    program = Path(sys.executable).with_name("bare_loop")
-    source = Path(__file__).with_name("bare_loop.c")
+def _built(name: str) -> Path:
+    """A program of this folder, built beside those of the virtual environment."""
+    program = Path(sys.executable).with_name(name)
+    source = Path(__file__).with_name(f"{name}.c")
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         subprocess.run(["cc", "-O2", "-o", program, source], check=True)
     return program
