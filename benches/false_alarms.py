@@ -5,6 +5,10 @@ candidates, without and with a guard, called any of them faster, slower or broke
 Clopper-Pearson interval of the share. At most 5 % are promised where blocks are independent. Nothing is
 measured: the runs are drawn (`tests/analyse/noises.py`). Luck that the blocks of a run share comes last: no
 interval over blocks holds it, so these shares show how much it matters.
+
+Then come rows of runs without a change, of several laws and lengths: at most 5 % may have a change point.
+Last are rows with known changes, in standard deviations of a run, and how often all of them are found within
+one run of their place, and nothing else.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from dbdyno.analyse import effects
 from dbdyno.analyse.assurance import Outlook
 from dbdyno.analyse.intervals import share_interval
 from dbdyno.study import Interval
+from tests.analyse.change_points_cases import LAWS, false_alarms, found
 from tests.analyse.noises import GUARD, NOISES, SHARED, Guards, false_alarm
 
 SEED = 7
@@ -35,6 +40,18 @@ CASES: tuple[tuple[Interval, int, Guards, int], ...] = (
     (Interval.ANYTIME, 20, (), 2),
 )
 
+LENGTHS = (7, 12, 25, 50, 150)
+"""The last is searched in windows."""
+CHANGES: tuple[tuple[tuple[float, ...], tuple[int, ...]], ...] = (
+    ((0.0, 1.0), (25, 25)),
+    ((0.0, 2.0), (6, 6)),
+    ((0.0, 3.0), (6, 6)),
+    ((0.0, 2.0), (10, 10)),
+    ((0.0, 3.0), (10, 10)),
+    ((0.0, 3.0), (22, 3)),
+    ((0.0, 2.0, 0.0), (17, 16, 17)),
+)
+
 
 def main(runs: int) -> None:
     # How many more blocks are needed takes most of the time, and decides nothing.
@@ -49,6 +66,17 @@ def main(runs: int) -> None:
                 f"  {called} of {runs}  {called / runs:5.1%}  ({low:.1%} to {high:.1%})",
                 flush=True,
             )
+    for law in LAWS:
+        for length in LENGTHS:
+            _print(f"row of {length:3} {law:11} without a change", false_alarms(law, length, runs), runs)
+    for steps, lengths in CHANGES:
+        levels = " ".join(f"{step:g} x {count}" for step, count in zip(steps, lengths, strict=True))
+        _print(f"row of levels {levels:24} found", found(steps, lengths, runs), runs)
+
+
+def _print(what: str, count: int, of: int) -> None:
+    low, high = share_interval(count, of)
+    print(f"{what}  {count} of {of}  {count / of:5.1%}  ({low:.1%} to {high:.1%})", flush=True)
 
 
 if __name__ == "__main__":

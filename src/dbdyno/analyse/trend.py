@@ -2,12 +2,14 @@
 
 All blocks of a run share its day and its data, so the run is the unit of what differs between runs: each
 gives one log ratio per variant. Runs stand in the order in which they began. A *stretch* is a row of runs
-that nothing known sets apart. Three things may be said of a variant:
+that nothing known sets apart. Four things may be said of a variant:
 
     mean             its ratio over the runs of the last stretch, with Student's interval
     against_earlier  a run's ratio over the mean of the m runs of its stretch before it: of equal runs the
                      difference of logs has the variance s^2 (1 + 1/m), and Student's law (Biometrika 6, 1908)
                      if they are normal; `FREEDOM_MOST` makes room for long tails
+    change points    places in the row of all runs that nobody names before, wherever the ratio changed
+                     (`change_points.py`)
     shift            between two stretches that follow one another, with Welch's interval (`compare.py`); and
                      between the last runs of a stretch and those before them, with Student's, because runs
                      that nothing sets apart have one spread
@@ -24,6 +26,7 @@ from enum import StrEnum
 from itertools import pairwise
 from statistics import stdev
 
+from dbdyno.analyse.change_points import cuts
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import bounded_exp, pooled, ratio_of, usable, welch, within
 from dbdyno.analyse.model import Analysis, Ratio, Role, Summary, VariantResult, Verdict
@@ -121,6 +124,20 @@ class BeyondBlocks(Frozen):
         return self.ratio > self.limit
 
 
+class ChangePoint(Frozen):
+    """A place in the row of all runs where a variant's ratio changed, which the row itself tells
+    (`change_points.py`). `first` is the first run after it. `ratio` is the geometric mean of the runs after
+    it over that of the runs before it, each up to the next change point or the end of the row; `runs` counts
+    them. `p` is how often chance alone gives as clear a change. `changed` is what is known to have changed in
+    that run."""
+
+    first: str
+    ratio: float
+    runs: tuple[int, int]
+    p: float
+    changed: tuple[Circumstance, ...] = ()
+
+
 class VariantTrend(Frozen):
     """What may be said of one variant over all runs. `mean` and `beyond_blocks` are over the last stretch."""
 
@@ -129,12 +146,14 @@ class VariantTrend(Frozen):
     mean: Ratio | None
     beyond_blocks: BeyondBlocks | None = None
     shifts: tuple[Shift, ...]
+    change_points: tuple[ChangePoint, ...] = ()
 
 
 class Trend(Frozen):
     """One study over its runs, the earliest first. All intervals of `variants`, and of the last run against
     the earlier ones, hold together with `confidence`, one page at a time. Those of earlier runs hold each by
-    itself. `speed_log_sd` is the spread of the baseline's log response over the runs of the last stretch."""
+    itself. Change points have the same confidence once more: of pages without a change so few have one.
+    `speed_log_sd` is the spread of the baseline's log response over the runs of the last stretch."""
 
     title: str
     study_path: str
@@ -181,10 +200,12 @@ def run_of(analysis: Analysis) -> TrendRun:
 
 def trend(study: Study, runs: Iterable[TrendRun], left_out: Mapping[Omission, int]) -> Trend:
     """The trend of a study from one run or more."""
-    stretches = _stretches(_marked(sorted(runs, key=lambda one: (one.began_unix_s, one.run))))
+    in_order = _marked(sorted(runs, key=lambda one: (one.began_unix_s, one.run)))
+    stretches = _stretches(in_order)
     sides = _sides(stretches)
     roles = {ratio.variant: ratio.role for run in stretches[-1] for ratio in run.ratios}
     each = confidence_each(study.goal.confidence, _intervals_each(stretches, sides) * len(roles))
+    of_rows = confidence_each(study.goal.confidence, len(roles))
     last, metric = stretches[-1], study.goal.response
     return Trend(
         title=study.title,
@@ -200,6 +221,7 @@ def trend(study: Study, runs: Iterable[TrendRun], left_out: Mapping[Omission, in
                 mean=_mean(metric, _logs(last, name), each),
                 beyond_blocks=beyond_blocks(_effects(last, name)),
                 shifts=tuple(_shift(pair, name, study, each) for pair in sides),
+                change_points=_change_points(in_order, name, of_rows),
             )
             for name, role in roles.items()
         ),
@@ -340,6 +362,25 @@ def _shift(sides: tuple[Runs, Runs], variant: str, study: Study, confidence: flo
         changed=sides[1][0].changed,
         ratio=ratio,
         movement=_movement(ratio, study.goal.margin),
+    )
+
+
+def _change_points(runs: Runs, variant: str, confidence: float) -> tuple[ChangePoint, ...]:
+    """Where the ratio of a variant changed, in the row of the runs that have one."""
+    with_ratio = [run for run in runs if (one := run.ratio(variant)) is not None and one.effect is not None]
+    logs = _logs(with_ratio, variant)
+    found = cuts(logs, confidence)
+    ends = [0, *(cut.place for cut in found), len(logs)]
+    sides = [logs[start:stop] for start, stop in pairwise(ends)]
+    return tuple(
+        ChangePoint(
+            first=with_ratio[cut.place].run,
+            ratio=math.exp(math.fsum(after) / len(after) - math.fsum(before) / len(before)),
+            runs=(len(before), len(after)),
+            p=cut.p,
+            changed=with_ratio[cut.place].changed,
+        )
+        for cut, (before, after) in zip(found, pairwise(sides), strict=True)
     )
 
 

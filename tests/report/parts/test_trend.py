@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
 from dbdyno.records.circumstances import Circumstance
+from dbdyno.report.figures import trend as figures
 from dbdyno.report.parts import trend as words
 from dbdyno.report.renderers import html, markdown
 from tests.analyse.trend_cases import STUDY, VARIANT, a_trend_run, analysed, followed
@@ -43,6 +45,52 @@ def test_runs_that_do_not_differ_are_said_not_to() -> None:
     text = said([1.5, 1.51, 1.49, 1.5, 1.5, 1.5, 1.51])
     assert "No ratio moved, as far as these runs can tell." in text
     assert "The last run does not stand out" in text
+
+
+def stepped() -> Trend:
+    """Six runs at one ratio, and six at another."""
+    return followed([level + 0.004 * (day % 3) for level in (1.5, 1.2) for day in range(6)])
+
+
+def test_a_change_point_is_told_with_its_size_and_its_chance() -> None:
+    found = stepped()
+    [change] = found.variants[0].change_points
+    assert (change.first, change.runs, change.changed) == ("run-6", (6, 6), ())
+    assert change.ratio == pytest.approx(0.8, rel=0.01) and change.p <= 0.05
+    text = " ".join(words.sentences(found, found.variants[0]))
+    assert "Change point at run 7: 0.8 times the ratio before it, 6 runs over 6 (p = 0." in text
+    assert "nothing known changed there" in text
+
+
+def test_a_change_point_where_something_changed_says_what() -> None:
+    found = followed([1.5, 1.51, 1.49, 1.5, 1.51, 1.2, 1.21, 1.19, 1.2, 1.21], changed_at=5)
+    [change] = found.variants[0].change_points
+    assert change.changed == (Circumstance.ENGINE,)
+    assert "engine changed there" in " ".join(words.sentences(found, found.variants[0]))
+
+
+def test_a_change_point_in_the_middle_is_the_headline() -> None:
+    found = followed([level + 0.004 * (day % 3) for level in (1.2, 1.5, 1.2) for day in range(8)])
+    assert len(found.variants[0].change_points) == 2
+    assert words.headline(found).startswith("Changed: config.page_cache=64k from run 17 on.")
+
+
+def test_a_change_within_the_margin_is_no_headline() -> None:
+    found = followed([level + 0.0004 * (day % 3) for level in (1.5, 1.51, 1.5) for day in range(8)])
+    assert found.variants[0].change_points
+    assert "Changed" not in words.headline(found)
+    assert "which is within the margin" in " ".join(words.sentences(found, found.variants[0]))
+
+
+def test_every_form_shows_a_change_point() -> None:
+    found = stepped()
+    document = words.document(found)
+    for text in (printed(document), markdown.render(document)):
+        assert "Change point at run 7" in " ".join(text.split())
+    marked = figures.ratios(found, VARIANT)
+    assert "change point at" in json.dumps(marked)
+    assert "change point at" not in json.dumps(figures.ratios(followed([1.5] * 12), VARIANT))
+    assert '"change_points":[{"first":"run-6"' in found.model_dump_json()
 
 
 def test_every_reason_to_leave_a_run_out_has_its_words() -> None:

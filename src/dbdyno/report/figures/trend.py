@@ -28,7 +28,7 @@ HEIGHT = 190
 
 def ratios(found: Trend, variant: str) -> Spec | None:
     """A variant's ratio with its interval in every run, the margin as a band, and a line where something
-    changed; None without a ratio."""
+    changed or a change point lies; None without a ratio."""
     rows = [
         row for place, run in enumerate(found.runs, 1) if (row := _ratio_row(place, run, variant)) is not None
     ]
@@ -45,6 +45,7 @@ def ratios(found: Trend, variant: str) -> Spec | None:
         [
             *margin_band(found.margin, "y"),
             *_changes(found),
+            *_change_points(found, variant),
             interval,
             dot.encode(y=y, shape=shape),
         ],
@@ -117,6 +118,27 @@ def _changes(found: Trend) -> list[Layer]:
         return []
     lines = alt.Chart(data(rows)).mark_rule(strokeDash=[4, 3], strokeWidth=1.4, color="var(--faint)")
     return [lines.encode(x=_runs(found), tooltip=tooltip(changed="changed", began="from"))]
+
+
+def _change_points(found: Trend, variant: str) -> list[Layer]:
+    """A thick line at each change point of the variant's row."""
+    places = {run.run: place for place, run in enumerate(found.runs, 1)}
+    rows: Rows = [
+        {
+            "place": places[change.first] - 0.5,
+            "times": numbers.times_text(change.ratio),
+            "p": f"{change.p:.2g}",
+            "first": change.first,
+        }
+        for one in found.variants
+        if one.variant == variant
+        for change in one.change_points
+    ]
+    if not rows:
+        return []
+    lines = alt.Chart(data(rows)).mark_rule(strokeWidth=3.0, opacity=0.55, color="var(--point)")
+    tip = tooltip(first="change point at", times="times the ratio before it", p="p")
+    return [lines.encode(x=_runs(found), tooltip=tip)]
 
 
 def _ratio_row(place: int, run: TrendRun, variant: str) -> dict[str, Any] | None:

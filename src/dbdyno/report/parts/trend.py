@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import within
 from dbdyno.analyse.model import Role
-from dbdyno.analyse.trend import Movement, Omission, RunRatio, Shift, Trend, TrendRun, VariantTrend
+from dbdyno.analyse.trend import (
+    ChangePoint,
+    Movement,
+    Omission,
+    RunRatio,
+    Shift,
+    Trend,
+    TrendRun,
+    VariantTrend,
+)
 from dbdyno.records import metrics
 from dbdyno.report.document import Column, Document, Figure, Kind, Lines, Notes, Section, Table, table
 from dbdyno.report.words import numbers, verdicts
@@ -30,6 +39,7 @@ SPEEDS_COMPARE_BADLY = (
 )
 CAPTION = (
     "Dot and line: the ratio in each run and its interval. Band: the margin. Dashed: something known changed."
+    " Thick: a change point, which the row of runs itself tells."
 )
 Cell = Callable[[int, TrendRun], str]
 
@@ -77,6 +87,8 @@ def headline(found: Trend) -> str:
     """What moved, in a sentence or two."""
     if names := _names(one for one in found.variants if _moved(one)):
         return f"Moved: {names}. Days changed as well, so a cause is not told."
+    if changes := list(_changes(found)):
+        return f"Changed: {'; '.join(changes)}. Days changed as well, so a cause is not told."
     if names := _names(one for one in found.variants if _last_stands_out(found, one)):
         return f"The last run stands out: {names}. One run is no trend, so run the study again."
     if all(shift.ratio is None for one in found.variants for shift in one.shifts) and not any(
@@ -102,11 +114,41 @@ def sentences(found: Trend, one: VariantTrend) -> Iterator[str]:
             yield f"The last run does not stand out: {of}."
     for shift in one.shifts:
         yield _shift_text(shift, found)
+    for change in one.change_points:
+        yield _change_text(change, found)
+
+
+def _changes(found: Trend) -> Iterator[str]:
+    """Of each variant the last change point that goes beyond the margin."""
+    for one in found.variants:
+        beyond = [change for change in one.change_points if not _within_margin(change, found)]
+        if beyond:
+            yield f"{one.variant} from run {_number(beyond[-1].first, found)} on"
+
+
+def _change_text(change: ChangePoint, found: Trend) -> str:
+    """What the row of runs tells by itself."""
+    before, after = change.runs
+    known = f"{_listed(change.changed)} changed there" if change.changed else "nothing known changed there"
+    small = ", which is within the margin" if _within_margin(change, found) else ""
+    return (
+        f"Change point at run {_number(change.first, found)}: {numbers.times_text(change.ratio)} times the"
+        f" ratio before it{small}, {after} runs over {before} (p = {change.p:.2g}); {known}."
+    )
+
+
+def _within_margin(change: ChangePoint, found: Trend) -> bool:
+    return abs(math.log(change.ratio)) <= math.log1p(found.margin)
+
+
+def _number(run: str, found: Trend) -> int:
+    """A run's place in the tables."""
+    return next(place for place, one in enumerate(found.runs, 1) if one.run == run)
 
 
 def _shift_text(shift: Shift, found: Trend) -> str:
     before, after = shift.runs
-    number = next(place for place, run in enumerate(found.runs, 1) if run.run == shift.first)
+    number = _number(shift.first, found)
     what = f" ({_listed(shift.changed)} changed)" if shift.changed else ""
     head = f"From run {number} on{what}"
     if shift.ratio is None:
@@ -159,7 +201,9 @@ def notes(found: Trend) -> Iterator[str]:
         "The run is the unit, because all its blocks share a day. A ratio in a run has the interval of that"
         " run's report. All else has Student's or Welch's intervals over runs, which hold together with a"
         f" confidence of {numbers.share_text(found.confidence)} on this page. An earlier run that stood out"
-        " did so by itself: of many runs one does by chance."
+        " did so by itself: of many runs one does by chance. Change points are searched in the row of all"
+        " runs (E-divisive, with a test by permutations): of pages without a change at most"
+        f" {numbers.share_text(1.0 - found.confidence)} show one, if runs do not depend on each other."
     )
     yield from _beyond_blocks(found)
     if any(run.doubtful for run in found.runs):

@@ -1,0 +1,136 @@
+"""Where a row of values changed: change points that nobody names before, each with a test.
+
+This is E-divisive (D. S. Matteson and N. A. James, JASA 109, 2014, 334-345), by which Hunter and Apache Otava
+search rows of benchmarks. A row is cut where the values before and some values after differ most by their
+energy distance, which sees any change of law and not of the mean alone. The second side may end before the
+row does, so that a change which was undone is seen as well. With all pairwise distances |x - y|, of a side of
+m values and one of n it is
+
+    Q = m n / (m + n) (2 mean between the sides - mean within one - mean within the other)
+
+The cut counts if so few of the row's orders, of as many as `_orders` says, have a Q as large that this is
+rarer than `1 - confidence`. Equal values are as likely in every order, so the test is exact for any law
+(R. A. Fisher, The Design of Experiments, 1935): a row without a change gives an alarm no more often than
+that. Then each side is searched alike. It needs independent values: a slow wave is taken for changes.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+SIDE_LEAST = 3
+"""Values on each side of a cut: one that stands out by itself is no change."""
+WINDOW = 50
+"""A longer row is searched in windows of this length that overlap by half, because the work grows with the
+square of the length. The confidence is that of all windows together (Bonferroni)."""
+RARER, RARER_LEAST, ORDERS_MOST = 10, 2, 2_000
+"""Orders are drawn until so many of them, the row's own among them, may have as large a distance: fewer would
+lose power. In many windows that would take more orders than the most, so there it is fewer of them."""
+TOGETHER = 16
+"""Orders looked at together, because one by itself is too short for numpy to be fast."""
+SEED = "change points"
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A change: `place` is that of the first value after it. `p` is the share of orders of the row whose
+    largest distance is no less."""
+
+    place: int
+    p: float
+
+
+def cuts(values: Sequence[float], confidence: float) -> list[Cut]:
+    """The changes of a row, by their place. A row without one gives none with this confidence."""
+    row = np.asarray(values, dtype=np.float64)
+    starts = range(0, max(len(row) - WINDOW // 2, 1), WINDOW // 2)
+    rarely = (1.0 - confidence) / len(starts)
+    found = [
+        Cut(start + cut.place, cut.p)
+        for start in starts
+        for cut in _searched(row[start : start + WINDOW], rarely)
+    ]
+    return sorted(_apart(found), key=lambda cut: cut.place)
+
+
+def _apart(found: Sequence[Cut]) -> Iterator[Cut]:
+    """One cut of those that two windows place within the shortest side of each other: the clearest."""
+    kept: list[Cut] = []
+    for cut in sorted(found, key=lambda cut: (cut.p, cut.place)):
+        if all(abs(cut.place - other.place) >= SIDE_LEAST for other in kept):
+            kept.append(cut)
+            yield cut
+
+
+def _searched(row: Values, rarely: float) -> Iterator[Cut]:
+    """The cuts of a row that are rarer by chance, and those of its sides."""
+    if len(row) < 2 * SIDE_LEAST:
+        return
+    distances = np.abs(row[:, np.newaxis] - row[np.newaxis, :])
+    each = _largest(distances[np.newaxis])[0]
+    place = int(each.argmax())
+    p = _share(distances, float(each[place]), rarely, _seed(row))
+    if p is None:
+        return
+    cut = SIDE_LEAST + place
+    yield from _searched(row[:cut], rarely)
+    yield Cut(cut, p)
+    yield from (Cut(cut + later.place, later.p) for later in _searched(row[cut:], rarely))
+
+
+def _largest(orders: npt.NDArray[np.float64]) -> Values:
+    """The largest Q of each place of a cut, from the shortest first side on, wherever the second side ends.
+    Takes the pairwise distances of each order's values; there is a row for each order."""
+    count = orders.shape[-1]
+    sums = orders.cumsum(axis=1).cumsum(axis=2)
+    ours = np.arange(SIDE_LEAST, count - SIDE_LEAST + 1)
+    ends = np.arange(2 * SIDE_LEAST, count + 1)
+    theirs = ends[np.newaxis, :] - ours[:, np.newaxis]
+    first = sums[:, ours - 1, ours - 1][:, :, np.newaxis]
+    reach = sums[:, ours - 1][:, :, ends - 1]
+    whole = sums[:, ends - 1, ends - 1][:, np.newaxis, :]
+    of_ours, of_theirs = ours[:, np.newaxis].astype(np.float64), np.maximum(theirs, 2).astype(np.float64)
+    # Each distance within a side is in its sum twice.
+    within = first / (of_ours * (of_ours - 1.0)) + (whole - 2.0 * reach + first) / (
+        of_theirs * (of_theirs - 1.0)
+    )
+    between = 2.0 * (reach - first) / (of_ours * of_theirs)
+    found = of_ours * of_theirs / (of_ours + of_theirs) * (between - within)
+    largest: Values = np.where(theirs >= SIDE_LEAST, found, -np.inf).max(axis=2)
+    return largest
+
+
+def _seed(row: Values) -> str:
+    """Draws other orders for each row, because one set of them would err for all rows in the same way."""
+    return f"{SEED} {' '.join(map(str, row.argsort(kind='stable').tolist()))}"
+
+
+def _share(distances: Values, largest: float, rarely: float, seed: str) -> float | None:
+    """The share of orders with as large a distance; None as soon as it cannot be as rare as that. The orders
+    are drawn by bits that no version of a library changes."""
+    count, orders = len(distances), _orders(rarely)
+    draw = random.Random(seed)
+    # The largest of the same distances, added up in another order, may differ in its last bits.
+    as_large = largest * (1.0 - 1e-9)
+    seen = 1
+    for start in range(0, orders, TOGETHER):
+        some = min(TOGETHER, orders - start)
+        drawn = np.array([[draw.random() for _ in range(count)] for _ in range(some)]).argsort(axis=1)
+        found = _largest(distances[drawn[:, :, np.newaxis], drawn[:, np.newaxis, :]])
+        seen += int((found.max(axis=1) >= as_large).sum())
+        if seen > rarely * (orders + 1):
+            return None
+    return seen / (orders + 1)
+
+
+def _orders(rarely: float) -> int:
+    """How many orders are drawn at most."""
+    return max(min(math.ceil(RARER / rarely), ORDERS_MOST), math.ceil(RARER_LEAST / rarely)) - 1
