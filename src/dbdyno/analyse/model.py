@@ -507,6 +507,19 @@ class Tried(Frozen):
     frontier: tuple[str, ...] = ()
 
 
+class Starts(Frozen):
+    """The starts of a search's winner that were seen, and how many were `bad`. The true share of bad ones is
+    at most `share_most`, with this confidence. `needed` starts without a bad one show the share `asked`
+    for."""
+
+    count: int
+    bad: int
+    share_most: float
+    confidence: float
+    asked: float | None = absent(None)
+    needed: int = absent(0)
+
+
 class SearchResult(Frozen):
     """How a search went, and what it ends with.
 
@@ -528,6 +541,7 @@ class SearchResult(Frozen):
     changes: tuple[Change, ...] = ()
     removed: tuple[Change, ...] = ()
     rounds: tuple[Round, ...] = ()
+    starts: Starts | None = absent(None)
     took_s: dict[Purpose, float] = Field(default_factory=dict)
     apart_blocks: int = absent(0)
     # Nothing is told of searches in which nothing may be given up.

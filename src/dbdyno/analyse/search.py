@@ -25,6 +25,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.analyse.pareto import is_beaten
+from dbdyno.analyse.starts import starts_of
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
@@ -69,6 +70,7 @@ def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         changes=_changes(study, final) if told is None else told.round.changes,
         removed=() if told is None else _removed_before(elimination, told.round),
         rounds=elimination.rounds,
+        starts=starts_of(study, records, final.levels, len(finalists)),
     )
     return _with_winner(study, confirmed, result, told)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-from dbdyno.frozen import Frozen, Level, level_text
+from dbdyno.frozen import Frozen, Level, absent, level_text
 
 SIZE_LETTERS = "KMGT"
 
@@ -55,12 +55,13 @@ class Constraint(Frozen):
 
 
 class Search(Frozen):
-    """How a study of the design `search` looks: for how long, under which constraints, and which promises a
-    level may give up."""
+    """How a study of the design `search` looks: for how long, under which constraints, which promises a level
+    may give up, and below which share bad starts of the winner have to be shown to be."""
 
     time_s: float = 1800.0
     allow: tuple[Promise, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    bad_starts: float | None = absent(None)
 
     def keeps(self, levels: Mapping[str, Level]) -> bool:
         """Whether levels keep all constraints."""

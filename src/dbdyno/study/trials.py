@@ -42,6 +42,7 @@ class Purpose(StrEnum):
     SEARCH = "search"
     CONFIRMATION = "confirmation"
     ELIMINATION = "elimination"
+    STARTS = "starts"
 
 
 class Trial(Frozen):

@@ -2,7 +2,8 @@
 
 First the baseline alone, so that a search that cannot go on ends at once. Then blocks with the baseline, the
 best candidate so far and new ones, while there is time. Then the best candidates in blocks of their own,
-which alone give a verdict. Then the winner without each of its changes.
+which alone give a verdict. Then the winner without each of its changes. Where the
+study asks how often a start is bad, the winner is started some times more.
 """
 
 from __future__ import annotations
@@ -168,9 +169,31 @@ def _to_eliminate(
     elimination = eliminated(study, winner, confirmed.method, earlier)
     begins = len({one.block for one in of_purpose(earlier, Purpose.ELIMINATION)}) % study.blocks == 0
     due = elimination.due
-    if not due or (begins and len(elimination.rounds) > 1 and not has_time(study, run, earlier, len(due))):
-        return None
+    pressed = begins and len(elimination.rounds) > 1
+    if not due or (pressed and not has_time(run, earlier, study.blocks * len(due))):
+        return _to_start(study, run, earlier, number)
     return Block(_even(number) if begins else number, Purpose.ELIMINATION, due)
+
+
+def _to_start(study: Study, run: Run, earlier: Sequence[Record], number: int) -> Block | None:
+    """The baseline and the winner once more, until the winner has as many starts as the study's share of bad
+    ones takes; None where it has, where the study asks for none, and where the time is over. Their number is
+    known beforehand, so that no start that was seen decides whether there is another one."""
+    if study.search is None or study.search.bad_starts is None:
+        return None
+    from dbdyno.analyse.search import analyse_search
+
+    found, begun = analyse_search(study, run, earlier), of_purpose(earlier, Purpose.STARTS)
+    starts = None if found.search is None else found.search.starts
+    if starts is None or starts.count >= starts.needed or not has_time(run, earlier, 2):
+        return None
+    # The answer of a search that has a winner names it.
+    winner = next(one for one in found.variants if one.name == found.answer.best)
+    variants = (
+        Variant(name=BASELINE, levels=study.baseline),
+        Variant(name=winner.name, levels=winner.levels),
+    )
+    return Block(number if begun else _even(number), Purpose.STARTS, variants)
 
 
 def fits(memory: Memory, study: Study, room_bytes: int | None, levels: Sequence[Mapping[str, Level]]) -> bool:

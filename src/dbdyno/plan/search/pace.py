@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from dbdyno.analyse.candidates import Candidate, ranked
+from dbdyno.analyse.starts import needed
 from dbdyno.records.record import Record
 from dbdyno.records.run import SearchRun
 from dbdyno.study import BASELINE, Study
@@ -36,17 +37,17 @@ def whole_s(study: Study, records: Sequence[Record], candidates: Sequence[Candid
 
 
 def trials_after(study: Study, changes: int) -> int:
-    """How many trials follow the search: those of the confirmation, and of the elimination of so many
-    changes."""
+    """How many trials follow the search: those of the confirmation, of the elimination of so many changes,
+    and of the winner's further starts, each beside the baseline."""
     confirming = 1 + FINALISTS + len(study.variants)
     first, second = 2 + changes, 3 + min(changes, CHANGES_LEFT)
-    return study.blocks * (confirming + (first + second if changes > 1 else 0))
+    starts = 2 * max(0, needed(study, confirming - 1) - study.blocks)
+    return study.blocks * (confirming + (first + second if changes > 1 else 0)) + starts
 
 
-def has_time(study: Study, run: SearchRun, records: Sequence[Record], variants: int) -> bool:
-    """Whether a round of the elimination with so many variants fits into what is left of the run's time."""
-    takes_s = trial_s(records) * study.blocks * variants
-    return spent_s(records) + takes_s <= run.budget_s
+def has_time(run: SearchRun, records: Sequence[Record], trials: int) -> bool:
+    """Whether so many trials fit into what is left of the run's time."""
+    return spent_s(records) + trial_s(records) * trials <= run.budget_s
 
 
 def least_s(study: Study, each_s: float) -> float:

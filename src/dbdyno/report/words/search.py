@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.analyse.model import GIVEN_UP, Analysis, Change, SearchResult, Tried
+from dbdyno.analyse.model import GIVEN_UP, Analysis, Change, SearchResult, Starts, Tried
 from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
 from dbdyno.report.words.naming import factor_text
-from dbdyno.report.words.numbers import interval_text, plural, ratio_text, seconds_text
+from dbdyno.report.words.numbers import interval_text, plural, ratio_text, seconds_text, share_text
 from dbdyno.report.words.safe import clean
 from dbdyno.study.space import Promise
 from dbdyno.study.trials import Purpose
@@ -17,6 +17,7 @@ DOING = {
     Purpose.SEARCH: "searching",
     Purpose.CONFIRMATION: "confirming",
     Purpose.ELIMINATION: "taking changes back",
+    Purpose.STARTS: "starting the winner",
 }
 """What a search is at in its blocks, by their purpose."""
 
@@ -80,6 +81,7 @@ def sentences(found: SearchResult) -> list[str]:
         _removed(found),
         _cut_short(found),
         _optimism(found),
+        _starts(found.starts),
         _apart(found),
         _failed(found.tried),
         _took(found),
@@ -141,6 +143,23 @@ def _optimism(found: SearchResult) -> str:
     else:
         by = f"too low, {ratio_text(found.optimism)} times the confirmed one"
     return f"The search’s own ratio of the confirmed candidate was {by}. Only the confirmed one is told."
+
+
+def _starts(starts: Starts | None) -> str:
+    """How many starts of the winner were bad, how many may be, and what the study's question lacks."""
+    if starts is None or not starts.count:
+        return ""
+    most, confidence = share_text(starts.share_most, 2), share_text(starts.confidence)
+    known = (
+        f"{starts.bad} of {plural(starts.count, 'start')} of the winner were bad (failed, or no faster than"
+        f" the baseline): up to {most} may be, with {confidence}."
+    )
+    if starts.asked is None or starts.share_most <= starts.asked:
+        return known
+    lacks = f"The study asks for at most {share_text(starts.asked)}"
+    if starts.count < starts.needed:
+        return f"{known} {lacks}, which takes {starts.needed} starts: the time was over before."
+    return f"{known} {lacks}, which {plural(starts.needed, 'start')} show only without a bad one."
 
 
 def _apart(found: SearchResult) -> str:
