@@ -185,6 +185,16 @@ def test_what_an_engine_holds_is_told_by_the_names_of_gauges(up: Bench) -> None:
     assert up.engine.embedded or "undo" in held
 
 
+def test_a_server_tells_its_tables_and_its_own_defaults(up: Bench) -> None:
+    asked, ask = up.engine.compared, up.ask(up.servers[-1])
+    assert asked is not None
+    assert ask(asked.columns) == [], "it runs without any table"
+    defaults = {str(name): value for name, value in ask(asked.defaults)}
+    assert len(defaults) > 10
+    name, value = KNOWN_DEFAULTS[up.engine.name]
+    assert str(defaults[name]) == value
+
+
 def test_what_was_written_is_there_after_a_restart_on_a_copy(bench: Bench, tmp_path: Path) -> None:
     """Pristine data is a folder that can be copied."""
     bench.initialise()
@@ -342,6 +352,15 @@ def test_a_full_disk_is_said_before_anything_is_made(bench: Bench, small_disk: P
         bench.engine.life.initialise(bench.installation, small_disk / "data", {})
     assert not (small_disk / "data").exists()
 
+
+KNOWN_DEFAULTS = {
+    "firebird": ("DeadlockTimeout", "10"),
+    "mariadb": ("innodb_flush_log_at_trx_commit", "1"),
+    "mysql": ("innodb_flush_log_at_trx_commit", "1"),
+    "postgresql": ("shared_buffers", "16384 8kB"),
+    "sqlite": ("THREADSAFE", "1"),
+}
+"""A setting of each engine with a default that no version changed."""
 
 OFFERS = registry.offers()
 

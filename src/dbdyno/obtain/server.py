@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.errors import DynoError
-from dbdyno.obtain import debian, path
+from dbdyno.obtain import debian, path, tarball
 from dbdyno.obtain.installation import Installation, Offer, first_covering, highest_first
 from dbdyno.study.reference import Reference
 
@@ -32,8 +32,16 @@ class PackagedServer:
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:
-            return self.installed(path.binary(reference.path, self.names))
+            return self.at(Path(reference.path).expanduser())
         return first_covering(self.here(), reference, self.recipe.suites)
+
+    def at(self, place: Path) -> Installation:
+        """The one at a path: a binary, the folder that holds it, or a vendor's tarball."""
+        if not tarball.is_tarball(place):
+            return self.installed(path.binary(str(place), self.names))
+        found = tarball.unpacked(place)
+        installed = self.installed(path.binary(str(found.folder), self.names))
+        return replace(installed, origin=f"{place}, {found.words}")
 
     def offers(self) -> list[Offer]:
         """What runs is here. What lies on the disk and does not run is told with the reason."""

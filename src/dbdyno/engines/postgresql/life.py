@@ -44,12 +44,11 @@ def initialise(installation: Installation, data: Path, settings: Mapping[str, Le
         "--encoding=UTF8",
         "--auth=trust",
         f"--username={ACCOUNT}",
-        "--no-instructions",
     ]
     command = [
         *tool(installation, "initdb"),
         *options,
-        *_creation(settings),
+        *_creation(settings, _major(installation)),
         "-D",
         str(data / "database"),
     ]
@@ -130,12 +129,19 @@ def _run(
         raise ServerFailed(f"{command[0]} cannot be run: {error.strerror}") from None
 
 
-def _creation(settings: Mapping[str, Level]) -> list[str]:
-    options = []
+def _major(installation: Installation) -> int:
+    return int(installation.version.partition(".")[0])
+
+
+def _creation(settings: Mapping[str, Level], major: int) -> list[str]:
+    options = ["--no-instructions"] if major >= 14 else []
     if "wal_segment_size" in settings:
         size = quantity(as_text(settings["wal_segment_size"]))
         megabytes = size[0] / 2**20 if size and size[1] else (size[0] if size else 0)
         options.append(f"--wal-segsize={megabytes:g}")
     if same_value(settings.get("data_checksums", False), "on"):
         options.append("--data-checksums")
+    elif "data_checksums" in settings and major >= 18:
+        # From this version on they are made unless that is refused.
+        options.append("--no-data-checksums")
     return options

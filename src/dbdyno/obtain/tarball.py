@@ -1,0 +1,93 @@
+"""A tarball as a vendor publishes it: held against its checksum, and unpacked once into a private folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tarfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from dbdyno.errors import UserError
+from dbdyno.host import once
+from dbdyno.host.writers import require_own
+from dbdyno.obtain.archive import unpack
+
+ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+MANIFEST = "manifest.json"
+SUMS = ("{name}.sha256", "{name}.sha256sum", "sha256sums.txt", "SHA256SUMS")
+"""Where a vendor's checksum may stand, beside the tarball."""
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """The folder that a tarball was unpacked into, and its hash. `checked` is the file that told the same
+    hash; empty where none lies beside it."""
+
+    folder: Path
+    sha256: str
+    checked: str = ""
+
+    @property
+    def words(self) -> str:
+        known = f"as {self.checked} says" if self.checked else "no checksum lies beside it"
+        return f"SHA-256 {self.sha256}, {known}"
+
+
+def is_tarball(path: Path) -> bool:
+    return path.name.endswith(ENDINGS) and path.is_file()
+
+
+def unpacked(path: Path) -> Unpacked:
+    """What a tarball holds. Raises UserError for one that another user could have written, that is not what
+    its checksum says, or that cannot be unpacked."""
+    require_own(path)
+    status = path.stat()
+    return _unpacked(path.absolute(), status.st_size, status.st_mtime_ns)
+
+
+@cache
+def _unpacked(path: Path, _size_bytes: int, _changed_ns: int) -> Unpacked:
+    with path.open("rb") as archive:
+        sha256 = hashlib.file_digest(archive, "sha256").hexdigest()
+    checked = _checked(path, sha256)
+    folder = once.shelf("engines").once(f"tarball-{sha256[:24]}", lambda making: _make(path, sha256, making))
+    return Unpacked(_top(folder / "unpacked"), sha256, checked)
+
+
+def _checked(path: Path, sha256: str) -> str:
+    """The file beside the tarball that tells its hash; empty where there is none."""
+    for form in SUMS:
+        sums = path.with_name(form.format(name=path.name))
+        if not sums.is_file():
+            continue
+        named = rf"^([0-9a-fA-F]{{64}})(?:\s+\*?(?:\./)?{re.escape(path.name)})?\s*$"
+        found = re.search(named, sums.read_text(errors="replace"), re.MULTILINE)
+        if found is None:
+            continue
+        if found[1].lower() != sha256:
+            raise UserError(
+                f"{path} has SHA-256 {sha256}, but {sums.name} says {found[1].lower()}",
+                "download it again from its vendor",
+            )
+        return sums.name
+    return ""
+
+
+def _make(path: Path, sha256: str, making: Path) -> tuple[str, str]:
+    try:
+        with tarfile.open(path) as archive:
+            unpack(archive, making / "unpacked")
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise UserError(f"{path} cannot be unpacked: {error}", "download it again; check the disk") from None
+    # What makes an engine whole on its shelf.
+    (making / MANIFEST).write_text(json.dumps({"tarball": str(path), "sha256": sha256}, indent=1) + "\n")
+    return path.name, str(path)
+
+
+def _top(folder: Path) -> Path:
+    """The one folder that a tarball holds, as vendors pack them; else all of it."""
+    inside = list(folder.iterdir())
+    return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
