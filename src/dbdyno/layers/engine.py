@@ -23,21 +23,24 @@ from dbdyno.records.record import Evidence, Reading
 
 def held_file(installation: Installation, process_ids: Iterable[int]) -> Path | None:
     """The installation's own program or library that one of these processes has mapped; None where none has.
-    An installation that names no such file is known by all that lies below its prefix."""
+    An installation that names no such file is known by the libraries below its prefix."""
     named = installation.library or (Path(installation.command[-1]) if installation.command else None)
     for process_id in process_ids:
         mapped = libraries.mapped(process_id)
         if named is not None and named.resolve() in mapped:
             return named.resolve()
         prefix = installation.prefix.resolve()
-        below = sorted(file for file in mapped if named is None and file.is_relative_to(prefix))
-        if below:
-            return below[-1]
+        below = [file for file in mapped if named is None and file.is_relative_to(prefix)]
+        if libraries_below := sorted(file for file in below if ".so" in file.name):
+            return libraries_below[0]
     return None
 
 
 def _prove(level: str, running: Running) -> Evidence:
     installation, engine = running.setup.installation, running.setup.engine
+    if engine.embedded:
+        # Its library is loaded with the first statement.
+        running.ask(f"SELECT 1{f' FROM {engine.dual}' if engine.dual else ''}")
     file = held_file(installation, running.process_ids)
     if file is None:
         found = Reading(value="another file", source=f"/proc/PID/maps holds nothing of {installation.origin}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.engines import DefaultsBeside, EnginesCompared, RowsDiffer
 from dbdyno.report.document import Detail, Element, From, Kind, Lines, Notes, Section, table
@@ -12,6 +12,8 @@ TITLE = "Engines"
 HEADS = ("engine", "version", "from", "proof")
 KINDS = {"version": Kind.PHRASE, "from": Kind.TEXT, "proof": Kind.TEXT}
 ABSENT = "–"
+LIST_COMMAS = 4
+"""From so many commas on a value is a long list."""
 ROWS_MOST = 12
 """On a terminal; the page and Markdown have all."""
 PRODUCTS = (
@@ -69,12 +71,24 @@ def _defaults(found: EnginesCompared, beside: DefaultsBeside) -> Iterator[Elemen
         yield Notes((f"The defaults of all {known} are those of {baseline}.",))
         return
     heads = ("setting", baseline, beside.level)
-    rows = [(one.name, _shown(one.before), _shown(one.after)) for one in beside.changed]
+    rows = [(one.name, *_shown_beside(one.before, one.after)) for one in beside.changed]
     whole = table(heads, rows, dict.fromkeys(heads[1:], Kind.CODE), dense=True)
     cut = table(heads, rows[:ROWS_MOST], dict.fromkeys(heads[1:], Kind.CODE), dense=True)
     more = Notes((f"and {len(rows) - ROWS_MOST} more: the page and Markdown have them",))
     yield From(Detail.TEXT, (whole,), (cut, more) if rows[ROWS_MOST:] else (whole,))
     yield Notes((f"{len(rows)} of {known} differ. {ABSENT}: it has no such setting. {DEFAULTS}",))
+
+
+def _shown_beside(before: str | None, after: str | None) -> tuple[str, str]:
+    """Both values; of long lists the members alone that the other one lacks."""
+    if before is None or after is None or min(before.count(","), after.count(",")) < LIST_COMMAS:
+        return _shown(before), _shown(after)
+    own, other = before.split(","), after.split(",")
+    return _members(own, other), _members(other, own)
+
+
+def _members(own: Sequence[str], other: Sequence[str]) -> str:
+    return ",".join(["…", *(member for member in own if member not in other)])
 
 
 def _shown(value: str | None) -> str:
