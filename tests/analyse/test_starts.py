@@ -8,7 +8,8 @@ import pytest
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.analyse.search import analyse_search
 from dbdyno.analyse.starts import needed, share_most, starts_of
-from dbdyno.records.record import Outcome, Record, Run
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import SearchRun
 from dbdyno.report.words.search import sentences
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.space import Search
@@ -20,7 +21,7 @@ MOST = 248
 """Wrong limits of 4,000: a share of 5 % gives more in one series of a thousand (binomial law)."""
 
 
-def searched(bad_starts: float | None, budget_s: float = 2000.0) -> tuple[Study, Run, list[Record]]:
+def searched(bad_starts: float | None, budget_s: float = 2000.0) -> tuple[Study, SearchRun, list[Record]]:
     """A search whose one candidate helps."""
     search = Search(time_s=budget_s, bad_starts=bad_starts)
     study, run = a_search(listed("config.log", 2), budget_s=budget_s, search=search)

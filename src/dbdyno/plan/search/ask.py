@@ -175,7 +175,7 @@ def _to_eliminate(
     return Block(_even(number) if begins else number, Purpose.ELIMINATION, due)
 
 
-def _to_start(study: Study, run: Run, earlier: Sequence[Record], number: int) -> Block | None:
+def _to_start(study: Study, run: SearchRun, earlier: Sequence[Record], number: int) -> Block | None:
     """The baseline and the winner once more, until the winner has as many starts as the study's share of bad
     ones takes; None where it has, where the study asks for none, and where the time is over. Their number is
     known beforehand, so that no start that was seen decides whether there is another one."""

@@ -50,7 +50,8 @@ def _effects_text(analysis: Analysis) -> str:
     if not isinstance(run, ImportedRun):
         drawn = "Dot and line: geometric mean over blocks and its interval. Ticks: single blocks."
     else:
-        drawn = f"Dot and line: the ratio and its interval.{' Ticks: single pairs.' if run.brought.paired else ''}"
+        ticks = " Ticks: single pairs." if run.brought.paired else ""
+        drawn = f"Dot and line: the ratio and its interval.{ticks}"
     stands = f" … stands for {shared}" if shared else ""
     return f"{drawn} Band: the margin, where a difference counts as no effect.{stands}"
 
