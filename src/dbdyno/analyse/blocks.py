@@ -31,18 +31,20 @@ LOST_SHARE_MOST = 0.2
 
 @dataclass
 class Pairs:
-    """The log ratios of one metric ours / theirs by block, in the order of blocks. `ours` and `theirs` are
-    how many of either side were looked at already, so that only blocks that come later are."""
+    """The log ratios of one metric `ours` / `theirs` by block, in the order of blocks. Of either side `seen`
+    counts what was looked at already, so that only blocks that come later are."""
 
-    ours: int = 0
-    theirs: int = 0
+    ours: Values
+    theirs: Values
+    seen: tuple[int, int] = (0, 0)
     found: Values = field(default_factory=dict)
 
-    def grown(self, ours: Values, theirs: Values) -> Values:
+    def grown(self) -> Values:
         """With the blocks that one of the two sides has since; both only ever grow at their end."""
-        added: set[Block] = {*islice(reversed(ours), len(ours) - self.ours)}
-        added |= {*islice(reversed(theirs), len(theirs) - self.theirs)}
-        self.ours, self.theirs = len(ours), len(theirs)
+        ours, theirs = self.ours, self.theirs
+        added: set[Block] = {*islice(reversed(ours), len(ours) - self.seen[0])}
+        added |= {*islice(reversed(theirs), len(theirs) - self.seen[1])}
+        self.seen = len(ours), len(theirs)
         later = {
             block: math.log(ours[block]) - math.log(theirs[block])
             for block in sorted(added)
@@ -198,8 +200,11 @@ def paired(trials: Trials, baseline: Trials, metric: str) -> Values:
     ours, theirs = trials.values(metric), baseline.values(metric)
     if trials.copies or baseline.copies:
         # The mean of copies is another in each look.
-        return Pairs().grown(ours, theirs)
-    return trials.pairs.setdefault((metric, baseline.variant.name), Pairs()).grown(ours, theirs)
+        return Pairs(ours, theirs).grown()
+    key = metric, baseline.variant.name
+    if key not in trials.pairs or trials.pairs[key].theirs is not theirs:
+        trials.pairs[key] = Pairs(ours, theirs)
+    return trials.pairs[key].grown()
 
 
 def with_lost(found: Sequence[float], ours: int, theirs: int, higher_is_better: bool) -> list[float]:
@@ -215,7 +220,7 @@ def with_lost(found: Sequence[float], ours: int, theirs: int, higher_is_better: 
 
 def log_ratios(ours: Values, theirs: Values) -> Values:
     """The log ratios ours / theirs by block, of the blocks in which both are above zero."""
-    return Pairs().grown(ours, theirs)
+    return Pairs(ours, theirs).grown()
 
 
 def summary_of(metric: str, values: Values, confidence: float) -> Summary | None:

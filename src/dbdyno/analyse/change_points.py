@@ -16,8 +16,8 @@ that. Then each side is searched alike. It needs independent values: a slow wave
 
 from __future__ import annotations
 
+import hashlib
 import math
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -115,15 +115,15 @@ def _seed(row: Values) -> str:
 
 def _share(distances: Values, largest: float, rarely: float, seed: str) -> float | None:
     """The share of orders with as large a distance; None as soon as it cannot be as rare as that. The orders
-    are drawn by bits that no version of a library changes."""
+    follow from the seed alone, by bits of SHAKE-256, so that the same row has the same answer everywhere."""
     count, orders = len(distances), _orders(rarely)
-    draw = random.Random(seed)
     # The largest of the same distances, added up in another order, may differ in its last bits.
     as_large = largest * (1.0 - 1e-9)
     seen = 1
     for start in range(0, orders, TOGETHER):
         some = min(TOGETHER, orders - start)
-        drawn = np.array([[draw.random() for _ in range(count)] for _ in range(some)]).argsort(axis=1)
+        bits = hashlib.shake_256(f"{seed} from {start}".encode()).digest(8 * some * count)
+        drawn = np.frombuffer(bits, dtype="<u8").reshape(some, count).argsort(axis=1)
         found = _largest(distances[drawn[:, :, np.newaxis], drawn[:, np.newaxis, :]])
         seen += int((found.max(axis=1) >= as_large).sum())
         if seen > rarely * (orders + 1):
