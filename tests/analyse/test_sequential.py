@@ -1,4 +1,4 @@
-"""Sequential runs: the intervals hold under peeking."""
+"""Sequential runs: the intervals hold under peeking, with and without a known end."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from dbdyno.analyse import analyse
 from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.looks import bounds, group_quantile
 from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
 from dbdyno.study import Interval
+from tests.analyse.factory import a_run, a_study, records_of
+from tests.analyse.noises import NOISES, equal_variants
 
 CONFIDENCE = 0.95
 LOOKS = 40
@@ -68,3 +72,82 @@ def test_the_quantile_answers_the_equation_that_defines_it() -> None:
     growth, freedom = 1.0 + pairs * variance, pairs - 1
     likelihood = growth**-0.5 * ((1 + t**2 / freedom) / (1 + t**2 / (freedom * growth))) ** (pairs / 2)
     assert likelihood == pytest.approx(1.0 / (1.0 - CONFIDENCE))
+
+
+def crossed(ratios: np.ndarray, quantiles: list[float], first: int) -> float:
+    """The share of runs (rows of log ratios) whose mean ever lies so many standard errors from nil, at each
+    look from the first on."""
+    pairs = np.arange(1, ratios.shape[1] + 1)
+    means = np.cumsum(ratios, axis=1) / pairs
+    squares = np.cumsum(ratios**2, axis=1) - pairs * means**2
+    looks = slice(first - 1, None)
+    errors = np.sqrt(squares[:, looks] / (pairs[looks] - 1) / pairs[looks])
+    return float((np.abs(means[:, looks]) > np.array(quantiles) * errors).any(axis=1).mean())
+
+
+def planned(most: int, confidence: float = CONFIDENCE) -> list[float]:
+    return [group_quantile(confidence, pairs, most) for pairs in range(6, most + 1)]
+
+
+@pytest.mark.parametrize(("most", "confidence"), [(6, 0.95), (8, 0.95), (12, 0.95), (24, 0.95), (20, 0.995)])
+def test_looks_up_to_a_known_end_are_wrong_as_seldom_as_promised(most: int, confidence: float) -> None:
+    """The spread is estimated, of six blocks at first."""
+    runs = 40_000
+    ratios = np.random.default_rng(31).normal(0.0, 0.03, (runs, most))
+    promised = 1.0 - confidence
+    assert crossed(ratios, planned(most, confidence), 6) <= promised + 2.0 * math.sqrt(promised / runs)
+
+
+@pytest.mark.parametrize("name", sorted(NOISES))
+def test_looks_up_to_a_known_end_hold_on_hosts_that_are_noisy(name: str) -> None:
+    random, runs = np.random.default_rng(32), 2000
+    logs = [equal_variants(NOISES[name], random, 24, 2) for _ in range(runs)]
+    ratios = np.array([one[:, 1] - one[:, 0] for one in logs])
+    assert crossed(ratios, planned(24), 6) <= 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_the_bounds_of_a_known_spread_alone_would_be_wrong_too_often() -> None:
+    from scipy import stats
+
+    looks, runs = tuple(range(6, 21)), 40_000
+    known = bounds(1.0 - CONFIDENCE, looks)
+    quantiles = [
+        float(stats.t.isf(stats.norm.sf(one), look - 1)) for look, one in zip(looks, known, strict=True)
+    ]
+    ratios = np.random.default_rng(33).normal(0.0, 0.03, (runs, 20))
+    assert crossed(ratios, quantiles, 6) > 0.05 + 2.0 * math.sqrt(0.05 / runs)
+
+
+def test_a_known_end_finds_twice_as_often_what_blocks_can_tell() -> None:
+    """A difference of half a block's spread, in 40 blocks."""
+    ratios = np.random.default_rng(34).normal(0.5, 1.0, (5000, 40))
+    ever = [anytime_quantile(CONFIDENCE, pairs) for pairs in range(6, 41)]
+    assert crossed(ratios, planned(40), 6) > 0.8
+    assert crossed(ratios, ever, 6) < 0.5
+
+
+def test_bounds_are_those_of_the_literature() -> None:
+    """Four even looks and an error of 5 %: the values that Reboussin, DeMets, Kim and Lan print (2000)."""
+    assert bounds(0.05, (1, 2, 3, 4)) == pytest.approx((4.333, 2.963, 2.359, 2.014), abs=0.005)
+
+
+def test_more_blocks_than_were_planned_have_the_interval_of_any_number() -> None:
+    assert group_quantile(CONFIDENCE, 13, 12) == anytime_quantile(CONFIDENCE, 13)
+    assert math.isinf(group_quantile(CONFIDENCE, 5, 12))
+
+
+@pytest.mark.parametrize(
+    ("looks_planned", "sequential", "interval"),
+    [
+        (True, True, Interval.PLANNED),
+        (False, True, Interval.ANYTIME),
+        (True, False, Interval.STUDENT),
+        (False, False, Interval.STUDENT),
+    ],
+)
+def test_only_looks_that_were_planned_have_the_interval_with_an_end(
+    looks_planned: bool, sequential: bool, interval: Interval
+) -> None:
+    study = a_study(blocks=8)
+    run = a_run(study).but(looks_planned=looks_planned, sequential=sequential)
+    assert analyse(study, run, records_of(study)).method.interval is interval

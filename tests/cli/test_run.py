@@ -86,7 +86,7 @@ def test_a_run_until_the_margin_goes_round_in_slices(homes: Path) -> None:
     with Store(store_url()) as store:
         run = store.run("last")
         records = store.records(run.run)
-    assert run.sequential and run.arrangement is Arrangement.SIDE_BY_SIDE
+    assert run.sequential and run.looks_planned and run.arrangement is Arrangement.SIDE_BY_SIDE
     assert all(record.tally is not None and len(record.tally.slices) == 2 for record in records), said.stderr
     by_block = Counter(record.block for record in records)
     assert set(by_block) in ({*range(6)}, {*range(8)}) and set(by_block.values()) == {2}

@@ -53,11 +53,11 @@ def in_the_first_block(record: Record) -> Record:
     return record if record.block else ended(Outcome.FAILED, "the server died")(record)
 
 
-@pytest.mark.parametrize("sequential", [True, False])
-def test_what_is_decided_is_what_the_whole_analysis_calls_so(sequential: bool) -> None:
+@pytest.mark.parametrize(("sequential", "looks_planned"), [(True, True), (True, False), (False, False)])
+def test_what_is_decided_is_what_the_whole_analysis_calls_so(sequential: bool, looks_planned: bool) -> None:
     seen = set[frozenset[str]]()
     for study, records in studies():
-        run = a_run(study).but(sequential=sequential)
+        run = a_run(study).but(sequential=sequential, looks_planned=looks_planned)
         for blocks in range(1, 1 + max(record.block for record in records)):
             some = [record for record in records if record.block < blocks]
             found = decided(study, run, some)

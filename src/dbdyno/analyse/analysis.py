@@ -323,7 +323,9 @@ def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) 
     )
     comparisons = claims(study, len(compared))
     each = confidence_each(study.goal.confidence, comparisons)
-    interval = Interval.ANYTIME if looked_at else study.goal.interval or Interval.STUDENT
+    planned = run.sequential and run.looks_planned
+    at_looks = Interval.PLANNED if planned else Interval.ANYTIME
+    interval = at_looks if looked_at else study.goal.interval or Interval.STUDENT
     method = Method(
         response=study.goal.response,
         higher_is_better=metrics.find(study.goal.response).higher_is_better,
@@ -337,6 +339,7 @@ def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) 
         blocks_least=blocks_least(each, interval),
         unit=_unit(run),
         unfinished=unfinished,
+        blocks_most=run.blocks if planned else 0,
     )
     return method.but(layout=layout_spread(trials, method))
 
@@ -373,7 +376,8 @@ def _compared(trials: Sequence[Trials]) -> list[Trials]:
 def _head(method: Method) -> Claim:
     """How main effects and shares are judged. A run that is looked at while it goes on has no other interval
     for them than for its verdicts."""
-    return Claim(method.confidence_each, Interval.ANYTIME if method.sequential else Interval.STUDENT)
+    interval = method.interval if method.sequential else Interval.STUDENT
+    return Claim(method.confidence_each, interval, method.blocks_most)
 
 
 def _gap(study: Study, trials: Sequence[Trials], head: Claim) -> Gap | None:

@@ -181,7 +181,9 @@ def ratio_between(
     """The ratio trials / baseline of a metric: paired by block, or of repetitions that have nothing in
     common."""
     if method.unit is not Unit.REPETITION:
-        return ratio_of(metric, pairs(trials, baseline, metric), confidence, method.interval)
+        return ratio_of(
+            metric, pairs(trials, baseline, metric), confidence, method.interval, method.blocks_most
+        )
     over, under = (
         [math.log(value) for value in side.values(metric).values() if usable(value)]
         for side in (trials, baseline)

@@ -181,7 +181,7 @@ def _rests_on_luck(verdict: Verdict, trials: Trials, baseline: Trials, method: M
         theirs=sum(drop.variant != trials.variant.name for drop in lost),
         higher_is_better=method.higher_is_better,
     )
-    effect = ratio_of(method.response, worst, method.confidence_each, method.interval)
+    effect = ratio_of(method.response, worst, method.confidence_each, method.interval, method.blocks_most)
     return effect is None or judge(effect, method)[0] is not verdict
 
 

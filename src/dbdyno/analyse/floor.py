@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dbdyno.analyse.blocks import Block, Trials, pairs
-from dbdyno.analyse.intervals import usable
+from dbdyno.analyse.intervals import quantile_of, usable
 from dbdyno.analyse.model import Method, Role
 from dbdyno.analyse.noise import Blocking, Floor
-from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
 from dbdyno.frozen import Frozen
+from dbdyno.study import Interval
 
 CONFIDENCE, Z_95 = 0.95, 1.96
 
@@ -47,8 +47,9 @@ def floor(trials: Sequence[Trials], method: Method) -> Floor | None:
     log_sd = of_twins or math.sqrt(2.0 * found.residual)
     # The mean of several baselines wanders less than one.
     log_sd *= math.sqrt((1.0 + 1.0 / (1 + sum(each.variant.shares for each in trials))) / 2.0)
-    quantile = anytime_quantile if method.sequential else t_quantile
-    half_width = quantile(method.confidence_each, found.blocks) * log_sd / math.sqrt(found.blocks)
+    interval = method.interval if method.sequential else Interval.STUDENT
+    quantile = quantile_of(interval, method.confidence_each, found.blocks, method.blocks_most)
+    half_width = quantile * log_sd / math.sqrt(found.blocks)
     if math.isinf(half_width):
         return None
     alike = neighbours([pairs(each, trials[0], method.response) for each in trials[1:]])

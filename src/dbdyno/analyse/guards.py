@@ -60,7 +60,7 @@ def _durable(guard: Guard, trials: Trials) -> GuardResult:
 
 def _by_ratio(guard: Guard, ours: Values, theirs: Values, method: Method) -> GuardResult:
     logs = list(log_ratios(ours, theirs).values())
-    ratio = ratio_of(guard.metric, logs, method.confidence_each, method.interval)
+    ratio = ratio_of(guard.metric, logs, method.confidence_each, method.interval, method.blocks_most)
     assert ratio is not None and guard.bound is not None  # there is a block, and all values are above 0
     return _result(guard, method, ratio.pairs, (ratio.ratio, ratio.low, ratio.high), guard.bound)
 
@@ -77,7 +77,7 @@ def _against_a_value(guard: Guard, ours: Values, method: Method) -> GuardResult:
     seen = _mean(list(ours.values()), method)
     if all(usable(value) for value in ours.values()):
         logs = [math.log(value) for value in ours.values()]
-        ratio = ratio_of(guard.metric, logs, method.confidence_each, method.interval)
+        ratio = ratio_of(guard.metric, logs, method.confidence_each, method.interval, method.blocks_most)
         assert ratio is not None  # there is a block
         seen = ratio.ratio, ratio.low, ratio.high
     return _result(guard, method, len(ours), seen, guard.bound)
@@ -89,10 +89,9 @@ Centred = tuple[float, float | None, float | None]
 def _mean(values: list[float], method: Method) -> Centred:
     """The mean, with the interval of a mean even where the response has the signed-rank one: ranks of values
     that are mostly 0 say nothing."""
-    sequential = method.interval is Interval.ANYTIME
-    interval = Interval.ANYTIME if sequential else Interval.STUDENT
+    interval = method.interval if method.sequential else Interval.STUDENT
     mean = math.fsum(values) / len(values)
-    half = half_width(sorted(values), method.confidence_each, interval)
+    half = half_width(sorted(values), method.confidence_each, interval, method.blocks_most)
     return (mean, None, None) if half is None else (mean, mean - half, mean + half)
 
 

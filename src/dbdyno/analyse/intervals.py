@@ -19,7 +19,8 @@ log ratio is as likely above its centre as below, which the random order within 
 better one where trials stall, and it needs more blocks (`blocks_least`).
 
 A sequential run looks at its intervals after every block and stops when it likes what it sees. Neither of the
-two survives that; there an interval is used that holds at all sample sizes together (`anytime_quantile`).
+two survives that; there an interval is used that holds at all looks up to the most blocks (`group_quantile`),
+or at all sample sizes together (`anytime_quantile`) where nobody knows the most.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dbdyno.analyse.looks import group_quantile
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
 from dbdyno.study import Interval
@@ -55,12 +57,16 @@ def usable(value: float | None) -> bool:
 
 
 def ratio_of(
-    metric: str, log_ratios: Sequence[float], confidence: float, interval: Interval = Interval.STUDENT
+    metric: str,
+    log_ratios: Sequence[float],
+    confidence: float,
+    interval: Interval = Interval.STUDENT,
+    most: int = 0,
 ) -> Ratio | None:
     """The geometric mean of ratios and its interval; None without a pair, no interval with one.
 
     With the signed-rank interval the ratio is the Hodges-Lehmann estimate. An interval that so few pairs
-    cannot give at this confidence is absent.
+    cannot give at this confidence is absent. One of planned looks holds up to the `most` pairs.
     """
     pairs = len(log_ratios)
     if pairs == 0:
@@ -70,7 +76,7 @@ def ratio_of(
     centre, low, high = (
         _signed_rank(values, confidence)
         if interval is Interval.SIGNED_RANK
-        else (_around_the_mean(values, confidence, interval))
+        else (_around_the_mean(values, confidence, interval, most))
     )
     return Ratio(
         metric=metric,
@@ -88,33 +94,44 @@ class Claim(NamedTuple):
 
     confidence: float
     interval: Interval = Interval.STUDENT
+    most: int = 0
 
     def ratio(self, metric: str, log_ratios: Sequence[float]) -> Ratio | None:
         """The ratio that such a claim is about."""
-        return ratio_of(metric, log_ratios, self.confidence, self.interval)
+        return ratio_of(metric, log_ratios, self.confidence, self.interval, self.most)
 
 
 Centred = tuple[float, float | None, float | None]
 """A centre with the low and the high end of its interval."""
 
 
-def _around_the_mean(values: npt.NDArray[np.float64], confidence: float, interval: Interval) -> Centred:
+def _around_the_mean(
+    values: npt.NDArray[np.float64], confidence: float, interval: Interval, most: int
+) -> Centred:
     mean = float(values.mean())
-    half = half_width(values, confidence, interval)
+    half = half_width(values, confidence, interval, most)
     return (mean, None, None) if half is None else (mean, mean - half, mean + half)
 
 
 def half_width(
-    values: Sequence[float] | npt.NDArray[np.float64], confidence: float, interval: Interval
+    values: Sequence[float] | npt.NDArray[np.float64], confidence: float, interval: Interval, most: int = 0
 ) -> float | None:
-    """Half the width of the interval around the mean, in the values' own unit; None with one value."""
+    """Half the width of the interval around the mean, in the values' own unit; None with one value. One of
+    planned looks holds up to the `most` values."""
     count = len(values)
     if count < 2:
         return None
     spread = float(np.std(values, ddof=1))
-    quantile = (anytime_quantile if interval is Interval.ANYTIME else t_quantile)(confidence, count)
+    quantile = quantile_of(interval, confidence, count, most)
     # Where all values are the same there is no spread to multiply, however wide the quantile.
     return quantile * spread / math.sqrt(count) if spread else 0.0
+
+
+def quantile_of(interval: Interval, confidence: float, pairs: int, most: int) -> float:
+    """By how many standard errors of the mean an interval reaches to either side."""
+    if interval is Interval.PLANNED:
+        return group_quantile(confidence, pairs, most)
+    return (anytime_quantile if interval is Interval.ANYTIME else t_quantile)(confidence, pairs)
 
 
 def _signed_rank(values: npt.NDArray[np.float64], confidence: float) -> Centred:

@@ -438,7 +438,8 @@ class Method(Frozen):
     """The figures that the intervals rest on. `confidence` is the study's, for all `comparisons` together: of
     the response, and of each guard with a bound, with each candidate; `beside` of them are main effects and
     shares, which a head tells as well. A verdict needs `blocks_least` blocks, or as many of the `unit`. An
-    `unfinished` run lacks planned trials, so somebody may stop it by what it shows. Where the run has
+    `unfinished` run lacks planned trials, so somebody may stop it by what it shows. Looks at an interval were
+    planned up to `blocks_most`; 0 where they were not. Where the run has
     placebos, no build counts as faster or slower within the limits of their `layout`.
     """
 
@@ -454,11 +455,13 @@ class Method(Frozen):
     blocks_least: int
     unit: Unit = absent(Unit.BLOCK)
     unfinished: bool = absent(False)
+    blocks_most: int = absent(0)
     layout: LayoutSpread | None = absent(None)
 
     @property
     def sequential(self) -> bool:
-        return self.interval is Interval.ANYTIME
+        """Whether the interval holds at more looks than one."""
+        return self.interval in (Interval.ANYTIME, Interval.PLANNED)
 
 
 class Change(Frozen):

@@ -59,7 +59,7 @@ def _reference_still(store: Store, run: Run) -> Begun | None:
     )
     if ours != theirs:
         return None
-    again = stored.but(blocks=run.blocks, sequential=run.sequential)
+    again = stored.but(blocks=run.blocks, sequential=run.sequential, looks_planned=run.looks_planned)
     asked = study_of(again)
     return Begun(asked, again, measured_installation(asked, again))
 
@@ -79,8 +79,16 @@ def require_one_load(study: Study, reference: Study, against: str) -> None:
         )
 
 
+KEEPS_NOT: dict[str, object] = {
+    "reference": None,
+    "sequential": False,
+    "looks_planned": False,
+    "budget_s": None,
+}
+"""What a run that is measured again has not from the stored one, because the other run decides it."""
+
+
 def _measured_again(stored: Run, run: Run) -> ComparisonRun:
     """The run that measures a stored one again, in turn with `run`."""
     shared = {name: getattr(run, name) for name in SHARED_BY_TURNS}
-    own = {"run": f"reference-{run.run}", "reference": None, "sequential": False, "budget_s": None}
-    return of_kind(ComparisonRun, stored, **own, **shared)
+    return of_kind(ComparisonRun, stored, run=f"reference-{run.run}", **{**KEEPS_NOT, **shared})

@@ -73,6 +73,9 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     found = _go_on(options.resume, options) if options.resume is not None else _new(store, options, tell)
     _require_sound_search(found, options)
     run = found.run.but(sequential=found.run.sequential or options.until is not None)
+    if options.until is not None and options.resume is None:
+        # Nobody has looked at it yet, and its most blocks are known.
+        run = run.but(looks_planned=True)
     reference, study, run = reference_of(store, options.against, found.study, run, tell)
     begun = Begun(study, run, found.installation)
     if isinstance(run, SearchRun):
@@ -144,7 +147,7 @@ def _go_on(run: Run, options: RunOptions) -> Begun:
 def _extended(run: Run, add_blocks: int) -> Run:
     """The run with more blocks. Its intervals hold at every look from now on, because somebody looked at the
     answer before asking for more."""
-    longer = run.but(blocks=run.blocks + add_blocks, sequential=True)
+    longer = run.but(blocks=run.blocks + add_blocks, sequential=True, looks_planned=False)
     require_few_enough(study_of(longer))
     return longer
 

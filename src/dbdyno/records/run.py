@@ -82,7 +82,8 @@ class BaseRun(Frozen):
     """What runs of all kinds keep. `study_text` is the study's own text, `host` the fingerprint. `seed` drew
     the order of its trials; where it is `mirrored`, every second block runs the order of the one before it
     backwards. A `sequential` run leaves out a variant once its verdict stands; `blocks` is then the most it
-    takes. `duration_s` is the measured part of each trial where it is not the study's own. A run with a
+    takes. Its `looks_planned` are those up to that most, where nobody looked before they were. `duration_s`
+    is the measured part of each trial where it is not the study's own. A run with a
     `budget_s` leaves out what its first block found blocked. `configuration` is the engine's own file where
     the study starts from one. `arrangement` says how the trials of a block shared the host: side by side, in
     slices of about `slice_s` each, or, without one, one after the other. `data` are those that the study
@@ -107,6 +108,7 @@ class BaseRun(Frozen):
     installation: dict[str, str] = Field(default_factory=dict)
     mirrored: bool = False
     sequential: bool = False
+    looks_planned: bool = absent(False)
     duration_s: float | None = None
     budget_s: float | None = None
     configuration: Configuration | None = absent(None)

@@ -132,13 +132,15 @@ class Guard(Frozen):
 
 
 class Interval(StrEnum):
-    """How an interval is made of the blocks' log ratios. A study chooses between the first two; a sequential
-    run has `ANYTIME`, which holds however often it is looked at.
+    """How an interval is made of the blocks' log ratios. A study chooses between the first two. A sequential
+    run has `PLANNED`, which holds at every look up to a number of blocks that is known beforehand, or
+    `ANYTIME`, which holds at every look however many there are.
     """
 
     STUDENT = "student"
     SIGNED_RANK = "signed-rank"
     ANYTIME = "anytime"
+    PLANNED = "planned-looks"
 
 
 class Goal(Frozen):

@@ -27,6 +27,8 @@ INTERVALS: dict[Interval, str] = {
     Interval.SIGNED_RANK: "exact signed-rank on the blocks’ log ratios, around the Hodges-Lehmann estimate."
     " The mean stands beside it: on the other side of 1, or less than half as far from it, it leaves a"
     " verdict inconclusive",
+    Interval.PLANNED: "a t interval on the log ratios of the blocks that may be looked at after every block"
+    " of those that were planned",
     Interval.ANYTIME: "a t interval on the log ratios of the blocks that may be looked at after every block",
 }
 
@@ -141,6 +143,11 @@ def _looks(method: Method) -> str:
         return (
             " The run is not over, and might be stopped for what it shows. So until its planned blocks are"
             " there, intervals hold at all looks together (Lai, Annals of Statistics 4, 1976)."
+        )
+    if method.interval is Interval.PLANNED:
+        return (
+            " The run looked at them after every block and left out what was settled: they hold at all looks"
+            f" up to {plural(method.blocks_most, 'block')} (Lan and DeMets, Biometrika 70, 1983)."
         )
     return (
         " The run looked at them after every block and left out what was settled: they hold at all those"
