@@ -12,7 +12,7 @@ const OCTAVE_BITS: u32 = 10;
 const OCTAVES: usize = (u64::BITS - LATENCY_NS_MAX.leading_zeros() - OCTAVE_BITS + 1) as usize;
 
 /// What is longer, 73 minutes, counts as this: the end of the last bucket.
-const LONGEST_NS: u64 = (2 * (OCTAVE as u64) << (OCTAVES - 2)) - 1;
+const LONGEST_NS: u64 = ((2 * OCTAVE as u64) << (OCTAVES - 2)) - 1;
 
 /// How often each latency was seen.
 #[derive(Debug)]

@@ -26,6 +26,8 @@ static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// More than this for a client, and ten thousand of them take 80 MB.
 const CLIENT_BYTES_MOST: u64 = 8 << 10;
+/// One with a thread of its own has counters, twice while a second is being summed. A histogram alone takes 270 kB.
+const EMBEDDED_BYTES_MOST: u64 = 200 << 10;
 
 struct Counting;
 
@@ -213,6 +215,19 @@ fn a_client_takes_a_few_kilobytes() {
         let each = many.saturating_sub(few) / 128;
         assert!((256..CLIENT_BYTES_MOST).contains(&each), "{protocol:?}: {each} bytes for a client");
     }
+}
+
+#[test]
+fn a_client_of_an_embedded_engine_takes_no_histogram() {
+    let folder = std::env::temp_dir().join(format!("dyno-embedded-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let url = format!("sqlite://{}?journal_mode=wal&synchronous=off", folder.join("x.db").display());
+    let job = |clients: u32| json!({"url": url, "workload": "point_select", "options": {"table_size": 100}, "clients": clients, "duration_s": 60.0});
+    watched(|watch| dyno_driver::prepare(&job(1).to_string(), watch));
+    let [few, many] = [4, 68].map(|clients| of_a_run(&job(clients), 2000)["peak_bytes"].as_u64().unwrap());
+    std::fs::remove_dir_all(folder).unwrap();
+    let each = many.saturating_sub(few) / 64;
+    assert!((1..EMBEDDED_BYTES_MOST).contains(&each), "{each} bytes for a client");
 }
 
 /// Those that need a file of the user's are scripts; a replay and a vector search are counted nowhere.

@@ -122,7 +122,7 @@ fn driven(verb: Verb, text: &str, options: Value, clients: u32) -> Result<Driven
 }
 
 /// What a run of so many events asks of the server; every event must be fine.
-fn asked(events: usize, text: &str) -> Vec<String> {
+pub fn asked(events: usize, text: &str) -> Vec<String> {
     let driven = driven(Verb::Run(events), text, json!({}), 1).unwrap();
     for event in &driven.events {
         assert!(event.is_ok(), "{event:?}");
@@ -139,7 +139,7 @@ fn failure(text: &str) -> Error {
 }
 
 /// A script whose event is `body`, on a connection `con`.
-fn event(body: &str) -> String {
+pub fn event(body: &str) -> String {
     format!(
         "function thread_init() con = sysbench.sql.driver():connect() end\nfunction event()\n{body}\nend\n"
     )
@@ -230,33 +230,6 @@ fn a_statement_is_prepared_once_and_transactions_are_the_sessions_own() {
     let each = ["0 begin", "0 SELECT 1 ROWS []", "0 commit", "0 rollback"];
     let expected = [&["0 prepare SELECT 1 ROWS"][..], &each, &each].concat();
     assert_eq!(asked(2, &script), expected);
-}
-
-#[test]
-fn a_statement_is_let_go_with_the_last_of_its_text_that_is_closed() {
-    let script = event(
-        "local one, other, begin = con:prepare('a'), con:prepare('a'), con:prepare('BEGIN')
-         one:close() one:close() begin:close()
-         other:execute()
-         local ok, message = pcall(one.execute, one)
-         assert(not ok and message:find('this statement was closed'), message)
-         other:close()
-         con:prepare('b'):execute()
-         con:prepare('a'):execute()
-         con:reconnect()
-         one:close()",
-    );
-    let expected = [
-        "0 prepare a",
-        "0 a []",
-        "0 deallocate a",
-        "0 prepare b",
-        "0 b []",
-        "0 prepare a",
-        "0 a []",
-        "1 opened",
-    ];
-    assert_eq!(asked(1, &script), expected);
 }
 
 #[test]

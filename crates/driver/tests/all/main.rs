@@ -12,6 +12,7 @@ mod http;
 mod ledger;
 mod lua;
 mod lua_reports;
+mod lua_statements;
 mod names;
 mod network;
 mod oltp_and_tpcb;
