@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
 from dbdyno.driver.job import Arrivals, Opening
 from dbdyno.frozen import ENGINE_FACTOR, Configuration, Frozen, Level, absent, layer_and_knob, level_text
@@ -79,6 +79,10 @@ class Factor(Frozen):
         return self.levels[0]
 
 
+InOrder = Annotated[frozenset[str], PlainSerializer(sorted, return_type=list[str], when_used="json")]
+"""Names that are written in their order, because a set's own order is another one in each process."""
+
+
 class Workload(Frozen):
     """The load of every trial. `options` are the workload's own, as the driver lists them, with defaults.
 
@@ -108,7 +112,7 @@ class Workload(Frozen):
     by_statement: bool = absent(False)
     opening: Opening = absent(Opening())
     options: dict[str, Level] = Field(default_factory=dict)
-    run_options: frozenset[str] = frozenset()
+    run_options: InOrder = frozenset()
 
     @property
     def keeps_ledger(self) -> bool:
