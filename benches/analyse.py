@@ -1,13 +1,16 @@
 """What an analysis costs by the number of records, and how that grows.
 
-    python -m benches.analyse [--records COUNT ...] [--rounds COUNT]
+    python -m benches.analyse [--records COUNT ...] [--runs COUNT] [--rounds COUNT]
 
 Each line is a process of its own, and the sizes take turns, round by round, so that whatever else the machine
 does meets all of them. It reads the records of one run with two variants from JSON, as a store does, and then
-times, by the CPU's clock, the whole analysis and what a run with `--until` asks after each block. Figures are
-the median over rounds, with the lowest and the highest. Memory is resident: `records` is what the records
-themselves hold, and `analysis` what comes on top at its peak. `growth` is the time of one record over that of
-one in the smallest run: 1 is linear.
+times, by the CPU's clock, the whole analysis and what a run with `--until` asks after its last block, when it
+has asked after the one before. Figures are the median over rounds, with the lowest and the highest. Memory is
+resident: `records` is what the records themselves hold, and `analysis` what comes on top at its peak.
+`growth` is the time of one record over that of one in the smallest run: 1 is linear.
+
+Then `dyno museum` and `dyno trend` read a store of many finished runs, in processes of their own: first with
+an empty cache, and then with what that one kept. Figures are seconds of CPU, start and page included.
 
 No server is measured: the records are made up (`tests/analyse/factory.py`), with a histogram of 2,800 slots
 and a series of 25 s each. A thousand of them differ, and larger runs hold each of these many times, as
@@ -19,19 +22,25 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 from dbdyno.analyse import analyse
-from dbdyno.plan.sequential import decided
+from dbdyno.begin.catalogue import catalogue
+from dbdyno.plan.sequential import Memory, ask
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
-from dbdyno.study import Study
+from dbdyno.records.store import Store
+from dbdyno.study import Study, parse_study
 from tests.analyse.factory import a_run, a_study, records_of
+from tests.study_texts import STUDY
 
 DIFFERENT = 1000
 CANDIDATE = "config.page_cache=64k"
@@ -43,6 +52,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--records", type=int, nargs="+", default=[10**3, 10**4])
+    parser.add_argument("--runs", type=int, default=1000, help="of the store for museum and trend; 0: none")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -53,6 +63,7 @@ def main() -> int:
     for _ in range(arguments.rounds):
         for count, costs in found.items():
             costs.append(_in_a_process(count))
+    many = _many_runs(arguments.runs, arguments.rounds) if arguments.runs else {}
     print(f"load of the machine at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     print(f"{'records':>9} {'analyse s':>24} {'us each':>8} {'growth':>7} {'until s':>24}"
           f" {'records MiB':>12} {'analysis MiB':>13}")  # fmt: skip
@@ -63,7 +74,69 @@ def main() -> int:
         print(f"{count:>9,} {_spread(costs, 'analyse_s'):>24} {1e6 * each:>8.0f} {growth:>7.2f}"
               f" {_spread(costs, 'until_s'):>24} {_middle(costs, 'records_mib'):>12,.0f}"
               f" {_middle(costs, 'analysis_mib'):>13,.0f}")  # fmt: skip
+    for name, costs in many.items():
+        print(f"{name} over {arguments.runs:,} runs: first {_spread(costs, 'first_s')} s, "
+              f"next {_spread(costs, 'next_s')} s and {_middle(costs, 'next_mib'):,.0f} MiB")  # fmt: skip
     return 0
+
+
+def _many_runs(count: int, rounds: int) -> dict[str, list[Cost]]:
+    """What the verbs over many runs cost, whose twelve trials each are those of one run under other names."""
+    found: dict[str, list[Cost]] = {"museum": [], "trend": []}
+    with TemporaryDirectory(prefix="dyno-bench-") as folder:
+        store = f"sqlite:///{folder}/runs.sqlite"
+        _fill(store, count)
+        for place in range(rounds):
+            for verb, costs in found.items():
+                named = [_name(0), "--limit", str(count)] if verb == "trend" else []
+                asked = [verb, *named, "--store", store, "--json"]
+                environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/{verb}-{place}"}
+                (first_s, _), (next_s, next_mib) = (_of_verb(asked, environment) for _ in range(2))
+                costs.append({"first_s": first_s, "next_s": next_s, "next_mib": next_mib})
+    return found
+
+
+def _fill(url: str, count: int) -> None:
+    """Ten runs that differ, through the store, and copies of them under other names."""
+    study = parse_study(STUDY.encode(), catalogue(ask_engines=False), "study.toml").but(blocks=6)
+    own = a_run(study)
+    with Store(url) as store:
+        for seed in range(10):
+            name = _name(seed)
+            store.add_run(own.but(run=name, blocks=6, created_unix_s=own.created_unix_s + 3600.0 * seed))
+            for record in records_of(study, {"config.synchronous=OFF": 0.5}, seed=seed):
+                store.add_record(record.model_copy(update={"run": name}))
+            store.finish_run(name)
+    # Each record on its own would wait for the disk.
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database, database:
+        database.execute("PRAGMA foreign_keys = OFF")
+        for number in range(10, count):
+            names = _name(number), _name(number % 10)
+            later_s = 3600.0 * (number - number % 10)
+            database.execute(
+                "INSERT INTO dyno_runs SELECT ?1, created_unix_s + ?3, study_digest, finished,"
+                " json_set(document, '$.run', ?1, '$.created_unix_s', created_unix_s + ?3)"
+                " FROM dyno_runs WHERE run = ?2",
+                (*names, later_s),
+            )
+            database.execute(
+                "INSERT INTO dyno_records SELECT ?1, trial, variant, block, outcome,"
+                " json_set(document, '$.run', ?1) FROM dyno_records WHERE run = ?2",
+                names,
+            )
+
+
+def _name(number: int) -> str:
+    return f"run-{number:05}"
+
+
+def _of_verb(asked: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:
+    """CPU seconds and the most resident MiB of one command."""
+    command = [sys.executable, "-c", "from dbdyno.cli import main; main()", *asked]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, asked
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 def _middle(costs: Sequence[Cost], name: str) -> float:
@@ -87,7 +160,7 @@ def _in_a_process(count: int) -> Cost:
 
 
 def _cost(count: int) -> Cost:
-    study = a_study(blocks=max(count, DIFFERENT) // 2)
+    study = a_study(blocks=max(count, DIFFERENT) // 2 + 1)
     run, texts = a_run(study), _texts()
     # The first analysis imports what the others need.
     _analyse(study, run, list(_records(texts, 20)))
@@ -98,7 +171,9 @@ def _cost(count: int) -> Cost:
     analyse_s = _seconds(lambda: _analyse(study, run, records))
     peak = _resident_mib("VmHWM")
     until = run.model_copy(update={"sequential": True})
-    until_s = _seconds(lambda: decided(study, until, records))
+    memory = Memory()
+    ask(study, until, records[:-2], memory)
+    until_s = _seconds(lambda: ask(study, until, records, memory))
     return {
         "analyse_s": analyse_s,
         "until_s": until_s,
