@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search bench-analyse lock clean
+.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search bench-analyse wheels lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -31,8 +31,7 @@ $(VENV)/driver.stamp: $(VENV)/packages.stamp pyproject.toml $(RUST)
 	@touch $@
 
 demo: setup
-	@$(BIN)/dyno engines fetch firebird@5 >$(VENV)/fetch.log 2>&1 || { cat $(VENV)/fetch.log; exit 1; }
-	@$(BIN)/dyno run studies/quickstart.toml
+	@$(BIN)/dyno demo
 
 # The whole path of builds, from Debian's source to the report: needs gcc, make, tclsh and patch. Fails unless each
 # level ended as the study says.
@@ -142,10 +141,20 @@ bench-analyse: setup
 
 bench: bench-driver bench-stall
 
-# Needs uv; the lock holds hashes and no index's address.
+# What can be installed without a compiler: WHEELS is the folder, TARGETS names one platform. Takes as long as the set-up
+# for each.
+WHEELS ?= dist
+wheels: setup
+	@test -x $(VENV)/zig/bin/python || $(PYTHON) -m venv $(VENV)/zig
+	@$(subst $(BIN),$(VENV)/zig/bin,$(PIP)) -r .ci/wheels.txt
+	@PATH="$(CURDIR)/$(VENV)/zig/bin:$$PATH" TARGETS="$(TARGETS)" .ci/wheels $(WHEELS)
+
+# Needs uv; the locks hold hashes and no index's address.
 lock:
-	@uv pip compile pyproject.toml --extra firebird --extra develop --universal --python-version 3.11 \
+	@uv pip compile pyproject.toml --extra develop --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock" -o requirements.txt
+	@uv pip compile --group wheels --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock" -o .ci/wheels.txt
 
 clean:
 	@rm -rf $(VENV) target .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -136,3 +136,29 @@ def test_files_that_set_nothing_differently_give_no_study(homes: Path) -> None:
         "init", "firebird", "--from", same, "--to", same, "--output", output
     )
     assert not Path(output).exists()
+
+
+def test_the_studies_that_come_with_dyno_are_listed(homes: Path) -> None:
+    listed = dyno("init", "--example")
+    assert listed.returncode == 0 and listed.stdout.splitlines()[0].split() == ["study", "engine", "asks"]
+    assert any(line.startswith("quickstart ") and "firebird@5" in line for line in listed.stdout.splitlines())
+
+
+def test_a_study_that_comes_with_dyno_is_written_with_what_it_refers_to(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(homes)
+    said = dyno("init", "--example", "application")
+    assert said.stdout.split() == ["application.toml", "docs/guides/keystone.toml"]
+    assert "dyno plan application.toml" in said.stderr
+    again = dyno("init", "--example", "application")
+    assert again.returncode == 0
+    Path("application.toml").write_text("title = 'mine'\n")
+    assert "is there already" in complaint("init", "--example", "application")
+    assert Path("application.toml").read_text() == "title = 'mine'\n"
+
+
+def test_an_example_is_no_study_of_an_engine(homes: Path) -> None:
+    assert "did you mean `quickstart`" in complaint("init", "--example", "quikstart")
+    assert "leave one of the two out" in complaint("init", "--example", "quickstart", "mariadb")
+    assert dyno("init").returncode == 2

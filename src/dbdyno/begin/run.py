@@ -128,7 +128,7 @@ def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:
         names = replace(catalogue(allowed=options.allowed), lone=options.against is not None)
         study = study_at(options.path, options.blocks_most, options.seed, names=names)
     else:
-        raise UserError("no study was named", "dyno run studies/quickstart.toml, or dyno run --resume")
+        raise UserError("no study was named", "dyno run STUDY, dyno demo, or dyno run --resume")
     compares = study.factors or study.aa or study.search is not None
     if not compares and options.against is None:
         told = f"{study.path} compares nothing: it has no factors"

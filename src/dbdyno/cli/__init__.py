@@ -27,6 +27,7 @@ from dbdyno.passwords import without_passwords
 
 GROUPS: dict[str, dict[str, str]] = {
     "Ask": {
+        "demo": "Carry out a first study in less than three minutes: no server, no root.",
         "init": "Write a first study; or a study, workload or recording from a production log.",
         "plan": "Show a study's variants, its trials in their order, and the time they will take.",
         "probe": "Find out what this host offers, by trying it.",
@@ -125,9 +126,10 @@ def dyno(context: click.Context) -> None:
     broke.
 
     \b
-      dyno run studies/quickstart.toml      the first study: needs no server and no root
-      dyno plan studies/quickstart.toml     what it would do, and for how long
-      dyno load run tpcb --help             the load driver on its own
+      dyno demo                           the first study: needs no server and no root
+      dyno init --example quickstart      the same study as a file, quickstart.toml, to change it
+      dyno plan quickstart.toml           what it would do, and for how long
+      dyno load run tpcb --help           the load driver on its own
 
     docs/guides/which-command.md says which command answers which question.
     """

@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from rich.table import Table
+from rich.text import Text
 
 from dbdyno.begin.catalogue import catalogue, installation_of
+from dbdyno.begin.examples import examples, files
 from dbdyno.cli import first_study
 from dbdyno.cli.first_study import Answers, Host, Question
 from dbdyno.cli.formats import write
 from dbdyno.cli.new_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, DurationText, host_here
 from dbdyno.cli.production import command as study_of_production
 from dbdyno.cli.recording import command as recording
+from dbdyno.cli.terminal import terminal
 from dbdyno.cli.traffic import command as workload_file
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
@@ -67,10 +71,32 @@ class _Kinds(click.Group):
         return MADE_OF_LOGS.get(name, study if name in registry.ENGINES else None)
 
 
-@click.group(cls=_Kinds)
-def command() -> None:
+@click.group(cls=_Kinds, invoke_without_command=True)
+@click.option(
+    "--example",
+    metavar="[NAME]",
+    is_flag=False,
+    flag_value="",
+    help="Write the study NAME that comes with Dyno into this folder, with the files that it refers to. "
+    "Without NAME: list them.",
+)
+@click.pass_context
+def command(context: click.Context, example: str | None) -> None:
     """Write a first study of an engine, with comments; or make a study, a workload or a recording from a log
-    of your server."""
+    of your server; or write a study that comes with Dyno."""
+    if example is None:
+        if context.invoked_subcommand is None:
+            click.echo(context.get_help())
+            context.exit(2)
+    elif context.invoked_subcommand is not None:
+        raise UserError(
+            f"--example takes no {context.invoked_subcommand}",
+            f"leave one of the two out: dyno init --example, or dyno init {context.invoked_subcommand}",
+        )
+    elif example:
+        _write_example(example)
+    else:
+        _list_examples()
 
 
 @click.command()
@@ -130,6 +156,35 @@ def study(
     click.echo(
         f"{output}\n  see what it does: dyno plan {output}\n  then: dyno run {output} --budget {answers.time}"
     )
+
+
+def _list_examples() -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("study", no_wrap=True)
+    for heading in ("engine", "asks"):
+        table.add_column(heading, overflow="fold")
+    for one in examples():
+        table.add_row(Text(one.name), Text(one.engine), Text(one.title))
+    terminal().print(table)
+    click.echo("write one: dyno init --example NAME", err=True)
+
+
+def _write_example(name: str) -> None:
+    """Into the current folder. Raises UserError where a file of another text is there already."""
+    texts = files(name)
+    for path, text in texts.items():
+        if Path(path).exists() and not _holds(Path(path), text):
+            raise UserError(
+                f"{path} is there already, and is another one", "write the study in another folder"
+            )
+    for path, text in texts.items():
+        write(Path(path), text)
+        click.echo(path)
+    click.echo(f"  see what it does: dyno plan {next(iter(texts))}", err=True)
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
 
 
 def _answers(

@@ -1,0 +1,73 @@
+"""The studies that come with Dyno, and the files that they refer to.
+
+A wheel carries them within the package; a clone of the repository has them at its root.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import dbdyno
+from dbdyno.errors import UserError
+from dbdyno.frozen import Frozen
+from dbdyno.study.values import nearest
+
+STUDIES = "studies"
+DEMO = "quickstart"
+_OUTSIDE = re.compile(r"(?<=[\s\"'])\.\./([\w./-]+)")
+"""A file that a study refers to, which lies beside the folder of the studies."""
+
+
+class Example(Frozen):
+    """A study that comes with Dyno: what it is called, what it asks, and of which engine."""
+
+    name: str
+    title: str
+    engine: str
+
+
+def root() -> Path:
+    """The folder that holds the studies, and all that they refer to below it."""
+    package = Path(dbdyno.__file__).parent
+    carried = package / "examples"
+    return carried if carried.is_dir() else package.parent.parent
+
+
+def examples() -> list[Example]:
+    """Each study that comes with Dyno, by name. Raises UserError where none came along."""
+    found = [_example(path) for path in sorted((root() / STUDIES).glob("*.toml"))]
+    if not found:
+        raise UserError(
+            f"no studies came with this Dyno: {root() / STUDIES} holds none",
+            "install the wheel again, or run Dyno from a clone of its repository",
+        )
+    return found
+
+
+def study_of(name: str) -> Path:
+    """The file of the study of this name. Raises UserError where there is none."""
+    known = [one.name for one in examples()]
+    if name.removesuffix(".toml") not in known:
+        raise UserError(f"no study that comes with Dyno is called {name!r}", nearest(name, known))
+    return root() / STUDIES / f"{name.removesuffix('.toml')}.toml"
+
+
+def files(name: str) -> dict[str, str]:
+    """The text of the study of this name and of each file that it refers to, by the path from the folder that
+    they are written into. Raises UserError where there is no such study."""
+    path = study_of(name)
+    text = path.read_text(encoding="utf-8")
+    referred = {
+        within: (root() / within).read_text(encoding="utf-8")
+        for within in sorted(set(_OUTSIDE.findall(text)))
+    }
+    return {path.name: _OUTSIDE.sub(r"\1", text)} | referred
+
+
+def _example(path: Path) -> Example:
+    asked = tomllib.loads(path.read_text(encoding="utf-8"))
+    engine = asked["engine"]
+    named = engine["name"] if isinstance(engine, dict) else engine
+    return Example(name=path.stem, title=asked["title"], engine=named)
