@@ -11,7 +11,7 @@ from pathlib import Path
 
 import dbdyno
 from dbdyno.errors import UserError
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import ENGINE_FACTOR, Frozen
 from dbdyno.study.values import nearest
 
 STUDIES = "studies"
@@ -21,7 +21,7 @@ _OUTSIDE = re.compile(r"(?<=[\s\"'])\.\./([\w./-]+)")
 
 
 class Example(Frozen):
-    """A study that comes with Dyno: what it is called, what it asks, and of which engine."""
+    """A study that comes with Dyno: what it is called, what it asks, and of which engine or engines."""
 
     name: str
     title: str
@@ -68,6 +68,7 @@ def files(name: str) -> dict[str, str]:
 
 def _example(path: Path) -> Example:
     asked = tomllib.loads(path.read_text(encoding="utf-8"))
-    engine = asked["engine"]
-    named = engine["name"] if isinstance(engine, dict) else engine
-    return Example(name=path.stem, title=asked["title"], engine=named)
+    # Engines that are compared stand among the factors.
+    engines = asked.get("factors", {}).get(ENGINE_FACTOR) or [asked["engine"]]
+    named = [engine["name"] if isinstance(engine, dict) else engine for engine in engines]
+    return Example(name=path.stem, title=asked["title"], engine=", ".join(named))
