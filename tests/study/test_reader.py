@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -420,11 +421,14 @@ def test_a_flood_of_mistakes_is_cut_short() -> None:
 
 def test_the_examples_of_the_documentation_are_studies() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "study-format.md").read_text()
-    whole, engine, space, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    whole, engine, space, engines, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert read(f'[workload]\nname = "tpcb"\n[factors]\n"config.a" = [1, 2]\n{engine}').configuration is None
     assert read(whole).size.trials == 30
     search = read(f'engine = "mariadb"\ndesign = "search"\n[workload]\nname = "tpcb"\n{space}')
     assert [len(factor.only_if) for factor in search.factors] == [0, 0, 1]
+    varying = replace(CATALOGUE, layers={**CATALOGUE.layers, "engine": lambda *_: []})
+    compared = read(f'[workload]\nname = "tpcb"\n{engines}', varying)
+    assert [one.written for one in compared.engines] == list(compared.factors[0].levels)
     listed = variants.replace("\n[[", '\nengine = "mariadb"\nworkload.name = "tpcb"\n[[', 1)
     assert [variant.name for variant in read(listed).variants] == ["baseline", "more memory", "both"]
 

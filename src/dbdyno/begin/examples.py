@@ -6,12 +6,12 @@ A wheel carries them within the package; a clone of the repository has them at i
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import dbdyno
 from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR, Frozen
+from dbdyno.study.document import values_of
 from dbdyno.study.values import nearest
 
 STUDIES = "studies"
@@ -67,7 +67,7 @@ def files(name: str) -> dict[str, str]:
 
 
 def _example(path: Path) -> Example:
-    asked = tomllib.loads(path.read_text(encoding="utf-8"))
+    asked = values_of(path.read_text(encoding="utf-8"))
     # Engines that are compared stand among the factors.
     engines = asked.get("factors", {}).get(ENGINE_FACTOR) or [asked["engine"]]
     named = [engine["name"] if isinstance(engine, dict) else engine for engine in engines]

@@ -16,7 +16,6 @@ from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Running
-from dbdyno.obtain.binary.build_id import build_id_of
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 
@@ -56,6 +55,9 @@ def _prove(level: str, running: Running) -> Evidence:
 
 @cache
 def _identity(file: Path) -> str:
+    # Here, because a plan reads no file of an engine.
+    from dbdyno.obtain.binary.build_id import build_id_of
+
     build_id = build_id_of(file)
     return f"build id {build_id}" if build_id else "which has no build id"
 

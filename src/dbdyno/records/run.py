@@ -6,7 +6,6 @@ A stored run says what `kind` it is. One that was stored before runs did is know
 
 from __future__ import annotations
 
-import tomllib
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
@@ -176,9 +175,12 @@ def _asks_a_search(study_text: str) -> bool:
     """The first searches differ from a comparison with a budget by their studies alone."""
     if Design.SEARCH not in study_text:
         return False
+    # Here, because it takes long to import, and most runs say what they are.
+    from dbdyno.study.document import Unreadable, values_of
+
     try:
-        return tomllib.loads(study_text).get("design") == Design.SEARCH
-    except tomllib.TOMLDecodeError:
+        return values_of(study_text).get("design") == Design.SEARCH
+    except Unreadable:
         return False
 
 

@@ -104,6 +104,11 @@ def _decode(content: bytes) -> str:
         ) from None
 
 
+def values_of(text: str) -> dict[str, Any]:
+    """The values of a study's text, whatever they mean. Raises Unreadable where it is no TOML."""
+    return _load(text)
+
+
 def _load(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
