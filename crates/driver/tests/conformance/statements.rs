@@ -46,14 +46,11 @@ pub fn a_prepared_statement_is_executed_again<S: Session>(place: &Place) {
 async fn held<S: Session>(session: &mut S) -> Option<i64> {
     match session.dialect().name {
         "postgresql" => Some(number_of(session, "SELECT COUNT(*) FROM pg_prepared_statements").await),
-        "mysql" => {
-            let of_mariadb = session.server_version().contains("MariaDB");
-            let schema = if of_mariadb { "information_schema" } else { "performance_schema" };
-            let count = format!(
-                "SELECT SUM(IF(variable_name = 'COM_STMT_PREPARE', 1, -1) * variable_value) \
-                 FROM {schema}.session_status WHERE variable_name IN ('COM_STMT_PREPARE', 'COM_STMT_CLOSE')"
-            );
-            Some(number_of(session, &count).await)
+        "mysql" if session.server_version().contains("MariaDB") => {
+            let count = "SELECT SUM(IF(variable_name = 'COM_STMT_PREPARE', 1, -1) * variable_value) \
+                         FROM information_schema.session_status \
+                         WHERE variable_name IN ('COM_STMT_PREPARE', 'COM_STMT_CLOSE')";
+            Some(number_of(session, count).await)
         }
         _ => None,
     }
