@@ -158,4 +158,4 @@ lock:
 
 clean:
 	@rm -rf $(VENV) target .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@rm -f src/dbdyno/driver/_driver*.so
+	@rm -rf src/dbdyno/driver/_driver*.so src/dbdyno/examples

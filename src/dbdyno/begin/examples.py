@@ -31,27 +31,22 @@ class Example(Frozen):
 def root() -> Path:
     """The folder that holds the studies, and all that they refer to below it."""
     package = Path(dbdyno.__file__).parent
-    carried = package / "examples"
-    return carried if carried.is_dir() else package.parent.parent
+    tree = package.parent.parent
+    # Of a clone its own files, because what its last build carried may be older.
+    return tree if (tree / "pyproject.toml").is_file() else package / "examples"
 
 
 def examples() -> list[Example]:
     """Each study that comes with Dyno, by name. Raises UserError where none came along."""
-    found = [_example(path) for path in sorted((root() / STUDIES).glob("*.toml"))]
-    if not found:
-        raise UserError(
-            f"no studies came with this Dyno: {root() / STUDIES} holds none",
-            "install the wheel again, or run Dyno from a clone of its repository",
-        )
-    return found
+    return [_example(path) for path in _paths().values()]
 
 
 def study_of(name: str) -> Path:
     """The file of the study of this name. Raises UserError where there is none."""
-    known = [one.name for one in examples()]
-    if name.removesuffix(".toml") not in known:
-        raise UserError(f"no study that comes with Dyno is called {name!r}", nearest(name, known))
-    return root() / STUDIES / f"{name.removesuffix('.toml')}.toml"
+    paths = _paths()
+    if (found := paths.get(name.removesuffix(".toml"))) is None:
+        raise UserError(f"no study that comes with Dyno is called {name!r}", nearest(name, paths))
+    return found
 
 
 def files(name: str) -> dict[str, str]:
@@ -64,6 +59,18 @@ def files(name: str) -> dict[str, str]:
         for within in sorted(set(_OUTSIDE.findall(text)))
     }
     return {path.name: _OUTSIDE.sub(r"\1", text)} | referred
+
+
+def _paths() -> dict[str, Path]:
+    """The files of the studies by name. Raises UserError where there are none."""
+    folder = root() / STUDIES
+    found = {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    if not found:
+        raise UserError(
+            f"no studies came with this Dyno: {folder} holds none",
+            "install the wheel again, or run Dyno from a clone of its repository",
+        )
+    return found
 
 
 def _example(path: Path) -> Example:
