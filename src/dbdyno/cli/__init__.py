@@ -77,7 +77,7 @@ VERBS = {name: told for verbs in GROUPS.values() for name, told in verbs.items()
 _TOUCH_NOTHING = ("init", "plan", "diff", "config", "schema", "completion", "man", "cleanup")
 """Verbs that do not restore what a dead Dyno left before they begin: they measure nothing."""
 
-_MEASURE = ("probe", "calibrate", *(verb for verb in GROUPS["Measure"] if verb != "import"))
+_MEASURE = ("demo", "probe", "calibrate", *(verb for verb in GROUPS["Measure"] if verb != "import"))
 """Verbs whose findings what a dead Dyno left would change."""
 
 

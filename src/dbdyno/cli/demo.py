@@ -7,6 +7,7 @@ import click
 from dbdyno.begin.examples import DEMO, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.cli import run
+from dbdyno.cli.preferences import preferred
 from dbdyno.cli.terminal import tell
 from dbdyno.engines import registry
 
@@ -20,5 +21,5 @@ def command() -> None:
     """
     path = study_of(DEMO)
     engine = study_at(path).engine
-    registry.engine(engine.engine).obtaining.fetch(engine.version, "", tell)
+    registry.engine(engine.engine).obtaining.fetch(engine.version, str(preferred("mirror")), tell)
     run.command.main([str(path)], prog_name="dyno run", standalone_mode=False)
