@@ -32,7 +32,7 @@ class Readings:
 
     def __init__(self, store: Store) -> None:
         self._origin = store.key_of_place
-        self._name = hashlib.sha256(self._origin.encode()).hexdigest()[:24]
+        self._name = _digest(self._origin)[:24]
 
     def of(
         self, summary: RunSummary, noun: type[Reading], make: Callable[[], Reading | None]
@@ -71,10 +71,8 @@ class Readings:
     def _code(self) -> str:
         """What tells one state of the package from another: its files, with their sizes and times."""
         package = Path(dbdyno.__file__).parent
-        files = sorted(package.rglob("*.py"))
-        seen = [(str(file.relative_to(package)), (state := file.stat()).st_size, state.st_mtime_ns)
-                for file in files]  # fmt: skip
-        return json.dumps(seen)
+        states = [(file.relative_to(package), file.stat()) for file in sorted(package.rglob("*.py"))]
+        return _digest(*(f"{file} {state.st_size} {state.st_mtime_ns}" for file, state in states))
 
 
 def _kept(place: Path, noun: type[Reading], follows_from: str) -> Reading | None:

@@ -24,7 +24,7 @@ from dbdyno.obtain import apt
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
 
-MANIFEST = "manifest.json"
+MANIFEST = once.WHOLE["engines"]
 
 
 @dataclass(frozen=True)

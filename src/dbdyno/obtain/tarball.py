@@ -16,7 +16,7 @@ from dbdyno.host.writers import require_own
 from dbdyno.obtain.archive import unpack
 
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
-MANIFEST = "manifest.json"
+MANIFEST = once.WHOLE["engines"]
 SUMS = ("{name}.sha256", "{name}.sha256sum", "sha256sums.txt", "SHA256SUMS")
 """Where a vendor's checksum may stand, beside the tarball."""
 
