@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dbdyno.cli import report
+from dbdyno.cli import demo, report
 from dbdyno.cli.exit_codes import FAIL_ON, NONE
 from dbdyno.cli.preference_keys import KEYS, Value
 from dbdyno.cli.preference_values import NO_VERDICT, READ, VERDICTS, of_file
@@ -177,3 +177,11 @@ def test_a_command_reads_the_file_once(file: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("dbdyno.cli.preference_values.of_file", counting)
     said = CliRunner().invoke(report.command, ["--store", "sqlite:///:memory:"])
     assert said.exception is not None and read == [file]
+
+
+def test_the_demo_takes_its_engine_from_the_machines_mirror_or_a_preferred_one(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert demo.command.make_context("demo", []).params == {"mirror": ""}
+    monkeypatch.setenv("DYNO_MIRROR", "http://localhost:1/debian")
+    assert demo.command.make_context("demo", []).params == {"mirror": "http://localhost:1/debian"}

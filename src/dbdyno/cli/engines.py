@@ -8,8 +8,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import ListingGroup, json_option
-from dbdyno.cli.preferences import PreferredOption
+from dbdyno.cli.options import ListingGroup, json_option, mirror_option
 from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
 from dbdyno.report.words.safe import json_text
@@ -39,14 +38,7 @@ def list_(as_json: bool) -> None:
 
 @command.command()
 @click.argument("reference", metavar="ENGINE[@VERSION]")
-@click.option(
-    "--mirror",
-    cls=PreferredOption,
-    key="mirror",
-    default="",
-    metavar="URL",
-    help="Take packages from here instead of the machine's mirror.",
-)
+@mirror_option
 def fetch(reference: str, mirror: str) -> None:
     """Obtain an engine into Dyno's own cache: no root, nothing installed on the host."""
     name, _, version = reference.partition("@")

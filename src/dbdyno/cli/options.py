@@ -124,6 +124,14 @@ wait_option = click.option(
 quiet_option = click.option(
     "--quiet/--no-quiet", cls=PreferredOption, key="quiet", help="No progress; the answer alone."
 )
+mirror_option = click.option(
+    "--mirror",
+    cls=PreferredOption,
+    key="mirror",
+    default="",
+    metavar="URL",
+    help="Take packages from here instead of the machine's mirror.",
+)
 devices_option = click.option(
     "--allow-device",
     "devices",
