@@ -35,6 +35,7 @@ from dbdyno.analyse.model import (
     VariantResult,
 )
 from dbdyno.analyse.museum import answer, museum
+from dbdyno.analyse.noise import Components
 from dbdyno.analyse.overhead import conditions, overhead
 from dbdyno.analyse.plans import compared_plans
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
@@ -124,6 +125,13 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         survival=with_frontier(survived, _worths(results, study.goal.response)) if survived else None,
         trials_planned=planned,
     )
+
+
+def spreads_within(study: Study, records: Sequence[Record]) -> Components | None:
+    """What the records of a run tell of its spreads, without the rest of an analysis; None while there are
+    too few blocks, or too few pieces in a trial."""
+    read = [TrialResult(record=record, response=None) for record in _in_blocks(_latest(records))]
+    return components(_by_variant(variants_of(study), read))
 
 
 @dataclass

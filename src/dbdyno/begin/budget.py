@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
-from dbdyno.begin.estimate import overhead_s
-from dbdyno.plan.budget import Replan, precision
+from dbdyno.begin.basis import Basis
+from dbdyno.plan.budget import Replan, costs_of, precision
 from dbdyno.report.words import numbers
 from dbdyno.study import Study
 
 
-def budget_text(study: Study) -> str:
-    """What was made of a budget, and what the intervals can tell apart."""
-    return (
-        f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial, if a "
-        f"trial takes {overhead_s(study):g} s beside its load; {_reached(study)}"
+def budget_text(study: Study, basis: Basis) -> str:
+    """What was made of a budget, what the intervals can tell apart, and what that rests on."""
+    given = f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial"
+    if not basis.measured:
+        return f"{given}; {_reached(study)} ({basis.words})"
+    half = costs_of(study, basis.overhead_s).half_width(
+        study.blocks, study.workload.duration_s, basis.spreads
     )
+    return f"{given}; half of an interval's width: about ±{math.expm1(half):.1%} ({basis.words})"
 
 
 def replan_text(study: Study, replan: Replan) -> str:

@@ -56,7 +56,7 @@ class Estimate:
 def estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) -> Estimate:
     """By the median of what measured trials of the engine's latest run took beside their load. The `again`
     trials of a reference are taken to be as long as the study's."""
-    seen_s = _beside_load_s(store, study.engine.engine)
+    seen_s = beside_load_s(store, study.engine.engine)
     beside_s = median(seen_s) if seen_s else overhead_s(study)
     timed_s = expected_duration_s(trial_count(study) + again, study, beside_s)
     return Estimate(timed_s + counted_s(study) + restarts_s(study), len(seen_s), again, builds_s)
@@ -69,6 +69,23 @@ def overhead_s(study: Study) -> float:
         return COUNTED_S
     embedded = registry.engine(study.engine.engine).embedded
     return EMBEDDED_OVERHEAD_S if embedded else SERVER_OVERHEAD_S
+
+
+def beside_load_s(store: Store, engine: str) -> list[float]:
+    """Of each trial of the latest run of this engine that has one whose speed was measured: what is counted
+    takes its own time."""
+    for summary in store.runs():
+        of_engine = summary.run.installation.get("engine") == engine and not isinstance(summary.run, SoakRun)
+        if not of_engine or Outcome.MEASURED not in summary.outcomes:
+            continue
+        seen_s = [
+            max(0.0, record.beside_load_s - _settling_s(record.tally))
+            for record in store.readable_records(summary.run.run)
+            if record.outcome is Outcome.MEASURED and record.tally is not None
+        ]
+        if seen_s:
+            return seen_s
+    return []
 
 
 def counted_s(study: Study) -> float:
@@ -101,23 +118,6 @@ def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float
         f"run {run.run}: {size}, {plural(trials, 'trial')}{done}; "
         f"about {about_text(left_s)}, until {end} (an estimate {basis})"
     )
-
-
-def _beside_load_s(store: Store, engine: str) -> list[float]:
-    """Of each trial of the latest run of this engine that has one whose speed was measured: what is counted
-    takes its own time."""
-    for summary in store.runs():
-        of_engine = summary.run.installation.get("engine") == engine and not isinstance(summary.run, SoakRun)
-        if not of_engine or Outcome.MEASURED not in summary.outcomes:
-            continue
-        seen_s = [
-            max(0.0, record.beside_load_s - _settling_s(record.tally))
-            for record in store.readable_records(summary.run.run)
-            if record.outcome is Outcome.MEASURED and record.tally is not None
-        ]
-        if seen_s:
-            return seen_s
-    return []
 
 
 def _settling_s(tally: Tally) -> float:

@@ -10,6 +10,7 @@ from dbdyno.begin.adapted import adapted, seed_of
 from dbdyno.begin.again import study_again
 from dbdyno.begin.arrangement import room_bytes
 from dbdyno.begin.begun import Begun, new_run
+from dbdyno.begin.budget import budget_text
 from dbdyno.begin.building import builds_of
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.checked import require_sound
@@ -93,11 +94,12 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> Begun:
     for line in require_sound(read, tell, allowed=options.allowed):
         tell(line)
     budget_s = options.budget_s
-    here = adapted(read, budget_s, options.calibration)
+    here = adapted(read, budget_s, options.calibration, store)
     study = here.study.but(seed=seed_of(here.study))
     require_few_enough(study)
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
-    for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)))):
+    fit = budget_text(study, here.basis) if here.basis is not None else ""
+    for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)), fit)):
         tell(line)
     begins = (study, installation, tell, name)
     if study.search is not None:

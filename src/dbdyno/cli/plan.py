@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -47,7 +48,7 @@ from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
 from dbdyno.plan.soak import expected_s as soak_s
-from dbdyno.records.place import store_url
+from dbdyno.records.place import SQLITE, place_of, store_url
 from dbdyno.records.run import Calibrated, Counting
 from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import about_text, plural, seconds_text
@@ -59,6 +60,9 @@ from dbdyno.study.soak import Soak
 from dbdyno.study.space import Search
 from dbdyno.study.trials import Plan, Trial, Variant
 from dbdyno.trial.pristine import worth_s
+
+if TYPE_CHECKING:
+    from dbdyno.records.store import Store
 
 
 class PlanDocument(Frozen):
@@ -134,12 +138,25 @@ def command(
     asked = study_at(study, blocks, seed, allowed)
     builds = builds_of(asked)
     checks = require_sound(asked, tell, builds, allowed=allowed)
-    here = adapted(asked, budget_s, calibration)
-    whole = _Whole(here, builds, budget_s, checks, store_url(store), allowed)
+    url = store_url(store)
+    with _runs_before(url, budget_s) as kept:
+        here = adapted(asked, budget_s, calibration, kept)
+    whole = _Whole(here, builds, budget_s, checks, url, allowed)
     if as_json:
         click.echo(json_text(whole.document.model_dump(mode="json", exclude=_NOT_PRINTED)))
     else:
         whole.print_on(terminal())
+
+
+def _runs_before(url: str, budget_s: float | None) -> AbstractContextManager[Store | None]:
+    """The store whose runs a fit to a budget rests on. A plan makes none."""
+    place = Path(place_of(url)) if url.startswith(SQLITE) else None
+    if budget_s is None or (place is not None and not place.is_file()):
+        return nullcontext()
+    # Here, because a plan without a budget needs no store.
+    from dbdyno.records.store import Store
+
+    return Store(url)
 
 
 class _Whole:
@@ -158,7 +175,7 @@ class _Whole:
         self.here, self.builds, self.budget_s, self.checks = here, builds, budget_s, checks
         self.study, self.plan = here.study, _planned(here.study)
         builds_s = sum(one.whole_s for one in self.builds)
-        self.expected_s = _expected_s(here.study, self.plan, budget_s) + builds_s
+        self.expected_s = _expected_s(here, self.plan, budget_s) + builds_s
         self.foresight = _foresight(here.study, self.plan, allowed)
         self.writes = writes_of(here.study, self.foresight.host, store, allowed)
 
@@ -210,7 +227,7 @@ class _Whole:
         yield from map(Text, (*habits, *builds_lines(self.builds)))
         if unchecked := unchecked_text(study):
             yield Text(unchecked, style="yellow")
-        fitted = budget_text(study) if self.budget_s is not None and study.search is None else ""
+        fitted = budget_text(study, here.basis) if here.basis is not None else ""
         lines = [*self.checks, here.told, fitted, *_beside_blocks(study, here)]
         lines += [arranged_text(study, here.arranged), memory_text(study, here.arranged)]
         yield from map(Text, filter(None, (*lines, _images_text(study, self.budget_s))))
@@ -252,10 +269,12 @@ def _planned(study: Study) -> Plan:
     return Plan(variants=extremes_of(study), trials=(), seed=order.seed)
 
 
-def _expected_s(study: Study, plan: Plan, budget_s: float | None) -> float:
+def _expected_s(here: Adapted, plan: Plan, budget_s: float | None) -> float:
     """Seconds that the trials will take. Raises UserError for a search that is given too few."""
+    study = here.study
     if study.search is None:
-        timed_s = expected_duration_s(len(plan.trials), study, overhead_s(study))
+        beside_s = here.basis.overhead_s if here.basis is not None else overhead_s(study)
+        timed_s = expected_duration_s(len(plan.trials), study, beside_s)
         return timed_s + counted_s(study) + restarts_s(study)
     time_s = budget_s or study.search.time_s
     require_space(study, time_s)

@@ -14,7 +14,6 @@ from dbdyno.analyse import Analysis
 from dbdyno.analyse.gate import Gate
 from dbdyno.begin import space
 from dbdyno.begin.begun import make_builds_of
-from dbdyno.begin.budget import budget_text
 from dbdyno.begin.building import builds_lines
 from dbdyno.begin.checked import require_statements
 from dbdyno.begin.estimate import header
@@ -185,8 +184,6 @@ def _tell_beginning(beginning: Beginning, options: RunOptions, here: Here) -> No
     if isinstance(run, SearchRun):
         here.tell(space.header(study, run, kept, time.time()))
         return
-    if run.budget_s is not None and options.resume is None:
-        here.tell(budget_text(study))
     for line in builds_lines(beginning.builds):
         here.tell(line)
     here.tell(header(study, run, beginning.expected, kept, time.time()))

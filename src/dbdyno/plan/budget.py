@@ -25,13 +25,15 @@ from dbdyno.plan.order import Order
 from dbdyno.records.left_out import blocked_at_first, inert_in
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
-from dbdyno.study import BASELINE, TRIALS_MAX, Study
+from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Trial
 
-GUESSED = Spreads(starts=0.05, seconds=0.10)
-"""They weigh blocks against length where nothing was measured, and nothing that is printed rests on them."""
+BESIDE_GUESSED = Spreads(starts=0.02, seconds=0.10)
+AFTER_GUESSED = Spreads(starts=0.05, seconds=0.10)
+"""They weigh blocks against length where nothing was measured, and no precision that is printed rests on
+them. Trials that follow one another differ by what the host does meanwhile as well."""
 
 
 class Precision(Frozen):
@@ -40,6 +42,11 @@ class Precision(Frozen):
 
     spread: float
     half_width: float
+
+
+def guessed(study: Study) -> Spreads:
+    """How speeds are taken to spread where nothing of this load was measured here."""
+    return BESIDE_GUESSED if study.arrangement is Arrangement.SIDE_BY_SIDE else AFTER_GUESSED
 
 
 def costs_of(study: Study, overhead_s: float) -> Costs:
@@ -57,13 +64,13 @@ def costs_of(study: Study, overhead_s: float) -> Costs:
     )
 
 
-def fitted(study: Study, budget_s: float, overhead_s: float, spreads: Spreads = GUESSED) -> Study:
+def fitted(study: Study, budget_s: float, overhead_s: float, spreads: Spreads | None = None) -> Study:
     """The study with blocks and a measured part that fill the budget. The measured part is never longer than
-    the study's own, and the warm-up stays.
+    the study's own, and the warm-up stays. Without `spreads` they are guessed.
 
     Raises UserError when the budget is too small for the fewest and shortest trials.
     """
-    costs = costs_of(study, overhead_s)
+    costs, spreads = costs_of(study, overhead_s), spreads or guessed(study)
     variants, trial_s = costs.variants, costs.trial_s
     least_s = variants * BLOCKS_LEAST * trial_s
     if budget_s < least_s:
