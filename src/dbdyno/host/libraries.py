@@ -16,12 +16,18 @@ FOLDERS = (
 
 def find(name: str) -> Path | None:
     """The library of that file name on this host, links resolved; None when it is not installed."""
+    paths = (folder / name for folder in _folders())
+    return next((path.resolve() for path in paths if path.exists()), None)
+
+
+def found(pattern: str) -> bool:
+    """Whether this host has a library whose file name matches the pattern."""
+    return any(any(folder.glob(pattern)) for folder in _folders())
+
+
+def _folders() -> tuple[Path, ...]:
     machine = os.uname().machine
-    for folder in FOLDERS:
-        path = Path(folder.format(machine=machine)) / name
-        if path.exists():
-            return path.resolve()
-    return None
+    return tuple(Path(folder.format(machine=machine)) for folder in FOLDERS)
 
 
 def mapped(process_id: int) -> frozenset[Path]:

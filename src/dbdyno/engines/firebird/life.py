@@ -17,8 +17,9 @@ from urllib.parse import quote
 
 from dbdyno.engines.embedded import EmbeddedServer, refuse_unknown, require_database
 from dbdyno.engines.firebird import database_file
+from dbdyno.engines.firebird.beside import LIBRARIES, missing
 from dbdyno.engines.firebird.log import hint, problems
-from dbdyno.engines.firebird.obtaining import CLIENT, TOMMATH, tommath
+from dbdyno.engines.firebird.obtaining import CLIENT
 from dbdyno.engines.firebird.settings import ATTRIBUTES, CREATION, as_attributes, as_parameter, names
 from dbdyno.engines.log import tail
 from dbdyno.errors import EngineMissing, ServerFailed
@@ -87,15 +88,17 @@ def _lay_out(installation: Installation, root: Path, parameters: Mapping[str, Le
     The folders are real, because the libraries look for each other in `$ORIGIN/../lib`, which a linked
     folder would lead out of `root`.
     """
-    prefix, mathematics = installation.prefix, tommath()
-    if mathematics is None:
-        raise EngineMissing(f"{TOMMATH} is gone", "`dyno engines fetch firebird` obtains it")
+    prefix = installation.prefix
+    if gone := missing():
+        raise EngineMissing(f"{gone[0].name} is gone", "`dyno engines fetch firebird` obtains it")
     for folder in ("lib", "plugins", "intl", "lock", "temporary"):
         (root / folder).mkdir(parents=True)
     for library in (*prefix.glob("lib*.so*"), *prefix.glob("lib/lib*.so*")):
         (root / "lib" / library.name).symlink_to(library)
-    (root / "lib" / TOMMATH).unlink(missing_ok=True)
-    (root / "lib" / TOMMATH).symlink_to(mathematics)
+    copies = [file for each in LIBRARIES for file in each.linked]
+    for library in copies:
+        (root / "lib" / library.name).unlink(missing_ok=True)
+        (root / "lib" / library.name).symlink_to(library)
     for folder in ("plugins", "intl"):
         for entry in (prefix / folder).iterdir():
             (root / folder / entry.name).symlink_to(entry)
@@ -108,7 +111,14 @@ def _lay_out(installation: Installation, root: Path, parameters: Mapping[str, Le
         "FIREBIRD": str(root),
         "FIREBIRD_LOCK": str(root / "lock"),
         "FIREBIRD_TMP": str(root / "temporary"),
+        # What copies need of each other they look for in no folder of their own.
+        **({"LD_LIBRARY_PATH": _before(root / "lib")} if copies else {}),
     }
+
+
+def _before(folder: Path) -> str:
+    """The folders of libraries of this process, that one before them."""
+    return os.pathsep.join(filter(None, (str(folder), os.environ.get("LD_LIBRARY_PATH", ""))))
 
 
 def _carry_out(

@@ -1,4 +1,4 @@
-"""Where Firebird comes from: its wheel, or a path; and the one library that the wheel lacks."""
+"""Where Firebird comes from: its wheel, or a path; and the libraries that the wheel expects of its host."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from dbdyno.engines.firebird.beside import missing
 from dbdyno.errors import EngineMissing, EngineUnobtainable
-from dbdyno.host import libraries
 from dbdyno.obtain import debian, path, wheel
 from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
 from dbdyno.study.reference import Reference
@@ -16,17 +16,6 @@ WHEEL = "firebird-embedded"
 VERSION = "5"
 """Of which the wheel has releases."""
 CLIENT = "libfbclient.so.2"
-TOMMATH = "libtommath.so.1"
-RECIPE = debian.Recipe(
-    engine="libtommath",
-    packages=("libtommath1",),
-    server="libtommath1",
-    binary=f"usr/lib/x86_64-linux-gnu/{TOMMATH}",
-    # The oldest suite that has it: the library then runs on the C library of every newer host.
-    suites={"1.2": "bookworm"},
-    without=("libc6",),
-)
-"""The one library that the wheel expects of its host."""
 
 
 def locate(reference: Reference) -> Installation:
@@ -46,10 +35,12 @@ def locate(reference: Reference) -> Installation:
             f"firebird@{reference.version} is not on this machine; Firebird {version} is",
             f"`pip install '{WHEEL}=={reference.version}.*'`",
         )
-    if tommath() is None:
+    if lacking := missing():
+        names = " and ".join(each.name for each in lacking)
+        packages = " ".join(package for each in lacking for package in each.recipe.packages)
         raise EngineMissing(
-            f"Firebird {version} needs {TOMMATH}, which this machine lacks",
-            "`dyno engines fetch firebird` obtains it without root; or `apt-get install libtommath1`",
+            f"Firebird {version} needs {names}, which this machine lacks",
+            f"`dyno engines fetch firebird` obtains it without root; or `apt-get install {packages}`",
         )
     engine = client.parent / "plugins/libEngine13.so"
     return Installation(
@@ -71,20 +62,9 @@ def offers() -> list[Offer]:
 
 
 def fetch(version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
-    if tommath() is None:
-        debian.fetch(RECIPE, mirror=mirror, tell=tell)
+    for each in missing():
+        debian.fetch(each.recipe, mirror=mirror, tell=tell)
     return locate(Reference("firebird", version))
-
-
-def tommath() -> Path | None:
-    """The library on this host, or the copy that was fetched."""
-    if (on_host := libraries.find(TOMMATH)) is not None:
-        return on_host
-    for copy in debian.fetched(RECIPE.engine):
-        found = copy.prefix / RECIPE.binary
-        if found.is_file():
-            return found
-    return None
 
 
 def _version_below(client: Path) -> str:

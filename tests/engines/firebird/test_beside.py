@@ -1,0 +1,54 @@
+"""What Firebird's wheel expects of its host is fetched where the host lacks it, and found by the engine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines.firebird import life, obtaining
+from dbdyno.engines.firebird.beside import ICU, LIBRARIES, TOMMATH, missing
+from dbdyno.errors import EngineMissing
+from dbdyno.host import libraries
+from dbdyno.study.reference import Reference
+
+REFERENCE = Reference("firebird")
+
+
+@pytest.fixture
+def bare(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host without any library that Firebird could use, and an empty cache."""
+    monkeypatch.setattr(libraries, "FOLDERS", ())
+    return homes
+
+
+def test_a_host_that_lacks_them_is_told_which_and_how_to_get_them(bare: Path) -> None:
+    assert missing() == LIBRARIES
+    with pytest.raises(EngineMissing, match="needs libtommath and libicu, which this machine lacks") as told:
+        obtaining.locate(REFERENCE)
+    assert "dyno engines fetch firebird" in told.value.hint
+    assert told.value.hint.endswith("`apt-get install libtommath1 libicu72`")
+
+
+def test_what_the_host_has_is_not_linked(homes: Path) -> None:
+    for each in LIBRARIES:
+        if libraries.found(each.on_host):
+            assert each.here and each.linked == ()
+
+
+def test_copies_that_were_fetched_are_found_by_the_engine(bare: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    installation = obtaining.fetch("", "", told.append)
+    assert [each.copy is not None for each in (TOMMATH, ICU)] == [True, True] and missing() == ()
+    assert sum(line.startswith("fetching") for line in told) == 2
+    environment = life._lay_out(installation, tmp_path / "root", {})
+    folder = tmp_path / "root/lib"
+    names = [name for each in LIBRARIES for name in each.files]
+    assert all((folder / name).is_file() for name in names)
+    # The library tells its version, and Firebird holds the name that it found against that.
+    assert (folder / "libicuuc.so.72.1").samefile(folder / "libicuuc.so.72")
+    assert environment["LD_LIBRARY_PATH"].split(os.pathsep)[0] == str(folder)
+    again: list[str] = []
+    obtaining.fetch("", "", again.append)
+    assert again == []
