@@ -1,7 +1,8 @@
-"""`dyno export`: a run's trials as tables for other tools."""
+"""`dyno export`: a run for other tools, as tables of its trials or as the figures that they keep."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,11 +11,20 @@ import click
 import polars
 
 from dbdyno.cli.options import store_option
+from dbdyno.cli.report import analysis_of
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
+from dbdyno.export.exchange import Form, Origin, exchanged
 from dbdyno.export.tables import csv_of, series_table, trials_table
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
+
+IN_PIPELINES = {
+    "repository": ("CI_PROJECT_URL",),
+    "branch": ("CI_COMMIT_REF_NAME", "GITHUB_REF_NAME"),
+    "commit": ("CI_COMMIT_SHA", "GITHUB_SHA"),
+}
+"""The variables in which pipelines tell what they measure."""
 
 
 @click.command()
@@ -23,19 +33,72 @@ from dbdyno.records.store import Store
     "--csv", type=click.Path(path_type=Path, file_okay=False), help="Write CSV files into this folder."
 )
 @click.option("--parquet", type=click.Path(path_type=Path, file_okay=False), help="Write Parquet files.")
+@click.option(
+    "--for",
+    "tool",
+    type=click.Choice([form.value for form in Form]),
+    help="Print the means with their intervals as Bencher, github-action-benchmark (smaller-is-better, "
+    "bigger-is-better), Nyrkiö or Otava read them.",
+)
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="With --for: the file.")
 @store_option
-def command(run: str, csv: Path | None, parquet: Path | None, store: str | None) -> None:
-    """Write RUN as tables: `trials`, one row per trial with every metric, and `series`, one row per
-    second."""
-    if csv is None and parquet is None:
-        raise UserError("no folder to write into", "dyno export RUN --csv FOLDER, or --parquet FOLDER")
+def command(
+    run: str, csv: Path | None, parquet: Path | None, tool: str | None, output: Path | None, store: str | None
+) -> None:
+    """Write RUN as tables: `trials`, one row per trial with every metric, and `series`, one row per second.
+    Or print what one of the field's tools keeps of a run.
+
+    Nyrkiö and Otava are told the commit, the branch and the repository that a pipeline's variables name. A
+    file for Otava that is there already gets one row more.
+    """
+    if output is not None and tool is None:
+        raise UserError("--output is the file of a tool's form", f"add --for {'|'.join(Form)}")
+    if csv is None and parquet is None and tool is None:
+        raise UserError(
+            "no folder to write into", "dyno export RUN --csv FOLDER, --parquet FOLDER or --for TOOL"
+        )
     with Store(store_url(store)) as opened:
-        records = opened.records(run_to_read(opened, run).run)
-    for name, table in (("trials", trials_table(records)), ("series", series_table(records))):
+        found = run_to_read(opened, run)
+        if tool is not None:
+            _deliver(Form(tool), exchanged(Form(tool), analysis_of(opened, found), _origin()), output)
+        records = opened.records(found.run) if csv or parquet else []
+    for name, table in (("trials", trials_table), ("series", series_table)):
         if csv is not None:
-            _write(csv / f"{name}.csv", partial(_write_csv, table))
+            _write(csv / f"{name}.csv", partial(_write_csv, table(records)))
         if parquet is not None:
-            _write(parquet / f"{name}.parquet", table.write_parquet)
+            _write(parquet / f"{name}.parquet", table(records).write_parquet)
+
+
+def _origin() -> Origin:
+    """What the variables of a pipeline say."""
+    told = {
+        name: next(filter(None, map(os.environ.get, variables)), "") or ""
+        for name, variables in IN_PIPELINES.items()
+    }
+    server, path = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
+    return Origin(**{**told, **({"repository": f"{server}/{path}"} if server and path else {})})
+
+
+def _deliver(form: Form, text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text)
+    else:
+        _write(output, partial(_write_text, text, _rows_before(output, text) if form is Form.OTAVA else ""))
+
+
+def _rows_before(output: Path, text: str) -> str:
+    """What a file for Otava holds already. Raises UserError where its columns are others."""
+    if not output.exists():
+        return ""
+    kept = output.read_text(encoding="utf-8").removesuffix("\n")
+    if kept.partition("\n")[0] != text.partition("\n")[0]:
+        raise UserError(f"{output} has other columns than this run", "give each study a file of its own")
+    return kept
+
+
+def _write_text(text: str, kept: str, path: Path) -> None:
+    row = text if not kept else f"{kept}\n{text.partition(chr(10))[2]}"
+    path.write_text(f"{row}\n", encoding="utf-8")
 
 
 def _write_csv(table: polars.DataFrame, path: Path) -> None:
