@@ -43,6 +43,7 @@ from dbdyno.analyse.replays import replays
 from dbdyno.analyse.request import request_times
 from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.restarts import Survival, survival, with_frontier
+from dbdyno.analyse.second import second_response
 from dbdyno.analyse.split import time_splits
 from dbdyno.analyse.statements import statement_times
 from dbdyno.analyse.steady import series_shown, steady_states, whole_seconds
@@ -109,6 +110,7 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
         aa=_aa_check(study, trials),
         floor=None if isinstance(run, ImportedRun) else floor(trials, method),
         components=None if isinstance(run, ImportedRun) else components(trials),
+        second=second_response(trials, with_copies(trials), method),
         museum=museum(results, trials),
         factorial=factorial_with_losses(_factorial(study, compared, head), study, run.given_up),
         gap=gap_with_losses(_gap(study, compared, head), study, run.given_up),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dbdyno.analyse.adjusted import adjusted
 from dbdyno.analyse.assurance import Outlook, outlook
 from dbdyno.analyse.blocks import Block, Trials, ending, paired, pairs, ratio_between, summary_of, with_lost
 from dbdyno.analyse.guards import guard_result
@@ -28,6 +29,7 @@ from dbdyno.analyse.model import (
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.study import Goal, Interval
 from dbdyno.study.builds import changed_levels
+from dbdyno.study.nouns import Adjustment
 
 LOSING = (Outcome.FAILED, Outcome.MEASURED)
 """Ends of a trial without a speed that may have to do with how fast it was. One that is blocked never ran."""
@@ -106,9 +108,13 @@ def _block_ratios(trials: Trials, baseline: Trials, metric: str) -> tuple[BlockR
 def _compared(
     trials: Trials, baseline: Trials, goal: Goal, method: Method, each: float, costs: Sequence[str]
 ) -> dict[str, object]:
+    plain = ratio_between(goal.response, trials, baseline, each, method)
+    at_equal = goal.adjust is Adjustment.OTHER_CPU
+    taken_off = adjusted(goal.response, trials, baseline, each, method) if at_equal else None
     return {
         "block_ratios": _block_ratios(trials, baseline, goal.response),
-        "effect": ratio_between(goal.response, trials, baseline, each, method),
+        "effect": taken_off or plain,
+        "unadjusted": plain if taken_off else None,
         "mean": _mean_beside(trials, baseline, goal.response, each, method),
         "costs": tuple(
             ratio

@@ -12,7 +12,7 @@ from pydantic import Field
 from dbdyno.analyse.counted import CountedVariant
 from dbdyno.analyse.engines import EnginesCompared
 from dbdyno.analyse.luck import LayoutSpread
-from dbdyno.analyse.noise import Components, Floor
+from dbdyno.analyse.noise import Components, Floor, SecondResponse
 from dbdyno.analyse.plans import PlansCompared
 from dbdyno.analyse.replays import Replays
 from dbdyno.analyse.restarts import Survival
@@ -170,14 +170,13 @@ class VariantResult(Frozen):
     """All that is known of one variant. `changed` holds the levels that differ from the baseline's.
 
     `effect` is the response's ratio with the simultaneous interval; where that is a signed-rank interval,
-    `mean` is the mean of the same blocks with Student's. `costs` are other metrics' ratios with
-    intervals that are not adjusted for the number of comparisons. `blocks_more` is an estimate: how many
-    more blocks would settle an inconclusive variant (`assurance`). Where the blocks vary too much for one
-    figure, `blocks_more_even` is how many would in half of cases. `decided` says that a sequential run needs
-    no further trial of it. `latency` is the distribution over all measured trials. `idle` says why nothing
-    that it changes could matter under this load. `gives_up` is what it lets go of that the baseline keeps.
-    `code` tells how that of its build differs from the
-    baseline's.
+    `mean` is the mean of the same blocks with Student's, and where it is adjusted, `unadjusted` is the ratio
+    as it was. `costs` are other metrics' ratios with intervals that are not adjusted for the number of
+    comparisons. `blocks_more` is an estimate: how many more blocks would settle an inconclusive variant
+    (`assurance`). Where the blocks vary too much for one figure, `blocks_more_even` is how many would in half
+    of cases. `decided` says that a sequential run needs no further trial of it. `latency` is the distribution
+    over all measured trials. `idle` says why nothing that it changes could matter under this load. `gives_up`
+    is what it lets go of that the baseline keeps. `code` tells how its build's differs from the baseline's.
     """
 
     name: str
@@ -188,6 +187,7 @@ class VariantResult(Frozen):
     response: Summary | None = None
     effect: Ratio | None = None
     mean: Ratio | None = absent(None)
+    unadjusted: Ratio | None = absent(None)
     block_ratios: tuple[BlockRatio, ...] = ()
     costs: tuple[Ratio, ...] = ()
     summaries: tuple[Summary, ...] = ()
@@ -566,6 +566,8 @@ class Analysis(Frozen):
     floor: Floor | None = None
     # Nothing is told where a trial has too few slices or seconds.
     components: Components | None = absent(None)
+    # Nothing is told where the response repeats as well.
+    second: SecondResponse | None = absent(None)
     museum: tuple[Exhibit, ...] = ()
     factorial: Factorial | None = None
     gap: Gap | None = None

@@ -1,4 +1,4 @@
-"""What an analysis holds of noise; `floor.py` and `components.py` find it."""
+"""What an analysis holds of noise; `floor.py`, `components.py` and `second.py` find it."""
 
 from __future__ import annotations
 
@@ -45,3 +45,25 @@ class Components(Frozen):
     piece_s: float
     sliced: bool
     blocks: int
+
+
+class CostRatio(Frozen):
+    """The ratio of a cost, candidate / baseline, with an interval that holds together with the others'."""
+
+    variant: str
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def differs(self) -> bool:
+        return not self.low <= 1.0 <= self.high
+
+
+class SecondResponse(Frozen):
+    """The ratios of another metric, where its log ratios spread from block to block `spread_share` times as
+    far as the response's (median of the candidates)."""
+
+    metric: str
+    spread_share: float
+    ratios: tuple[CostRatio, ...]

@@ -147,6 +147,12 @@ class Interval(StrEnum):
     PLANNED = "planned-looks"
 
 
+class Adjustment(StrEnum):
+    """What a comparison is held equal in, beside the block."""
+
+    OTHER_CPU = "other-cpu"
+
+
 class Goal(Frozen):
     """What is asked of the variants. `margin` is a share: 0.02 means closer than 2 % counts as no effect.
 
@@ -163,6 +169,7 @@ class Goal(Frozen):
     guards: tuple[Guard, ...] = (Guard(text="invariants", metric="invariants"),)
     # A study that counts nothing and one that leaves it open are written alike.
     counted: bool | None = Field(default=None, exclude_if=lambda counted: not counted)
+    adjust: Adjustment | None = absent(None)
 
     def comparisons(self, candidates: int) -> int:
         """How many intervals decide verdicts: each candidate's response, and each of its bounded guards."""

@@ -11,7 +11,7 @@ from dbdyno.study.act import OF_SOAKS, Act
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.grammars import Grammar, duration, integer, listed, one_of
 from dbdyno.study.keys import Key, Section
-from dbdyno.study.nouns import Application, GivenData, Goal, Interval, Restarts, Workload
+from dbdyno.study.nouns import Adjustment, Application, GivenData, Goal, Interval, Restarts, Workload
 from dbdyno.study.ranges import Scale
 from dbdyno.study.schema import BY_ANY_NAME, LEVEL, LEVELS, ONE_OR_MORE, by_factor
 from dbdyno.study.soak import Disturbance, Soak
@@ -209,6 +209,9 @@ GOAL = Section(
         Key("interval", one_of(Interval, (Interval.STUDENT, Interval.SIGNED_RANK)),
             "How intervals are made: signed-rank is for hosts whose trials stall. Without it, what the host's"
             " calibration suggests, else student.", field="interval"),
+        Key("adjust", one_of(Adjustment), "On a host that others use: other-cpu takes off each block what the"
+            " CPU time of other processes explains, with the student interval. The report shows ratios with"
+            " and without.", field="adjust"),
         Key("guards", grammars.GUARDS,
             'What a variant must keep to count: invariants, durable, "p99_ms <= 1.2x" ...', field="guards"),
         Key("counted", grammars.TRUTH,

@@ -57,7 +57,8 @@ def _effects_text(analysis: Analysis) -> str:
 
 
 def _verdicts(analysis: Analysis) -> Iterator[Element]:
-    notes = tuple(filter(None, (noise.floor_text(analysis), method.layout_text(analysis))))
+    of_noise = (noise.adjusted_text(analysis), noise.floor_text(analysis), noise.second_text(analysis))
+    notes = tuple(filter(None, (*of_noise, method.layout_text(analysis))))
     everything = (
         f"{method.ratio_text_of(analysis)} {method.intervals_text(analysis)}",
         method.aa_text(analysis),

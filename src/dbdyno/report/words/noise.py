@@ -6,10 +6,14 @@ import math
 
 from dbdyno.analyse.model import Analysis, Ratio
 from dbdyno.analyse.noise import Blocking, Components, Floor
+from dbdyno.analyse.quantiles import BLOCKS_LEAST
+from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.report.words.numbers import (
     DASH,
+    effect_text,
     plural,
+    ratio_text,
     rough_share_text,
     share_text,
     times_text,
@@ -32,6 +36,44 @@ def floor_text(analysis: Analysis) -> str:
         return ""
     told = [_smallest(analysis, floor), _blocking_text(floor.blocking), _neighbours_text(floor)]
     return " ".join([*told, *([_components_text(analysis.components)] if analysis.components else [])])
+
+
+def adjusted_text(analysis: Analysis) -> str:
+    """The ratios with and without what other processes did. Empty where the study asks for none of it."""
+    if analysis.study.goal.adjust is None:
+        return ""
+    found = [(one, one.effect, one.unadjusted) for one in analysis.variants if one.effect and one.unadjusted]
+    if not found:
+        return (
+            "Nothing was adjusted for the CPU time of other processes: it never differed, was not read, or"
+            f" there are too few blocks with Student’s interval (more than {BLOCKS_LEAST})."
+        )
+    told = ", ".join(
+        f"{one.name} {effect_text(effect)} instead of {effect_text(plain)}" for one, effect, plain in found
+    )
+    return f"Verdicts rest on ratios at equal CPU time of other processes, as the study asks: {told}."
+
+
+def second_text(analysis: Analysis) -> str:
+    """What CPU time tells where it repeats better than the response. Empty where it does not."""
+    found = analysis.second
+    if found is None:
+        return ""
+    title = metrics.find(found.metric).title
+    told = [
+        f"{ratio_text(one.ratio)} ({ratio_text(one.low)} {DASH} {ratio_text(one.high)}) with {one.variant}"
+        for one in found.ratios
+        if one.differs
+    ]
+    alike = len(found.ratios) - len(told)
+    differs = f"it is {', '.join(told)}, as a ratio to the baseline’s" if told else ""
+    rest = f"no difference was found with {plural(alike, 'variant')}" if alike else ""
+    return (
+        f"{title[0].upper()}{title[1:]} repeats better than {metrics.find(analysis.method.response).title}"
+        f" here: from block to block its ratios spread {times_text(found.spread_share)} times as far. By it,"
+        f" {'; '.join(filter(None, (differs, rest)))}. These intervals hold together; they say what the work"
+        " costs, and nothing of its speed."
+    )
 
 
 def _neighbours_text(floor: Floor) -> str:

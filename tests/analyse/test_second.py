@@ -1,0 +1,77 @@
+"""CPU per transaction is told where it repeats better than time, and seldom where nothing differs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dbdyno.analyse import analyse
+from dbdyno.analyse.model import Analysis, Verdict
+from dbdyno.analyse.noise import SecondResponse
+from dbdyno.analyse.second import METRIC
+from dbdyno.records.record import Record
+from dbdyno.report.words.noise import second_text
+from dbdyno.study import Study
+from tests.analyse.factory import a_run
+from tests.analyse.remade import OPERATIONS, OTHERS, STUDY, as_made, changed, with_goal
+
+TRIAL_SD = 0.05
+
+
+def analysed(seed: int, cpu_sd: float, costs: float = 1.0, study: Study = STUDY) -> Analysis:
+    """A run in which the second variant costs `costs` times as much, and no speed differs."""
+    random = np.random.default_rng(seed)
+    records = [
+        costing(
+            record,
+            operations=OPERATIONS * math.exp(random.normal(0.0, TRIAL_SD)),
+            cost=math.exp(random.normal(0.0, cpu_sd)) * (costs if record.variant == OTHERS[0] else 1.0),
+        )
+        for record in as_made()
+    ]
+    return analyse(study, a_run(study), records)
+
+
+def costing(record: Record, operations: float, cost: float) -> Record:
+    spent_s = operations * 430e-6 * cost
+    return changed(record, operations, {"server_cpu_user_s": spent_s, "server_cpu_system_s": 0.0})
+
+
+@pytest.fixture(scope="module")
+def equal() -> list[SecondResponse]:
+    """What 100 runs tell in which no variant differs, and CPU repeats five times as well as time."""
+    return [one for seed in range(100) if (one := analysed(seed, cpu_sd=0.01).second)]
+
+
+def test_equal_costs_are_told_apart_in_one_run_of_twenty_at_most(equal: list[SecondResponse]) -> None:
+    assert len(equal) >= 95
+    wrong = sum(any(ratio.differs for ratio in one.ratios) for one in equal)
+    # 5 are promised; 11 or more come in one series of 87.
+    assert wrong < 11
+    assert all(one.spread_share < 0.5 for one in equal)
+
+
+def test_a_cost_that_repeats_no_better_is_seldom_told() -> None:
+    told = [one for seed in range(100) if (one := analysed(seed, cpu_sd=TRIAL_SD).second)]
+    assert len(told) <= 5
+
+
+def test_a_cost_is_told_where_time_cannot_tell_it() -> None:
+    analysis = analysed(3, cpu_sd=0.005, costs=1.02)
+    told = analysis.second
+    assert told is not None and told.metric == METRIC
+    assert [one.variant for one in told.ratios if one.differs] == [OTHERS[0]]
+    assert told.ratios[0].low < 1.02 < told.ratios[0].high
+    assert analysis.candidates[0].verdict is Verdict.INCONCLUSIVE
+    text = second_text(analysis)
+    assert text.startswith("Server CPU per transaction repeats better than ")
+    assert f"with {OTHERS[0]}, as a ratio to the baseline’s; no difference was found with 2 variants" in text
+    assert text.endswith("they say what the work costs, and nothing of its speed.")
+
+
+@pytest.mark.parametrize("response", [METRIC, "server_cpu_user_us_per_op"])
+def test_a_study_of_cpu_time_has_no_second_response(response: str) -> None:
+    analysis = analysed(1, cpu_sd=0.01, study=with_goal(STUDY, response=response))
+    assert analysis.second is None and second_text(analysis) == ""
