@@ -2,7 +2,11 @@
  * It is what the driver's CPU per operation is compared with. No workload, no histogram, no error handling beyond
  * giving up: what it costs is the kernel's part and the parsing of one answer.
  *
- * bare_loop epoll|io_uring CONNECTIONS SECONDS SOCKET DATABASE ROWS  ->  "OPERATIONS SECONDS"
+ * `checked` is the loop of `io_uring` with what a measurement cannot do without, and nothing else: a key from a
+ * generator whose streams do not repeat, every packet's number and the answer's status looked at, its rows counted, a
+ * clock read once an operation, a latency counted to 3 digits, operations counted by second and by tenth.
+ *
+ * bare_loop epoll|io_uring|checked CONNECTIONS SECONDS SOCKET DATABASE ROWS  ->  "OPERATIONS SECONDS"
  */
 #define _GNU_SOURCE
 #include <linux/io_uring.h>
@@ -25,6 +29,7 @@ struct connection {
     int socket;
     uint32_t statement;
     int received;
+    uint64_t began_ns;
     unsigned char request[REQUEST_BYTES];
     unsigned char answer[ANSWER_BYTES];
 };
@@ -32,6 +37,11 @@ struct connection {
 static struct connection *connections;
 static unsigned buffers;
 static uint64_t rows, operations, state = 88172645463325252ull;
+
+/* What `checked` keeps: the state of xoshiro256++, and counts of one second by latency and by tenth. */
+static int checking;
+static uint64_t words[4] = {1, 2, 3, 4}, second_ends_ns, second_operations, seconds;
+static uint32_t tables[2][44][1024], (*latencies)[1024] = tables[0], tenths[10];
 
 static void give_up(const char *what) {
     perror(what);
@@ -42,6 +52,12 @@ static double now_s(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static uint64_t now_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
 static void read_packet(int socket, unsigned char *packet) {
@@ -100,12 +116,24 @@ static void open_connection(struct connection *one, const char *path, const char
     read_packet(one->socket, packet);
 }
 
+static uint64_t turned(uint64_t word, int bits) { return word << bits | word >> (64 - bits); }
+
+static uint64_t draw_key(void) {
+    if (!checking) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        return (state >> 20) % rows + 1;
+    }
+    uint64_t drawn = turned(words[0] + words[3], 23) + words[0], shifted = words[1] << 17;
+    words[2] ^= words[0], words[3] ^= words[1], words[1] ^= words[2], words[0] ^= words[3];
+    words[2] ^= shifted, words[3] = turned(words[3], 45);
+    return (uint64_t)((unsigned __int128)drawn * rows >> 64) + 1;
+}
+
 /* The parameter's type is sent with the first execution only. */
 static int write_request(struct connection *one, int first) {
     unsigned char *packet = one->request;
     int length = 16;
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    uint64_t key = (state >> 20) % rows + 1;
+    uint64_t key = draw_key();
     memset(packet, 0, REQUEST_BYTES);
     packet[4] = COM_STMT_EXECUTE;
     memcpy(packet + 5, &one->statement, 4);
@@ -128,6 +156,47 @@ static int is_whole(const unsigned char *bytes, int length) {
         at += 4 + size;
     }
     return 0;
+}
+
+/* The rows of an answer; -1 while it is not whole. One that is wrong ends the program. */
+static int count_rows(const unsigned char *bytes, int length) {
+    for (int at = 0, packet = 0; at + 4 <= length; packet++) {
+        const unsigned char *payload = bytes + at + 4;
+        int size = bytes[at] | bytes[at + 1] << 8 | bytes[at + 2] << 16;
+        if (bytes[at + 3] != packet + 1 || size == 0) exit(2);
+        if (at + 4 + size > length) return -1;
+        if (packet == 0 && !(size == 2 && payload[0] == 1 && payload[1] == 0)) exit(2);
+        if (payload[0] == ERROR) exit(2);
+        if (packet > 0 && payload[0] == END) {
+            /* Another answer must not follow. */
+            if (size < 7 || payload[3] & 8) exit(2);
+            return packet - 1;
+        }
+        at += 4 + size;
+    }
+    return -1;
+}
+
+/* Another thread would read and clear the table of the second that is over. */
+static void end_second(uint64_t at_ns) {
+    latencies = tables[seconds & 1], memset(tenths, 0, sizeof tenths);
+    second_operations = 0, seconds++, second_ends_ns = at_ns + 1000000000;
+}
+
+static int is_answered(struct connection *one, const unsigned char *bytes, int length) {
+    if (!checking) return is_whole(bytes, length);
+    int found = count_rows(bytes, length);
+    if (found < 0) return 0;
+    if (found == 0) exit(2);
+    uint64_t at_ns = now_ns(), latency_ns = at_ns - one->began_ns;
+    if (at_ns >= second_ends_ns) end_second(at_ns);
+    int shift = 53 - __builtin_clzll(latency_ns | 1024);
+    uint64_t place = latency_ns >> shift;
+    latencies[(uint64_t)shift + (place >> 10)][place & 1023]++;
+    tenths[(second_ends_ns - at_ns) / 100000001]++;
+    second_operations++;
+    one->began_ns = at_ns;
+    return 1;
 }
 
 static void run_epoll(int count, double until_s) {
@@ -244,12 +313,13 @@ static void take(struct ring *ring, const struct io_uring_cqe *completion) {
     if (completion->flags & IORING_CQE_F_BUFFER) {
         unsigned short buffer = (unsigned short)(completion->flags >> IORING_CQE_BUFFER_SHIFT);
         const unsigned char *bytes = ring->bytes + (size_t)buffer * BUFFER_BYTES;
-        if (one->received || !is_whole(bytes, completion->res)) {
+        int whole = !one->received && is_answered(one, bytes, completion->res);
+        if (!whole) {
             memcpy(one->answer + one->received, bytes, (size_t)completion->res);
             one->received += completion->res;
         }
         give_back(ring, buffer);
-        if (!one->received || is_whole(one->answer, one->received)) {
+        if (whole || is_answered(one, one->answer, one->received)) {
             one->received = 0;
             operations++;
             queue_send(ring, connection, 0);
@@ -279,7 +349,9 @@ int main(int count_of_arguments, char **arguments) {
     connections = calloc((size_t)count, sizeof *connections);
     for (int i = 0; i < count; i++) open_connection(&connections[i], arguments[4], arguments[5]);
     double began_s = now_s(), until_s = began_s + atof(arguments[3]);
-    strcmp(arguments[1], "io_uring") ? run_epoll(count, until_s) : run_io_uring(count, until_s);
+    checking = !strcmp(arguments[1], "checked");
+    for (int i = 0; i < count; i++) connections[i].began_ns = now_ns();
+    strcmp(arguments[1], "epoll") ? run_io_uring(count, until_s) : run_epoll(count, until_s);
     printf("%lu %.6f\n", operations, now_s() - began_s);
     return 0;
 }

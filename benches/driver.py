@@ -3,8 +3,9 @@
     python benches/driver.py [points] [steps] [mixed] [statements] [connections] [--seconds S] [--rounds N]
 
 points: client CPU per prepared point select and queries per second, at 1, 32, 512 and 4,096 connections.
-steps: instructions outside of the kernel for the same, of our thread and of the bare io_uring loop, counted
-by single steps in windows of a few operations. They need no quiet machine; a busy one takes minutes.
+steps: instructions outside of the kernel for the same, of our thread, of the bare io_uring loop, and of that loop
+with what a measurement cannot do without (`checked`: see bare_loop.c), counted by single steps in windows of a few
+operations. They need no quiet machine; a busy one takes minutes.
 mixed: read_write at 8 and 64 clients. statements: the same with each of its statements timed, and without.
 connections: memory of one process that holds 10,000 of them.
 The bare loops look at each answer at once, as ours does when it does not gather (`"gather": "off"`).
@@ -164,8 +165,10 @@ def steps(server: Server, job: dict[str, Any], arguments: argparse.Namespace) ->
     loop, counter = _built("bare_loop"), _built("count_steps")
     _, database, socket = target(server)
     print(f"\ninstructions outside of the kernel per point select; medians of {arguments.rounds} (range)")
-    row = "{:>11}  {:>26}  {:>26}  {:>9}"
-    print(row.format("connections", "bare io_uring", "ours, not gathering", "ours/bare"))
+    row = "{:>11}" + 3 * "  {:>22}" + 2 * "  {:>12}"
+    print(row.format(
+        "connections", "bare io_uring", "checked", "ours, not gathering", "ours/bare", "ours/checked",
+    ))  # fmt: skip
     run = "import sys; from dbdyno.driver import _driver; _driver.run(sys.argv[1])"
     for clients in CONNECTIONS:
         given = {
@@ -176,16 +179,18 @@ def steps(server: Server, job: dict[str, Any], arguments: argparse.Namespace) ->
             "warmup_s": 0.0,
             "duration_s": 3600.0,
         }
+        bare_loops = (
+            [str(loop), way, str(clients), "3600", socket, database, str(ROWS)]
+            for way in ("io_uring", "checked")
+        )
         found = [
             stepped(counter, command, arguments)
-            for command in (
-                [str(loop), "io_uring", str(clients), "3600", socket, database, str(ROWS)],
-                [sys.executable, "-c", run, json.dumps(given)],
-            )
+            for command in (*bare_loops, [sys.executable, "-c", run, json.dumps(given)])
         ]
         medians = [statistics.median(counts) for counts in found]
         said = [f"{statistics.median(all):.0f} ({min(all):.0f}-{max(all):.0f})" for all in found]
-        print(row.format(clients, *said, f"{medians[1] / medians[0]:.1f}"), flush=True)
+        ratios = [f"{medians[2] / other:.2f}" for other in medians[:2]]
+        print(row.format(clients, *said, *ratios), flush=True)
 
 
 def stepped(counter: Path, command: list[str], arguments: argparse.Namespace) -> list[float]:
