@@ -3,9 +3,9 @@
     python benches/driver.py [points] [steps] [mixed] [statements] [connections] [--seconds S] [--rounds N]
 
 points: client CPU per prepared point select and queries per second, at 1, 32, 512 and 4,096 connections.
-steps: instructions outside of the kernel for the same, of our thread, of the bare io_uring loop, and of that loop
-with what a measurement cannot do without (`checked`: see bare_loop.c), counted by single steps in windows of a few
-operations. They need no quiet machine; a busy one takes minutes.
+steps: instructions outside of the kernel for the same, of our thread, of the bare io_uring loop, and of that
+loop with what a measurement cannot do without (`checked`: see bare_loop.c). They are counted by single steps
+in windows of a few operations. They need no quiet machine; a busy one takes minutes.
 mixed: read_write at 8 and 64 clients. statements: the same with each of its statements timed, and without.
 connections: memory of one process that holds 10,000 of them.
 The bare loops look at each answer at once, as ours does when it does not gather (`"gather": "off"`).

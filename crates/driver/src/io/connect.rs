@@ -16,9 +16,9 @@ use std::time::Duration;
 const QUEUE_FULL_WAIT_NS: u64 = 2_000_000;
 
 /// A connection's slot. Whoever gives it up, in the middle of connecting even, closes the connection.
-pub(super) struct Held(pub u32);
+pub(super) struct Connected(pub u32);
 
-impl Drop for Held {
+impl Drop for Connected {
     fn drop(&mut self) {
         with_loop_if_any(|this| {
             this.network.deliver_last_words(&mut this.slots, self.0);
@@ -32,7 +32,7 @@ impl Drop for Held {
 }
 
 /// Opens a connection; reading has been asked for.
-pub(super) async fn connect(address: &Address, name: &Name, timeout: Duration) -> Result<Held> {
+pub(super) async fn connect(address: &Address, name: &Name, timeout: Duration) -> Result<Connected> {
     let give_up_ns = clock::now_ns().saturating_add(timeout.as_nanos() as u64);
     let slot = match address {
         Address::Unix(path) => connect_unix(path, give_up_ns).await?,
@@ -48,7 +48,7 @@ pub(super) async fn connect(address: &Address, name: &Name, timeout: Duration) -
     Ok(slot)
 }
 
-async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<Held> {
+async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<Connected> {
     let place = format!("socket {}", path.display());
     let refused = |error: &std::io::Error| refusal(&place, error);
     let address = SockAddr::unix(path).map_err(|error| {
@@ -59,7 +59,7 @@ async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<Held> {
         Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None).map_err(|e| no_socket(&e))?;
     loop {
         match socket.connect(&address) {
-            Ok(()) => return Ok(Held(with_loop(|this| this.slots.insert(socket.into())))),
+            Ok(()) => return Ok(Connected(with_loop(|this| this.slots.insert(socket.into())))),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                 if clock::now_ns() >= give_up_ns {
                     return Err(Error::connect(format!("{place}: its queue of new connections stays full"))
@@ -74,7 +74,7 @@ async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<Held> {
 
 /// Connects to the address that took a connection before. What the name stands for is asked where there is none, and
 /// again where it fails.
-async fn connect_tcp(host: &str, port: u16, name: &Name, give_up_ns: u64) -> Result<Held> {
+async fn connect_tcp(host: &str, port: u16, name: &Name, give_up_ns: u64) -> Result<Connected> {
     let place = format!("{host}:{port}");
     if let Ok(number) = host.parse::<IpAddr>() {
         return connect_address(&place, SocketAddr::new(number, port), give_up_ns).await;
@@ -108,7 +108,7 @@ async fn connect_tcp(host: &str, port: u16, name: &Name, give_up_ns: u64) -> Res
     Err(last.unwrap_or_else(|| Error::connect(format!("{place}: the name stands for no address"))))
 }
 
-async fn connect_address(place: &str, address: SocketAddr, give_up_ns: u64) -> Result<Held> {
+async fn connect_address(place: &str, address: SocketAddr, give_up_ns: u64) -> Result<Connected> {
     let address = SockAddr::from(address);
     let socket = Socket::new(address.domain(), Type::STREAM.nonblocking().cloexec(), None)
         .map_err(|e| no_socket(&e))?;
@@ -123,7 +123,7 @@ async fn connect_address(place: &str, address: SocketAddr, give_up_ns: u64) -> R
     let slot = with_loop(|this| {
         let slot = this.slots.insert(socket.into());
         this.slots.to_watch.push(slot);
-        Held(slot)
+        Connected(slot)
     });
     let outcome = wait(slot.0, give_up_ns, Slot::is_open).await;
     match (outcome, watched.take_error()) {

@@ -32,7 +32,8 @@ impl Epoll {
         })
     }
 
-    pub fn turn(&mut self, slots: &mut Slots, wait_ns: u64) -> Result<()> {
+    /// Whether the time to wait was over before anything came.
+    pub fn turn(&mut self, slots: &mut Slots, wait_ns: u64) -> Result<bool> {
         for number in std::mem::take(&mut slots.to_watch) {
             self.watch(slots, number, libc::EPOLLOUT as u32);
         }
@@ -47,12 +48,13 @@ impl Epoll {
             // Closing the descriptor takes it out of the epoll set.
             slots.remove(number);
         }
-        let count = self.wait(if slots.ready.is_empty() { wait_ns } else { 0 })?;
+        let wait_ns = if slots.ready.is_empty() { wait_ns } else { 0 };
+        let count = self.wait(wait_ns)?;
         for index in 0..count {
             let event = self.events[index];
             self.handle(slots, event.u64, event.events);
         }
-        Ok(())
+        Ok(wait_ns > 0 && count == 0)
     }
 
     fn wait(&mut self, wait_ns: u64) -> Result<usize> {

@@ -14,6 +14,7 @@ use std::collections::BinaryHeap;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -44,20 +45,44 @@ enum Driver {
     Simulated,
 }
 
+/// A thread's loop, as its executor and its streams hold it: what happens for every answer asks no thread-local. It is
+/// empty when the executor is gone.
+#[derive(Clone, Default)]
+pub(super) struct Held(Rc<RefCell<Option<Loop>>>);
+
 thread_local! {
-    static LOOP: RefCell<Option<Loop>> = const { RefCell::new(None) };
+    static LOOP: RefCell<Held> = RefCell::default();
 }
 
-/// Works on the loop of this thread. Panics outside of an `Executor`: a defect of the driver.
-#[inline]
+impl Held {
+    /// The loop of this thread.
+    pub fn here() -> Self {
+        LOOP.with_borrow(Held::clone)
+    }
+
+    /// Panics outside of an `Executor`: a defect of the driver.
+    #[inline]
+    pub fn with<T>(&self, work: impl FnOnce(&mut Loop) -> T) -> T {
+        work(self.0.borrow_mut().as_mut().expect("a thread's loop lives as long as its executor"))
+    }
+
+    /// The same where the loop may be gone already: a stream can outlive it.
+    pub fn with_if_any(&self, work: impl FnOnce(&mut Loop)) {
+        if let Some(this) = self.0.borrow_mut().as_mut() {
+            work(this);
+        }
+    }
+}
+
+/// Works on the loop of this thread, as `Held::with` does.
 pub(super) fn with_loop<T>(work: impl FnOnce(&mut Loop) -> T) -> T {
-    LOOP.with_borrow_mut(|this| work(this.as_mut().expect("a thread's loop lives as long as its executor")))
+    LOOP.with_borrow(|held| held.with(work))
 }
 
-/// The same where the loop may be gone already: a stream can outlive it.
+/// The same where the loop may be gone already.
 pub(super) fn with_loop_if_any(work: impl FnOnce(&mut Loop)) {
     // A thread that is ending has no locals any more, and no loop either.
-    let _ = LOOP.try_with(|this| this.borrow_mut().as_mut().map(work));
+    let _ = LOOP.try_with(|held| held.borrow().with_if_any(work));
 }
 
 impl Loop {
@@ -70,12 +95,24 @@ impl Loop {
             let next_ns = self.timers.peek().map_or(u64::MAX, |Reverse((due_ns, _))| *due_ns);
             next_ns.saturating_sub(self.turn_ns).min(patience_ns)
         };
-        match &mut self.driver {
+        let expired = match &mut self.driver {
             Driver::Uring(uring) => uring.turn(&mut self.slots, self.turn_ns, wait_ns)?,
             Driver::Epoll(epoll) => epoll.turn(&mut self.slots, wait_ns)?,
-            Driver::Blocking if wait_ns > 0 => std::thread::sleep(Duration::from_nanos(wait_ns)),
-            Driver::Simulated => clock::simulate(Some(self.turn_ns + wait_ns)),
-            Driver::Blocking => {}
+            Driver::Blocking => {
+                if wait_ns > 0 {
+                    std::thread::sleep(Duration::from_nanos(wait_ns));
+                }
+                wait_ns > 0
+            }
+            Driver::Simulated => {
+                clock::simulate(Some(self.turn_ns + wait_ns));
+                wait_ns > 0
+            }
+        };
+        if expired {
+            // What is due goes on at once, and not after another system call.
+            self.turn_ns = clock::now_ns();
+            self.wake_timers();
         }
         if self.turn_ns >= self.silence_checked_ns + SILENCE_CHECK_NS {
             self.silence_checked_ns = self.turn_ns;
@@ -118,6 +155,7 @@ pub struct Executor<'a> {
     tasks: Vec<Option<Pin<Box<dyn Future<Output = ()> + 'a>>>>,
     live: usize,
     gives_way: bool,
+    held: Held,
     /// The loop is this thread's; so the executor must stay here.
     _here: PhantomData<*const ()>,
 }
@@ -146,9 +184,10 @@ impl<'a> Executor<'a> {
             turn_ns: now_ns,
             silence_checked_ns: now_ns,
         };
-        LOOP.set(Some(this));
+        let held = Held(Rc::new(RefCell::new(Some(this))));
+        LOOP.set(held.clone());
         be_punctual(true);
-        Ok(Executor { tasks: Vec::new(), live: 0, gives_way: false, _here: PhantomData })
+        Ok(Executor { tasks: Vec::new(), live: 0, gives_way: false, held, _here: PhantomData })
     }
 
     /// Lets the server go first (see `gather`), for loads whose requests wait for nothing but answers: answers wait for
@@ -183,18 +222,19 @@ impl<'a> Executor<'a> {
     pub fn run(&mut self, mut abandon: impl FnMut() -> bool) -> Result<()> {
         while self.live > 0 && !abandon() {
             // Tasks woken while others are polled wait for the next turn: no task can starve the sockets.
-            for _ in 0..with_loop(|this| this.slots.ready.len()) {
+            for _ in 0..self.held.with(|this| this.slots.ready.len()) {
                 self.poll_next();
             }
             if self.live > 0 {
-                with_loop(|this| this.turn(TURN_MAX_NS))?;
+                self.held.with(|this| this.turn(TURN_MAX_NS))?;
             }
         }
         Ok(())
     }
 
+    #[inline]
     fn poll_next(&mut self) {
-        let next = with_loop(|this| {
+        let next = self.held.with(|this| {
             let next = this.slots.ready.pop_front();
             this.running = next.unwrap_or_default();
             next
@@ -212,7 +252,8 @@ impl Drop for Executor<'_> {
     fn drop(&mut self) {
         // Tasks own streams, and streams say goodbye to the loop.
         self.tasks.clear();
-        let this = LOOP.take();
+        LOOP.take();
+        let this = self.held.0.borrow_mut().take();
         if let Some(mut this) = this {
             // Sends what was handed over last (a COM_QUIT) and closes; a failure can no longer matter to anyone.
             this.slots.ready.push_back(0);

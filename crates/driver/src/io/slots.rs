@@ -95,11 +95,13 @@ impl Slots {
         }
     }
 
+    #[inline]
     pub fn get(&mut self, number: u32) -> Option<&mut Slot> {
         self.slots.get_mut(number as usize)?.as_mut()
     }
 
     /// The slot that an event belongs to, if it still is the same connection.
+    #[inline]
     pub fn of_event(&mut self, number: u32, generation: u32) -> Option<&mut Slot> {
         self.get(number).filter(|slot| slot.generation == generation)
     }
@@ -133,9 +135,11 @@ impl Slots {
     }
 
     /// Wakes whoever waits for this connection.
+    #[inline]
     pub fn wake(&mut self, number: u32) {
-        let waited = self.no_more_waits(number);
-        self.ready.extend(waited);
+        if let Some(task) = self.no_more_waits(number) {
+            self.ready.push_back(task);
+        }
     }
 
     /// Takes what a connection has to say, which goes out with the next turn; leaves the outbox for something else.
@@ -154,13 +158,17 @@ impl Slots {
     }
 
     /// Takes in bytes that the back end received.
+    #[inline]
     pub fn receive(&mut self, number: u32, bytes: &[u8]) {
-        let Some(slot) = self.get(number) else { return };
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return };
         if slot.received.len() + bytes.len() > UNASKED_BYTES_MAX {
             return self.end(number, Ending::Flooded);
         }
         slot.received.extend_from_slice(bytes);
-        self.wake(number);
+        if let Some(task) = slot.waiting.take() {
+            self.waiting -= 1;
+            self.ready.push_back(task);
+        }
     }
 
     /// Notes that nothing more will come; the first reason stays.

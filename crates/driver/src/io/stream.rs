@@ -1,8 +1,8 @@
 //! A connection as a session sees it: append to the outbox, send, wait for what is needed, look, consume.
 
 use super::address::Address;
-use super::connect::{connect, Held};
-use super::executor::{with_loop, with_loop_if_any};
+use super::connect::{connect, Connected};
+use super::executor::Held;
 use super::left::AtServer;
 use super::shared::Shared;
 use super::slots::{Ending, Slot};
@@ -30,7 +30,8 @@ pub struct Traffic {
 
 /// One connection of this thread's loop.
 pub struct Stream {
-    slot: Held,
+    slot: Connected,
+    held: Held,
     outbox: Vec<u8>,
     inbox: Vec<u8>,
     /// Where in `inbox` begins what has not been consumed.
@@ -46,7 +47,7 @@ impl Drop for Stream {
     /// A server does not notice that nobody waits for an answer any more, so it is told later.
     fn drop(&mut self) {
         let Some(at_server) = self.at_server else { return };
-        with_loop_if_any(|this| {
+        self.held.with_if_any(|this| {
             let waits = |slot: &mut Slot| match slot.ending() {
                 None => slot.is_waited_for(),
                 Some(ending) => ending == Ending::Silent,
@@ -69,6 +70,7 @@ impl Stream {
         let slot = connect(address, &shared.name, connect_timeout).await?;
         Ok(Stream {
             slot,
+            held: Held::here(),
             outbox: Vec::new(),
             inbox: Vec::new(),
             start: 0,
@@ -142,7 +144,7 @@ impl Stream {
     fn hand_over(&mut self) {
         self.traffic.bytes_sent += self.outbox.len() as u64;
         let outbox = &mut self.outbox;
-        with_loop(|this| this.hand_over(self.slot.0, outbox));
+        self.held.with(|this| this.hand_over(self.slot.0, outbox));
         outbox.clear();
         if outbox.capacity() > KEPT_BYTES {
             *outbox = Vec::new();
@@ -195,7 +197,7 @@ impl Stream {
     /// Whether nothing more can be read: the server has gone, and all that it sent was taken.
     pub fn has_ended(&self) -> bool {
         let is_over = |slot: &mut Slot| slot.ending().is_some() && slot.received.is_empty();
-        self.inbox().is_empty() && with_loop(|this| this.slots.get(self.slot.0).is_none_or(is_over))
+        self.inbox().is_empty() && self.held.with(|this| this.slots.get(self.slot.0).is_none_or(is_over))
     }
 
     /// What `more` waits for, for those that are futures themselves.
@@ -227,7 +229,7 @@ impl Stream {
     /// Takes what has arrived, or notes that this task waits for it.
     #[inline]
     fn poll_bytes(&mut self) -> Poll<Result<()>> {
-        with_loop(|this| {
+        self.held.with(|this| {
             let (running, turn_ns) = (this.running, this.turn_ns);
             let Some(slot) = this.slots.get(self.slot.0) else {
                 return Poll::Ready(Err(lost(Ending::Closed)));

@@ -81,18 +81,19 @@ impl Uring {
         self.gather = self.ring.params().is_feature_min_timeout().then(|| Gather::new(crowded));
     }
 
-    pub fn turn(&mut self, slots: &mut Slots, now_ns: u64, wait_ns: u64) -> Result<()> {
+    /// Whether the time to wait was over before anything came.
+    pub fn turn(&mut self, slots: &mut Slots, now_ns: u64, wait_ns: u64) -> Result<bool> {
         self.ask(slots)?;
-        let nothing = self.ring.completion().is_empty() && slots.ready.is_empty() && slots.to_send.is_empty();
+        let nothing = slots.ready.is_empty() && slots.to_send.is_empty() && self.ring.completion().is_empty();
         let wait = wait_ns > 0 && nothing;
         let patience = self.gather.as_mut().and_then(|gather| gather.patience(now_ns, || slots.waiting));
-        self.enter(if wait { wait_ns } else { 0 }, patience)?;
+        let expired = self.enter(if wait { wait_ns } else { 0 }, patience)?;
         self.submit_rest(slots)?;
-        for number in std::mem::take(&mut slots.to_close) {
-            close(slots, number);
+        if !slots.to_close.is_empty() {
+            std::mem::take(&mut slots.to_close).into_iter().for_each(|number| close(slots, number));
         }
         self.take_completions(slots);
-        Ok(())
+        Ok(expired)
     }
 
     /// Puts everything that the tasks of this turn asked for into the submission queue.
@@ -112,6 +113,14 @@ impl Uring {
         // What completions have asked for meanwhile, and the memory for the next turn.
         to_send.append(&mut slots.to_send);
         slots.to_send = to_send;
+        if !slots.to_receive.is_empty() || !slots.to_watch.is_empty() {
+            self.ask_for_events(slots)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn ask_for_events(&mut self, slots: &mut Slots) -> Result<()> {
         for number in std::mem::take(&mut slots.to_receive) {
             let Some(slot) = slots.get(number) else { continue };
             if !slot.receive() {
@@ -134,6 +143,7 @@ impl Uring {
         Ok(())
     }
 
+    #[inline]
     fn push(&mut self, slots: &mut Slots, entry: squeue::Entry) -> Result<()> {
         // SAFETY: what an entry points to (`Slot::sending`) is not touched before `submit_rest` has seen the entry go,
         // and a send with MSG_DONTWAIT is over when the call that submits it returns.
@@ -165,7 +175,8 @@ impl Uring {
     }
 
     /// Submits what is queued and, with a time to wait, waits for the first completion, or with patience for more.
-    fn enter(&mut self, wait_ns: u64, patience: Option<Patience>) -> Result<()> {
+    /// Whether that time was over.
+    fn enter(&mut self, wait_ns: u64, patience: Option<Patience>) -> Result<bool> {
         self.system_calls += 1;
         let limit = Timespec::new().sec(wait_ns / 1_000_000_000).nsec((wait_ns % 1_000_000_000) as u32);
         // A timer that is due sooner must not be late.
@@ -185,10 +196,11 @@ impl Uring {
             _ => self.ring.submitter().submit_with_args(answers, &arguments),
         };
         match entered {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(false),
             Err(error) => match error.raw_os_error() {
-                // The time is over; a signal came; completions must be taken first. None is a failure.
-                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                Some(libc::ETIME) => Ok(true),
+                // A signal came; completions must be taken first. Neither is a failure.
+                Some(libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(false),
                 _ => Err(Error::internal(format!("io_uring_enter: {error}"))),
             },
         }
@@ -231,8 +243,8 @@ fn received(
     number: u32,
     generation: u32,
 ) {
-    let known = slots.of_event(number, generation).is_some_and(|slot| !slot.is_closing());
     let result = completion.result();
+    let known = slots.of_event(number, generation).is_some_and(|slot| !slot.is_closing());
     // The buffer must go back even if the connection is gone.
     if let Some(buffer) = cqueue::buffer_select(completion.flags()) {
         if known && result > 0 {

@@ -264,10 +264,9 @@ impl Mysql {
         let out = self.channel.outbox();
         let encoding = match self.prepared.get_mut(index) {
             Some(Prepared::Binary { id, parameters: count, types, .. }) if *count == parameters.len() => {
-                out.push(command::EXECUTE);
-                out.extend_from_slice(&id.to_le_bytes());
+                let [a, b, c, d] = id.to_le_bytes();
                 // No cursor; one iteration.
-                out.extend_from_slice(&[0, 1, 0, 0, 0]);
+                out.extend_from_slice(&[command::EXECUTE, a, b, c, d, 0, 1, 0, 0, 0]);
                 put_parameters(out, parameters, types);
                 Encoding::Binary(index)
             }
@@ -487,18 +486,21 @@ fn end_of_rows(payload: &[u8], deprecate_eof: bool) -> Result<u16> {
     reader.u16()
 }
 
+#[inline]
 fn put_parameters(out: &mut Vec<u8>, parameters: &[Value<'_>], types: &mut Vec<u8>) {
     if parameters.is_empty() {
         return;
     }
     let nulls = out.len();
-    out.resize(nulls + parameters.len().div_ceil(8), 0);
     let told = types.len() == parameters.len()
-        && parameters
-            .iter()
-            .zip(types.iter())
-            .all(|(value, told)| value.is_null() || kind_of(value) == *told);
-    out.push(u8::from(!told));
+        && std::iter::zip(parameters, types.iter())
+            .all(|(value, told)| kind_of(value) == *told || value.is_null());
+    if told && parameters.len() <= 8 {
+        out.extend_from_slice(&[0, 0]);
+    } else {
+        out.resize(nulls + parameters.len().div_ceil(8), 0);
+        out.push(u8::from(!told));
+    }
     if !told {
         types.clear();
         types.extend(parameters.iter().map(kind_of));
@@ -515,6 +517,7 @@ fn put_parameters(out: &mut Vec<u8>, parameters: &[Value<'_>], types: &mut Vec<u
     }
 }
 
+#[inline]
 fn kind_of(value: &Value<'_>) -> u8 {
     match value {
         Value::Int(_) => 0x08,

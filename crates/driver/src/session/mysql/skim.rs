@@ -68,6 +68,10 @@ fn definitions(payload: &[u8], cache_metadata: bool) -> Option<(u64, bool)> {
 
 /// The rows that an OK packet says were changed, if no further result set follows it.
 fn plain_end(payload: &[u8]) -> Option<u64> {
+    if let [_, affected @ 0..=0xFA, _inserted @ 0..=0xFA, low, high, ..] = *payload {
+        // Numbers of one byte each, as they nearly always are.
+        return (u16::from_le_bytes([low, high]) & MORE_RESULTS == 0).then_some(affected.into());
+    }
     let mut reader = Reader::new(&payload[1..]);
     let affected = reader.length().ok()??;
     reader.length().ok()??;
