@@ -4,7 +4,8 @@
 use super::packet::{header, Reader, HEADER_BYTES, PACKET_MAX};
 use crate::session::Answer;
 
-const MORE_RESULTS: u16 = super::MORE_RESULTS;
+/// In the status at the end of a result set: another one follows.
+pub(super) const MORE_RESULTS: u16 = 1 << 3;
 
 /// An answer that was stepped over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

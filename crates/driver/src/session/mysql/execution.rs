@@ -1,0 +1,138 @@
+//! One execution of a statement as it goes out: with its parameters in binary, or as text with literals in it.
+
+use super::literal::put_literal;
+use super::packet::put_string;
+use super::{command, Encoding, Mysql, Prepared};
+use crate::error::{Error, Result};
+use crate::session::{Statement, Value};
+
+impl Mysql {
+    /// Puts one execution into the outbox.
+    #[inline]
+    pub(super) fn put_execute(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Encoding> {
+        let index = statement.0 as usize;
+        let start = self.channel.start(0);
+        let out = self.channel.outbox();
+        let encoding = match self.prepared.get_mut(index) {
+            Some(Prepared::Binary { id, parameters: count, types, .. }) if *count == parameters.len() => {
+                let [a, b, c, d] = id.to_le_bytes();
+                // No cursor; one iteration.
+                out.extend_from_slice(&[command::EXECUTE, a, b, c, d, 0, 1, 0, 0, 0]);
+                put_parameters(out, parameters, types);
+                Encoding::Binary(index)
+            }
+            Some(Prepared::Text { pieces }) if pieces.len() == parameters.len() + 1 => {
+                out.push(command::QUERY);
+                put_text(out, pieces, parameters);
+                Encoding::Text
+            }
+            _ => {
+                // What was put must not go out with the next packet.
+                out.clear();
+                return Err(Error::internal(format!(
+                    "the statement does not take {} parameters",
+                    parameters.len()
+                )));
+            }
+        };
+        self.channel.end(start);
+        Ok(encoding)
+    }
+}
+
+#[inline]
+fn put_parameters(out: &mut Vec<u8>, parameters: &[Value<'_>], types: &mut Vec<u8>) {
+    if parameters.is_empty() {
+        return;
+    }
+    let nulls = out.len();
+    let told = types.len() == parameters.len()
+        && std::iter::zip(parameters, types.iter())
+            .all(|(value, told)| kind_of(value) == *told || value.is_null());
+    if told && parameters.len() <= 8 {
+        out.extend_from_slice(&[0, 0]);
+    } else {
+        out.resize(nulls + parameters.len().div_ceil(8), 0);
+        out.push(u8::from(!told));
+    }
+    if !told {
+        types.clear();
+        types.extend(parameters.iter().map(kind_of));
+        types.iter().for_each(|kind| out.extend_from_slice(&[*kind, 0]));
+    }
+    for (index, value) in parameters.iter().enumerate() {
+        match value {
+            Value::Null => out[nulls + index / 8] |= 1 << (index % 8),
+            Value::Int(n) => out.extend_from_slice(&n.to_le_bytes()),
+            Value::Float(x) => out.extend_from_slice(&x.to_le_bytes()),
+            Value::Text(text) => put_string(out, text.as_bytes()),
+            Value::Bytes(bytes) => put_string(out, bytes),
+        }
+    }
+}
+
+#[inline]
+fn kind_of(value: &Value<'_>) -> u8 {
+    match value {
+        Value::Int(_) => 0x08,
+        Value::Float(_) => 0x05,
+        Value::Null | Value::Text(_) => 0xFD,
+        Value::Bytes(_) => 0xFC,
+    }
+}
+
+/// The statement with its parameters as literals.
+fn put_text(out: &mut Vec<u8>, pieces: &[String], parameters: &[Value<'_>]) {
+    for (index, piece) in pieces.iter().enumerate() {
+        out.extend_from_slice(piece.as_bytes());
+        if let Some(value) = parameters.get(index) {
+            put_literal(out, *value);
+        }
+    }
+}
+
+/// Divides a statement at its placeholders; quoted text is left as it is.
+pub(super) fn pieces(sql: &str) -> Vec<String> {
+    let (mut pieces, mut quote) = (vec![String::new()], None);
+    for letter in sql.chars() {
+        match (quote, letter) {
+            (None, '?') => {
+                pieces.push(String::new());
+                continue;
+            }
+            (None, '\'' | '"' | '`') => quote = Some(letter),
+            (Some(open), _) if letter == open => quote = None,
+            _ => {}
+        }
+        if let Some(last) = pieces.last_mut() {
+            last.push(letter);
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_divided_outside_of_quotes_only() {
+        assert_eq!(pieces("a = ? AND b = '?' AND c = ?"), ["a = ", " AND b = '?' AND c = ", ""]);
+        let mut out = Vec::new();
+        put_text(&mut out, &pieces("v = ?, w = ?"), &[Value::Text("it's \\"), Value::Bytes(&[1, 255])]);
+        assert_eq!(out, b"v = 'it\\'s \\\\', w = 0x01ff");
+    }
+
+    #[test]
+    fn types_are_told_once() {
+        let (mut out, mut types) = (Vec::new(), Vec::new());
+        put_parameters(&mut out, &[Value::Int(1)], &mut types);
+        assert_eq!(out, [0, 1, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        out.clear();
+        put_parameters(&mut out, &[Value::Int(2)], &mut types);
+        assert_eq!(out, [0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        out.clear();
+        put_parameters(&mut out, &[Value::Null], &mut types);
+        assert_eq!(out, [1, 0]);
+    }
+}
