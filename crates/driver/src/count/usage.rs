@@ -16,7 +16,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// Reads the counters; `loop_use` is what the loop has counted itself.
     pub fn now(wall_ns: u64, loop_use: LoopUse, engine_cpu_ns: Option<u64>) -> Self {
-        // SAFETY: rusage is plain numbers, for which zeros are valid, and outlives the call.
+        // SAFETY: rusage is plain numbers, for which zeros are valid. getrusage(2) writes one of them.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
@@ -58,8 +58,8 @@ pub(crate) fn bind(cpu: u32) -> Result<(), std::io::Error> {
     if cpu >= libc::CPU_SETSIZE as u32 {
         return Err(std::io::Error::from_raw_os_error(libc::EINVAL));
     }
-    // SAFETY: cpu_set_t is plain bits, for which zeros are valid; the number is below its size; the set outlives the
-    // call.
+    // SAFETY: CPU_SET(3) takes numbers below CPU_SETSIZE, as was looked at, of a set of plain bits, for which zeros are
+    // valid. sched_setaffinity(2) reads as many bytes as it is told.
     let failed = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu as usize, &mut set);

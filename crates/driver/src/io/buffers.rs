@@ -78,7 +78,8 @@ impl Buffers {
     /// Where a buffer begins. Its number comes from the kernel and is bounded all the same.
     fn place(&self, buffer: u16) -> *mut u8 {
         let offset = usize::from(buffer & (self.count - 1)) * self.stride_bytes();
-        // SAFETY: the number is below `count`, so the offset lies within the allocation of `bytes_layout`.
+        // SAFETY: pointer::add wants a place within one allocation: the number is below `count`, and `bytes_layout` has
+        // room for as many.
         unsafe { self.bytes.add(offset) }
     }
 
@@ -106,8 +107,8 @@ impl Buffers {
 
     #[inline]
     pub fn publish(&mut self) {
-        // SAFETY: the kernel's interface puts the tail into the first entry of the ring, aligned, where only this thread
-        // writes it. The release pairs with the kernel's acquire: it sees the entries that were written before.
+        // SAFETY: the kernel's interface puts the tail into the first entry of the ring, aligned, where only this
+        // thread writes it. The release pairs with the kernel's acquire: it sees the entries that were written before.
         unsafe {
             let tail = BufRingEntry::tail(self.ring).cast_mut().cast::<AtomicU16>();
             (*tail).store(self.tail, Ordering::Release);
@@ -117,7 +118,8 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // SAFETY: both were allocated with these layouts. `Uring` drops its ring first, so the kernel is done with them.
+        // SAFETY: dealloc wants the layouts with which both were allocated. io_uring_register(2): the kernel uses them
+        // until the ring is closed, and `Uring` drops its ring first.
         unsafe {
             dealloc(self.ring.cast(), self.ring_layout());
             dealloc(self.bytes, self.bytes_layout());
@@ -126,7 +128,7 @@ impl Drop for Buffers {
 }
 
 fn allocate(layout: Layout) -> *mut u8 {
-    // SAFETY: no layout used here has size 0.
+    // SAFETY: alloc_zeroed wants a layout of a size above 0: each has room for one entry at least.
     let memory = unsafe { alloc_zeroed(layout) };
     if memory.is_null() {
         handle_alloc_error(layout);

@@ -17,12 +17,12 @@ pub(super) struct Epoll {
 
 impl Epoll {
     pub fn new() -> Result<Self> {
-        // SAFETY: no pointer is passed; the descriptor is ours alone.
+        // SAFETY: epoll_create1(2) takes a number only.
         let raw = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if raw < 0 {
             return Err(Error::internal(format!("epoll_create1: {}", std::io::Error::last_os_error())));
         }
-        // SAFETY: the call succeeded, so `raw` is an open descriptor that nothing else owns.
+        // SAFETY: epoll_create1(2) has succeeded, so `raw` is a new descriptor, which nothing else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
         Ok(Epoll {
             fd,
@@ -63,7 +63,8 @@ impl Epoll {
             tv_nsec: (wait_ns % 1_000_000_000) as i64,
         };
         self.system_calls += 1;
-        // SAFETY: `events` and `limit` outlive the call, and the count given is that of `events`.
+        // SAFETY: epoll_pwait2(2) writes no more events than the count says, which is that of `events`, and reads the
+        // limit before it returns. A null mask leaves the signals as they are.
         let count = unsafe {
             libc::epoll_pwait2(
                 self.fd.as_raw_fd(),
@@ -109,7 +110,7 @@ impl Epoll {
         let mut event =
             libc::epoll_event { events: interest, u64: u64::from(number) | u64::from(slot.generation) << 32 };
         let (set, fd) = (self.fd.as_raw_fd(), slot.fd.as_raw_fd());
-        // SAFETY: both descriptors are open and `event` outlives the calls.
+        // SAFETY: epoll_ctl(2) reads one event before it returns. Both descriptors are owned, so they are open.
         let failed = unsafe {
             libc::epoll_ctl(set, libc::EPOLL_CTL_MOD, fd, &mut event) < 0
                 && libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, fd, &mut event) < 0
@@ -124,7 +125,7 @@ impl Epoll {
         while slot.sent < slot.sending.len() {
             let rest = &slot.sending[slot.sent..];
             self.system_calls += 1;
-            // SAFETY: the pointer and length are those of a slice that outlives the call.
+            // SAFETY: send(2) reads no more than the length before it returns; both are of one slice.
             let sent = unsafe {
                 libc::send(
                     slot.fd.as_raw_fd(),
@@ -148,7 +149,7 @@ impl Epoll {
     fn receive(&mut self, slots: &mut Slots, number: u32) {
         let Some(slot) = slots.get(number) else { return };
         self.system_calls += 1;
-        // SAFETY: the pointer and length are those of `scratch`, which outlives the call.
+        // SAFETY: recv(2) writes no more than the length, which is that of `scratch`, before it returns.
         let count = unsafe {
             libc::recv(
                 slot.fd.as_raw_fd(),
@@ -171,7 +172,7 @@ impl Epoll {
         slots.end(number, ending);
         let Some(slot) = slots.get(number) else { return };
         // Level-triggered: a connection that has ended would be reported again and again, so it leaves the set.
-        // SAFETY: both descriptors are open; a removal reads no event.
+        // SAFETY: epoll_ctl(2) reads no event for a removal, since Linux 2.6.9. Both descriptors are owned.
         unsafe {
             let (set, fd) = (self.fd.as_raw_fd(), slot.fd.as_raw_fd());
             libc::epoll_ctl(set, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut());

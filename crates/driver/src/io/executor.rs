@@ -269,7 +269,7 @@ impl Drop for Executor<'_> {
 /// The kernel lets a thread's timers be late by 50 us unless told otherwise (prctl(2), PR_SET_TIMERSLACK); a start that
 /// is late by that shows in every latency.
 fn be_punctual(yes: bool) {
-    // SAFETY: the call takes numbers only; 0 gives the thread its default back. It cannot fail.
+    // SAFETY: prctl(2), PR_SET_TIMERSLACK, takes numbers only; 0 gives the thread its default back. It cannot fail.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, libc::c_ulong::from(yes)) };
 }
 

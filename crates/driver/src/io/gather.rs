@@ -80,7 +80,7 @@ fn patience(under_way: usize, answers: u64, elapsed_ns: u64) -> Option<Patience>
 
 /// Whether this thread runs under SCHED_BATCH, be it by `give_way` or because the user has chosen it.
 pub(crate) fn gives_way() -> bool {
-    // SAFETY: the call takes a number only; 0 is the calling thread.
+    // SAFETY: sched_getscheduler(2) takes a number only; 0 is the calling thread.
     unsafe { libc::sched_getscheduler(0) == libc::SCHED_BATCH }
 }
 
@@ -90,7 +90,7 @@ pub(super) fn give_way(yes: bool) -> bool {
     let (usual, wanted) =
         if yes { (libc::SCHED_OTHER, libc::SCHED_BATCH) } else { (libc::SCHED_BATCH, libc::SCHED_OTHER) };
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 is the calling thread; the parameters outlive the call.
+    // SAFETY: sched_setscheduler(2) reads one sched_param; 0 is the calling thread.
     unsafe { libc::sched_getscheduler(0) == usual && libc::sched_setscheduler(0, wanted, &parameters) == 0 }
 }
 

@@ -63,8 +63,9 @@ impl Uring {
             return Err(std::io::Error::other("the kernel is older than 5.17"));
         }
         let buffers = Buffers::new(connections);
-        // SAFETY: io_uring_register(2), IORING_REGISTER_PBUF_RING: the memory holds as many entries as are named, begins
-        // with a page, and lives until the ring is gone, because `buffers` is dropped after `ring` (field order).
+        // SAFETY: io_uring_register(2), IORING_REGISTER_PBUF_RING: the memory holds as many entries as are named,
+        // begins with a page, and lives until the ring is gone, because `buffers` is dropped after `ring` (field
+        // order).
         unsafe { ring.submitter().register_buf_ring_with_flags(buffers.ring(), buffers.count(), GROUP, 0)? };
         Ok(Uring {
             ring,
@@ -145,13 +146,13 @@ impl Uring {
 
     #[inline]
     fn push(&mut self, slots: &mut Slots, entry: squeue::Entry) -> Result<()> {
-        // SAFETY: what an entry points to (`Slot::sending`) is not touched before `submit_rest` has seen the entry go,
-        // and a send with MSG_DONTWAIT is over when the call that submits it returns.
+        // SAFETY: io_uring_enter(2): what an entry points to (`Slot::sending`) must stay until its operation is over.
+        // It is not touched before `submit_rest` has seen the entry go, and a send with MSG_DONTWAIT is over by then.
         if unsafe { self.ring.submission().push(&entry) }.is_ok() {
             return Ok(());
         }
         self.submit_rest(slots)?;
-        // SAFETY: the same.
+        // SAFETY: as above: the entry is the same.
         unsafe { self.ring.submission().push(&entry) }
             .map_err(|_| Error::internal("io_uring: an empty queue of submissions has no place"))
     }
@@ -189,8 +190,8 @@ impl Uring {
                 let queued = self.ring.submission().len() as u32;
                 #[cfg(test)]
                 let queued = queued.min(self.taken_max);
-                // SAFETY: no argument is passed. GETEVENTS makes the kernel post what is due although nothing is
-                // waited for.
+                // SAFETY: io_uring_enter(2) reads no argument where none is passed. GETEVENTS makes the kernel post
+                // what is due although nothing is waited for.
                 unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, 0, ENTER_GETEVENTS, None) }
             }
             _ => self.ring.submitter().submit_with_args(answers, &arguments),
@@ -290,7 +291,7 @@ fn writable(slots: &mut Slots, number: u32, generation: u32) {
 /// A receive under way holds the socket open after its descriptor is closed; a shutdown ends it.
 fn close(slots: &mut Slots, number: u32) {
     let Some(slot) = slots.remove(number) else { return };
-    // SAFETY: the descriptor is open until `slot` is dropped.
+    // SAFETY: shutdown(2) takes numbers; the descriptor stays open until `slot` is dropped, so it is no other's.
     unsafe { libc::shutdown(slot.fd.as_raw_fd(), libc::SHUT_RDWR) };
 }
 

@@ -28,7 +28,7 @@ impl<L: Copy> Libraries<L> {
 /// Loads the library at `path`, or what the dynamic loader finds under that name. `title` says whose it is, `remedy`
 /// how to name another one.
 pub(super) fn open(path: &str, title: &str, remedy: &str) -> Result<libloading::Library> {
-    // SAFETY: loading runs the library's initialisers; that the user named a trustworthy file is for them to know.
+    // SAFETY: dlopen(3) runs the library's initialisers. That the user named a trustworthy file is for them to know.
     unsafe { libloading::Library::new(path) }.map_err(|cause| {
         let cause = cause.to_string();
         Error::connect(format!("{title} {path:?} cannot be loaded: {cause}")).hint(hint(path, &cause, remedy))

@@ -30,7 +30,8 @@ type Attached = (Library, Status, Handle<Attachment>);
 /// What the thread that attaches brings back; nothing where it is not waited for any more.
 struct Brought(Option<Result<Attached>>);
 
-// SAFETY: status and attachment are for any thread, one at a time, and the thread that brings them is through with them.
+// SAFETY: status and attachment are for any thread, one at a time, and the thread that brings them is through with
+// them.
 unsafe impl Send for Brought {}
 
 /// A session that waits for its attachment, as other threads see it.
@@ -75,7 +76,8 @@ pub(super) fn attach(target: &Target) -> Result<Attached> {
 /// the process ends before that.
 fn end_without_the_library() {
     static ONCE: Once = Once::new();
-    // SAFETY: the handler is a function of this process, and takes no argument of ours.
+    // SAFETY: on_exit(3) keeps a function, which lives as long as the process, and an argument that it does not look
+    // at.
     ONCE.call_once(|| unsafe {
         on_exit(end_at_once, std::ptr::null_mut());
     });
@@ -87,7 +89,7 @@ extern "C" {
 }
 
 extern "C" fn end_at_once(status: c_int, _: *mut c_void) {
-    // SAFETY: takes a number, and does not return.
+    // SAFETY: _exit(2) takes a number, and does not return.
     unsafe { libc::_exit(status) }
 }
 
@@ -104,7 +106,8 @@ fn attach_now(target: &Target) -> Result<Attached> {
     let library = load_library(target)?;
     let mut status = library.status();
     let (text, length) = (name.as_ptr(), dpb.len() as c_uint);
-    // SAFETY: name and block outlive the call; the reference that comes back is owned.
+    // SAFETY: IProvider's attachDatabase wants a name that ends with a zero, reads no more of the block than the length
+    // says, and gives a reference that is the caller's.
     let attachment = unsafe {
         let dispatcher = library.dispatcher;
         Handle::take(if create {
@@ -115,7 +118,8 @@ fn attach_now(target: &Target) -> Result<Attached> {
     };
     status.check_connect().map_err(|error| explained(error, target))?;
     let attachment = attachment.ok_or_else(|| Error::connect("Firebird gave no attachment and no reason"))?;
-    // SAFETY: the attachment is live, and so is its table.
+    // SAFETY: each of Firebird's interfaces begins with a table, whose version says which functions it has. It lives as
+    // long as the attachment, whose reference is held.
     if unsafe { (*(*attachment.get()).table).version } < MIN_ATTACHMENT_VERSION {
         let (major, minor) = library.version();
         return Err(Error::connect(format!("the client library is that of Firebird {major}.{minor}"))

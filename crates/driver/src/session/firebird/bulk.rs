@@ -91,7 +91,7 @@ impl Load<'_> {
             self.batch = Some(self.new_batch(connection)?);
         }
         let batch = self.batch.as_ref().map_or(std::ptr::null_mut(), Handle::get);
-        // SAFETY: the batch is live, and the buffer holds one message of its layout.
+        // SAFETY: IBatch's add reads as many messages as are said, in the layout that the batch was made with.
         unsafe { call!(batch, add, connection.status.get(), 1, self.compiled.input.data()) };
         connection.status.check()?;
         self.collected_bytes += self.compiled.input.stride();
@@ -119,7 +119,7 @@ impl Load<'_> {
 
     fn new_batch(&mut self, connection: &mut Connection) -> Result<Handle<Batch>> {
         let (statement, status) = (self.compiled.statement(), connection.status.get());
-        // SAFETY: statement and layout are live; the reference that comes back is owned.
+        // SAFETY: IStatement's createBatch wants both references that are held, and gives one that is the caller's.
         let batch = unsafe {
             let layout = self.compiled.input.metadata();
             Handle::take(call!(statement, create_batch, status, layout, 0, std::ptr::null()))
@@ -132,13 +132,14 @@ impl Load<'_> {
         let (Some(batch), true) = (&self.batch, self.collected_bytes > 0) else { return Ok(()) };
         self.collected_bytes = 0;
         let status = connection.status.get();
-        // SAFETY: the batch and its transaction are live; the state that comes back is disposed of below.
+        // SAFETY: IBatch's execute wants the transaction that the batch was made for. The state that comes back is
+        // IDisposable, and disposed of below.
         let state = unsafe { call!(batch.get(), execute, status, self.transaction) };
         connection.status.check()?;
         if state.is_null() {
             return Err(Error::internal("Firebird gave no state of a batch"));
         }
-        // SAFETY: the state is live until it is disposed of, and is not used afterwards.
+        // SAFETY: IBatchCompletionState lives until dispose, after which nothing here uses it.
         unsafe {
             let failed = call!(state, find_error, status, 0);
             if failed != NO_MORE_ERRORS {

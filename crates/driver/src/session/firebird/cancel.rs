@@ -15,7 +15,7 @@ pub(super) struct Cancel {
 // SAFETY: cancelOperation is for threads other than the one that works with the attachment, and a reference to the
 // attachment is held here; the mutex keeps the status to one thread at a time.
 unsafe impl Send for Cancel {}
-// SAFETY: the same.
+// SAFETY: as for Send.
 unsafe impl Sync for Cancel {}
 
 impl Cancel {
@@ -27,7 +27,8 @@ impl Cancel {
     fn ask(&self, what: c_int) {
         let mut held = self.attachment.lock().unwrap_or_else(PoisonError::into_inner);
         let (status, attachment) = &mut *held;
-        // SAFETY: both are live, and nobody else uses this status.
+        // SAFETY: IAttachment's cancelOperation is for any thread, and a reference to the attachment is held. An
+        // IStatus is for one thread at a time, which the mutex sees to.
         unsafe { call!(attachment.get(), cancel_operation, status.get(), what) };
         status.clear();
     }

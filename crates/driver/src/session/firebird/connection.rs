@@ -73,7 +73,8 @@ impl Connection {
     pub fn start(&mut self, purpose: Purpose) -> Result<Handle<Transaction>> {
         let block = &self.parameters[purpose as usize];
         let (length, start) = (block.len() as c_uint, block.as_ptr());
-        // SAFETY: the block outlives the call; the reference that comes back is owned.
+        // SAFETY: IAttachment's startTransaction reads no more of the block than the length says, and gives a reference
+        // that is the caller's.
         let transaction = unsafe {
             Handle::take(call!(self.attachment.get(), start_transaction, self.status.get(), length, start))
         };
@@ -82,7 +83,8 @@ impl Connection {
     }
 
     pub fn finish(&mut self, transaction: Handle<Transaction>, commit: bool) -> Result<()> {
-        // SAFETY: the transaction is owned; on success the call has consumed the reference.
+        // SAFETY: ITransaction's commit and rollback take the reference with them where they succeed, which the status
+        // says.
         unsafe {
             if commit {
                 call!(transaction.get(), commit, self.status.get());
@@ -105,7 +107,8 @@ impl Connection {
 
     pub fn commit(&mut self) -> Result<()> {
         let Some(transaction) = self.explicit.take() else { return Ok(()) };
-        // SAFETY: the transaction is owned; on success the call has consumed the reference.
+        // SAFETY: ITransaction's commit and rollback take the reference with them where they succeed, which the status
+        // says.
         unsafe { call!(transaction.get(), commit, self.status.get()) };
         match self.status.check() {
             Ok(()) => transaction.spent(),
@@ -156,7 +159,8 @@ impl Connection {
             None => self.reader()?,
         };
         let (start, length) = (sql.as_ptr().cast(), sql.len() as c_uint);
-        // SAFETY: the text is passed with its length; the reference that comes back is owned.
+        // SAFETY: IAttachment's prepare reads no more of the text than the length says, and gives a reference that is
+        // the caller's.
         let statement = unsafe {
             let status = self.status.get();
             let attachment = self.attachment.get();
@@ -168,7 +172,7 @@ impl Connection {
     }
 
     pub fn free(&mut self, statement: Handle<Statement>) -> Result<()> {
-        // SAFETY: the statement is owned; on success the call has consumed the reference.
+        // SAFETY: IStatement's free takes the reference with it where it succeeds, which the status says.
         unsafe { call!(statement.get(), free, self.status.get()) };
         self.status.check()?;
         statement.spent();
@@ -177,7 +181,8 @@ impl Connection {
 
     pub fn write_blob(&mut self, transaction: *mut Transaction, content: &[u8]) -> Result<BlobId> {
         let mut id = BlobId::default();
-        // SAFETY: attachment and transaction are live; the reference that comes back is owned.
+        // SAFETY: IAttachment's createBlob and openBlob want both references that are held, and give one that is the
+        // caller's.
         let blob = unsafe {
             let (attachment, status) = (self.attachment.get(), self.status.get());
             Handle::take(call!(attachment, create_blob, status, transaction, &mut id, 0, std::ptr::null()))
@@ -186,7 +191,7 @@ impl Connection {
         let blob = blob.ok_or_else(|| Error::internal("Firebird gave no blob"))?;
         for segment in content.chunks(BLOB_SEGMENT_BYTES) {
             let (length, start) = (segment.len() as c_uint, segment.as_ptr().cast());
-            // SAFETY: the segment is passed with its length.
+            // SAFETY: IBlob's putSegment reads no more than the length says.
             unsafe { call!(blob.get(), put_segment, self.status.get(), length, start) };
             self.status.check()?;
         }
@@ -201,7 +206,8 @@ impl Connection {
         mut id: BlobId,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        // SAFETY: attachment and transaction are live; the reference that comes back is owned.
+        // SAFETY: IAttachment's createBlob and openBlob want both references that are held, and give one that is the
+        // caller's.
         let blob = unsafe {
             let (attachment, status) = (self.attachment.get(), self.status.get());
             Handle::take(call!(attachment, open_blob, status, transaction, &mut id, 0, std::ptr::null()))
@@ -216,7 +222,7 @@ impl Connection {
         let (from, mut length) = (out.len(), 0);
         out.resize(from + BLOB_SEGMENT_BYTES, 0);
         let room = out[from..].as_mut_ptr().cast();
-        // SAFETY: the room is as long as is said.
+        // SAFETY: IBlob's getSegment writes no more than the length says, which is the room's.
         let result: c_int = unsafe {
             call!(blob.get(), get_segment, self.status.get(), BLOB_SEGMENT_BYTES as c_uint, room, &mut length)
         };
@@ -227,7 +233,7 @@ impl Connection {
     }
 
     fn close_blob(&mut self, blob: Handle<Blob>) -> Result<()> {
-        // SAFETY: the blob is owned; on success the call has consumed the reference.
+        // SAFETY: IBlob's close takes the reference with it where it succeeds, which the status says.
         unsafe { call!(blob.get(), close, self.status.get()) };
         self.status.check()?;
         blob.spent();
@@ -244,7 +250,8 @@ impl Drop for Connection {
                 self.status.clear();
             }
         }
-        // SAFETY: the attachment is owned and not used any more; on success detach has consumed the reference.
+        // SAFETY: IAttachment's detach takes the reference with it where it succeeds, which the status says. Nothing
+        // uses the attachment after this.
         unsafe {
             call!(self.attachment.get(), detach, self.status.get());
             if self.status.check().is_err() {

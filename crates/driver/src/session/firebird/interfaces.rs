@@ -349,7 +349,7 @@ impl<T: Counted> Handle<T> {
 impl Handle<Attachment> {
     /// Another reference to the same attachment.
     pub fn another(&self) -> Self {
-        // SAFETY: the attachment is live, because a reference to it is held.
+        // SAFETY: IReferenceCounted's addRef wants a live interface: `self` holds a reference to it.
         unsafe { call!(self.0, add_ref) };
         Handle(self.0)
     }
@@ -357,7 +357,7 @@ impl Handle<Attachment> {
 
 impl<T: Counted> Drop for Handle<T> {
     fn drop(&mut self) {
-        // SAFETY: the reference is owned and has not been given up.
+        // SAFETY: `release` wants one reference that the caller owns: `self` does, and has not given it up.
         unsafe { T::release(self.0) };
     }
 }

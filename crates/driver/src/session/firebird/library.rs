@@ -34,7 +34,7 @@ impl Library {
         let library = library::open(path, "Firebird's client library", REMEDY)?;
         // SAFETY: the symbol has had this type since Firebird 3.
         let master = match unsafe { library.get::<GetMaster>(b"fb_get_master_interface\0") } {
-            // SAFETY: takes no argument and gives the process's only master.
+            // SAFETY: fb_get_master_interface takes no argument and gives the process's only master.
             Ok(get_master) => unsafe { get_master() },
             Err(_) => return Err(not_firebird(path, "it has no fb_get_master_interface")),
         };
@@ -42,7 +42,8 @@ impl Library {
             return Err(not_firebird(path, "it gives no master interface"));
         }
         std::mem::forget(library);
-        // SAFETY: master is the live interface that the library gave.
+        // SAFETY: Firebird's IMaster lives as long as the library, which is never unloaded, and so do the interfaces it
+        // gives.
         let opened = unsafe {
             Library {
                 master,
@@ -59,7 +60,7 @@ impl Library {
     fn leave_signals_alone(self) {
         let status = self.status();
         let before = ENDING.map(|signal| (signal, handling(signal, std::ptr::null())));
-        // SAFETY: the library checks for a name that is null.
+        // SAFETY: Firebird's attachDatabase answers a name that is null by an error in the status.
         let none = unsafe {
             call!(self.dispatcher, attach_database, status.get(), std::ptr::null(), 0, std::ptr::null())
         };
@@ -70,13 +71,13 @@ impl Library {
     }
 
     pub fn status(self) -> Status {
-        // SAFETY: the library is never unloaded.
+        // SAFETY: `Status::new` wants a library that is never unloaded, as `library::open`'s are.
         unsafe { Status::new(self.master, self.util) }
     }
 
     /// Major and minor version.
     pub fn version(self) -> (u32, u32) {
-        // SAFETY: util is the library's.
+        // SAFETY: Firebird's IUtil lives as long as the library, and getClientVersion takes no argument.
         let version = unsafe { call!(self.util, get_client_version) };
         (version / 256, version % 256)
     }
@@ -84,9 +85,9 @@ impl Library {
 
 /// How the process handles a signal; from then on as `action` says, unless it is null.
 fn handling(signal: c_int, action: *const libc::sigaction) -> libc::sigaction {
-    // SAFETY: zeros are an action: the default one.
+    // SAFETY: sigaction(2): zeros are an action, the default one.
     let mut before = unsafe { std::mem::zeroed() };
-    // SAFETY: `action` is null or one that this process had, and `before` is ours.
+    // SAFETY: sigaction(2) reads an action or nothing, and writes one.
     unsafe { libc::sigaction(signal, action, &mut before) };
     before
 }

@@ -150,7 +150,8 @@ impl Message {
 
     fn described(metadata: Handle<Metadata>, status: &mut Status) -> Result<Self> {
         let (object, filled) = (metadata.get(), status.get());
-        // SAFETY: the metadata is owned; indexes stay below its count.
+        // SAFETY: Firebird's interfaces count references (IReferenceCounted): the metadata's is held.
+        // IMessageMetadata takes indexes below getCount.
         let (fields, names, length, stride) = unsafe {
             let count = call!(object, get_count, filled);
             let fields: Vec<Field> = (0..count).map(|index| describe(object, status, index)).collect();
@@ -185,7 +186,8 @@ impl Message {
             }
         }
         status.check()?;
-        // SAFETY: the builder is owned; the reference that comes back is ours.
+        // SAFETY: Firebird's interfaces count references (IReferenceCounted): the builder's is held, and the one that
+        // getMetadata gives is the caller's.
         let metadata = unsafe { Handle::take(call!(builder.get(), get_metadata, status.get())) };
         status.check()?;
         let metadata = metadata.ok_or_else(|| Error::internal("Firebird gave no metadata"))?;
@@ -194,7 +196,8 @@ impl Message {
     }
 
     fn builder(&self, status: &mut Status) -> Result<Handle<MetadataBuilder>> {
-        // SAFETY: the metadata is owned; the reference that comes back is ours.
+        // SAFETY: Firebird's interfaces count references (IReferenceCounted): the metadata's is held, and the one
+        // that getBuilder gives is the caller's.
         let builder = unsafe { Handle::take(call!(self.metadata.get(), get_builder, status.get())) };
         status.check()?;
         builder.ok_or_else(|| Error::internal("Firebird gave no metadata builder"))
@@ -222,7 +225,8 @@ impl Message {
         }
         let builder = self.builder(status)?;
         set_text(&builder, status, index as c_uint, bytes.max(SHORT_TEXT_BYTES), charset);
-        // SAFETY: the builder is owned; the reference that comes back is ours.
+        // SAFETY: Firebird's interfaces count references (IReferenceCounted): the builder's is held, and the one that
+        // getMetadata gives is the caller's.
         let metadata = unsafe { Handle::take(call!(builder.get(), get_metadata, status.get())) };
         status.check()?;
         let metadata = metadata.ok_or_else(|| Error::internal("Firebird gave no metadata"))?;
@@ -258,7 +262,7 @@ impl Message {
 
     fn bytes(&self) -> &[u8] {
         let pointer = self.buffer.as_ptr().cast::<u8>();
-        // SAFETY: the words hold at least `length` bytes, and bytes have no alignment.
+        // SAFETY: from_raw_parts wants as many bytes as are said in one allocation: the words hold `length` at least.
         unsafe { std::slice::from_raw_parts(pointer, self.length) }
     }
 
@@ -455,7 +459,8 @@ fn set_text(
     charset: c_uint,
 ) {
     let (builder, filled) = (builder.get(), status.get());
-    // SAFETY: the builder is owned by the caller, who checks the status afterwards.
+    // SAFETY: IMetadataBuilder is the caller's while this runs, and the caller checks the status, which keeps what
+    // failed.
     unsafe {
         call!(builder, set_type, filled, index, SQL_VARYING);
         call!(builder, set_length, filled, index, bytes as c_uint);

@@ -76,7 +76,8 @@ impl Prepared {
             empty => empty.insert(Compiled::new(connection, &self.sql)?),
         };
         let status = &mut connection.status;
-        // SAFETY: the statement is owned; the text that comes back is the statement's, and ends with a zero byte.
+        // SAFETY: IStatement's getPlan gives a text that ends with a zero and lives as long as the statement, which is
+        // held.
         let plan = unsafe {
             let text = call!(compiled.statement.get(), get_plan, status.get(), EXPLAINED);
             status.check()?;
@@ -125,7 +126,8 @@ impl Compiled {
         let statement = connection.prepare(sql)?;
         let status = &mut connection.status;
         let (object, filled) = (statement.get(), status.get());
-        // SAFETY: the statement is owned; references that come back are ours.
+        // SAFETY: Firebird's interfaces count references (IReferenceCounted): the statement's is held, and those of the
+        // metadata that it gives are the caller's.
         let (shape, flags, input, output) = unsafe {
             let (shape, flags) = (call!(object, get_type, filled), call!(object, get_flags, filled));
             status.check()?;
@@ -211,7 +213,8 @@ impl Compiled {
     ) -> Result<Handle<ResultSet>> {
         let (input, output) = (self.input.metadata(), self.output.message.metadata());
         let (data, status) = (self.input.data(), connection.status.get());
-        // SAFETY: statement, transaction and both layouts are live, and the buffer has the layout of its metadata.
+        // SAFETY: IStatement's openCursor reads a message in the layout of the metadata beside it. All references are
+        // held, and the cursor's, which comes back, is the caller's.
         let cursor = unsafe {
             Handle::take(call!(
                 self.statement.get(),
@@ -238,7 +241,8 @@ impl Compiled {
         let mut count = 0;
         loop {
             let (row, status) = (self.output.message.data(), connection.status.get());
-            // SAFETY: the cursor is live and the buffer has the layout that it was opened with.
+            // SAFETY: IResultSet's fetchNext writes a message in the layout that the cursor was opened with, as the
+            // buffer's.
             let result = unsafe { call!(cursor.get(), fetch_next, status, row) };
             connection.status.check()?;
             if result == RESULT_NO_DATA {
@@ -255,7 +259,8 @@ impl Compiled {
         let (input, output) = (self.input.metadata(), self.output.message.metadata());
         let (parameters, row) = (self.input.data(), self.output.message.data());
         let status = connection.status.get();
-        // SAFETY: statement, transaction and layouts are live, and the buffers have the layouts of their metadata.
+        // SAFETY: IStatement's execute reads and writes messages in the layouts of the metadata beside them. All
+        // references are held.
         let kept = unsafe {
             call!(self.statement.get(), execute, status, transaction, input, parameters, output, row)
         };
@@ -268,7 +273,7 @@ impl Compiled {
         if self.shape != Shape::Change {
             return Ok(0);
         }
-        // SAFETY: the statement is owned.
+        // SAFETY: IStatement's getAffectedRecords wants a live statement, whose reference is held.
         let affected = unsafe { call!(self.statement.get(), get_affected_records, connection.status.get()) };
         connection.status.check()?;
         Ok(affected)
@@ -276,7 +281,7 @@ impl Compiled {
 }
 
 fn close(connection: &mut Connection, cursor: Handle<ResultSet>) -> Result<()> {
-    // SAFETY: the cursor is owned; on success the call has consumed the reference.
+    // SAFETY: IResultSet's close takes the reference with it where it succeeds, which the status says.
     unsafe { call!(cursor.get(), close, connection.status.get()) };
     connection.status.check()?;
     cursor.spent();

@@ -96,7 +96,7 @@ impl Status {
     /// The error that the last call left, if it left one.
     #[inline]
     pub fn check(&mut self) -> Result<()> {
-        // SAFETY: the interface is owned by self.
+        // SAFETY: IStatus lives until dispose, which Drop alone calls.
         if unsafe { call!(self.interface, get_state) } & STATE_ERRORS == 0 {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl Status {
 
     /// As `check`, for what happens while connecting.
     pub fn check_connect(&mut self) -> Result<()> {
-        // SAFETY: the interface is owned by self.
+        // SAFETY: IStatus lives until dispose, which Drop alone calls.
         if unsafe { call!(self.interface, get_state) } & STATE_ERRORS == 0 {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Status {
 
     /// Forgets the last call's error.
     pub fn clear(&mut self) {
-        // SAFETY: the interface is owned by self.
+        // SAFETY: IStatus lives until dispose, which Drop alone calls.
         unsafe { call!(self.interface, init) };
     }
 
@@ -147,7 +147,7 @@ impl Status {
 
     fn text(&self) -> String {
         let mut buffer = vec![0u8; 2048];
-        // SAFETY: the buffer is as long as is said.
+        // SAFETY: IUtil's formatStatus writes no more than the length says, which is the buffer's.
         let length = unsafe {
             call!(
                 self.util,
@@ -205,7 +205,7 @@ impl Causes {
 
 impl Drop for Status {
     fn drop(&mut self) {
-        // SAFETY: the interface is owned by self and not used any more.
+        // SAFETY: IStatus is IDisposable: it is disposed of once, when nothing uses it any more.
         unsafe { call!(self.interface, dispose) };
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Scram {
 impl Scram {
     pub fn new(password: &str) -> Result<Self> {
         let mut random = [0u8; 18];
-        // SAFETY: the buffer is valid for its length.
+        // SAFETY: getrandom(2) writes no more than the length that is given, which is the buffer's.
         let drawn = unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
         if drawn != random.len() as isize {
             return Err(Error::internal("the operating system gave no random bytes"));

@@ -24,7 +24,8 @@ pub(super) struct Known {
 
 struct Open(*mut Database);
 
-// SAFETY: the one call that is made by it, sqlite3_interrupt, is for any thread while the connection is open.
+// SAFETY: SQLite says of sqlite3_interrupt, the one call that is made by it, that any thread may make it while the
+// connection is open.
 unsafe impl Send for Open {}
 
 impl Interrupt for Known {
@@ -32,7 +33,8 @@ impl Interrupt for Known {
         // Held until the call is over, so that nobody closes the connection meanwhile.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Open(database)) = &*open {
-            // SAFETY: the connection is open; sqlite3_interrupt may be called from any thread.
+            // SAFETY: sqlite3_interrupt may be called from any thread until the connection closes, for which Drop
+            // waits.
             unsafe { (self.library.interrupt)(*database) };
         }
     }
@@ -48,12 +50,13 @@ impl Connection {
         let mut database = ptr::null_mut();
         // Without SQLite's own mutex: a session stays on its thread.
         let flags = library::OPEN_READ_WRITE | library::OPEN_CREATE | library::OPEN_NO_MUTEX;
-        // SAFETY: the name outlives the call; the handle is closed by Drop, as it must be even where opening failed.
+        // SAFETY: sqlite3_open_v2 wants a name that ends with a zero. Drop closes the handle, as must be done even
+        // where opening failed.
         let code = unsafe { (library.open_v2)(name.as_ptr(), &mut database, flags, ptr::null()) };
         let known = Arc::new(Known { library, open: Mutex::new(Some(Open(database))) });
         let connection = Connection { library, database, known };
         connection.check(code).map_err(|error| not_opened(path, &error))?;
-        // SAFETY: the handle is open.
+        // SAFETY: both functions want an open connection, which `check` has shown it to be.
         unsafe {
             (library.extended_result_codes)(database, 1);
             (library.busy_timeout)(database, BUSY_TIMEOUT_MS);
@@ -62,13 +65,13 @@ impl Connection {
     }
 
     pub fn is_autocommit(&self) -> bool {
-        // SAFETY: the handle is open.
+        // SAFETY: sqlite3_get_autocommit wants a connection that is not closed: Drop alone closes it.
         unsafe { (self.library.get_autocommit)(self.database) != 0 }
     }
 
     /// Rows changed since the connection was opened.
     pub fn changes(&self) -> i64 {
-        // SAFETY: the handle is open.
+        // SAFETY: sqlite3_total_changes64 wants a connection that is not closed: Drop alone closes it.
         unsafe { (self.library.total_changes64)(self.database) }
     }
 
@@ -81,7 +84,8 @@ impl Connection {
     }
 
     pub fn error(&self, code: c_int) -> Error {
-        // SAFETY: the message is the library's and valid until its next call; a null handle gives "out of memory".
+        // SAFETY: sqlite3_errmsg gives a text that ends with a zero and lives until the connection's next call; of a
+        // null handle it says "out of memory".
         let message =
             unsafe { CStr::from_ptr((self.library.errmsg)(self.database)) }.to_string_lossy().into_owned();
         let (word, fate) = meaning(code);
@@ -100,7 +104,8 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.known.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // SAFETY: the handle is owned; its statements are finalized, since the session declares them before it.
+        // SAFETY: sqlite3_close takes each handle once, and only when its statements are finalized, which the session
+        // declares before it.
         unsafe { (self.library.close)(self.database) };
     }
 }

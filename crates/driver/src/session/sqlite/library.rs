@@ -36,7 +36,8 @@ macro_rules! functions {
         impl Library {
             /// The name of the function that is missing, if one is.
             fn resolve(library: &libloading::Library) -> std::result::Result<Self, &'static str> {
-                // SAFETY: these are the functions' types in SQLite's C interface, which never change.
+                // SAFETY: dlsym(3) knows no types. These are those of SQLite's C interface, which SQLite promises to
+                // keep.
                 unsafe {
                     Ok(Library {
                         $($name: {
@@ -95,7 +96,7 @@ impl Library {
                 ))
                 .hint(REMEDY)
             })?;
-            // SAFETY: takes no argument.
+            // SAFETY: sqlite3_threadsafe takes no argument and may be called at any time.
             if unsafe { (library.threadsafe)() } == 0 {
                 let message =
                     format!("{path:?} was built for one thread, and each client has a thread of its own");
@@ -107,7 +108,7 @@ impl Library {
     }
 
     pub fn version(&self) -> String {
-        // SAFETY: gives a constant string.
+        // SAFETY: sqlite3_libversion gives a constant that ends with a zero.
         unsafe { CStr::from_ptr((self.libversion)()) }.to_string_lossy().into_owned()
     }
 }

@@ -21,7 +21,7 @@ impl Prepared {
             c_int::try_from(sql.len()).map_err(|_| Error::user("the statement is longer than 2 GiB"))?;
         let (library, database) = (connection.library, connection.database);
         let (mut program, mut tail, flags) = (ptr::null_mut(), ptr::null(), library::PREPARE_PERSISTENT);
-        // SAFETY: the text is passed with its length, and `tail` points into it.
+        // SAFETY: sqlite3_prepare_v3 reads no more than the length that is given, and sets `tail` to a place within.
         let rest = unsafe {
             let start = sql.as_ptr().cast();
             let code = (library.prepare_v3)(database, start, length, flags, &mut program, &mut tail);
@@ -31,7 +31,7 @@ impl Prepared {
         if program.is_null() {
             return Err(Error::server("1 error", Fate::Failed, "the text holds no statement"));
         }
-        // SAFETY: the statement is live.
+        // SAFETY: sqlite3_bind_parameter_count and sqlite3_column_count want a statement that is not finalized.
         let mut prepared = unsafe {
             Prepared {
                 library,
@@ -72,7 +72,8 @@ impl Prepared {
         }
         for (index, value) in (1..).zip(parameters) {
             let (library, program) = (self.library, self.program);
-            // SAFETY: the statement is live, and text and bytes are passed with their length.
+            // SAFETY: the statement is not finalized. sqlite3_bind_text64 and _blob64 with SQLITE_STATIC want what they
+            // are given to stay until the reset at the end of this call, and read no more than the length.
             let code = unsafe {
                 match value {
                     Value::Null => (library.bind_null)(program, index),
@@ -97,7 +98,7 @@ impl Prepared {
         let mut answer = Answer::default();
         let changes_before = connection.changes();
         let code = loop {
-            // SAFETY: the statement is live.
+            // SAFETY: sqlite3_step wants a statement that is not finalized, on one thread at a time.
             match unsafe { (self.library.step)(self.program) } {
                 library::ROW => {
                     answer.rows += 1;
@@ -111,26 +112,28 @@ impl Prepared {
         answer.affected = (connection.changes() - changes_before) as u64;
         // The message belongs to the step; the reset would give the same error once more.
         let result = if code == library::DONE { Ok(answer) } else { Err(connection.error(code)) };
-        // SAFETY: the statement is live; after the reset nothing reads the borrowed parameters.
+        // SAFETY: sqlite3_reset wants a statement that is not finalized. After it sqlite3_step, which alone reads what
+        // was bound, begins with the next call's parameters.
         unsafe { (self.library.reset)(self.program) };
         result
     }
 
     pub fn column_names(&self) -> Vec<String> {
         let name = |column| {
-            // SAFETY: the column exists; the name is the statement's.
+            // SAFETY: sqlite3_column_name gives a text that ends with a zero and lives until the statement is
+            // finalized, or null where memory is short.
             let name = unsafe { (self.library.column_name)(self.program, column) };
             if name.is_null() {
                 return String::new();
             }
-            // SAFETY: as above.
+            // SAFETY: it is not null, as was looked at.
             unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
         };
         (0..self.columns).map(name).collect()
     }
 
     fn finalize(&mut self) {
-        // SAFETY: the statement is owned; a null one does nothing.
+        // SAFETY: sqlite3_finalize takes each statement once, and a null one without effect.
         unsafe { (self.library.finalize)(self.program) };
         self.program = ptr::null_mut();
     }
@@ -155,8 +158,8 @@ impl Row for Current<'_> {
             return Value::Null;
         }
         let (library, program, column) = (self.0.library, self.0.program, column as c_int);
-        // SAFETY: the statement stands on a row that has the column; text and bytes live until the next step, which
-        // needs the statement that this row borrows.
+        // SAFETY: sqlite3_step has just given a row with this column. sqlite3_column_text and _blob give memory that
+        // lives until the next step, which needs the statement that this row borrows.
         unsafe {
             match (library.column_type)(program, column) {
                 library::INTEGER => Value::Int((library.column_int64)(program, column)),

@@ -35,7 +35,7 @@ impl Conversation {
     #[inline]
     pub fn resume(&mut self, numbers: &[f64]) -> Result<()> {
         let state = self.readied()?;
-        // SAFETY: `readied` made room for them.
+        // SAFETY: Lua wants room on a stack before a push: lua_checkstack has made it in `readied`.
         numbers.iter().for_each(|number| unsafe { ffi::lua_pushnumber(state, *number) });
         self.go_on(numbers.len() as c_int)
     }
@@ -44,7 +44,7 @@ impl Conversation {
     #[inline]
     pub fn resume_with_light(&mut self, light: *mut c_void) -> Result<()> {
         let state = self.readied()?;
-        // SAFETY: `readied` made room for it.
+        // SAFETY: Lua wants room on a stack before a push: lua_checkstack has made it in `readied`.
         unsafe { ffi::lua_pushlightuserdata(state, light) };
         self.go_on(1)
     }
@@ -53,7 +53,7 @@ impl Conversation {
     pub fn resume_with(&mut self, values: impl IntoLuaMulti) -> Result<()> {
         let state = self.readied()?;
         let mut given = 0;
-        // SAFETY: both stacks are of one Lua, and `readied` made room on the coroutine's.
+        // SAFETY: lua_xmove wants two stacks of one Lua, with room on the second, which `readied` has made.
         unsafe {
             self.lua.exec_raw::<()>(values, |from| {
                 given = ffi::lua_gettop(from);
@@ -67,7 +67,8 @@ impl Conversation {
     #[inline]
     fn readied(&self) -> Result<*mut lua_State> {
         let state = self.coroutine.state();
-        // SAFETY: `coroutine` keeps the stack alive, and nobody runs on it.
+        // SAFETY: Lua collects a coroutine that nothing refers to: `coroutine` does. lua_settop on it is for a stack
+        // that does not run, which its status says.
         unsafe {
             if ffi::lua_status(state) == ffi::LUA_YIELD {
                 ffi::lua_settop(state, 0);
@@ -83,7 +84,8 @@ impl Conversation {
     #[inline]
     fn go_on(&mut self, given: c_int) -> Result<()> {
         let state = self.coroutine.state();
-        // SAFETY: the coroutine has yielded, so it can be resumed; whatever it raises ends in the status.
+        // SAFETY: lua_resume wants a coroutine that has yielded, as `readied` has seen, and gives what it raises as its
+        // status.
         let status = unsafe { ffi::lua_resume(state, ptr::null_mut(), given, ptr::null_mut()) };
         match status {
             ffi::LUA_YIELD => Ok(()),
@@ -95,7 +97,7 @@ impl Conversation {
     /// How many values were yielded.
     #[inline]
     pub fn yielded(&self) -> c_int {
-        // SAFETY: see `readied`.
+        // SAFETY: lua_gettop only reads a stack, which `coroutine` keeps alive.
         unsafe { ffi::lua_gettop(self.coroutine.state()) }
     }
 
@@ -103,7 +105,8 @@ impl Conversation {
     #[inline]
     pub fn number(&self, place: c_int) -> Option<u64> {
         let state = self.coroutine.state();
-        // SAFETY: see `readied`; places beyond the last hold nothing.
+        // SAFETY: `coroutine` keeps the stack alive. lua_type takes a place beyond the last one too, as one without a
+        // value.
         let number = unsafe {
             match ffi::lua_type(state, place) {
                 ffi::LUA_TNUMBER => ffi::lua_tonumber(state, place),

@@ -234,7 +234,7 @@ impl Drop for Running {
 
 fn this_thread() -> c_int {
     if THREAD.get() == 0 {
-        // SAFETY: takes no argument.
+        // SAFETY: gettid(2) takes no argument and does not fail.
         THREAD.set(unsafe { libc::gettid() });
     }
     THREAD.get()
@@ -249,7 +249,8 @@ static HANDLER: Once = Once::new();
 
 fn handle_the_signal() {
     let handler: extern "C" fn(c_int) = hook;
-    // SAFETY: zeros are an action, with an empty mask; the handler does only what may be done in one.
+    // SAFETY: sigaction(2): zeros are an action with an empty mask. The handler only does what signal-safety(7) and
+    // Lua's manual allow in one: it reads thread-locals that need no making, and calls lua_sethook.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as libc::sighandler_t;
@@ -264,8 +265,8 @@ extern "C" fn hook(_: c_int) {
     if turn.state.is_null() {
         return;
     }
-    // SAFETY: the flag and the state live as long as the turn. Lua's manual allows lua_sethook in the handler of a signal
-    // on the thread that runs the state, and `unhook` keeps this one out while the thread does the same itself.
+    // SAFETY: the flag and the state live as long as the turn. Lua's manual allows lua_sethook in the handler of a
+    // signal on the thread that runs the state, and `unhook` keeps this one out while the thread does the same itself.
     unsafe {
         let hook = if (*turn.interrupted).load(Ordering::Relaxed) { end } else { examine };
         ffi::lua_sethook(turn.state, Some(hook), ffi::LUA_MASKCOUNT, 1);
@@ -293,13 +294,13 @@ unsafe extern "C-unwind" fn examine(state: *mut lua_State, _: *mut lua_Debug) {
         // SAFETY: Lua calls its hooks with the state that runs, on the thread that runs it.
         unsafe { fail(state, c"the script asked the server for nothing for longer than patience_s") }
     }
-    // SAFETY: as above.
+    // SAFETY: the state that a hook is called with runs on this thread, as `unhook` wants it.
     unsafe { unhook(state) };
 }
 
 /// Ends the script that runs on this thread, because the user has interrupted the driver.
 unsafe extern "C-unwind" fn end(state: *mut lua_State, _: *mut lua_Debug) {
-    // SAFETY: as in `examine`.
+    // SAFETY: Lua calls its hooks with the state that runs, on the thread that runs it.
     unsafe { fail(state, c"interrupted") }
 }
 
