@@ -7,7 +7,9 @@ steps: instructions outside of the kernel for the same, of our thread, of the ba
 loop with what a measurement cannot do without (`checked`: see bare_loop.c). They are counted by single steps
 in windows of a few operations. They need no quiet machine; a busy one takes minutes.
 mixed: read_write at 8 and 64 clients. statements: the same with each of its statements timed, and without.
-connections: memory of one process that holds 10,000 of them.
+connections: memory of one process that holds 10,000 of them, and of one that holds as many as the limit of
+open files permits, up to 110,000, of which 10,000 are asked something every second. The latter are connected
+to a server that costs next to nothing (bare_server.c), because a database would take gigabytes to hold them.
 The bare loops look at each answer at once, as ours does when it does not gather (`"gather": "off"`).
 In every round each contender runs once, in turn; the table shows medians and the range over the rounds, and
 ratios are medians of the rounds' own ratios, for the speed of the machine may change from round to round.
@@ -241,13 +243,34 @@ def statements(job: dict[str, Any], arguments: argparse.Namespace) -> None:
         ), flush=True)  # fmt: skip
 
 
-def connections(
-    server: Server, job: dict[str, Any], arguments: argparse.Namespace, many: int = 10_000
-) -> None:
+def connections(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
     """Memory and threads of the process that holds so many driven connections."""
+    held(job, arguments, 10_000)
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with (
+        tempfile.TemporaryDirectory(prefix="dyno-bench-") as folder,
+        bare_server(Path(folder) / "socket") as url,
+    ):
+        many = min(110_000, most - 1_000)
+        load = {"kind": "open", "rate_per_s": 10_000.0}
+        held({**job, "url": url, "threads": 1, "load": load}, arguments, many)
+
+
+@contextmanager
+def bare_server(path: Path) -> Iterator[str]:
+    """The URL of a server that gives every client the same row."""
+    with subprocess.Popen([_built("bare_server"), path], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        yield f"mysql://dyno@localhost/dyno?socket={path}"
+        server.kill()
+
+
+def held(job: dict[str, Any], arguments: argparse.Namespace, many: int) -> None:
+    """Drives so many connections, and prints what the process takes for them."""
     with LoadProcess({}, Launch()) as load:
         # An answer shows that the process has loaded the driver.
-        load.query(server.url, "SELECT 1")
+        load.query(job["url"], "SELECT 1")
         before = _memory_bytes(load.process_id)
         seen: list[tuple[int, int]] = []
         over = threading.Event()
@@ -261,7 +284,8 @@ def connections(
     most, threads = max(size for size, _ in seen), max(count for _, count in seen)
     print(
         f"\n{many:,} connections from one process: {most / 1e6:.0f} MB resident at most "
-        f"({before / 1e6:.0f} MB of it Python and the driver before the first), {threads} threads, "
+        f"({before / 1e6:.0f} MB of it Python and the driver before the first, "
+        f"{(most - before) / many / 1e3:.1f} kB for each connection), {threads} threads, "
         f"{tally.throughput_per_s:,.0f} queries/s, "
         f"errors {tally.errors}, {time.monotonic() - began:.1f} s in all"
     )
