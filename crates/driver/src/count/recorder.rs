@@ -47,11 +47,19 @@ impl Phases {
     }
 
     /// In which tenth of its second a time falls.
-    #[inline]
     fn tenth(&self, time_ns: u64) -> usize {
+        self.into_second_ns(time_ns) as usize / (NS_PER_S as usize / TENTHS)
+    }
+
+    /// From a time to the end of its tenth.
+    fn left_of_tenth_ns(&self, time_ns: u64) -> u64 {
+        const TENTH_NS: u64 = NS_PER_S / TENTHS as u64;
+        TENTH_NS - self.into_second_ns(time_ns) % TENTH_NS
+    }
+
+    fn into_second_ns(&self, time_ns: u64) -> u64 {
         let zero_ns = self.measured_ns as i64 - self.before_ns as i64;
-        let into_ns = (time_ns as i64 - zero_ns).rem_euclid(NS_PER_S as i64);
-        into_ns as usize / (NS_PER_S as usize / TENTHS)
+        (time_ns as i64 - zero_ns).rem_euclid(NS_PER_S as i64) as u64
     }
 }
 
@@ -118,6 +126,9 @@ pub(crate) struct Recorder {
     second_ends_ns: u64,
     second_errors: u64,
     second_tenths: [u32; TENTHS],
+    /// The tenth in which a transaction ended last, and when it is over: 0 where that has to be found anew.
+    tenth: usize,
+    tenth_ends_ns: u64,
     /// By transaction type.
     second_latencies: Vec<Counters>,
     borderline: Vec<Borderline>,
@@ -154,6 +165,8 @@ impl Recorder {
             second_ends_ns: end_of(second, phases),
             second_errors: 0,
             second_tenths: [0; TENTHS],
+            tenth: 0,
+            tenth_ends_ns: 0,
             second_latencies: counters(kinds),
             borderline: Vec::new(),
             seconds,
@@ -169,13 +182,25 @@ impl Recorder {
     pub fn done(&mut self, kind: usize, from_ns: u64, now_ns: u64) -> u64 {
         self.observe(now_ns);
         let latency_ns = now_ns.saturating_sub(from_ns).max(1);
-        let operations = u64::from(self.phases.is_measured(now_ns));
         self.acknowledged[kind] += 1;
+        if from_ns >= self.phases.measured_ns && now_ns < self.phases.end_ns && self.second >= 0 {
+            // Nearly always: wholly within the measured part, in the second that is under way.
+            self.operations[kind] += 1;
+            self.count_tenth(now_ns);
+            self.second_latencies[kind].record(latency_ns);
+            return 1;
+        }
+        self.done_elsewhere(kind, from_ns, now_ns, latency_ns)
+    }
+
+    /// The same for a transaction of the warm-up, or over a border.
+    fn done_elsewhere(&mut self, kind: usize, from_ns: u64, now_ns: u64, latency_ns: u64) -> u64 {
+        let operations = u64::from(self.phases.is_measured(now_ns));
         self.operations[kind] += operations;
         let (measured, shown) = (self.phases.is_measured(from_ns), self.phases.is_shown(now_ns));
         self.unfinished += u64::from(measured && now_ns >= self.phases.end_ns);
         if shown {
-            self.second_tenths[self.phases.tenth(now_ns)] += 1;
+            self.count_tenth(now_ns);
         }
         if shown && measured == (self.second >= 0) {
             self.second_latencies[kind].record(latency_ns);
@@ -183,6 +208,16 @@ impl Recorder {
             self.on_the_border(Borderline { kind, latency_ns, measured, shown });
         }
         operations
+    }
+
+    /// Counts a transaction in its tenth of the second. No division is needed before the tenth is over.
+    #[inline]
+    fn count_tenth(&mut self, now_ns: u64) {
+        if now_ns >= self.tenth_ends_ns {
+            self.tenth = self.phases.tenth(now_ns);
+            self.tenth_ends_ns = now_ns + self.phases.left_of_tenth_ns(now_ns);
+        }
+        self.second_tenths[self.tenth] += 1;
     }
 
     #[cold]
@@ -300,6 +335,7 @@ impl Recorder {
     /// The next slice begins; its first second goes on where the slice before it left off.
     pub fn go_on(&mut self, phases: Phases) {
         self.phases = phases;
+        self.tenth_ends_ns = 0;
         if phases.second(phases.shown_ns) == self.second {
             self.second_ends_ns = end_of(self.second, phases);
         } else {

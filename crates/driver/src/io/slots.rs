@@ -165,6 +165,7 @@ impl Slots {
             return self.end(number, Ending::Flooded);
         }
         slot.received.extend_from_slice(bytes);
+        // As `wake` does, with the slot that was found already.
         if let Some(task) = slot.waiting.take() {
             self.waiting -= 1;
             self.ready.push_back(task);

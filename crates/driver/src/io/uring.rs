@@ -83,6 +83,7 @@ impl Uring {
     }
 
     /// Whether the time to wait was over before anything came.
+    #[inline]
     pub fn turn(&mut self, slots: &mut Slots, now_ns: u64, wait_ns: u64) -> Result<bool> {
         self.ask(slots)?;
         let nothing = slots.ready.is_empty() && slots.to_send.is_empty() && self.ring.completion().is_empty();
@@ -98,6 +99,7 @@ impl Uring {
     }
 
     /// Puts everything that the tasks of this turn asked for into the submission queue.
+    #[inline]
     fn ask(&mut self, slots: &mut Slots) -> Result<()> {
         let mut to_send = std::mem::take(&mut slots.to_send);
         for number in to_send.drain(..) {
@@ -207,6 +209,7 @@ impl Uring {
         }
     }
 
+    #[inline]
     fn take_completions(&mut self, slots: &mut Slots) {
         let buffers = &mut self.buffers;
         let mut answers = 0;
@@ -237,6 +240,7 @@ impl Drop for Uring {
     }
 }
 
+#[inline]
 fn received(
     slots: &mut Slots,
     buffers: &mut Buffers,
@@ -253,12 +257,11 @@ fn received(
         }
         buffers.give_back(buffer);
     }
-    if !known {
+    if result > 0 && cqueue::more(completion.flags()) || !known {
         return;
     }
     match result {
         0 => slots.end(number, Ending::Closed),
-        1.. if cqueue::more(completion.flags()) => {}
         // Out of buffers, or the kernel ended the multishot by itself: ask again.
         1.. => slots.to_receive.push(number),
         _ if result == -libc::ENOBUFS => slots.to_receive.push(number),

@@ -196,7 +196,14 @@ impl<W: Workload> Client<'_, W> {
     ) -> End {
         let (mut failures, mut successful) = (0, false);
         loop {
-            let Some(intended_ns) = self.next_start(now_ns).await else { return self.end() };
+            if self.is_over(now_ns) {
+                return self.end();
+            }
+            let mut intended_ns = now_ns;
+            if self.lane.is_paced() {
+                let Some(due_ns) = self.arrival(now_ns).await else { return self.end() };
+                intended_ns = due_ns;
+            }
             let kind = self.workload.choose(&mut connection.state, random);
             let pause = self.workload.pause(kind, random);
             let mut from_ns = intended_ns;
@@ -239,18 +246,13 @@ impl<W: Workload> Client<'_, W> {
         }
     }
 
-    /// When the next transaction is to start: now in closed loop, when its arrival is due in open loop.
-    #[inline]
-    async fn next_start(&self, now_ns: u64) -> Option<u64> {
-        if self.is_over(now_ns) {
-            return None;
-        }
-        let Some(arrival) = self.lane.take_arrival(now_ns) else {
+    /// When the next transaction of an open loop is to start, once it is due; `None` where none is left.
+    async fn arrival(&self, now_ns: u64) -> Option<u64> {
+        let Some(intended_ns) = self.lane.take_arrival(now_ns) else {
             // No one else comes: the run lasts to its end all the same.
             self.pause_until(u64::MAX).await;
             return None;
         };
-        let Some(intended_ns) = arrival else { return Some(now_ns) };
         if intended_ns > now_ns {
             io::sleep_until_ns(intended_ns).await;
             if self.course.is_stopped() {
@@ -289,7 +291,22 @@ impl<W: Workload> Client<'_, W> {
     ) -> (Result<Outcome>, u64) {
         self.lane.recorder().in_flight += 1;
         let under_way = UnderWay { lane: self.lane, kind, from_ns };
-        let outcome = self.tries(kind, from_ns, connection, random).await;
+        // The tries are no function of their own: each level of futures is gone through twice for every answer.
+        let (drawn, mut again) = (*random, Again::default());
+        let outcome = loop {
+            let Connection { session, state, .. } = &mut *connection;
+            match self.workload.perform(kind, state, session, random).await {
+                Ok(outcome) => break Ok(outcome),
+                Err(error) => {
+                    if let Err(error) = self.ready_again(error, from_ns, session, &mut again).await {
+                        break Err(error);
+                    }
+                }
+            }
+            if W::REPLAYS {
+                *random = drawn;
+            }
+        };
         std::mem::forget(under_way);
         let now_ns = clock::now_ns();
         if let Some(ledger) = &self.course.ledger {
@@ -335,40 +352,33 @@ impl<W: Workload> Client<'_, W> {
         }
     }
 
-    async fn tries<S: Session>(
+    /// Readies the session for another try of a transaction that has failed; the error, where there will be none.
+    async fn ready_again<S: Session>(
         &self,
-        kind: usize,
+        error: Error,
         from_ns: u64,
-        connection: &mut Connection<S, W::Client>,
-        random: &mut Random,
-    ) -> Result<Outcome> {
-        let (drawn, mut again) = (*random, Again::default());
-        loop {
-            let Connection { session, state, .. } = &mut *connection;
-            let error = match self.workload.perform(kind, state, session, random).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(error) if matches!(error.fate(), Fate::Lost | Fate::Fatal) => return Err(error),
-                Err(error) => error,
-            };
-            session.rollback().await?;
-            if error.fate() == Fate::Failed || self.is_over(clock::now_ns()) {
-                return Err(error);
-            }
-            match again.wait_ns(self.job.seed, self.number, from_ns) {
-                None => return Err(error),
-                Some(0) => {}
-                Some(wait_ns) => {
-                    self.pause_until(clock::now_ns().saturating_add(wait_ns)).await;
-                    if self.is_over(clock::now_ns()) {
-                        return Err(error);
-                    }
+        session: &mut S,
+        again: &mut Again,
+    ) -> Result<()> {
+        if matches!(error.fate(), Fate::Lost | Fate::Fatal) {
+            return Err(error);
+        }
+        session.rollback().await?;
+        if error.fate() == Fate::Failed || self.is_over(clock::now_ns()) {
+            return Err(error);
+        }
+        match again.wait_ns(self.job.seed, self.number, from_ns) {
+            None => return Err(error),
+            Some(0) => {}
+            Some(wait_ns) => {
+                self.pause_until(clock::now_ns().saturating_add(wait_ns)).await;
+                if self.is_over(clock::now_ns()) {
+                    return Err(error);
                 }
             }
-            self.lane.recorder().retried(error.label(), clock::now_ns());
-            if W::REPLAYS {
-                *random = drawn;
-            }
         }
+        self.lane.recorder().retried(error.label(), clock::now_ns());
+        Ok(())
     }
 
     /// Notes where the measured part begins and ends for this connection and its thread.

@@ -89,13 +89,15 @@ impl Lane {
         self.recorder.get().expect("clients are let through when the recorder is there").borrow_mut()
     }
 
-    /// The intended start of the next transaction: `Some(None)` in closed loop, `None` when no arrival is left.
+    /// Whether transactions start when their arrivals are due: an open loop.
     #[inline]
-    pub fn take_arrival(&self, now_ns: u64) -> Option<Option<u64>> {
-        match &mut *self.pace.borrow_mut() {
-            None => Some(None),
-            Some(pace) => pace.take(now_ns).map(Some),
-        }
+    pub fn is_paced(&self) -> bool {
+        self.pace.borrow().is_some()
+    }
+
+    /// The intended start of the next transaction of an open loop; `None` when no arrival is left.
+    pub fn take_arrival(&self, now_ns: u64) -> Option<u64> {
+        self.pace.borrow_mut().as_mut()?.take(now_ns)
     }
 
     /// Takes the thread's readings at the borders of the measured part.

@@ -46,22 +46,33 @@ impl Mysql {
     /// Reads the whole answer to a command, all its result sets.
     #[inline]
     pub(super) async fn answer<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Result<Answer> {
-        if (!R::READS || R::KEEPS) && self.deprecate_eof {
-            // Nearly always the answer comes in one piece, and nobody looks into it.
+        if self.skims::<R>() {
             std::future::poll_fn(|_| self.channel.poll_inbox()).await?;
-            let (inbox, sequence) = self.channel.peek();
-            let skimmed = skim(inbox, sequence, self.cache_metadata)
-                .filter(|skimmed| !R::KEEPS || skimmed.columns == 0 || self.keep(rows, encoding, skimmed));
-            if let Some(skimmed) = skimmed {
-                self.channel.take(skimmed.bytes);
-                self.rows_received += skimmed.answer.rows;
-                return Ok(skimmed.answer);
+            if let Some(answer) = self.skimmed(rows, encoding) {
+                return Ok(answer);
             }
         }
         self.whole_answer(rows, encoding).await
     }
 
-    async fn whole_answer<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Result<Answer> {
+    /// Whether answers may be stepped over: nearly always one comes in one piece, and nobody looks into it.
+    #[inline]
+    pub(super) fn skims<R: Rows>(&self) -> bool {
+        (!R::READS || R::KEEPS) && self.deprecate_eof
+    }
+
+    /// Takes an answer that can be stepped over.
+    #[inline]
+    pub(super) fn skimmed<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Option<Answer> {
+        let (inbox, sequence) = self.channel.peek();
+        let skimmed = skim(inbox, sequence, self.cache_metadata)
+            .filter(|skimmed| !R::KEEPS || skimmed.columns == 0 || self.keep(rows, encoding, skimmed))?;
+        self.channel.take(skimmed.bytes);
+        self.rows_received += skimmed.answer.rows;
+        Some(skimmed.answer)
+    }
+
+    pub(super) async fn whole_answer<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Result<Answer> {
         let mut sum = Answer::default();
         loop {
             let payload = self.channel.packet().await?;

@@ -75,7 +75,9 @@ impl Channel {
     /// Waits until something is in the inbox, and shows all of it.
     #[inline]
     pub fn poll_inbox(&mut self) -> Poll<Result<()>> {
-        self.stream.consume(std::mem::take(&mut self.shown));
+        if self.shown > 0 {
+            self.stream.consume(std::mem::take(&mut self.shown));
+        }
         if self.stream.inbox().is_empty() {
             return self.stream.poll_more();
         }

@@ -198,15 +198,24 @@ impl Workload for Oltp {
         session: &mut S,
         random: &mut Random,
     ) -> Result<Outcome> {
+        let single = match self.member {
+            Member::Transaction | Member::BulkInsert | Member::RandomPoints | Member::RandomRanges => None,
+            Member::PointSelect => Some(Kind::Point),
+            Member::UpdateIndex => Some(Kind::UpdateIndex),
+            Member::UpdateNonIndex => Some(Kind::UpdateNonIndex),
+            Member::Delete => Some(Kind::Delete),
+            Member::Insert => Some(Kind::InsertNumbered),
+        };
+        if let Some(kind) = single {
+            // A transaction of one statement, which commits by itself.
+            let statement = client.statements.get(kind, self.draw_table(random));
+            self.statement(kind, statement, session, random).await?;
+            return Ok(Outcome::Committed);
+        }
         match self.member {
-            Member::Transaction => self.transaction(client, session, random).await?,
             Member::BulkInsert => self.bulk(client, session).await?,
             Member::RandomPoints | Member::RandomRanges => self.list(client, session, random).await?,
-            Member::PointSelect => self.single(Kind::Point, client, session, random).await?,
-            Member::UpdateIndex => self.single(Kind::UpdateIndex, client, session, random).await?,
-            Member::UpdateNonIndex => self.single(Kind::UpdateNonIndex, client, session, random).await?,
-            Member::Delete => self.single(Kind::Delete, client, session, random).await?,
-            Member::Insert => self.single(Kind::InsertNumbered, client, session, random).await?,
+            _ => self.transaction(client, session, random).await?,
         }
         Ok(Outcome::Committed)
     }

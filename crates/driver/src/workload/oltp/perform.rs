@@ -75,21 +75,8 @@ impl Oltp {
         Ok(())
     }
 
-    /// A transaction of one statement, which commits by itself.
     #[inline]
-    pub(super) async fn single<S: Session>(
-        &self,
-        kind: Kind,
-        client: &Client,
-        session: &mut S,
-        random: &mut Random,
-    ) -> Result<()> {
-        let table = self.draw_table(random);
-        self.statement(kind, client.statements.get(kind, table), session, random).await
-    }
-
-    #[inline]
-    async fn statement<S: Session>(
+    pub(super) async fn statement<S: Session>(
         &self,
         kind: Kind,
         statement: Statement,
@@ -172,7 +159,7 @@ impl Oltp {
         Ok(())
     }
 
-    fn draw_table(&self, random: &mut Random) -> i64 {
+    pub(super) fn draw_table(&self, random: &mut Random) -> i64 {
         if self.tables == 1 {
             1
         } else {
