@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-lua bench-stall bench-power bench-slices bench-search bench-analyse wheels lock clean
+.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-slices bench-search bench-analyse wheels lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -112,6 +112,11 @@ bench-driver: setup
 	@$(NEEDS_SYSBENCH)
 	@$(BIN)/python benches/driver.py
 	@$(BIN)/python benches/tpcc.py
+
+# The same beside sysbench and pgbench, against one PostgreSQL.
+bench-clients: setup
+	@$(NEEDS_SYSBENCH)
+	@$(BIN)/python benches/clients.py $(CLIENTS)
 
 # Scripts of sysbench under the driver beside sysbench itself.
 bench-lua: setup
