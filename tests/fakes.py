@@ -18,6 +18,7 @@ from dbdyno.engines.needs import Need
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import process
+from dbdyno.host.facts import Host
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers.registry import LAYERS
@@ -361,7 +362,7 @@ def make_run(study: Study, name: str = "first") -> ComparisonRun:
         blocks=study.blocks,
         created_unix_s=time.time(),
         dyno_version="0",
-        host={"name": "here"},
+        host=Host(name="here"),
     )
 
 

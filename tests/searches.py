@@ -10,6 +10,7 @@ import numpy as np
 
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Level
+from dbdyno.host.facts import Host
 from dbdyno.plan.search.ask import Memory, next_block, trials_of
 from dbdyno.plan.search.sampler import settled
 from dbdyno.records.record import Outcome, PhaseRecord, Record
@@ -55,7 +56,7 @@ def a_search(
         blocks=study.blocks,
         created_unix_s=0.0,
         dyno_version="0",
-        host={"name": "here"},
+        host=Host(name="here"),
         budget_s=budget_s,
     )
     return study, run

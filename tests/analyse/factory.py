@@ -18,6 +18,7 @@ import numpy as np
 
 from dbdyno.driver.tally import OpenLoop, Second, Tally
 from dbdyno.frozen import Level
+from dbdyno.host.facts import Host, Installed
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, PhaseRecord, Reading, Record
@@ -81,8 +82,8 @@ def a_run(study: Study) -> ComparisonRun:
         blocks=study.blocks,
         created_unix_s=STARTED_UNIX_S,
         dyno_version="0.1.0",
-        host=HOST,
-        installation={"engine": "firebird", "version": "5.0.4", "origin": "wheel firebird-embedded 5.0.4.4"},
+        host=Host.model_validate(HOST),
+        installation=Installed(engine="firebird", version="5.0.4", origin="wheel firebird-embedded 5.0.4.4"),
     )
 
 

@@ -104,7 +104,7 @@ def test_spreads_are_those_that_earlier_runs_of_the_load_found(store: Store, stu
 
 
 def test_runs_of_another_load_or_host_or_arrangement_say_nothing(store: Store, study: Study) -> None:
-    other_host = {**identity(), "name": "elsewhere"}
+    other_host = identity().but(name="elsewhere")
     more_clients = study.but(text=study.text.replace("[workload]", "[workload]\nclients = 7"))
     keep(store, study, "elsewhere", host=other_host)
     keep(store, study, "in-turn", arrangement=Arrangement.ONE_AFTER_THE_OTHER)

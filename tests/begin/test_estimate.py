@@ -38,7 +38,7 @@ def test_a_run_begins_with_what_it_is_and_when_it_ends(study: Path) -> None:
 
 def test_the_estimate_is_what_trials_of_the_engine_took(study: Path) -> None:
     read = study_at(study, seed=1)
-    run = a_run(read).model_copy(update={"installation": {"engine": "sqlite"}})
+    run = a_run(read).but(installation={"engine": "sqlite"})
     with Store(store_url()) as store:
         assert estimate(store, read).trials_seen == 0
         store.add_run(run)
@@ -57,7 +57,7 @@ def test_the_estimate_is_what_trials_of_the_engine_took(study: Path) -> None:
 
 def test_the_estimate_looks_past_runs_whose_work_was_counted(study: Path) -> None:
     read = study_at(study, seed=1)
-    run = a_run(read).model_copy(update={"installation": {"engine": "sqlite"}})
+    run = a_run(read).but(installation={"engine": "sqlite"})
     later = {"run": "counted", "created_unix_s": run.created_unix_s + 1.0}
     with Store(store_url()) as store:
         store.add_run(run)
@@ -77,7 +77,7 @@ def test_the_estimate_counts_the_settling_of_slices_once(study: Path) -> None:
     [phase] = phases_of(read)
     assert phase.slices == 2
     with Store(store_url()) as store:
-        store.add_run(a_run(read).model_copy(update={"installation": {"engine": "sqlite"}}))
+        store.add_run(a_run(read).but(installation={"engine": "sqlite"}))
         for record in records_of(read):
             assert record.tally is not None
             slices = [Slice(started_unix_s=one, duration_s=0.25, operations=1) for one in (1.0, 2.0)]

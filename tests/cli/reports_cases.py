@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbdyno.begin.stored_study import study_of
+from dbdyno.host.facts import Host
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
@@ -38,7 +39,7 @@ def run(homes: Path) -> Run:
         blocks=2,
         created_unix_s=1.0,
         dyno_version="0",
-        host={"name": "here"},
+        host=Host(name="here"),
     )
     plan = make_plan(study_of(run), Order.of(run))
     with Store(store_url()) as store:

@@ -260,7 +260,7 @@ def test_a_reference_of_another_source_is_not_measured_again(
     with Store(store_url()) as store:
         runs = [store.run(name) for name in ("first", "same", "other")]
         setups = [setup_of(store, run) for run in runs]
-    assert len({run.installation["digest"] for run in runs}) == 1
+    assert len({run.installation.digest for run in runs}) == 1
     assert setups[0] == setups[1] != setups[2], "a build is a part of the setup"
 
 

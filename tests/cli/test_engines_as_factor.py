@@ -57,8 +57,8 @@ def test_each_variant_runs_on_its_own_engine_and_its_own_data(homes: Path) -> No
     assert len(held) == 2, "each load process holds a file of its own"
     assert len(once.shelf("pristine").names()) == 2, "each engine has made its own data"
     [level] = run.engines
-    assert run.engines[level]["digest"] != run.installation["digest"]
-    assert run.engines[level]["version"] == run.installation["version"]
+    assert run.engines[level].digest != run.installation.digest
+    assert run.engines[level].version == run.installation.version
 
 
 def test_a_run_goes_on_with_the_engines_that_it_began_with_alone(homes: Path) -> None:

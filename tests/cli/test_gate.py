@@ -120,8 +120,8 @@ def test_a_reference_takes_over_how_the_host_is_arranged(main: Path) -> None:
 def test_without_the_engine_the_stored_run_is_compared_and_that_is_said(main: Path) -> None:
     with Store(store_url()) as store:
         first = store.run("main")
-        gone = {**first.installation, "digest": "gone", "origin": "a build that is gone"}
-        store.change_run(first.model_copy(update={"installation": gone}))
+        gone = first.installation.but(digest="gone", origin="a build that is gone")
+        store.change_run(first.but(installation=gone))
     said = dyno("run", str(main / "change.toml"), "--against", "main", "--blocks", "1")
     assert said.returncode == 0, said.stderr
     assert "main is not measured again" in said.stderr and "a build that is gone" in said.stderr

@@ -37,7 +37,7 @@ LOSSY = "config.synchronous=off"
 def keep(name: str = "example", finished: bool = True, gain: float = 1.5) -> Run:
     """A run in the store; two of its variants are faster."""
     made = a_run(a_study())
-    run = made.model_copy(update={"run": name, "study_text": STUDY, "host": {"name": "bench-1"}})
+    run = made.but(run=name, study_text=STUDY, host={"name": "bench-1"})
     records = records_of(study_of(run), {FASTER: gain, LOSSY: 1.0 + (gain - 1.0) / 2})
     with Store(store_url()) as store:
         store.add_run(run)

@@ -125,7 +125,7 @@ def test_a_side_may_have_several_runs(runs: Path) -> None:
     said = dyno("compare", "first,third", "second", "--format", "markdown").stdout
     assert "run second beside runs first, third" in said
     with Store(store_url()) as store:
-        store.change_run(third.model_copy(update={"host": third.host | {"name": "elsewhere"}}))
+        store.change_run(third.but(host=third.host.but(name="elsewhere")))
     assert "on different hosts" in complaint("compare", "first,third", "second")
 
 

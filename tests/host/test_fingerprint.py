@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
+from dbdyno.host.facts import Host, Installed
 from dbdyno.host.fingerprint import core_count, fingerprint
 
 
 def test_the_fingerprint_is_json_and_names_what_was_measured(homes: Path) -> None:
     found = fingerprint()
-    assert json.loads(json.dumps(found)) == found
-    assert found["cpu"]["usable_cores"] == core_count() >= 1
-    assert found["memory"]["total_bytes"] > 1 << 20
-    assert found["kernel"] == os.uname().release
-    assert found["data"]["filesystem"]
+    assert Host.model_validate_json(found.model_dump_json()) == found
+    assert found.cpu.usable_cores == core_count() >= 1
+    assert found.memory.total_bytes is not None and found.memory.total_bytes > 1 << 20
+    assert found.kernel == os.uname().release
+    assert found.data.filesystem
 
 
 def test_the_fingerprint_is_the_same_a_moment_later(homes: Path) -> None:
-    first, second = fingerprint(), fingerprint()
-    for found in (first, second):
-        found["data"].pop("free_bytes")
-        found["cpu"].pop("frequency_mhz")
+    first, second = (
+        found.but(data=found.data.but(free_bytes=None), cpu=found.cpu.but(frequency_mhz=None))
+        for found in (fingerprint(), fingerprint())
+    )
     assert first == second
+
+
+def test_facts_are_written_as_they_were_read() -> None:
+    """Those of another version too; and what nobody looked at is no null."""
+    for read in ({}, {"cpu": {"model": None, "threads": 32}, "kernel": None, "storage": [{"device": "sda"}]}):
+        assert Host.model_validate(read).model_dump() == read
+    told = {"engine": "sqlite", "version": "3.53", "origin": "a wheel", "digest": "ab", "threads": "safe"}
+    assert Installed.model_validate(told).model_dump() == told

@@ -47,7 +47,7 @@ def test_the_documentation_tells_each_knob_as_it_is() -> None:
 
 
 def test_related_keys_are_keys_of_the_fingerprint(homes: Path) -> None:
-    host: dict[str, Any] = fingerprint()
+    host = fingerprint().model_dump()
     known = {f"{part}.{key}" for part in ("cpu", "memory", "data") for key in host[part]} | set(host)
     assert set(related_factors()) <= known
 

@@ -150,7 +150,7 @@ def hostile() -> Analysis:
     records = [
         record.model_copy(update={"server_log": HOSTILE, "engine_version": HOSTILE}) for record in records
     ]
-    run = a_run(study).model_copy(update={"study_text": HOSTILE, "host": {HOSTILE: [HOSTILE]}})
+    run = a_run(study).but(study_text=HOSTILE, host={HOSTILE: [HOSTILE]})
     return analyse(study, run, records)
 
 

@@ -346,11 +346,9 @@ def _paired_logs(run: Analysis, ends: tuple[str, str], response: str) -> list[fl
 def _hardware(trials: Trials, analysis: Analysis) -> Hardware:
     records = [record for run in trials for record in run]
     counted = [ghz for record in records if (ghz := _gigahertz(record)) is not None]
-    cpu = analysis.run.host.get("cpu") or {}
-    cores, named = cpu.get("usable_cores"), cpu.get("frequency_mhz")
+    known, named = analysis.run.host.cpu.usable_cores, analysis.run.host.cpu.frequency_mhz
     measured = bool(records) and len(counted) == len(records)
     gigahertz = sum(counted) / len(counted) if measured else named / 1000.0 if named else None
-    known = cores if isinstance(cores, int) else None
     used = {min(known, clients) for record in records if known and (clients := _clients(record)) is not None}
     return Hardware(
         cores=known,
@@ -455,8 +453,8 @@ def _facts(side: Side) -> dict[str, str]:
 def _facts_of(analysis: Analysis) -> dict[str, str]:
     """All that should be the same for apples to be compared with apples, by name."""
     run = analysis.run
-    facts = {name: text for name, text in _flat(run.host) if not name.startswith(IGNORED)}
-    facts |= {f"installation.{name}": value for name, value in run.installation.items()}
+    facts = {name: text for name, text in _flat(run.host.model_dump()) if not name.startswith(IGNORED)}
+    facts |= {f"installation.{name}": value for name, value in run.installation.model_dump().items()}
     facts |= {"dyno": run.dyno_version, "blocks": str(run.blocks)}
     versions = {trial.record.engine_version for trial in analysis.trials if trial.record.engine_version}
     facts["engine.version"] = ", ".join(sorted(versions))

@@ -179,7 +179,7 @@ def run_of(analysis: Analysis) -> TrendRun:
         name="",
         note="",
         blocks=analysis.run.blocks,
-        host=str(analysis.run.host.get("name") or "not known"),
+        host=analysis.run.host.name or "not known",
         engine=engine,
         circumstances=circumstances_of(analysis.study, analysis.run, engine),
         baseline=analysis.baseline.response,

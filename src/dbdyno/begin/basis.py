@@ -81,7 +81,7 @@ def _seen(study: Study, store: Store, made: Calibration | None) -> Iterator[tupl
     for summary in store.runs():
         run = summary.run
         comparable = isinstance(run, ComparisonRun) and run.arrangement is study.arrangement
-        if not comparable or not run.host or place_of(run.host) != here:
+        if not comparable or place_of(run.host) != here:
             continue
         if (run.calibrated.settings if run.calibrated else None) != bound:
             continue

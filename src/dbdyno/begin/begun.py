@@ -16,7 +16,7 @@ from dbdyno.begin.engines import on_engines, others_of
 from dbdyno.begin.given import data_of
 from dbdyno.begin.losses import losses_of
 from dbdyno.begin.naming import name_of_run
-from dbdyno.begin.stored_study import application_of, facts_of
+from dbdyno.begin.stored_study import application_of, installed_of
 from dbdyno.begin.training import training_on
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
@@ -66,11 +66,11 @@ def new_run(
         created_unix_s=time.time(),
         dyno_version=__version__,
         host=fingerprint(),
-        installation={**facts_of(installation), **({"application": application} if application else {})},
+        installation=installed_of(installation, application),
         arrangement=study.arrangement,
         slice_s=study.slice_s,
         data=data_of(study, tell),
-        engines={level: facts_of(other) for level, other in others_of(study).items()},
+        engines={level: installed_of(other) for level, other in others_of(study).items()},
         given_up=None if study.design is Design.SEARCH else losses_of(study),
         **own,
     )

@@ -75,7 +75,7 @@ def beside_load_s(store: Store, engine: str) -> list[float]:
     """Of each trial of the latest run of this engine that has one whose speed was measured: what is counted
     takes its own time."""
     for summary in store.runs():
-        of_engine = summary.run.installation.get("engine") == engine and not isinstance(summary.run, SoakRun)
+        of_engine = summary.run.installation.engine == engine and not isinstance(summary.run, SoakRun)
         if not of_engine or Outcome.MEASURED not in summary.outcomes:
             continue
         seen_s = [

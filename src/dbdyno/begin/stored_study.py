@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from dbdyno.begin.study_file import changed
 from dbdyno.brought import study as brought_study
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError, UserError
+from dbdyno.host.facts import Installed
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.run import ComparisonRun, ImportedRun, Run, SoakRun
 from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
@@ -115,8 +115,8 @@ def measured_installation(study: Study, run: Run) -> Installation:
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     _require_measured_engine(run, run.installation, installation)
     for level, other in others_of(study).items():
-        _require_measured_engine(run, run.engines.get(level, {}), other)
-    kept, now = run.installation.get("application"), application_of(study)
+        _require_measured_engine(run, run.engines.get(level, Installed()), other)
+    kept, now = run.installation.application, application_of(study)
     if kept != now:
         raise UserError(
             f"run {run.run} measured {kept}; now there is {now}",
@@ -125,10 +125,10 @@ def measured_installation(study: Study, run: Run) -> Installation:
     return installation
 
 
-def _require_measured_engine(run: Run, kept: Mapping[str, str], now: Installation) -> None:
-    if now.digest != kept.get("digest"):
+def _require_measured_engine(run: Run, kept: Installed, now: Installation) -> None:
+    if now.digest != kept.digest:
         raise UserError(
-            f"run {run.run} measured {kept.get('origin')}; now there is {now.origin}",
+            f"run {run.run} measured {kept.origin}; now there is {now.origin}",
             "restore that engine, or start a new run",
         )
 
@@ -142,12 +142,8 @@ def application_of(study: Study) -> str | None:
     return f"{found.product.title} {found.installation.version} ({found.installation.digest})"
 
 
-def facts_of(installation: Installation) -> dict[str, str]:
+def installed_of(installation: Installation, application: str | None = None) -> Installed:
     """What a run keeps of the engine that it measures."""
-    return {
-        "engine": installation.engine,
-        "version": installation.version,
-        "origin": installation.origin,
-        "digest": installation.digest,
-        **installation.facts,
-    }
+    own = {name: getattr(installation, name) for name in ("engine", "version", "origin", "digest")}
+    beside = {"application": application} if application else {}
+    return Installed(**own, **installation.facts, **beside)

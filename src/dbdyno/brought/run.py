@@ -11,6 +11,7 @@ from dbdyno import __version__
 from dbdyno.brought.counted import Counted
 from dbdyno.brought.files import Repetition
 from dbdyno.errors import UserError
+from dbdyno.host.facts import Host
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.records.run import Brought, ImportedRun, Run
 
@@ -66,7 +67,7 @@ def run_of(
         blocks=max(sizes.values()),
         created_unix_s=created_unix_s,
         dyno_version=__version__,
-        host={},
+        host=Host(),
         brought=brought,
     )
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,6 +13,7 @@ from dbdyno.calibrate.binding import binds_itself
 from dbdyno.calibrate.finding import Finding
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host import paths
+from dbdyno.host.facts import Host
 from dbdyno.records.run import Calibrated
 from dbdyno.study import Interval, Study
 
@@ -61,15 +60,14 @@ class Calibration(Frozen):
         )
 
 
-def place_of(fingerprint: Mapping[str, Any]) -> Place:
+def place_of(host: Host) -> Place:
     """From a host's fingerprint."""
-    cpu = fingerprint["cpu"]
     return Place(
-        name=fingerprint["name"],
-        cpu=cpu["model"],
-        usable_cores=cpu["usable_cores"],
-        virtualisation=fingerprint["virtualisation"],
-        kernel=fingerprint["kernel"],
+        name=host.name or "",
+        cpu=host.cpu.model or "",
+        usable_cores=host.cpu.usable_cores or 0,
+        virtualisation=host.virtualisation,
+        kernel=host.kernel or "",
     )
 
 

@@ -49,6 +49,7 @@ from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
+from dbdyno.host.facts import Host
 from dbdyno.host.fingerprint import core_count, fingerprint, usable_cpus
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
@@ -245,7 +246,7 @@ def _found(study: Study, running: Running, time_s: float) -> _Found:
     )
 
 
-def _run(study: Study, host: dict[str, object]) -> Run:
+def _run(study: Study, host: Host) -> Run:
     return ComparisonRun(
         run=f"calibration-{secrets.token_hex(4)}",
         study_path=study.path,

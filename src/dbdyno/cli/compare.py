@@ -79,7 +79,7 @@ def _require_comparable(sides: tuple[list[Analysis], list[Analysis]]) -> None:
     for other in others:
         require_one_study(first, other)
     for side in sides:
-        hosts = sorted({str(one.run.host.get("name", "")) for one in side})
+        hosts = sorted({one.run.host.name or "" for one in side})
         if len(hosts) > 1:
             raise UserError(
                 f"the runs of one side were measured on different hosts: {', '.join(hosts)}",

@@ -111,7 +111,7 @@ def setup_of(store: Store, run: Run) -> str:
     load = study.workload.model_dump(mode="json", exclude={"run_options"})
     build = _build_of(store, run) if {name.partition(".")[0] for name in levels} & BUILT else ""
     files = meaning_of(study.files, OF_THE_LOAD)
-    told = [study.engine.engine, run.installation.get("digest"), build, levels, load, files]
+    told = [study.engine.engine, run.installation.digest or None, build, levels, load, files]
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 

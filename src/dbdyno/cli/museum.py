@@ -72,7 +72,7 @@ def _runs(
         run = summary.run
         if study not in run.study_path or not summary.outcomes or isinstance(run, SoakRun):
             continue
-        if engine and run.installation.get("engine", engine) != engine:
+        if engine and run.installation.engine not in ("", engine):
             continue
         found = readings.of(summary, RunOfMuseum, partial(_read, store, run))
         if found is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from rich.text import Text
@@ -13,6 +12,7 @@ from dbdyno.cli.options import json_option
 from dbdyno.cli.terminal import terminal
 from dbdyno.driver import _driver
 from dbdyno.frozen import Frozen
+from dbdyno.host.facts import Host
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import Finding, probe
@@ -22,7 +22,7 @@ from dbdyno.report.words.safe import json_text
 class ProbeDocument(Frozen):
     """A probe as `--json` prints it. The fingerprint holds null for what cannot be read."""
 
-    fingerprint: dict[str, Any]
+    fingerprint: Host
     findings: tuple[Finding, ...]
 
 

@@ -74,7 +74,7 @@ def deployment_of(
         title=study.title,
         variant=_name(variant),
         verdict=variant.verdict or Verdict.INCONCLUSIVE,
-        host=str(run.host.get("name", "")),
+        host=run.host.name or "",
         measured_unix_s=run.created_unix_s,
         dyno_version=run.dyno_version,
         engine=engine.name,

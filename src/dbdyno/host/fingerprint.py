@@ -5,44 +5,44 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from dbdyno import __version__
 from dbdyno.host import paths
+from dbdyno.host.facts import Cpu, DataPlace, Disk, Host, Memory
 from dbdyno.host.read_only import servers_text
 
 CPU = Path("/sys/devices/system/cpu")
 TRANSPARENT_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
-def fingerprint() -> dict[str, Any]:
-    """What this machine is. A part that cannot be read holds null."""
-    return {
-        "name": platform.node(),
-        "cpu": _cpu(),
-        "memory": _memory(),
-        "kernel": platform.release(),
-        "system": _system(),
-        "virtualisation": _virtualisation(),
-        "data": _data(paths.cache()),
-        "disks": _disks(),
-        "privileges": "root" if os.geteuid() == 0 else f"user {os.geteuid()}",
-        "servers": servers_text(),
-        "dyno": __version__,
-        "python": platform.python_version(),
-    }
+def fingerprint() -> Host:
+    """What this machine is. A part that cannot be read is None."""
+    return Host(
+        name=platform.node(),
+        cpu=_cpu(),
+        memory=_memory(),
+        kernel=platform.release(),
+        system=_system(),
+        virtualisation=_virtualisation(),
+        data=_data(paths.cache()),
+        disks=_disks(),
+        privileges="root" if os.geteuid() == 0 else f"user {os.geteuid()}",
+        servers=servers_text(),
+        dyno=__version__,
+        python=platform.python_version(),
+    )
 
 
-def identity() -> dict[str, Any]:
+def identity() -> Host:
     """What tells this host from others, by the fingerprint's names. Makes no folder."""
-    return {
-        "name": platform.node(),
-        "cpu": _cpu(),
-        "kernel": platform.release(),
-        "virtualisation": _virtualisation(),
-    }
+    return Host(
+        name=platform.node(),
+        cpu=_cpu(),
+        kernel=platform.release(),
+        virtualisation=_virtualisation(),
+    )
 
 
 def core_count() -> int:
@@ -55,21 +55,21 @@ def usable_cpus() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-def _cpu() -> dict[str, Any]:
+def _cpu() -> Cpu:
     info = _read("/proc/cpuinfo") or ""
     fields = dict(line.split(":", 1) for line in info.partition("\n\n")[0].splitlines() if ":" in line)
     by_name = {name.strip(): value.strip() for name, value in fields.items()}
     frequency = by_name.get("cpu MHz")
-    return {
-        "model": by_name.get("model name") or platform.machine(),
-        "usable_cores": core_count(),
-        "online_cores": os.cpu_count(),
-        "threads_per_core": _threads_per_core(),
-        "frequency_mhz": float(frequency) if frequency else None,
-        "governor": _read(CPU / "cpu0/cpufreq/scaling_governor"),
-        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or None,
-        "cache_bytes": _last_cache_bytes(),
-    }
+    return Cpu(
+        model=by_name.get("model name") or platform.machine(),
+        usable_cores=core_count(),
+        online_cores=os.cpu_count(),
+        threads_per_core=_threads_per_core(),
+        frequency_mhz=float(frequency) if frequency else None,
+        governor=_read(CPU / "cpu0/cpufreq/scaling_governor"),
+        numa_nodes=len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or None,
+        cache_bytes=_last_cache_bytes(),
+    )
 
 
 def _threads_per_core() -> int | None:
@@ -90,15 +90,15 @@ def _last_cache_bytes() -> int | None:
     return int(last.removesuffix("K")) * 1024 if last and last.endswith("K") else None
 
 
-def _memory() -> dict[str, Any]:
+def _memory() -> Memory:
     modes = _read(TRANSPARENT_HUGE_PAGES)
-    return {
-        "total_bytes": psutil.virtual_memory().total,
-        "swap_bytes": psutil.swap_memory().total,
-        "page_bytes": os.sysconf("SC_PAGE_SIZE"),
-        "huge_page_bytes": _meminfo_bytes("Hugepagesize"),
-        "transparent_huge_pages": modes.partition("[")[2].partition("]")[0] if modes else None,
-    }
+    return Memory(
+        total_bytes=psutil.virtual_memory().total,
+        swap_bytes=psutil.swap_memory().total,
+        page_bytes=os.sysconf("SC_PAGE_SIZE"),
+        huge_page_bytes=_meminfo_bytes("Hugepagesize"),
+        transparent_huge_pages=modes.partition("[")[2].partition("]")[0] if modes else None,
+    )
 
 
 def _meminfo_bytes(name: str) -> int | None:
@@ -124,7 +124,7 @@ def _virtualisation() -> str | None:
     return " in a ".join(filter(None, ["container" if contained else "", machine])) or None
 
 
-def _data(folder: Path) -> dict[str, Any]:
+def _data(folder: Path) -> DataPlace:
     """The file system that holds the data of every trial."""
     mounts = [
         mount
@@ -132,30 +132,30 @@ def _data(folder: Path) -> dict[str, Any]:
         if folder.resolve().is_relative_to(mount.mountpoint)
     ]
     mount = max(mounts, key=lambda each: len(each.mountpoint), default=None)
-    return {
-        "filesystem": mount.fstype if mount else None,
-        "device": mount.device if mount else None,
-        "options": mount.opts if mount else None,
-        "free_bytes": psutil.disk_usage(str(folder)).free,
-    }
+    return DataPlace(
+        filesystem=mount.fstype if mount else None,
+        device=mount.device if mount else None,
+        options=mount.opts if mount else None,
+        free_bytes=psutil.disk_usage(str(folder)).free,
+    )
 
 
-def _disks() -> list[dict[str, Any]]:
+def _disks() -> tuple[Disk, ...]:
     folders = sorted(Path("/sys/block").glob("*")) if Path("/sys/block").is_dir() else []
-    return [_disk(folder) for folder in folders if not folder.name.startswith(("loop", "ram", "zram"))]
+    return tuple(_disk(folder) for folder in folders if not folder.name.startswith(("loop", "ram", "zram")))
 
 
-def _disk(folder: Path) -> dict[str, Any]:
+def _disk(folder: Path) -> Disk:
     sectors, rotates = _read(folder / "size"), _read(folder / "queue/rotational")
     schedulers = _read(folder / "queue/scheduler") or ""
-    return {
-        "name": folder.name,
-        "model": _read(folder / "device/model"),
+    return Disk(
+        name=folder.name,
+        model=_read(folder / "device/model"),
         # The kernel counts in sectors of 512 bytes whatever the device's own are.
-        "size_bytes": int(sectors) * 512 if sectors else None,
-        "rotational": rotates == "1" if rotates else None,
-        "scheduler": schedulers.partition("[")[2].partition("]")[0] or schedulers or None,
-    }
+        size_bytes=int(sectors) * 512 if sectors else None,
+        rotational=rotates == "1" if rotates else None,
+        scheduler=schedulers.partition("[")[2].partition("]")[0] or schedulers or None,
+    )
 
 
 def _read(path: str | Path) -> str | None:

@@ -40,30 +40,29 @@ def circumstances_of(study: Study, run: Run, engine: str) -> dict[Circumstance, 
 def noise_of(run: Run) -> list[object]:
     """What the noise of a run goes by. The host's name is left out, because a container has another one each
     day."""
-    cpu, memory = run.host.get("cpu") or {}, run.host.get("memory") or {}
+    cpu = run.host.cpu
     settings = run.calibrated.settings if run.calibrated else {}
     return [
         *(run.blocks, run.dyno_version, settings, run.arrangement, run.slice_s),
-        cpu.get("model"),
-        cpu.get("usable_cores"),
-        memory.get("total_bytes"),
-        run.host.get("virtualisation"),
+        cpu.model,
+        cpu.usable_cores,
+        run.host.memory.total_bytes,
+        run.host.virtualisation,
     ]
 
 
 def _host(run: Run) -> str:
     """What tells the host from others. A container's name is left out, because it has another one each
     day."""
-    cpu, virtual = run.host.get("cpu") or {}, str(run.host.get("virtualisation") or "")
-    name = "container" if virtual.startswith("container") else run.host.get("name")
-    cores = " x ".join(str(fact) for fact in (cpu.get("usable_cores"), cpu.get("model")) if fact)
-    kernel = run.host.get("kernel")
+    cpu, virtual, kernel = run.host.cpu, run.host.virtualisation or "", run.host.kernel
+    name = "container" if virtual.startswith("container") else run.host.name
+    cores = " x ".join(str(fact) for fact in (cpu.usable_cores, cpu.model) if fact)
     return ", ".join(filter(None, (name, cores, kernel and f"kernel {kernel}"))) or "not known"
 
 
 def _build(engine: str, run: Run) -> str:
     """The engine with the beginning of its build's hash: a version can be built twice."""
-    digest = run.installation.get("digest", "")
+    digest = run.installation.digest
     return f"{engine}, build {digest[:8]}" if digest else engine
 
 

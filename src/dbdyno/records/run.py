@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from dbdyno.frozen import Configuration, Frozen, Level, absent
+from dbdyno.host.facts import Host, Installed
 from dbdyno.study.files import StudyFile
 from dbdyno.study.nouns import Arrangement, Design, Interval
 from dbdyno.study.soak import Soak
@@ -103,8 +104,8 @@ class BaseRun(Frozen):
     blocks: int
     created_unix_s: float
     dyno_version: str
-    host: dict[str, Any]
-    installation: dict[str, str] = Field(default_factory=dict)
+    host: Host
+    installation: Installed = Field(default_factory=Installed)
     mirrored: bool = False
     sequential: bool = False
     looks_planned: bool = absent(False)
@@ -116,7 +117,7 @@ class BaseRun(Frozen):
     slice_s: float | None = absent(None)
     data: tuple[Data, ...] = absent(())
     given_up: dict[str, tuple[Promise, ...]] | None = absent(None)
-    engines: dict[str, dict[str, str]] = absent({})
+    engines: dict[str, Installed] = absent({})
 
 
 class ComparisonRun(BaseRun):

@@ -92,7 +92,7 @@ class _Suite:
             "testsuite",
             name=safe.clean(title),
             timestamp=time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(run.created_unix_s)),
-            hostname=safe.clean(str(run.host.get("name") or "")),
+            hostname=safe.clean(run.host.name or ""),
         )
         self._class = safe.clean(f"dyno.{run.study_path}")
 

@@ -199,7 +199,7 @@ class Draft:
             position=trial.position,
             variant=trial.variant.name,
             levels=trial.variant.levels,
-            host=str(run.host.get("name", "")),
+            host=run.host.name or "",
             started_unix_s=self._started_unix_s,
             finished_unix_s=self._finished_unix_s,
             outcome=self._outcome,

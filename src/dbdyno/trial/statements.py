@@ -25,6 +25,7 @@ from dbdyno.engines.engine import Engine
 from dbdyno.errors import DriverFailed
 from dbdyno.frozen import Level
 from dbdyno.host import once, paths
+from dbdyno.host.facts import Host
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.once import Tell, silently
@@ -146,7 +147,7 @@ def _trial_of(asked: Asked, journal: Journal, tell: Tell) -> tuple[Setup, Bench]
         blocks=1,
         created_unix_s=time.time(),
         dyno_version=__version__,
-        host={},
+        host=Host(),
     )
     # No layer is asked: only what is fixed when data are made shapes them.
     bench = Bench(study, run, asked.engine, asked.installation, {}, journal, LoadProcess, 1, tell=tell)

@@ -54,7 +54,7 @@ def test_more_false_alarms_than_promised_are_followed_by_advice() -> None:
 
 
 def test_both_sides_are_named_and_what_differs_is_marked() -> None:
-    run = GATE.run.model_copy(update={"installation": {"engine": "mariadb", "version": "11.8.2"}})
+    run = GATE.run.but(installation={"engine": "mariadb", "version": "11.8.2"})
     gate = GATE.model_copy(update={"run": run})
     rows = {name: (theirs, ours) for name, theirs, ours in words.sides(gate)}
     assert rows["run"] == ("first", "now") and rows["engine"][1] == "mariadb 11.8.2"

@@ -171,8 +171,8 @@ def _checks(trial: TrialResult) -> Cell:
 def _host(run: Run) -> Iterator[Element]:
     yield Facts(
         (
-            *((f"installation.{key}", str(value)) for key, value in run.installation.items()),
-            *_flattened(run.host),
+            *((f"installation.{key}", str(value)) for key, value in run.installation.model_dump().items()),
+            *_flattened(run.host.model_dump()),
             ("study", f"{run.study_path} sha256 {run.study_digest}"),
             *(() if isinstance(run, ImportedRun) else (("seed", str(run.seed)),)),
         )

@@ -148,11 +148,11 @@ def sides(found: Gate) -> list[tuple[str, str, str]]:
         ("began", *(moment_text(run.created_unix_s) for run in runs)),
         ("study", *(run.study_path for run in runs)),
         ("engine", *(_engine(run) for run in runs)),
-        ("from", *(run.installation.get("origin", "") for run in runs)),
-        ("build", *(run.installation.get("digest", "")[:DIGEST_LETTERS] for run in runs)),
+        ("from", *(run.installation.origin for run in runs)),
+        ("build", *(run.installation.digest[:DIGEST_LETTERS] for run in runs)),
         ("trials", *(_trials(result) for result in results)),
         ("Dyno", *(run.dyno_version for run in runs)),
-        ("host", *(str(run.host.get("name") or "") for run in runs)),
+        ("host", *(run.host.name or "" for run in runs)),
         *(
             (name, *(one.get(name, numbers.DASH) for one in levels))
             for name in sorted({name for one in levels for name in one})
@@ -255,7 +255,7 @@ def _told(ratio: Ratio | None) -> str:
 
 
 def _engine(run: Run) -> str:
-    return f"{run.installation.get('engine', '')} {run.installation.get('version', '')}".strip()
+    return f"{run.installation.engine} {run.installation.version}".strip()
 
 
 def _trials(result: VariantResult) -> str:

@@ -78,7 +78,7 @@ def document(found: SoakResult) -> Document:
         "Study": run.study_path,
         "Run": run.run,
         "Began": moment_text(run.created_unix_s),
-        "Engine": f"{engine.get('engine', '')} {engine.get('version', '')}".strip(),
+        "Engine": f"{engine.engine} {engine.version}".strip(),
     }
     glyph, tone = LOOKS[found.verdict]
     return Document(
