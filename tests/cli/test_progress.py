@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.progress import LINE_EVERY_S, Lines, Live, OfReference
+from dbdyno.analyse.candidates import candidates_of, ranked
+from dbdyno.cli.progress import LINE_EVERY_S, Lines, Live, OfReference, Searching, TimeLeft
 from dbdyno.host.journal import open_journal
+from dbdyno.plan.search.ask import next_block, trials_of
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.recovery import Recovery
@@ -17,10 +19,13 @@ from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.act import Act
 from dbdyno.study.designs import trial_count
-from dbdyno.study.trials import Trial
+from dbdyno.study.phases import COUNTED, Phase
+from dbdyno.study.trials import Purpose, Trial, Variant
 from tests.analyse.factory import a_study, records_of
 from tests.analyse.restarts_cases import LOST, record_of
 from tests.fakes import carried_out, make_bench, make_run, make_study
+from tests.searches import a_search, listed, measured, ranged, two_changes_help
+from tests.searches import carried_out as searched
 
 
 def sliced(blocks: int = 1) -> Study:
@@ -128,3 +133,126 @@ def test_a_timed_trial_that_ends_in_acts_tells_what_it_measured(capsys: pytest.C
     plain, with_acts = [line.split("] ")[1].split(";")[0] for line in capsys.readouterr().err.splitlines()]
     assert with_acts == f"{plain}, 1 restart, 1 with losses"
     assert any(letter.isdigit() for letter in plain.split(": ")[1])
+
+
+SLICED = Phase(name="load", warmup_s=2.0, duration_s=6.0, slices=10)
+"""A load of 9 s, because each slice settles for a tenth of a second."""
+WHOLE = Phase(name="load", warmup_s=2.0, duration_s=7.0)
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def trial_of(variant: str, phase: Phase) -> Trial:
+    return Trial(index=0, block=0, position=0, variant=Variant(name=variant, levels={}), phases=(phase,))
+
+
+def test_before_a_trial_has_ended_the_rest_is_what_was_expected_without_what_is_done() -> None:
+    clock = Clock()
+    left = TimeLeft(10.0, clock)
+    assert left.seconds(8) == 80.0
+    clock.now_s += 1000.0
+    trials = [trial_of(name, SLICED) for name in ("a", "b")]
+    assert [left.stretch_began(trial) for trial in trials] == [0, 0]
+    assert left.seconds(8) == pytest.approx(80.0 - 2 * 1.0), "both have started"
+    left.stretch_began(trials[0])
+    assert left.seconds(8) == pytest.approx(78.0 - 2.0), "one has warmed up as well"
+    assert left.stretch_began(trials[0]) == 2
+    assert left.seconds(8) == pytest.approx(76.0 - 0.7), "and has had a slice"
+
+
+def test_trials_that_end_together_are_not_taken_for_one() -> None:
+    clock = Clock()
+    left = TimeLeft(10.0, clock)
+    trials = [trial_of(name, SLICED) for name in ("a", "b", "c", "d")]
+    for _ in range(11):
+        for trial in trials:
+            left.stretch_began(trial)
+    clock.now_s += 80.0
+    left.trial_ended("a")
+    # Of the others the last slice, 0.7 of their 10 s, is not known to be over.
+    assert left.begun == pytest.approx(3 * 0.93)
+    assert left.seconds(7) == pytest.approx(80.0 / 3.79 * 4.21)
+    for name in ("b", "c", "d"):
+        left.trial_ended(name)
+    assert left.seconds(4) == pytest.approx(80.0)
+    assert left.seconds(0) == 0.0
+
+
+def test_a_load_in_one_piece_counts_when_its_trial_has_ended() -> None:
+    clock = Clock()
+    left = TimeLeft(10.0, clock)
+    assert left.stretch_began(trial_of("a", WHOLE)) == 0
+    assert left.seconds(2) == pytest.approx(20.0 - 1.0)
+    clock.now_s += 12.0
+    left.trial_ended("a")
+    assert left.seconds(1) == pytest.approx(12.0)
+    assert left.stretch_began(trial_of("a", WHOLE)) == 0, "the next block begins anew"
+
+
+def test_work_that_is_counted_is_over_when_its_trial_has_ended() -> None:
+    left = TimeLeft(10.0, Clock())
+    assert left.stretch_began(trial_of("a", *COUNTED)) == 0
+    assert left.seconds(1) == 10.0
+
+
+FACTORS = (ranged("config.pool", 16), listed("config.log", 2), *(listed(f"config.f{n}", 3) for n in range(4)))
+
+
+def test_the_best_so_far_and_the_time_left_are_told_after_each_block(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study, run = a_search(budget_s=1500.0)
+    records = searched(study, run, two_changes_help)
+    progress = Searching(study, run)
+    for number in range(len({record.block for record in records})):
+        blocks = [list(own) for _, own in groupby(records, key=lambda one: one.block)]
+        progress.seen([record for own in blocks[: number + 1] for record in own])
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "the baseline is measured; 25 min left"
+    assert told[1].startswith("4 candidates tried; best candidate-")
+    assert told[1].endswith("not confirmed; 24 min left")
+    confirming = [one for one in told if one.startswith(f"1 of {study.blocks} blocks")]
+    assert len(confirming) >= 2, "one for the confirmation, one for each round of the elimination"
+
+
+def test_the_best_that_is_told_is_the_one_that_the_next_block_measures_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study, run = a_search(*FACTORS, seed=2)
+    records = searched(study, run, two_changes_help, trial_sd=0.1)
+    searching = [record for record in records if record.purpose is Purpose.SEARCH]
+    blocks = [list(own) for _, own in groupby(searching, key=lambda one: one.block)]
+    progress, by_own_blocks = Searching(study, run), 0
+    for number in range(2, len(blocks)):
+        earlier = [record for own in blocks[:number] for record in own]
+        tried = candidates_of(study, earlier)
+        again = {record.variant for record in blocks[number]} & {one.name for one in tried}
+        progress.seen(earlier)
+        told = capsys.readouterr().err
+        if again:
+            [best] = again
+            assert f"best {best}, " in told
+            by_own_blocks += ranked(tried)[0].name == best
+        else:
+            assert "none seems better than the baseline yet" in told
+    assert by_own_blocks < len(blocks) - 2, "luck never led, so nothing was shown"
+
+
+def test_a_stage_is_named_when_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    study, run = a_search()
+    block = next_block(lambda levels: 0, study, run, [])
+    assert block is not None
+    [trial] = trials_of(study, run, block, 0)
+    progress = Searching(study, run)
+    progress.trial_began(trial)
+    progress.trial_ended(measured(trial, run, lambda levels: None))
+    progress.trial_began(trial)
+    said = "searching ...\n  baseline: failed: the server did not start\n"
+    assert capsys.readouterr().err == said

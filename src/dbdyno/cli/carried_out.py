@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.begun import Begun, bench_of
 from dbdyno.begin.counted import counted_text, why_counted
-from dbdyno.cli.progress import OfReference, Quiet, shown, told_to
-from dbdyno.cli.searching import Searching, told_of
+from dbdyno.cli.progress import OfReference, Quiet, Searching, shown, told_of, told_to
 from dbdyno.cli.terminal import tell
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind

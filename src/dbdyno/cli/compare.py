@@ -12,8 +12,7 @@ from dbdyno.begin.stored_study import asked_of, is_of, require_one_data, require
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_run import analysed, tell_unknown
-from dbdyno.cli.variants import chosen
+from dbdyno.cli.stored_run import analysed, chosen, tell_unknown
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
 from dbdyno.records.place import store_url

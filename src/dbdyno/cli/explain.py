@@ -14,8 +14,7 @@ from dbdyno.begin.stored_study import require_speeds, study_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_run import run_to_read
-from dbdyno.cli.variants import chosen
+from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store

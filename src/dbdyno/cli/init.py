@@ -10,12 +10,20 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.begin import first_study
 from dbdyno.begin.catalogue import catalogue, installation_of
 from dbdyno.begin.examples import examples, files
-from dbdyno.cli import first_study
-from dbdyno.cli.first_study import Answers, Host, Question
+from dbdyno.begin.first_study import (
+    CLIENTS_EACH_CPU,
+    CLIENTS_LEAST,
+    GOALS,
+    Answers,
+    Host,
+    Question,
+    host_here,
+)
 from dbdyno.cli.formats import write
-from dbdyno.cli.new_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, DurationText, host_here
+from dbdyno.cli.options import DurationText
 from dbdyno.cli.production import command as study_of_production
 from dbdyno.cli.recording import command as recording
 from dbdyno.cli.terminal import terminal

@@ -13,12 +13,12 @@ from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import TABLE_FORMATS, format_of, table_format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.readings import Readings
 from dbdyno.cli.stored_run import analysed
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError
 from dbdyno.layers.registry import LAYERS
 from dbdyno.records.place import store_url
+from dbdyno.records.readings import Readings
 from dbdyno.records.run import Run, SoakRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report.parts.museum import as_csv

@@ -36,6 +36,16 @@ class Duration(click.ParamType[float]):
             self.fail(f"{fault.message}; {fault.hint}", param, ctx)
 
 
+class DurationText(click.ParamType[str]):
+    """A duration as it was written, because the command that runs the study is shown with it."""
+
+    name = Duration.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        Duration().convert(value, param, ctx)
+        return str(value)
+
+
 class Age(click.ParamType[float]):
     """Seconds of an age with its unit: `12h`, `30d`, `4w`."""
 

@@ -26,7 +26,7 @@ from dbdyno.begin.engines import engine_of, untaken_of
 from dbdyno.begin.estimate import counted_s, overhead_s, restarts_s
 from dbdyno.begin.given import PlannedData, data_text, planned_data
 from dbdyno.begin.restarts import restarts_text
-from dbdyno.begin.space import require_space
+from dbdyno.begin.space import require_space, space_text
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.writes import Write, writes_lines, writes_of
 from dbdyno.cli.options import (
@@ -37,16 +37,16 @@ from dbdyno.cli.options import (
     refuse_both,
     store_option,
 )
-from dbdyno.cli.space import print_space
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.engines.built import Foreseen
-from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent
+from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, level_text
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.read_only import servers_text
 from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
+from dbdyno.plan.search.pace import FINALISTS
 from dbdyno.plan.soak import expected_s as soak_s
 from dbdyno.records.place import SQLITE, place_of, store_url
 from dbdyno.records.run import Calibrated, Counting
@@ -99,6 +99,8 @@ class PlanDocument(Frozen):
 
 # All trials of a study have the same phases.
 _NOT_PRINTED: Any = {"trials": {"__all__": {"phases"}}, "configuration": WHOLE_FILES}
+_LEVELS_SHOWN = 6
+"""Of a list; the rest are counted."""
 
 
 @click.command()
@@ -207,7 +209,7 @@ class _Whole:
         """As the terminal shows it."""
         study, plan = self.study, self.plan
         if study.search is not None:
-            print_space(console, study, plan.seed)
+            _print_space(console, study, plan.seed)
         else:
             _print_plan(console, study, plan)
         _print_foresight(
@@ -362,3 +364,45 @@ def _who(names: Sequence[str], variants: list[str]) -> str:
         return "all variants"
     numbers = ", ".join(str(variants.index(name)) for name in names)
     return f"variant {numbers}" if len(names) == 1 else f"variants {numbers}"
+
+
+def _print_space(console: Console, study: Study, seed: int) -> None:
+    """The factors with their levels and conditions, and what else the search is to keep to."""
+    console.print(Text(study.title, style="bold"))
+    console.print(Text(f"{study.design.value} of {space_text(study)}, seed {seed}"))
+    if study.seed is None:
+        again = f"give --seed {seed} to `dyno tune` to have the same draws"
+        console.print(Text(f"drawn from seed {seed}; {again}"))
+    factors = Table(box=None, pad_edge=False)
+    for head in ("factor", "baseline", "levels", "only if"):
+        factors.add_column(head, no_wrap=head == "factor", overflow="fold")
+    for factor in study.factors:
+        factors.add_row(*map(Text, _space_row(factor)))
+    console.print(factors)
+    for line in _limits_of_search(study):
+        console.print(Text(line))
+    confirmed = f"the {FINALISTS} best candidates and the baseline"
+    if study.variants:
+        confirmed += f", and {', '.join(variant.name for variant in study.variants)}"
+    console.print(Text(f"confirmed in {plural(study.blocks, 'block')} of their own: {confirmed}"))
+
+
+def _space_row(factor: Factor) -> tuple[str, str, str, str]:
+    levels = [level_text(level) for level in factor.rising or factor.levels]
+    if factor.rising:
+        shown = f"{levels[0]} to {levels[-1]}, {plural(len(levels), 'step')}"
+    else:
+        more = f" and {len(levels) - _LEVELS_SHOWN} more" if levels[_LEVELS_SHOWN:] else ""
+        shown = ", ".join(levels[:_LEVELS_SHOWN]) + more
+    conditions = [f"{one.factor} is {' or '.join(map(level_text, one.levels))}" for one in factor.only_if]
+    return factor.name, level_text(factor.baseline), shown, ", ".join(conditions)
+
+
+def _limits_of_search(study: Study) -> list[str]:
+    """The constraints, and what may be given up."""
+    if study.search is None:
+        return []
+    told = [f"constraint: {constraint.text}" for constraint in study.search.constraints]
+    if study.search.allow:
+        told.append(f"levels may give up: {', '.join(study.search.allow)}")
+    return told

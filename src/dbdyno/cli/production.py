@@ -11,15 +11,13 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from dbdyno.begin import first_study
+from dbdyno.begin.first_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, Host, Load, Question, host_here
 from dbdyno.begin.given import given_mistakes
-from dbdyno.cli import first_study
-from dbdyno.cli.drawn import Drawn, drawn_from, tell
-from dbdyno.cli.first_study import Host, Load, Question
 from dbdyno.cli.formats import write
-from dbdyno.cli.new_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, DurationText, host_here
-from dbdyno.cli.options import json_option
+from dbdyno.cli.options import DurationText, json_option
 from dbdyno.cli.terminal import terminal
-from dbdyno.cli.traffic import drawable, log_options, source_of
+from dbdyno.cli.traffic import Drawn, drawable, drawn_from, log_options, show_drawn, source_of
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Proposal
 from dbdyno.errors import UserError
@@ -178,7 +176,7 @@ def _print(made: StudyMade, as_json: bool) -> None:
         click.echo(json_text(made))
         return
     console = terminal()
-    tell(made.workload, console, on_copy=True)
+    show_drawn(made.workload, console, on_copy=True)
     if missing := sum(row.to_fill_in for row in made.workload.digests):
         told = f"  {plural(missing, 'digest')} left out, because {TO_FILL_IN}: see the end of the file"
         console.print(Text(told), soft_wrap=True)

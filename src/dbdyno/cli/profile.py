@@ -27,9 +27,8 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.stored_run import run_to_read
+from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import tell
-from dbdyno.cli.variants import chosen
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError

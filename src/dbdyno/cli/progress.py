@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,22 +11,25 @@ from contextlib import contextmanager
 import click
 from rich.progress import BarColumn, Progress, TextColumn
 
+from dbdyno.analyse.candidates import candidates_of
 from dbdyno.begin.budget import replan_text
 from dbdyno.cli.terminal import terminal
-from dbdyno.cli.time_left import TimeLeft
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
+from dbdyno.plan.search.pace import spent_s
 from dbdyno.records import metrics
 from dbdyno.records.left_out import inert_in, over_for_good
 from dbdyno.records.record import INSTRUCTIONS, Outcome, Record
-from dbdyno.records.run import Run
+from dbdyno.records.run import Run, SearchRun
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
+from dbdyno.report.words import numbers
 from dbdyno.report.words.numbers import about_text, plural
+from dbdyno.report.words.search import DOING
 from dbdyno.run import Unwatched
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all, variants_of
-from dbdyno.study.trials import Trial
+from dbdyno.study.trials import Purpose, Trial
 
 LINE_EVERY_S = 30.0
 """So long nothing is said at most while the load goes round in slices."""
@@ -218,6 +222,120 @@ def told_to(progress: Quiet, ask: Ask, store: Store) -> Ask:
             names = ", ".join(sorted(inert_in(records) - known))
             progress.left_out(fewer, f"inert, so without a further trial: {names}")
             known.update(over)
+        return ask(study, run, records)
+
+    return asked
+
+
+class TimeLeft:
+    """Counts parts of trials, because those of a block that run side by side end together: each has started
+    once, and has its stretches of load in turn with the others.
+
+    `trial_s` is what a trial is expected to take. It counts until one has ended.
+    """
+
+    def __init__(self, trial_s: float, clock: Callable[[], float]) -> None:
+        self._trial_s = trial_s
+        self._clock = clock
+        self._began_s = clock()
+        self._ended = 0
+        self._over: dict[str, int] = {}
+        self._parts: dict[str, float] = {}
+
+    def stretch_began(self, trial: Trial) -> int:
+        """The trial's load is put on its server, the first time or once more. How many such stretches are
+        over."""
+        name = trial.variant.name
+        over = self._over[name] = self._over.get(name, -1) + 1
+        stretches_s = [seconds for phase in trial.phases for seconds in phase.stretches_s]
+        load_s = sum(stretches_s)
+        # Nobody knows how long counted work takes.
+        start_s = max(0.0, self._trial_s - load_s) if load_s else 0.0
+        self._parts[name] = (start_s + sum(stretches_s[:over])) / self._trial_s
+        return over
+
+    def trial_ended(self, variant: str) -> None:
+        self._over.pop(variant, None)
+        self._parts.pop(variant, None)
+        self._ended += 1
+
+    @property
+    def begun(self) -> float:
+        """How much is done of the trials that go on, in trials."""
+        return sum(self._parts.values())
+
+    def seconds(self, trials: int) -> float:
+        """What so many trials take that have not ended."""
+        each_s = self._trial_s
+        if self._ended:
+            each_s = (self._clock() - self._began_s) / (self._ended + self.begun)
+        return each_s * max(0.0, trials - self.begun)
+
+
+class Searching(Quiet):
+    """A line when a trial has ended; and after each block the best candidate so far, and the time left."""
+
+    def __init__(self, study: Study, run: SearchRun) -> None:
+        self._study = study
+        self._run = run
+        self._response = metrics.find(study.goal.response)
+        self._doing = ""
+
+    def seen(self, records: Sequence[Record]) -> None:
+        """The search looks for its next trials, with these records."""
+        if not records:
+            return
+        left_s = max(0.0, self._run.budget_s - spent_s(records))
+        last = max(records, key=lambda record: record.trial)
+        told = self._tried(records) if last.purpose is Purpose.SEARCH else self._blocks(records, last)
+        self.say(f"{told}; {about_text(left_s)} left")
+
+    def _tried(self, records: Sequence[Record]) -> str:
+        """How many candidates the search has tried, and the one beside which it tries the next."""
+        tried = candidates_of(self._study, records)
+        if not tried:
+            return "the baseline is measured"
+        # Here, because other progress has no use for numpy.
+        from dbdyno.plan.search.model import Model
+
+        best = Model(self._study, tried).leading(tried)
+        found = "none seems better than the baseline yet"
+        if best is not None:
+            ratio = math.exp(best.worth if self._response.higher_is_better else -best.worth)
+            told = f"{numbers.ratio_text(ratio)} times the baseline in its own blocks"
+            found = f"best {best.name}, {told}, not confirmed"
+        return f"{numbers.plural(len(tried), 'candidate')} tried; {found}"
+
+    def _blocks(self, records: Sequence[Record], last: Record) -> str:
+        """How many blocks of the confirmation, or of the elimination's round, are over."""
+        blocks = {record.block for record in records if record.purpose is last.purpose}
+        done = 1 + (len(blocks) - 1) % self._study.blocks
+        return f"{done} of {numbers.plural(self._study.blocks, 'block')}"
+
+    def trial_began(self, trial: Trial) -> None:
+        doing = DOING[trial.purpose] if trial.purpose else ""
+        if doing != self._doing:
+            self.say(f"{doing} ...")
+            self._doing = doing
+
+    def trial_ended(self, record: Record) -> None:
+        self.say(f"  {record.variant}: {self._result(record)}")
+
+    def say(self, line: str) -> None:
+        click.echo(line, err=True)
+
+    def _result(self, record: Record) -> str:
+        if record.outcome is not Outcome.MEASURED:
+            return f"{record.outcome.value}: {record.cause}"
+        value = self._response.read(record)
+        return "measured" if value is None else f"{self._response.format(value)} {self._response.unit}"
+
+
+def told_of(progress: Quiet, ask: Ask) -> Ask:
+    """The same answers. The progress is told of the records at each question."""
+
+    def asked(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+        progress.seen(records)
         return ask(study, run, records)
 
     return asked

@@ -15,9 +15,8 @@ from dbdyno.cli.formats import write
 from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.report import analysis_of
 from dbdyno.cli.server_url import VARIABLE, ServerUrl
-from dbdyno.cli.stored_run import run_to_read
+from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import terminal
-from dbdyno.cli.variants import chosen
 from dbdyno.deploy import ansible, tuned
 from dbdyno.deploy.built import Contents, build_of
 from dbdyno.deploy.check import Checked, State, checked

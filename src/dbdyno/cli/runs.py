@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import Age, ListingGroup, json_option, own_store_option, store_option
-from dbdyno.cli.readings import Readings
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.records.place import store_url
+from dbdyno.records.readings import Readings
 from dbdyno.records.store import RunSummary, Store, writable_store
 from dbdyno.report.words import safe
 from dbdyno.report.words.moments import moment_text

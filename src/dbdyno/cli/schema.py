@@ -20,12 +20,12 @@ from dbdyno.cli.builds import BuildRow
 from dbdyno.cli.cache import CacheDocument
 from dbdyno.cli.config import ConfigRow
 from dbdyno.cli.data import VectorSetRow
-from dbdyno.cli.drawn import Drawn
 from dbdyno.cli.plan import PlanDocument
 from dbdyno.cli.probe import ProbeDocument
 from dbdyno.cli.production import StudyMade
 from dbdyno.cli.recording import Made
 from dbdyno.cli.runs import RunRow
+from dbdyno.cli.traffic import Drawn
 from dbdyno.deploy.check import Checked
 from dbdyno.deploy.deployment import Deployment
 from dbdyno.driver.load import Invariant, Prepared

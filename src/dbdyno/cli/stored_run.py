@@ -11,6 +11,7 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.search import with_given_up
 from dbdyno.begin.losses import given_up_by, with_losses
 from dbdyno.begin.stored_study import asked_of
+from dbdyno.errors import UserError
 from dbdyno.host.alone import holder
 from dbdyno.records.record import Record
 from dbdyno.records.run import ImportedRun, Run
@@ -46,3 +47,17 @@ def analysed(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     if study.design is Design.SEARCH:
         return with_given_up(analyse(study, run, records), partial(given_up_by, study))
     return analyse(study, with_losses(study, run), records)
+
+
+def chosen(names: Sequence[str], given: str, whose: str = "the run") -> str:
+    """The name that was given, or that of the variant with this number; the baseline has number 0.
+
+    Raises UserError with every name, one a line, where there is none such.
+    """
+    if given in names:
+        return given
+    if given.isdecimal() and int(given) < len(names):
+        return names[int(given)]
+    width = len(str(len(names) - 1))
+    listed = "\n".join(f"    {number:>{width}}  {name}" for number, name in enumerate(names))
+    raise UserError(f"{whose} has no variant {given!r}", f"give one of these, or its number:\n{listed}")

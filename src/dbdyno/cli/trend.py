@@ -16,10 +16,10 @@ from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import Age, store_option
-from dbdyno.cli.readings import Readings
 from dbdyno.cli.stored_run import analysed
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
+from dbdyno.records.readings import Readings
 from dbdyno.records.run import ComparisonRun, SoakRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report.parts.trend import omitted

@@ -6,11 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dbdyno.engines.engine import Proposal
+from dbdyno.host import paths, room
+from dbdyno.host.fingerprint import core_count
 from dbdyno.report.words import numbers
 from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.format import STUDY
 from dbdyno.study.tables import GOAL, WORKLOAD
 from dbdyno.study.toml import Row, comments, document, line, rows, table, toml
+
+GOALS = {"throughput": "throughput", "latency": "p99_ms", "cpu": "server_cpu_us_per_op"}
+CLIENTS_EACH_CPU, CLIENTS_LEAST = 4, 8
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,15 @@ class Host:
             f"{numbers.plural(self.cpus, 'CPU')}, {memory:.1f} GiB of memory available,"
             f" {disk:.0f} GiB free for data"
         )
+
+
+def host_here() -> Host:
+    """What of this host decides how large a first study may be."""
+    return Host(
+        cpus=core_count(),
+        memory_bytes=room.available_memory_bytes(),
+        disk_bytes=room.free_disk_bytes(paths.cache_place()),
+    )
 
 
 @dataclass(frozen=True)
