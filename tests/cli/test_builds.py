@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno import gate
 from dbdyno.begin import counting
-from dbdyno.cli.gate import setup_of
+from dbdyno.begin.gate import setup_of
 from dbdyno.engines import built
 from dbdyno.host import once, paths
 from dbdyno.obtain.source import commands, compared, making

@@ -8,11 +8,13 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
+from dbdyno.begin.stored_run import analysed, tell_unknown
 from dbdyno.begin.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_run import analysed, chosen, tell_unknown
+from dbdyno.cli.stored_run import chosen
+from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
 from dbdyno.records.place import store_url
@@ -100,7 +102,7 @@ def require_one_study(left: Run, right: Run) -> None:
             "compare runs whose files say the same; see: dyno show RUN --json",
         )
     require_one_data(left, right)
-    tell_unknown((left, right))
+    tell_unknown((left, right), tell)
 
 
 def _ends(sides: tuple[Analysis, Analysis], left: str | None, right: str | None) -> tuple[str, str] | None:

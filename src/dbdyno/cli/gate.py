@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 import click
 
-from dbdyno.analyse import Analysis
-from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by_side, with_floor
-from dbdyno.begin.losses import between_setups
-from dbdyno.begin.reference import require_one_load
-from dbdyno.begin.stored_study import require_measured, require_one_data, study_of
+from dbdyno.analyse.gate import Gate
+from dbdyno.begin.gate import gate_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import fail_on_option, gate_code, gate_fails_on, verdicts_of
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.report import analysis_of
-from dbdyno.cli.stored_run import analysed, run_to_read, tell_unknown
-from dbdyno.errors import StudyError, UserError
-from dbdyno.frozen import level_text
-from dbdyno.layers.source import key_in
-from dbdyno.records.circumstances import noise_of
+from dbdyno.cli.stored_run import run_to_read
+from dbdyno.cli.terminal import tell
+from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
-from dbdyno.records.run import ComparisonRun, Run
+from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import Store
 from dbdyno.report import junit
-from dbdyno.study import BASELINE
-from dbdyno.study.differences import OF_THE_LOAD, meaning_of
-
-HISTORY_MOST = 200
-"""Runs of the past that are looked at, the latest first."""
-
-BUILT = frozenset(("build", "source"))
-"""Layers whose levels name what an engine is built from. What was built, the records tell."""
 
 
 @click.command()
@@ -70,99 +53,11 @@ def command(
         named = against or (found.reference if isinstance(found, ComparisonRun) else None)
         if named is None:
             raise UserError(f"run {found.run} was not measured against another", "add --against NAME")
-        gate = gate_of(opened, found, named)
+        gate = gate_of(opened, found, named, tell)
     deliver_gate(gate, form, output, fail_on)
     sys.exit(gate_code(gate, fail_on))
-
-
-def gate_of(store: Store, run: Run, against: str) -> Gate:
-    """A run of the store held against the one that is named so. Raises UserError where the two measured
-    something else."""
-    beside = run.reference if isinstance(run, ComparisonRun) else None
-    reference = store.run(against)
-    again = store.run(beside) if beside else None
-    # A baseline's name stands for the stored run; what took turns is that run's setup, measured again.
-    if again is not None and setup_of(store, again) == setup_of(store, reference):
-        reference = again
-    for each in (run, reference):
-        require_measured(each)
-    if run.run == reference.run:
-        raise UserError("a run cannot be held against itself", "name two runs; see: dyno runs")
-    ours, theirs = analysis_of(store, run), analysis_of(store, reference)
-    require_one_load(ours.study, theirs.study, against)
-    require_one_data(reference, run)
-    tell_unknown((run, reference))
-    past = list(_past(store, run))
-    if again is not None and reference.run == again.run:
-        made = side_by_side(against, ours, theirs, _earlier_turns(store, run))
-    else:
-        known = [one for one in past if one.run != run.run]
-        made = against_stored(against, ours, theirs, setup_of(store, reference), known)
-    lost = between_setups(ours.study, theirs.study)
-    made = made.but(result=made.result.but(gives_up=lost))
-    return with_floor(made, [one for one in past if one.run not in (run.run, beside)])
-
-
-def setup_of(store: Store, run: Run) -> str:
-    """A digest of what a run's baseline variant was: engine, build, levels and load."""
-    # How the host was arranged is no part of it, because a reference takes over what its run has.
-    study = study_of(run.but(calibrated=None))
-    levels = {name: level_text(level) for name, level in {**study.settings, **study.baseline}.items()}
-    load = study.workload.model_dump(mode="json", exclude={"run_options"})
-    build = _build_of(store, run) if {name.partition(".")[0] for name in levels} & BUILT else ""
-    files = meaning_of(study.files, OF_THE_LOAD)
-    told = [study.engine.engine, run.installation.digest or None, build, levels, load, files]
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-
-def _build_of(store: Store, run: Run) -> str:
-    """The key of the build that a run's baseline ran with; empty where its records tell of none."""
-    baseline = (record for record in store.records(run.run) if record.variant == BASELINE)
-    return next((key for record in baseline if (key := key_in(record.evidence))), "")
 
 
 def deliver_gate(gate: Gate, form: str, output: Path | None, fail_on: tuple[str, ...]) -> None:
     """Prints the gate, or writes it and prints where."""
     deliver("gate", gate, form, output, {"junit": partial(junit.gate, gate, verdicts_of(fail_on))})
-
-
-def _history(store: Store, run: Run) -> Iterator[ComparisonRun]:
-    """The finished runs that this host made with the same engine, load, number of blocks and Dyno."""
-    study = study_of(run)
-    alike = noise_of(run)
-    for summary in store.runs()[:HISTORY_MOST]:
-        other = summary.run
-        if not summary.finished or not isinstance(other, ComparisonRun) or noise_of(other) != alike:
-            continue
-        try:
-            asked = study_of(other)
-        except StudyError:
-            # A run of an engine or a workload that this Dyno does not know.
-            continue
-        same_load = meaning_of(asked.files, OF_THE_LOAD) == meaning_of(study.files, OF_THE_LOAD)
-        if same_load and (asked.engine.engine, asked.workload) == (study.engine.engine, study.workload):
-            yield other
-
-
-def _past(store: Store, run: Run) -> Iterator[PastRun]:
-    for other in _history(store, run):
-        analysis = analysed(study_of(other), other, store.readable_records(other.run))
-        value, response = log_mean(analysis), analysis.baseline.response
-        # A run that lost blocks wanders further than the others.
-        if value is not None and response is not None and response.trials == other.blocks:
-            yield PastRun(
-                run=other.run, setup=setup_of(store, other), began_unix_s=other.created_unix_s, log_mean=value
-            )
-
-
-def _earlier_turns(store: Store, run: Run) -> Iterator[tuple[Analysis, Analysis]]:
-    """The runs of one setup that took turns before."""
-    history = {other.run: other for other in _history(store, run)}
-    for other in history.values():
-        reference = history.get(other.reference or "")
-        if (
-            other.run != run.run
-            and reference is not None
-            and (setup_of(store, other) == setup_of(store, reference))
-        ):
-            yield analysis_of(store, other), analysis_of(store, reference)

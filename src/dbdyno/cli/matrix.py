@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse.matrix import matrix, unlike
+from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_run import analysed
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store

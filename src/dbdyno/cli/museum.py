@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse.collection import Ending, RunOfMuseum, chosen, collection, run_of_museum
+from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import TABLE_FORMATS, format_of, table_format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_run import analysed
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError
 from dbdyno.layers.registry import LAYERS

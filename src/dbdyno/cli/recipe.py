@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.begin.stored_run import analysis_of
 from dbdyno.begin.stored_study import require_measured
 from dbdyno.cli.formats import write
 from dbdyno.cli.options import json_option, store_option
-from dbdyno.cli.report import analysis_of
 from dbdyno.cli.server_url import VARIABLE, ServerUrl
 from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import terminal

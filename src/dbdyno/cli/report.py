@@ -10,15 +10,15 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import soaked
-from dbdyno.begin.stored_study import require_speeds, study_of
+from dbdyno.begin.stored_run import analysis_of
+from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
-from dbdyno.cli.stored_run import analysed, run_to_read
-from dbdyno.errors import UserError
+from dbdyno.cli.stored_run import run_to_read
 from dbdyno.records.place import store_url
-from dbdyno.records.run import Run, SoakRun
+from dbdyno.records.run import SoakRun
 from dbdyno.records.store import Store
 from dbdyno.report import junit
 
@@ -54,15 +54,6 @@ def command(
     deliver_report(analysis, form, output, details, fail_on)
     if fail_on:
         sys.exit(exit_code(analysis, fail_on))
-
-
-def analysis_of(store: Store, run: Run) -> Analysis:
-    """The analysis of a run's records. Raises UserError where it has none yet, and for a soak."""
-    require_speeds(run)
-    records = store.records(run.run)
-    if not records:
-        raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
-    return analysed(study_of(run), run, records)
 
 
 def deliver_report(

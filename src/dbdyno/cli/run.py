@@ -17,13 +17,15 @@ from dbdyno.begin.begun import make_builds_of
 from dbdyno.begin.building import builds_lines
 from dbdyno.begin.checked import require_statements
 from dbdyno.begin.estimate import header
+from dbdyno.begin.gate import gate_of
 from dbdyno.begin.naming import keep, require_free
 from dbdyno.begin.run import Beginning, RunOptions, begin
+from dbdyno.begin.stored_run import analysed
 from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.deliver import page_beside
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
-from dbdyno.cli.gate import deliver_gate, gate_of
+from dbdyno.cli.gate import deliver_gate
 from dbdyno.cli.options import (
     WaitingCommand,
     budget_option,
@@ -39,7 +41,6 @@ from dbdyno.cli.options import (
 )
 from dbdyno.cli.report import deliver_report
 from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
-from dbdyno.cli.stored_run import analysed
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
@@ -161,7 +162,7 @@ def _carried_out(beginning: Beginning, options: RunOptions, here: Here) -> list[
 
 
 def _gate(store: Store, run: Run, against: str | None) -> Gate | None:
-    return None if against is None else gate_of(store, run, against)
+    return None if against is None else gate_of(store, run, against, tell)
 
 
 def _delivered(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.options import json_option, store_option
-from dbdyno.cli.stored_run import analysed, run_to_read
+from dbdyno.cli.stored_run import run_to_read
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url

@@ -1,22 +1,15 @@
-"""Stored runs, as verbs read them: the one that is named, and its analysis."""
+"""Stored runs and their variants as arguments of verbs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import click
 
-from dbdyno.analyse import Analysis, analyse
-from dbdyno.analyse.search import with_given_up
-from dbdyno.begin.losses import given_up_by, with_losses
-from dbdyno.begin.stored_study import asked_of
 from dbdyno.errors import UserError
 from dbdyno.host.alone import holder
-from dbdyno.records.record import Record
-from dbdyno.records.run import ImportedRun, Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import LAST, Store
-from dbdyno.study import Design, Study
 
 
 def run_to_read(store: Store, name: str) -> Run:
@@ -30,23 +23,6 @@ def run_to_read(store: Store, name: str) -> Run:
         state = "is under way and" if under_way in later else "began later and"
         click.echo(f"run {under_way or later[0]} {state} has no result yet: this is {found.run}", err=True)
     return found
-
-
-def tell_unknown(runs: Iterable[Run]) -> None:
-    """Says of runs of earlier versions, which kept no files, that what these said is not known."""
-    for run in runs:
-        if run.files is not None or isinstance(run, ImportedRun) or not asked_of(run).names_files:
-            continue
-        told = f"run {run.run} was made by a Dyno that kept no files: whether it asked the same is not known"
-        click.echo(told, err=True)
-
-
-def analysed(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
-    """The analysis of a run. Of a run that was stored without what its variants give up, it is looked up, and
-    of a search, whose candidates nobody knows before."""
-    if study.design is Design.SEARCH:
-        return with_given_up(analyse(study, run, records), partial(given_up_by, study))
-    return analyse(study, with_losses(study, run), records)
 
 
 def chosen(names: Sequence[str], given: str, whose: str = "the run") -> str:

@@ -11,12 +11,12 @@ import click
 
 from dbdyno.analyse.trend import Omission, TrendRun, run_of, trend
 from dbdyno.begin.catalogue import catalogue
+from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import asked_of, is_of, require_measured, study_of
 from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import Age, store_option
-from dbdyno.cli.stored_run import analysed
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.readings import Readings

@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from dbdyno.begin.checked import require_sound
+from dbdyno.begin.on_other import study_on
 from dbdyno.begin.study_file import study_at
+from dbdyno.begin.suggested import suggested
 from dbdyno.cli import run as run_verb
 from dbdyno.cli.exit_codes import fail_on_option
 from dbdyno.cli.formats import verdict_format_options
-from dbdyno.cli.on_other import study_on
 from dbdyno.cli.options import (
     WaitingCommand,
     budget_option,
@@ -26,7 +27,6 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
-from dbdyno.cli.suggesting import suggested
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
@@ -90,11 +90,11 @@ def command(
     refuse_both("--suggest", suggest or None, budget=budget_s)
     if suggest:
         require_sound(read, tell, allowed=allowed)
-        click.echo(suggested(read, allowed, wait_s), nl=False)
+        click.echo(suggested(read, allowed, wait_s, tell), nl=False)
         return
     context.invoke(
         run_verb.command,
-        study=study_on(study, read, other, store) if other is not None else study,
+        study=study_on(study, read, other, store, tell) if other is not None else study,
         budget_s=budget_s,
         devices=devices,
         allowed_paths=allowed_paths,

@@ -7,16 +7,15 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-import click
-
 from dbdyno.analyse.model import Analysis
 from dbdyno.begin.catalogue import catalogue
+from dbdyno.begin.stored_run import analysis_of
 from dbdyno.begin.stored_study import is_of
-from dbdyno.cli.report import analysis_of
 from dbdyno.driver.job import REPLAY
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 from dbdyno.host import paths
+from dbdyno.host.once import Tell
 from dbdyno.layers.workload import files_named
 from dbdyno.records import metrics
 from dbdyno.records.place import store_url
@@ -36,7 +35,7 @@ NAME_LENGTH_MAX = 100
 """Of what names the load in the name of its study's file."""
 
 
-def study_on(path: Path, study: Study, text: str, store: str | None) -> Path:
+def study_on(path: Path, study: Study, text: str, store: str | None, tell: Tell) -> Path:
     """Writes the study of a search's baseline and winner on another workload, and returns its path. `text`
     names that workload, and gives options of it. Raises UserError for a workload or an option that does not
     exist, and where no search of the study ended with a winner."""
@@ -45,10 +44,10 @@ def study_on(path: Path, study: Study, text: str, store: str | None) -> Path:
     name = found.search.winner if found.search is not None else None
     winner = next(one for one in found.variants if one.name == name)
     require_options(winner.changed, offer)
-    goal = goal_on(study.goal, load, offer)
+    goal = goal_on(study.goal, load, offer, tell)
     target = paths.data() / "studies" / f"{found.run.run}-on-{_file_name(text)}.toml"
     target.parent.mkdir(parents=True, exist_ok=True)
-    data = data_on(study, load)
+    data = data_on(study, load, tell)
     target.write_text(winner_on(study, winner.name, winner.changed, load, goal, data), encoding="utf-8")
     return target
 
@@ -101,29 +100,29 @@ def require_options(changed: Collection[str], offer: WorkloadOffer) -> None:
         )
 
 
-def goal_on(goal: Goal, load: Workload, offer: WorkloadOffer) -> Goal:
+def goal_on(goal: Goal, load: Workload, offer: WorkloadOffer, tell: Tell) -> Goal:
     """The study's goal as far as the other load has its metrics. What goes is told."""
     kept = tuple(guard for guard in goal.guards if _has(guard.metric, load, offer))
     for guard in goal.guards:
         if guard not in kept:
             told = f"the guard {guard.text} is left out, because {load.name} has no {guard.metric}"
-            click.echo(told, err=True)
+            tell(told)
     response = goal.response
     if not _has(response, load, offer):
         response = Goal().response
         told = f"{response} is compared and not {goal.response}, which {load.name} does not have"
-        click.echo(told, err=True)
+        tell(told)
     return goal.but(guards=kept, response=response)
 
 
-def data_on(study: Study, load: Workload) -> GivenData | None:
+def data_on(study: Study, load: Workload, tell: Tell) -> GivenData | None:
     """The data of the study that the other load uses as well. A built-in workload makes its own in the place
     of data that were brought for statements of the user's, because these lack its tables."""
     data = study.data
     if data is None:
         return None
     if study.workload.name in WITH_OWN_STATEMENTS and load.name not in WITH_OWN_STATEMENTS:
-        click.echo(f"[data] is left out, because {load.name} makes its own tables", err=True)
+        tell(f"[data] is left out, because {load.name} makes its own tables")
         return None
     return data.but(setup=data.setup and load.name == WITH_SETUP)
 

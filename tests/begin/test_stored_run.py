@@ -10,8 +10,8 @@ import pytest
 
 from dbdyno.analyse import Analysis
 from dbdyno.begin.losses import between_setups
+from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.stored_run import analysed
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store

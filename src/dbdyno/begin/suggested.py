@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dbdyno.begin.begun import Begun, bench_of, new_run
-from dbdyno.cli.terminal import tell
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine, Searchable
 from dbdyno.errors import DynoError
@@ -16,6 +15,7 @@ from dbdyno.host import memory
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.host.journal import open_journal
+from dbdyno.host.once import Tell
 from dbdyno.host.room import available_memory_bytes
 from dbdyno.layers.setup import Running
 from dbdyno.obtain.installation import Installation
@@ -46,7 +46,7 @@ class Counted:
         self.after = running.status()
 
 
-def suggested(study: Study, allowed: Allowed, wait_s: float) -> str:
+def suggested(study: Study, allowed: Allowed, wait_s: float, tell: Tell) -> str:
     """A [factors] table for the study, as TOML, from one trial of its baseline that is not recorded. Raises
     DynoError where that trial has no speed."""
     engine = registry.engine(study.engine.engine)

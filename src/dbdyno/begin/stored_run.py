@@ -1,0 +1,43 @@
+"""The analysis of a run of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.search import with_given_up
+from dbdyno.begin.losses import given_up_by, with_losses
+from dbdyno.begin.stored_study import asked_of, require_speeds, study_of
+from dbdyno.errors import UserError
+from dbdyno.host.once import Tell
+from dbdyno.records.record import Record
+from dbdyno.records.run import ImportedRun, Run
+from dbdyno.records.store import Store
+from dbdyno.study import Design, Study
+
+
+def analysis_of(store: Store, run: Run) -> Analysis:
+    """The analysis of a run's records. Raises UserError where it has none yet, and for a soak."""
+    require_speeds(run)
+    records = store.records(run.run)
+    if not records:
+        raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
+    return analysed(study_of(run), run, records)
+
+
+def analysed(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
+    """The analysis of a run. Of a run that was stored without what its variants give up, it is looked up, and
+    of a search, whose candidates nobody knows before."""
+    if study.design is Design.SEARCH:
+        return with_given_up(analyse(study, run, records), partial(given_up_by, study))
+    return analyse(study, with_losses(study, run), records)
+
+
+def tell_unknown(runs: Iterable[Run], tell: Tell) -> None:
+    """Says of runs of earlier versions, which kept no files, that what these said is not known."""
+    for run in runs:
+        if run.files is not None or isinstance(run, ImportedRun) or not asked_of(run).names_files:
+            continue
+        told = f"run {run.run} was made by a Dyno that kept no files: whether it asked the same is not known"
+        tell(told)
