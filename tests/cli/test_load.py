@@ -23,7 +23,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from dbdyno.cli.load_output import print_tally
+from dbdyno.report.words.tally import tally_text
 from tests.cli.calls import complaint, dyno
 from tests.cli.load_cases import tally
 from tests.cli.load_cases import url as url
@@ -313,9 +313,7 @@ def test_a_mistyped_path_of_sqlite_is_refused_and_not_made(homes: Path, verb: st
 
 
 @pytest.mark.parametrize(("achieved", "explained"), [(99.9, False), (100.0, False), (100.4, True)])
-def test_more_than_was_offered_is_explained(
-    achieved: float, explained: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_than_was_offered_is_explained(achieved: float, explained: bool) -> None:
     loop = {
         "offered_per_s": 100.0,
         "achieved_per_s": achieved,
@@ -323,8 +321,7 @@ def test_more_than_was_offered_is_explained(
         "backlog_max": 2,
         "backlog_end": 0,
     }
-    print_tally(make_tally(operations=100, open_loop=loop))
-    said = capsys.readouterr().out
+    said = tally_text(make_tally(operations=100, open_loop=loop))
     assert f"achieved {achieved}" in said
     assert ("more than offered: starts are drawn by chance" in said) == explained
 

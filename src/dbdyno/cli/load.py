@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
@@ -13,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+from dbdyno.cli.encoding import own
 from dbdyno.cli.load_options import CONNECTION_OPTIONS, RUN_OPTIONS, of_recording, run_job, take_opening
-from dbdyno.cli.load_output import SecondsOnTerminal, print_check, print_tally
 from dbdyno.cli.server_url import VARIABLE, ServerUrl
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.datasets.vectors import with_vector_set
@@ -25,6 +26,7 @@ from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.passwords import without_passwords
 from dbdyno.report.words.safe import json_text
+from dbdyno.report.words.tally import checks_text, tally_text
 from dbdyno.study import Option, WorkloadOffer, workload_offers
 from dbdyno.trial.pristine import INDEXING_S
 
@@ -229,10 +231,32 @@ def _prepare(job: Job, given: dict[str, Any]) -> None:
         click.echo(f"{prepared.rows:,} rows in {prepared.duration_s:.1f} s")
 
 
+class _Seconds:
+    """One line on standard error that each second overwrites."""
+
+    def show(self, second: str) -> None:
+        """Takes one point of the driver's series, as JSON."""
+        point = json.loads(second)
+        phase = "warm-up" if point["phase"] == "warmup" else "measured"
+        # Seconds are numbered by their beginning, and shown when they are over.
+        line = (
+            f"{phase:>8} {point['second'] + 1:>5} s  {point['operations']:>9,} per s"
+            f"  p99 {point['p99_us'] / 1000:>9.3f} ms  errors {point['errors']}"
+        )
+        click.echo(f"\r{line[: self._width()]:<{self._width()}}", file=own("stderr"), nl=False)
+
+    def clear(self) -> None:
+        click.echo("\r" + " " * self._width() + "\r", file=own("stderr"), nl=False)
+
+    @staticmethod
+    def _width() -> int:
+        return shutil.get_terminal_size().columns - 1
+
+
 def _run(job: Job, given: dict[str, Any]) -> None:
     as_json = given.pop("as_json")
     job = run_job(job, given)
-    live = SecondsOnTerminal() if sys.stderr.isatty() and not as_json else None
+    live = _Seconds() if sys.stderr.isatty() and not as_json else None
     try:
         tally = Tally.model_validate_json(
             _driver.run(json.dumps(job.model_dump()), live.show if live else None)
@@ -243,7 +267,7 @@ def _run(job: Job, given: dict[str, Any]) -> None:
     if as_json:
         click.echo(json_text(tally))
     else:
-        print_tally(tally)
+        click.echo(tally_text(tally))
     if tally.interrupted:
         sys.exit(130)
     if tally.clients_lost == tally.clients:
@@ -260,7 +284,7 @@ def _check(job: Job, given: dict[str, Any]) -> None:
     if given["as_json"]:
         click.echo(json_text(reply))
     else:
-        print_check(checks)
+        click.echo(checks_text(checks))
     if not all(check.holds for check in checks):
         sys.exit(1)
 

@@ -1,14 +1,9 @@
-"""What `dyno load` prints for a person."""
+"""A tally and the checks after it in words, as `dyno load` prints them."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 
-import click
-
-from dbdyno.cli.encoding import own
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Latency, OpenLoop, Recall, Statement, Tally
 from dbdyno.records.load_words import driver_lagged, waited_for_cpu
@@ -19,29 +14,7 @@ from dbdyno.report.words.numbers import plural
 _PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9", "max")
 
 
-class SecondsOnTerminal:
-    """One line on standard error that each second overwrites."""
-
-    def show(self, second: str) -> None:
-        """Takes one point of the driver's series, as JSON."""
-        point = json.loads(second)
-        phase = "warm-up" if point["phase"] == "warmup" else "measured"
-        # Seconds are numbered by their beginning, and shown when they are over.
-        line = (
-            f"{phase:>8} {point['second'] + 1:>5} s  {point['operations']:>9,} per s"
-            f"  p99 {point['p99_us'] / 1000:>9.3f} ms  errors {point['errors']}"
-        )
-        click.echo(f"\r{line[: self._width()]:<{self._width()}}", file=own("stderr"), nl=False)
-
-    def clear(self) -> None:
-        click.echo("\r" + " " * self._width() + "\r", file=own("stderr"), nl=False)
-
-    @staticmethod
-    def _width() -> int:
-        return shutil.get_terminal_size().columns - 1
-
-
-def print_tally(tally: Tally) -> None:
+def tally_text(tally: Tally) -> str:
     """The tally in a few lines: how fast, how long an operation took, what it cost, what went wrong."""
     lines = [
         f"{tally.workload} on {tally.protocol} {tally.server_version}, "
@@ -65,13 +38,14 @@ def print_tally(tally: Tally) -> None:
         lines.append(f"warning: the driver was the limit: {tally.saturated}")
     if waited := waited_for_cpu(tally):
         lines.append(f"warning: {waited}: part of each latency is this wait")
-    click.echo("\n".join(lines))
+    return "\n".join(lines)
 
 
-def print_check(checks: Sequence[Invariant]) -> None:
+def checks_text(checks: Sequence[Invariant]) -> str:
     """One line per invariant."""
-    for check in checks:
-        click.echo(f"{'holds   ' if check.holds else 'VIOLATED'}  {check.name}: {check.detail}")
+    return "\n".join(
+        f"{'holds   ' if check.holds else 'VIOLATED'}  {check.name}: {check.detail}" for check in checks
+    )
 
 
 def _throughput(tally: Tally) -> str:

@@ -1,0 +1,54 @@
+"""What is said of a tally to a person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.report.words.tally import tally_text
+from tests.fakes import make_tally
+
+
+def said(**changes: Any) -> dict[str, str]:
+    """The lines of the summary by their first word."""
+    return {line.split()[0]: line for line in tally_text(make_tally(**changes)).splitlines()}
+
+
+def test_what_waited_is_shown_although_nothing_was_done() -> None:
+    lines = said(operations=0, unfinished=1, driver_cpu_us_per_op={"user": None, "system": None})
+    assert lines["latency"].startswith("latency ms  mean 0.900  p50 0.800")
+    assert lines["unfinished"].startswith("unfinished  1 transaction not done at the end")
+    assert "driver" not in lines
+
+
+def test_the_summary_says_how_much_was_gathered() -> None:
+    assert said()["gathering"].startswith("gathering   off")
+    lines = said(gather="when_crowded", gathered_share=0.45, sched_batch=True)
+    assert lines["gathering"] == "gathering   when crowded: 45% of the time under SCHED_BATCH"
+
+
+def test_a_transaction_under_way_at_the_end_is_no_finding() -> None:
+    lines = said(unfinished=1)
+    assert "unfinished" not in lines
+    assert lines["driver"] == "driver CPU  4.00 us per transaction (user 3.00, system 1.00)"
+
+
+def test_the_summary_warns_of_a_driver_that_waited_for_a_cpu() -> None:
+    lines = said(driver_run_wait_share=[0.6], driver_busy_share=[0.35])
+    assert lines["warning:"].startswith("warning: driver thread 0 was ready and had no CPU 60% of the time")
+    assert "warning:" not in said(driver_run_wait_share=[0.4], driver_busy_share=[0.35])
+
+
+def test_each_kind_of_statement_has_its_share_of_the_time() -> None:
+    latency = make_tally().latency_us
+    short = latency.model_copy(update={"sum": latency.sum / 3})
+    statements = {
+        "SELECT c FROM t WHERE id = ?": {"errors": 0, "latency_us": latency.model_dump()},
+        "COMMIT": {"errors": 2, "latency_us": short.model_dump()},
+    }
+    lines = tally_text(make_tally(by_statement=statements)).splitlines()
+    first, text, second, end = lines[-4:]
+    assert first.startswith("statement  75% of the time ")
+    assert (text.strip(), end.strip()) == ("SELECT c FROM t WHERE id = ?", "COMMIT")
+    assert first.endswith("  max 4.000")
+    assert second.startswith("statement  25% of the time ")
+    assert second.endswith("  max 4.000  2 errors")
