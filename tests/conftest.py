@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dbdyno import gate
-from dbdyno.cli.preference_keys import KEYS
+from dbdyno.cli.preferences import KEYS
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
 from dbdyno.host import once, paths

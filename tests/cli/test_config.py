@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.preference_keys import KEYS
-from dbdyno.cli.preferences import config_file
+from dbdyno.cli.preferences import KEYS, config_file
 from tests.cli.calls import complaint, dyno
 
 

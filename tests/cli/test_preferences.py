@@ -11,9 +11,17 @@ from click.testing import CliRunner
 
 from dbdyno.cli import demo, report
 from dbdyno.cli.exit_codes import FAIL_ON, NONE
-from dbdyno.cli.preference_keys import KEYS, Value
-from dbdyno.cli.preference_values import NO_VERDICT, READ, VERDICTS, of_file
-from dbdyno.cli.preferences import Origin, config_file, preferred, settings
+from dbdyno.cli.preferences import (
+    KEYS,
+    NO_VERDICT,
+    VERDICTS,
+    Origin,
+    Value,
+    config_file,
+    of_file,
+    preferred,
+    settings,
+)
 from dbdyno.errors import StudyError, UserError
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
@@ -111,7 +119,6 @@ def test_a_variable_that_is_wrong_is_named(homes: Path, monkeypatch: pytest.Monk
 
 
 def test_every_key_can_be_read_and_verdicts_are_those_of_the_option() -> None:
-    assert READ.keys() == KEYS.keys()
     assert tuple(FAIL_ON) == VERDICTS and NONE == NO_VERDICT
 
 
@@ -174,7 +181,7 @@ def test_a_command_reads_the_file_once(file: Path, monkeypatch: pytest.MonkeyPat
         read.append(path)
         return of_file(path)
 
-    monkeypatch.setattr("dbdyno.cli.preference_values.of_file", counting)
+    monkeypatch.setattr("dbdyno.cli.preferences.of_file", counting)
     said = CliRunner().invoke(report.command, ["--store", "sqlite:///:memory:"])
     assert said.exception is not None and read == [file]
 

@@ -7,8 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import json_option
-from dbdyno.cli.preference_keys import Value
-from dbdyno.cli.preferences import Origin, Setting, config_file, settings
+from dbdyno.cli.preferences import Origin, Setting, Value, config_file, settings
 from dbdyno.cli.terminal import terminal
 from dbdyno.frozen import Frozen
 from dbdyno.host import paths

@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.preference_keys import FOREVER
-from dbdyno.cli.preferences import PreferredOption
+from dbdyno.cli.preferences import FOREVER, PreferredOption
 from dbdyno.cli.server_url import StoreUrl
 from dbdyno.errors import UserError
 

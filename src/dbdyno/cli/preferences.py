@@ -3,11 +3,14 @@
 An option wins over its variable, the variable over the file, the file over the default. This is the one
 place where that is decided. Nothing here may change what is measured, because a study must mean the same on
 every desk.
+
+What reads studies is imported where it is used, because it takes long and most users set nothing.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,10 +18,114 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.preference_keys import KEYS, Key, Value
+from dbdyno.cli.server_url import written
+from dbdyno.errors import Mistake, StudyError, UserError
 from dbdyno.host import paths
 
 FILE = "config.toml"
+Value = str | bool | tuple[str, ...] | None
+FOREVER = "forever"
+"""What `wait` may be beside a time."""
+VERDICTS = ("broken", "failed", "slower", "inconclusive", "inert")
+"""What `--fail-on` takes."""
+NO_VERDICT = "none"
+PRINTED = ("terminal", "markdown", "json")
+"""The forms of every report that is printed. A page is written with --output."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """One thing to set; `name` is what the file calls it. `read` makes a value of what the file holds, or
+    raises Fault, and `of_text` what the file would hold for a variable's text. `otherwise` says what is used
+    where it has no value."""
+
+    name: str
+    about: str
+    read: Callable[[Any], Value]
+    default: Value = None
+    otherwise: str = ""
+    of_text: Callable[[str], Any] = str
+
+    @property
+    def option(self) -> str:
+        return f"--{self.name}"
+
+    @property
+    def variable(self) -> str:
+        return f"DYNO_{self.name.upper().replace('-', '_')}"
+
+
+def _text(value: Any) -> str:
+    from dbdyno.study import values
+
+    return values.text(value)
+
+
+def _store(value: Any) -> str:
+    from dbdyno.study.values import Fault
+
+    url = written(_text(value))
+    if not url.startswith(("sqlite:///", "postgresql://")):
+        hint = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        raise Fault("must be the URL of a store", hint)
+    return url
+
+
+def _form(value: Any) -> str:
+    from dbdyno.study import values
+
+    return values.one_of(value, PRINTED)
+
+
+def _verdicts(value: Any) -> tuple[str, ...]:
+    from dbdyno.study import values
+
+    if not isinstance(value, list):
+        raise values.Fault(f"must be a list, not {values.kind(value)}", 'write ["slower", "broken"]')
+    return tuple(values.one_of(one, VERDICTS) for one in value)
+
+
+def _listed(text: str) -> list[str]:
+    return [] if text == NO_VERDICT else [word.strip() for word in text.split(",")]
+
+
+def _quiet(value: Any) -> bool:
+    from dbdyno.study import values
+
+    return values.boolean(value)
+
+
+def _wait(value: Any) -> str:
+    from dbdyno.study import values
+
+    if value != FOREVER:
+        values.duration_s(value, 0.0)
+    return str(value)
+
+
+KEYS: Mapping[str, Key] = {
+    key.name: key
+    for key in (
+        Key("store", "where runs are kept", _store),
+        Key("format", "how reports are printed", _form, "terminal"),
+        Key(
+            "fail-on",
+            "verdicts that end a report with an exit code of their own",
+            _verdicts,
+            (),
+            of_text=_listed,
+        ),
+        Key(
+            "quiet",
+            "whether a run shows no progress",
+            _quiet,
+            False,
+            of_text=lambda text: {"true": True, "false": False}.get(text, text),
+        ),
+        Key("wait", "how long to wait while another Dyno measures on this machine", _wait, "0s"),
+        Key("mirror", "where engines are fetched from", _text, otherwise="the machine's mirror"),
+    )
+}
 
 
 class Origin(StrEnum):
@@ -82,13 +189,44 @@ def _read() -> dict[str, Setting]:
     there = os.access(path, os.F_OK)
     if not texts and not there:
         return {}
-    # Here, because most users set nothing, and reading takes what reads studies.
-    from dbdyno.cli.preference_values import of_file, of_variable
-
     found = {
         name: Setting(KEYS[name], value, Origin.FILE, f"{path}:{line}")
         for name, (value, line) in (of_file(path) if there else {}).items()
     }
     for key, text in texts.items():
-        found[key.name] = Setting(key, of_variable(key, text), Origin.ENVIRONMENT, key.variable)
+        found[key.name] = Setting(key, _of_variable(key, text), Origin.ENVIRONMENT, key.variable)
     return found
+
+
+def of_file(path: Path) -> dict[str, tuple[Value, int]]:
+    """The values that a file holds, and their lines. Raises StudyError with every mistake in it."""
+    from dbdyno.study import values
+    from dbdyno.study.document import Unreadable, parse_document, read_bytes
+
+    try:
+        document = parse_document(read_bytes(path))
+    except Unreadable as error:
+        raise StudyError(str(path), error.mistakes) from None
+    mistakes = list(document.mistakes)
+    found: dict[str, tuple[Value, int]] = {}
+    for name, value in document.values.items():
+        line = document.line((name,))
+        try:
+            if name not in KEYS:
+                raise values.Fault("is no key of this file", values.nearest(name, KEYS))
+            found[name] = KEYS[name].read(value), line
+        except values.Fault as fault:
+            mistakes.append(Mistake(line, f"{values.name_shown(name)}: {fault.message}", fault.hint))
+    if mistakes:
+        raise StudyError(str(path), mistakes)
+    return found
+
+
+def _of_variable(key: Key, text: str) -> Value:
+    """The value that a variable's text means. Raises UserError for one that is none."""
+    from dbdyno.study.values import Fault
+
+    try:
+        return key.read(key.of_text(text))
+    except Fault as fault:
+        raise UserError(f"{key.variable}: {fault.message}", fault.hint) from None
