@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.errors import DynoError
 from dbdyno.host import once, paths
 from dbdyno.host.once import Shelf
 
@@ -269,3 +270,10 @@ def test_a_file_beside_a_thing_is_whole_or_not_there(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     once.keep_beside(tmp_path / "taken", "one")
     assert {path.name for path in tmp_path.iterdir()} == {"found.json", "taken"}
+
+
+def test_a_making_without_the_mark_of_a_whole_thing_is_an_error_that_names_it() -> None:
+    shelf = once.shelf("vectors")
+    with pytest.raises(DynoError, match=r"vectors/torn lacks data\.json"):
+        shelf.once("torn", lambda making: ("a set of vectors", "the test"))
+    assert shelf.names() == [] and not list(shelf.folder.glob("*.making"))

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from dbdyno.errors import DynoError
 from dbdyno.host import paths
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.syncing import sync_file_system
@@ -151,6 +152,11 @@ class Shelf:
         stays."""
         account = {"what": what, "origin": origin, "made_unix_s": time.time()}
         (made / ACCOUNT).write_text(json.dumps(account, indent=2) + "\n")
+        if not (made / self._whole).is_file():
+            raise DynoError(
+                f"what was made for {self.folder / name} lacks {self._whole}, which marks a whole thing",
+                "this is a fault in Dyno: report it",
+            )
         thing = self.folder / name
         if not self.holds(name):
             shutil.rmtree(thing, ignore_errors=True)
