@@ -31,8 +31,11 @@ def deliver(
     document may need more than what was found, which is `given`.
     """
     result = RESULTS[kind]
-    if form in ("json", *others):
-        formats.deliver_text(others.get(form, partial(result.json, found))(), output)
+    texts: dict[str, Callable[[], str]] = {"json": partial(result.json, found), **others}
+    if result.junit is not None:
+        texts.setdefault("junit", partial(result.junit, found))
+    if form in texts:
+        formats.deliver_text(texts[form](), output)
         return
     report = result.document(found, **given)
     if form == "terminal":

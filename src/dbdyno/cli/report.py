@@ -48,7 +48,7 @@ def command(
         found = run_to_read(opened, run)
         if isinstance(found, SoakRun):
             result = soaked(study_of(found), found, opened.records(found.run))
-            deliver("soak", result, form, output, {"junit": partial(junit.soak, result)})
+            deliver("soak", result, form, output)
             sys.exit(soak_code(result) if fail_on else 0)
         analysis = analysis_of(opened, found)
     deliver_report(analysis, form, output, details, fail_on)

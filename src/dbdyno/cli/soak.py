@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from dbdyno.host.alone import alone
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import writable_store
-from dbdyno.report import junit
 from dbdyno.report.parts.soak import document
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study.rungs import rungs
@@ -114,7 +112,7 @@ def command(
         here = Here(opened, expected_soak_s(begun), quiet, allowed)
         records = _soak(begun, here, wait_s)
     found = soaked(begun.study, begun.run, records)
-    deliver("soak", found, form, output, {"junit": partial(junit.soak, found)})
+    deliver("soak", found, form, output)
     click.echo(f"report: {page_beside(document(found), found.run.run)}", err=form != "terminal")
     sys.exit(soak_code(found))
 

@@ -16,7 +16,7 @@ from dbdyno.analyse.matrix import Matrix
 from dbdyno.analyse.model import Analysis, Gap
 from dbdyno.analyse.soak import SoakResult
 from dbdyno.analyse.trend import Trend
-from dbdyno.report import as_json
+from dbdyno.report import as_json, junit
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.document import Document
 from dbdyno.report.parts import code, compare, counted, gap, gate, matrix, museum, profile, run, soak, trend
@@ -27,12 +27,14 @@ from dbdyno.report.parts.profile import ProfileDocument
 @dataclass(frozen=True)
 class Result:
     """A kind of result. `left_out` are the fields that JSON is written without. Where what is found is not of
-    the model, `made` makes one of it."""
+    the model, `made` makes one of it. `junit` makes its JUnit XML, where that needs no more than what was
+    found."""
 
     model: type[BaseModel]
     document: Callable[..., Document]
     left_out: Mapping[str, Any] = field(default_factory=dict)
     made: Callable[[Any], BaseModel] | None = None
+    junit: Callable[[Any], str] | None = None
 
     def json(self, found: Any) -> str:
         """What was found, for machines; ending in a newline."""
@@ -66,7 +68,7 @@ RESULTS: Mapping[str, Result] = {
     "profile": Result(ProfileDocument, profile.document, made=profile.model),
     "profile-counted": Result(CountedDocument, counted.document, made=counted.model),
     "report": RunResult(Analysis, run.document),
-    "soak": Result(SoakResult, soak.document, {"run": OF_A_RUN}),
+    "soak": Result(SoakResult, soak.document, {"run": OF_A_RUN}, junit=junit.soak),
     "trend": Result(Trend, trend.document),
 }
 """By the verb that shows it."""
