@@ -99,12 +99,18 @@ def examined(asked: Asked, place: Place, tell: Tell = silently) -> Examined:
     Raises ServerFailed where it does not start with the baseline's settings, and UserError where the data
     cannot be had.
     """
-    folder = once.shelf(KIND).once(asked.key, lambda making: _make(making, asked, place, tell), tell)
+    with open_journal() as journal:
+        folder = once.shelf(KIND).once(
+            asked.key,
+            lambda making: _make(making, asked, place, journal, tell),
+            tell,
+            note=journal.note_tree,
+        )
     return Examined.model_validate_json((folder / FOUND).read_text())
 
 
-def _make(making: Path, asked: Asked, place: Place, tell: Tell) -> tuple[str, str]:
-    with open_journal() as journal, journal.scope():
+def _make(making: Path, asked: Asked, place: Place, journal: Journal, tell: Tell) -> tuple[str, str]:
+    with journal.scope():
         try:
             if asked.study.data is not None:
                 place(*_trial_of(asked, journal, tell), making / "data")
