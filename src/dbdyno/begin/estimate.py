@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from dbdyno.engines import registry
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Run, SoakRun
+from dbdyno.report.words.moments import clock_text
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import (
@@ -108,7 +108,7 @@ def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float
     trials = trials_in_all(study)
     whole = trials + found.again
     left_s = found.builds_s + found.trials_s * (whole - kept) / whole
-    end = time.strftime("%H:%M", time.localtime(now_unix_s + left_s))
+    end = clock_text(now_unix_s + left_s)
     basis = f"by {plural(found.trials_seen, 'earlier trial')}" if found.trials_seen else "by a rule of thumb"
     size = f"{plural(len(variants_of(study)), 'variant')}, {plural(study.blocks, 'block')}"
     done = f", {kept} of them kept" if kept else ""

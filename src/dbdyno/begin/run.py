@@ -71,7 +71,11 @@ class Beginning:
 def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     """A run that begins, or that goes on, before any of its trials. Raises UserError where the options do not
     go with the study, and StudyError with all its mistakes."""
-    found = _go_on(options.resume, options) if options.resume is not None else _new(store, options, tell)
+    known: tuple[Foreseen, ...] | None = None
+    if options.resume is not None:
+        found = _go_on(options.resume, options)
+    else:
+        found, known = _new(store, options, tell)
     _require_sound_search(found, options)
     run = found.run.but(sequential=found.run.sequential or options.until is not None)
     if options.until is not None and options.resume is None:
@@ -81,17 +85,21 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     begun = Begun(study, run, found.installation)
     if isinstance(run, SearchRun):
         return Beginning(begun, reference, (), Estimate(run.budget_s, 0))
-    builds = builds_of(study, reference.study if reference else None)
+    if reference is not None:
+        builds = builds_of(study, reference.study)
+    else:
+        builds = builds_of(study) if known is None else known
     again = study.blocks if reference else 0
     expected = estimate(store, study, again, sum(build.whole_s for build in builds))
     return Beginning(begun, reference, builds, expected)
 
 
-def _new(store: Store, options: RunOptions, tell: Tell) -> Begun:
-    """A new run of the study that was asked for."""
+def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Foreseen, ...]]:
+    """A new run of the study that was asked for, and the builds that it needs."""
     name = name_of_run() if options.again is not None else ""
     read = _asked(store, options, name, tell)
-    for line in require_sound(read, tell, allowed=options.allowed):
+    builds = builds_of(read)
+    for line in require_sound(read, tell, builds, allowed=options.allowed):
         tell(line)
     budget_s = options.budget_s
     here = adapted(read, budget_s, options.calibration, store)
@@ -111,7 +119,7 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> Begun:
         run = new_run(
             ComparisonRun, *begins, duration_s=duration_s, budget_s=budget_s, counting=here.counting
         )
-    return Begun(study, run.but(calibrated=here.calibrated), installation)
+    return Begun(study, run.but(calibrated=here.calibrated), installation), builds
 
 
 def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:

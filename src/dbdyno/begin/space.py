@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from functools import partial
 
 from dbdyno.begin.arrangement import room_bytes, server_bytes
@@ -14,6 +13,7 @@ from dbdyno.plan.search.ask import fits
 from dbdyno.plan.search.pace import least_s
 from dbdyno.plan.search.sampler import TRIES_MAX, Levels, first_levels
 from dbdyno.records.run import SearchRun
+from dbdyno.report.words.moments import clock_text
 from dbdyno.report.words.numbers import about_text, is_or_are, plural
 from dbdyno.study import Study
 from dbdyno.study.space import Search
@@ -50,7 +50,7 @@ def _may_be_tried(study: Study, levels: Levels) -> bool:
 
 def header(study: Study, run: SearchRun, kept: int, now_unix_s: float) -> str:
     """What begins: the study, the run, how large the space is, and when the search will end."""
-    end = time.strftime("%H:%M", time.localtime(now_unix_s + run.budget_s))
+    end = clock_text(now_unix_s + run.budget_s)
     done = f"; {plural(kept, 'trial')} of it {is_or_are(kept)} kept" if kept else f"; until {end}"
     asked = f"a search of {space_text(study)}, for {about_text(run.budget_s)}"
     return f"{study.title}\nrun {run.run}: {asked}{done}"

@@ -1,7 +1,9 @@
-"""How every report and list writes when something was: in UTC, because host and reader may be apart."""
+"""How every report and list writes when something was: in UTC, because host and reader may be apart. Whoever
+waits for an end has the host's own clock."""
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 
@@ -23,3 +25,8 @@ def second_text(unix_s: float) -> str:
 def day_text(unix_s: float) -> str:
     """The day in UTC: 2026-01-31."""
     return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d}"
+
+
+def clock_text(unix_s: float) -> str:
+    """Of today or tomorrow, by this host's clock: 12:05."""
+    return time.strftime("%H:%M", time.localtime(unix_s))
