@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import polars
 
+from dbdyno.begin.stored_run import analysis_of
 from dbdyno.cli.options import store_option
-from dbdyno.cli.report import analysis_of
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
 from dbdyno.export.exchange import Form, Origin, exchanged
