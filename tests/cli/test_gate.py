@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dbdyno.records.place import store_url
+from dbdyno.records.record import Record
 from dbdyno.records.run import Calibrated, ComparisonRun, Run
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
@@ -65,6 +66,43 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(
     page = main / "gate.html"
     assert dyno("gate", "--output", str(page)).returncode == 6
     assert "Slower: the throughput" in page.read_text()
+
+
+def test_a_study_is_held_against_that_of_another_file_without_a_run_before_it(homes: Path) -> None:
+    """As a pipeline holds a merge request against its target. The store is empty, and studies need no
+    factors."""
+    alone = STUDY.replace("blocks = 2", "blocks = 6").partition("[factors]")[0]
+    target, change = homes / "target.toml", homes / "change.toml"
+    target.write_text(f'{alone}[settings]\n"config.synchronous" = "OFF"\n')
+    change.write_text(f'{alone}[settings]\n"config.synchronous" = "FULL"\n')
+    said = dyno("run", str(change), "--against", str(target), "--format", "markdown")
+    assert said.returncode == 6, said.stdout + said.stderr
+    assert f"{target} is measured beside this run: 6 trials, in the same slices as this run's" in said.stderr
+    assert "**▼ Slower:" in said.stdout
+    with Store(store_url()) as store:
+        run = store.run("last")
+        theirs = store.records(reference_of(run))
+        assert store.run(reference_of(run)).study_path == str(target)
+        ours = store.records(run.run)
+    assert [settings_of(record) for record in (ours[0], theirs[0])] == [["FULL"], ["OFF"]]
+    assert [record.variant for record in (*ours, *theirs)] == ["baseline"] * 12
+
+
+def settings_of(record: Record) -> list[str]:
+    """The levels that were proved."""
+    return [one.requested for one in record.evidence if one.in_effect]
+
+
+def test_a_file_that_cannot_be_held_against_is_told(homes: Path) -> None:
+    change = homes / "change.toml"
+    change.write_text(EXTRA)
+    assert "nowhere.toml" in complaint("run", str(change), "--against", str(homes / "nowhere.toml"))
+    other = homes / "other.toml"
+    other.write_text(EXTRA.replace('"tpcb"', '"tpcb"\nclients = 3'))
+    assert "measured another load or response" in complaint("run", str(change), "--against", str(other))
+    other.write_text(EXTRA.replace("synchronous", "synchronuos"))
+    told = complaint("run", str(change), "--against", str(other))
+    assert "other.toml" in told and "synchronuos" in told
 
 
 def reference_of(run: Run) -> str:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from dbdyno.begin.arrangement import arranged_in_turn
-from dbdyno.begin.begun import Begun
+from dbdyno.begin.begun import Begun, new_run
 from dbdyno.begin.building import require_baseline_build
+from dbdyno.begin.catalogue import catalogue
+from dbdyno.begin.checked import require_sound
+from dbdyno.begin.commits import PREFIX, study_in_commit
 from dbdyno.begin.stored_study import measured_installation, study_of
+from dbdyno.begin.study_file import study_at
+from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.once import Tell, silently
+from dbdyno.obtain.installation import Installation
 from dbdyno.records.run import ComparisonRun, Run, of_kind
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
@@ -22,28 +32,60 @@ SHARED_BY_TURNS = (
 
 
 def reference_of(
-    store: Store, against: str | None, study: Study, run: Run, tell: Tell
+    store: Store, against: str | None, study: Study, run: Run, tell: Tell, allowed: Allowed = NOTHING_ALLOWED
 ) -> tuple[Begun | None, Study, Run]:
-    """The run that is held against, as it is measured again in turn with this one, which then names it; None
-    where its engine or its build is no longer here. In the same slices where all servers can be up at once,
-    else trials of both follow one another. Raises UserError where the two cannot be compared."""
+    """What is held against, a run or the study in a file, as it is measured in turn with this run, which then
+    names it; None where the engine or the build of a run is no longer here. In the same slices where all
+    servers can be up at once, else trials of both follow one another. Raises UserError where the two cannot
+    be compared."""
     if against is None:
         return _reference_still(store, run), study, run
-    stored = store.run(against)
-    asked = study_of(stored)
-    require_one_load(study, asked, against)
-    try:
-        installation = measured_installation(asked, stored)
-        require_baseline_build(asked, store.records(stored.run), silently)
-    except DynoError as error:
-        tell(f"{against} is not measured again: {error.message}")
-        return None, study, run
+    if names_study(against):
+        stored, asked, installation = _of_file(_file_of(against, study, tell), study, run, tell, allowed)
+        measured = "is measured beside this run"
+    else:
+        stored = store.run(against)
+        asked = study_of(stored)
+        require_one_load(study, asked, against)
+        try:
+            installation = measured_installation(asked, stored)
+            require_baseline_build(asked, store.records(stored.run), silently)
+        except DynoError as error:
+            tell(f"{against} is not measured again: {error.message}")
+            return None, study, run
+        measured = "is measured again"
     found = arranged_in_turn(study, asked)
     how = f"in turn with this run's: {found.why}" if found.why else "in the same slices as this run's"
-    tell(f"{against} is measured again: {plural(run.blocks, 'trial')}, {how}")
+    tell(f"{against} {measured}: {plural(run.blocks, 'trial')}, {how}")
     again = _measured_again(stored, run.but(arrangement=found.arrangement))
     run = run.but(reference=again.run, arrangement=found.arrangement)
     return Begun(study_of(again), again, installation), study.but(arrangement=found.arrangement), run
+
+
+def names_study(against: str) -> bool:
+    """Whether what is held against is the study in a file or in a commit: no run's name looks so."""
+    return against.endswith(".toml") or against.startswith(PREFIX)
+
+
+def _file_of(against: str, study: Study, tell: Tell) -> Path:
+    if against.startswith(PREFIX):
+        return study_in_commit(Path(study.path), against.removeprefix(PREFIX), tell)
+    return Path(against)
+
+
+def _of_file(
+    path: Path, study: Study, run: Run, tell: Tell, allowed: Allowed
+) -> tuple[Run, Study, Installation]:
+    """The baseline of the study in a file as a run that begins now, as far as it does not follow the other
+    run. Raises StudyError with every mistake in the file."""
+    names = replace(catalogue(allowed=allowed), lone=True)
+    asked = study_at(path, study.blocks, run.seed, names=names)
+    require_one_load(study, asked, str(path))
+    for line in require_sound(asked, tell, allowed=allowed):
+        tell(line)
+    installation = registry.engine(asked.engine.engine).obtaining.locate(asked.engine)
+    asked = asked.but(arrangement=study.arrangement, slice_s=study.slice_s)
+    return new_run(ComparisonRun, asked, installation, tell), asked, installation
 
 
 def _reference_still(store: Store, run: Run) -> Begun | None:

@@ -81,7 +81,8 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     if options.until is not None and options.resume is None:
         # Nobody has looked at it yet, and its most blocks are known.
         run = run.but(looks_planned=True)
-    reference, study, run = reference_of(store, options.against, found.study, run, tell)
+    against = options.against
+    reference, study, run = reference_of(store, against, found.study, run, tell, options.allowed)
     begun = Begun(study, run, found.installation)
     if isinstance(run, SearchRun):
         return Beginning(begun, reference, (), Estimate(run.budget_s, 0))

@@ -19,6 +19,7 @@ from dbdyno.begin.checked import require_statements
 from dbdyno.begin.estimate import header
 from dbdyno.begin.gate import gate_of
 from dbdyno.begin.naming import keep, require_free
+from dbdyno.begin.reference import names_study
 from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.begin.stored_run import analysed
 from dbdyno.cli.carried_out import Here, carry_out
@@ -84,9 +85,10 @@ from dbdyno.report.parts.run import document
 )
 @click.option(
     "--against",
-    metavar="NAME",
+    metavar="NAME|FILE|git:REVISION",
     help="Hold the run against a baseline, or any run: its baseline variant is measured again, side by side, "
-    "where its engine is still here. The exit code is that of the verdict.",
+    "where its engine is still here; or against the baseline of another study's file, or of this file in a "
+    "commit. The exit code is that of the verdict.",
 )
 @name_option
 @note_option
@@ -140,9 +142,7 @@ def command(
         except KeyboardInterrupt:
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
         run = opened.run(begun.run.run)  # A budget may have changed its blocks.
-        gate = _gate(
-            opened, run, options.against or (beginning.reference.run.run if beginning.reference else None)
-        )
+        gate = _gate(opened, run, _held_against(options, beginning))
     analysis = analysed(begun.study.but(blocks=run.blocks), run, records)
     sys.exit(_delivered(analysis, gate, form, output, fail_on))
 
@@ -159,6 +159,13 @@ def _carried_out(beginning: Beginning, options: RunOptions, here: Here) -> list[
     if options.add_blocks is not None:
         here.store.reopen_run(begun.run)
     return carry_out(begun, reference, here)
+
+
+def _held_against(options: RunOptions, beginning: Beginning) -> str | None:
+    """The run that this one is held against: the one that was named, else the one that took turns with it."""
+    if options.against is not None and not names_study(options.against):
+        return options.against
+    return beginning.reference.run.run if beginning.reference else None
 
 
 def _gate(store: Store, run: Run, against: str | None) -> Gate | None:

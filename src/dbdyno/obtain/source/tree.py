@@ -52,6 +52,15 @@ def local_tree(folder: Path) -> Source:
     return Source(str(folder), digest, partial(_copy_unchanged, folder, digest))
 
 
+def repository_of(path: Path) -> Path:
+    """The top of the git repository that holds a file. Raises UserError where none does."""
+    folder = path.resolve().parent
+    top = _git(folder, "rev-parse", "--show-toplevel") if folder.is_dir() else ""
+    if not top:
+        raise UserError(f"{path} lies in no git repository", "name a file of a clone")
+    return Path(top)
+
+
 def git_revision(repository: Path, revision: str) -> Source:
     """A revision of a git repository. Raises UserError where it has none of that name."""
     commit = _git(repository, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
