@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from rich.console import Console
@@ -48,7 +47,7 @@ from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
 from dbdyno.plan.search.pace import FINALISTS
 from dbdyno.plan.soak import expected_s as soak_s
-from dbdyno.records.place import SQLITE, place_of, store_url
+from dbdyno.records.place import store_url
 from dbdyno.records.run import Calibrated, Counting
 from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import about_text, plural, seconds_text
@@ -60,9 +59,6 @@ from dbdyno.study.soak import Soak
 from dbdyno.study.space import Search
 from dbdyno.study.trials import Plan, Trial, Variant
 from dbdyno.trial.pristine import worth_s
-
-if TYPE_CHECKING:
-    from dbdyno.records.store import Store
 
 
 class PlanDocument(Frozen):
@@ -141,24 +137,19 @@ def command(
     builds = builds_of(asked)
     checks = require_sound(asked, tell, builds, allowed=allowed)
     url = store_url(store)
-    with _runs_before(url, budget_s) as kept:
-        here = adapted(asked, budget_s, calibration, kept)
+    if budget_s is None:
+        here = adapted(asked, calibration=calibration)
+    else:
+        # Here, because a plan without a budget needs no store.
+        from dbdyno.records.store import store_there
+
+        with store_there(url) as kept:
+            here = adapted(asked, budget_s, calibration, kept)
     whole = _Whole(here, builds, budget_s, checks, url, allowed)
     if as_json:
         click.echo(json_text(whole.document.model_dump(mode="json", exclude=_NOT_PRINTED)))
     else:
         whole.print_on(terminal())
-
-
-def _runs_before(url: str, budget_s: float | None) -> AbstractContextManager[Store | None]:
-    """The store whose runs a fit to a budget rests on. A plan makes none."""
-    place = Path(place_of(url)) if url.startswith(SQLITE) else None
-    if budget_s is None or (place is not None and not place.is_file()):
-        return nullcontext()
-    # Here, because a plan without a budget needs no store.
-    from dbdyno.records.store import Store
-
-    return Store(url)
 
 
 class _Whole:

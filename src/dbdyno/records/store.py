@@ -11,8 +11,9 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
 from pydantic import ValidationError
@@ -21,6 +22,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
 from dbdyno.passwords import json_without_passwords, without_passwords
 from dbdyno.records.database import Execute, Unavailable, open_database
+from dbdyno.records.place import SQLITE, place_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, run_of_document
 from dbdyno.records.spool import Spool, Waiting
@@ -441,3 +443,9 @@ def writable_store(url: str) -> Iterator[Store]:
     with Store(url) as store:
         store.require_writable()
         yield store
+
+
+def store_there(url: str) -> AbstractContextManager[Store | None]:
+    """The store at a URL for who only looks: None where it would be a file that is not there yet."""
+    there = not url.startswith(SQLITE) or Path(place_of(url)).is_file()
+    return Store(url) if there else nullcontext()
