@@ -56,7 +56,8 @@ def test_a_curve_that_differs_is_not_called_nothing(measured: Frontier) -> None:
 
 
 def test_the_rows_are_as_wide_as_the_heads(measured: Frontier) -> None:
-    assert {len(row) for row in frontier.rows(measured)} == {len(frontier.heads(measured))}
+    table = frontier.readings(measured)
+    assert {len(row) for row in table.rows} == {len(table.columns)}
 
 
 def test_the_figure_shows_every_point(measured: Frontier) -> None:

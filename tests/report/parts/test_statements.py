@@ -27,17 +27,18 @@ def times(variant: str, *kinds: StatementTime) -> StatementTimes:
 def test_the_kinds_of_variants_stand_beside_each_other_by_their_text() -> None:
     baseline = times("baseline", a_kind("COMMIT", 300.0, 5.0), a_kind("SELECT ?", 50.0))
     other = times("other", a_kind("SELECT ?", 400.0), a_kind("BEGIN", 1.0))
-    assert statements.heads([baseline, other]) == ["statement", "per op", "baseline", "other"]
-    assert statements.rows([baseline, other]) == [
+    table = statements.kinds([baseline, other])
+    assert [column.head for column in table.columns] == ["statement", "per op", "baseline", "other"]
+    assert table.rows == (
         ["SELECT ?", "2.000", "50.00", "400.0"],
         ["COMMIT", "1.000", "300.0 ±5.0", "–"],
         ["BEGIN", "1.000", "–", "1.000"],
-    ]
+    )
 
 
 def test_kinds_beyond_the_most_are_summed_up() -> None:
     many = times("baseline", *(a_kind(f"SELECT {number}", 1000.0 - number) for number in range(20)))
-    rows = statements.rows([many])
+    rows = statements.kinds([many]).rows
     assert len(rows) == statements.KINDS_MOST + 1
     assert rows[-1] == ["5 further kinds", "", "4,915"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Ratio, Reach
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.report.document import Cell, Figure, Notes, Row, Section, table
+from dbdyno.report.document import Cell, Figure, Notes, Section, Table, table
 from dbdyno.report.words import naming, numbers
 
 SPEED = "queries_per_s"
@@ -19,7 +19,7 @@ def sections(frontier: Frontier) -> Iterator[Section]:
     """The sentence, the figure and the table."""
     body = (
         Figure("frontier", (frontier,)),
-        table(heads(frontier), rows(frontier), dense=True),
+        readings(frontier),
         Notes((note(frontier),)),
     )
     yield Section("Recall against speed", body, aside=title(frontier))
@@ -47,16 +47,13 @@ def title(frontier: Frontier) -> str:
     return f"Queries at a recall of {HEADLINE_RECALL:g}: {', '.join(parts)}."
 
 
-def heads(frontier: Frontier) -> list[str]:
-    """The table's heads."""
-    return ["queries per second", *(f"recall {recall:g}" for recall in frontier.recalls)]
-
-
-def rows(frontier: Frontier) -> list[Row]:
+def readings(frontier: Frontier) -> Table:
     """A row per curve: its name, then a cell per recall."""
-    return [
+    heads = ["queries per second", *(f"recall {recall:g}" for recall in frontier.recalls)]
+    rows: list[Row] = [
         [name(curve), *(_cell(curve, reading) for reading in curve.readings)] for curve in frontier.curves
     ]
+    return table(heads, rows, dense=True)
 
 
 def note(frontier: Frontier) -> str:

@@ -29,7 +29,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     found, conditions = analysis.overhead, analysis.conditions
     if found is None:
         return
-    stages = table(HEADS, rows(found), dense=True)
+    stages = table(HEADS, _rows(found), dense=True)
     beside = [table(CONDITION_HEADS, condition_rows(conditions), dense=True)] if conditions else []
     body: tuple[Element, ...] = (stages, *beside, Notes((NOTE,)))
     yield Section("What a trial takes", body, aside=title(found), detail=Detail.DETAILS)
@@ -44,7 +44,7 @@ def title(found: Overhead) -> str:
     )
 
 
-def rows(found: Overhead) -> list[list[str]]:
+def _rows(found: Overhead) -> list[list[str]]:
     """A row per stage, in the order of a trial."""
     return [
         [

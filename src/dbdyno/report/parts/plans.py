@@ -31,7 +31,7 @@ def sections(found: PlansCompared) -> Iterator[Section]:
 
 
 def _body(found: PlansCompared) -> Iterator[Element]:
-    lines, remarks = rows(found), tuple(plans.remarks(found))
+    lines, remarks = _rows(found), tuple(plans.remarks(found))
     if not lines:
         if said := (*filter(None, (plans.unchanged(found),)), *remarks):
             yield Notes(said)
@@ -58,7 +58,7 @@ def _both(detail: tuple[str, PlanChange]) -> Fold:
     )
 
 
-def rows(found: PlansCompared) -> list[tuple[str, ...]]:
+def _rows(found: PlansCompared) -> list[tuple[str, ...]]:
     """A row for each statement of a variant whose plan differs from the baseline's in some block."""
     return [
         (

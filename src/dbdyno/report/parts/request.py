@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analyse.request import APPLICATION, DATABASE, PARTS, WAITING
 from dbdyno.analyse.times import Estimate, RequestPart, RequestTimes
 from dbdyno.records.metrics import number_text
-from dbdyno.report.document import Detail, Element, Figure, From, Lines, Notes, Section, table
+from dbdyno.report.document import Detail, Element, Figure, From, Lines, Notes, Section, Table, table
 from dbdyno.report.parts.split import with_half
 from dbdyno.report.words import numbers
 
@@ -34,7 +34,7 @@ def sections(times: Sequence[RequestTimes]) -> Iterator[Section]:
 
 def _body(times: Sequence[RequestTimes]) -> Iterator[Element]:
     yield Figure("request", (times,))
-    yield table(heads(), rows(times), dense=True)
+    yield _table(times)
     told = tuple(changes(times))
     further = numbers.plural(len(told) - SENTENCES_MOST, "further variant")
     more = (f"The page and Markdown tell the changes of {further}.",) if told[SENTENCES_MOST:] else ()
@@ -100,14 +100,9 @@ def _less(part: RequestPart, other: RequestPart) -> str:
     return f"{numbers.coarse_text(abs(more.mean) / mean)} ±{half} {'less' if more.mean < 0.0 else 'more'}"
 
 
-def heads() -> list[str]:
-    """The columns of any variant."""
-    return ["variant", "us/op", *(WORDS[name] for name in PARTS)]
-
-
-def rows(times: Sequence[RequestTimes]) -> list[list[str]]:
+def _table(times: Sequence[RequestTimes]) -> Table:
     """A row per variant: the whole, then each part in microseconds and as a share of the whole."""
-    return [
+    rows = [
         [
             one.variant,
             with_half(one.whole.us),
@@ -115,6 +110,7 @@ def rows(times: Sequence[RequestTimes]) -> list[list[str]]:
         ]
         for one in times
     ]
+    return table(["variant", "us/op", *(WORDS[name] for name in PARTS)], rows, dense=True)
 
 
 def note(times: Sequence[RequestTimes]) -> str:

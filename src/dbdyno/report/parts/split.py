@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.records.metrics import number_text
-from dbdyno.report.document import Detail, Element, Figure, From, Notes, Section, table
+from dbdyno.report.document import Detail, Element, Figure, From, Notes, Section, Table, table
 from dbdyno.report.words import numbers
 
 PARTS = {
@@ -55,7 +55,7 @@ def sections(splits: Sequence[TimeSplit]) -> Iterator[Section]:
 
 def _body(splits: Sequence[TimeSplit]) -> Iterator[Element]:
     yield Figure("split", (splits,))
-    long, short = (table(heads(splits, short), rows(splits), dense=True) for short in (False, True))
+    long, short = (_table(splits, words) for words in (PARTS, SHORT))
     yield From(Detail.TEXT, (long,), (short,))
     counted_heads, lines = facts(splits)
     if lines:
@@ -130,15 +130,9 @@ def _why_beyond(share: float) -> str:
     )
 
 
-def heads(splits: Sequence[TimeSplit], short: bool = False) -> list[str]:
-    """The columns that any variant has."""
-    words = SHORT if short else PARTS
-    return ["variant", "us/op", *(words[name] for name in _parts(splits))]
-
-
-def rows(splits: Sequence[TimeSplit]) -> list[list[str]]:
+def _table(splits: Sequence[TimeSplit], words: Mapping[str, str]) -> Table:
     """A row per variant: the whole in microseconds, then each part's share with its interval."""
-    return [
+    rows = [
         [
             split.variant,
             with_half(split.whole),
@@ -146,6 +140,7 @@ def rows(splits: Sequence[TimeSplit]) -> list[list[str]]:
         ]
         for split in splits
     ]
+    return table(["variant", "us/op", *(words[name] for name in _parts(splits))], rows, dense=True)
 
 
 def facts(splits: Sequence[TimeSplit]) -> tuple[list[str], list[list[str]]]:

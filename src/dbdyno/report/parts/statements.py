@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.times import StatementTime, StatementTimes
 from dbdyno.records.metrics import number_text
-from dbdyno.report.document import Detail, From, Lines, Notes, Section, table
+from dbdyno.report.document import Detail, From, Lines, Notes, Section, Table, table
 from dbdyno.report.parts.split import with_half
 from dbdyno.report.words import numbers
 
@@ -27,19 +27,15 @@ def sections(found: Sequence[StatementTimes]) -> Iterator[Section]:
     """The table, or where to find it when it has too many columns for a terminal."""
     if not found:
         return
-    body = (table(heads(found), rows(found), dense=True), Notes((NOTE,)))
+    body = (kinds(found), Notes((NOTE,)))
     elsewhere = f"The page and Markdown have it for {numbers.plural(len(found), 'variant')}."
     below = body if len(found) <= VARIANTS_MOST else (Lines((elsewhere,)),)
     yield Section(TITLE, (From(Detail.TEXT, body, below),), detail=Detail.DETAILS)
 
 
-def heads(found: Sequence[StatementTimes]) -> list[str]:
-    """A column for each variant, behind the statement and how many a transaction has."""
-    return ["statement", "per op", *(one.variant for one in found)]
-
-
-def rows(found: Sequence[StatementTimes]) -> list[list[str]]:
-    """A row per kind, those with the most time in all variants first, then one for all further kinds."""
+def kinds(found: Sequence[StatementTimes]) -> Table:
+    """A row per kind, with how many a transaction has and a column for each variant: those with the most time
+    in all variants first, then one for all further kinds."""
     by_text = _by_text(found)
     shown = sorted(by_text, key=lambda text: -sum(kind.us_per_op.mean for kind in by_text[text].values()))
     lines = [_row(text, by_text[text], found) for text in shown[:KINDS_MOST]]
@@ -50,7 +46,7 @@ def rows(found: Sequence[StatementTimes]) -> list[list[str]]:
             for one in found
         ]
         lines.append([numbers.plural(len(rest), "further kind"), "", *map(number_text, sums)])
-    return lines
+    return table(["statement", "per op", *(one.variant for one in found)], lines, dense=True)
 
 
 def _by_text(found: Sequence[StatementTimes]) -> dict[str, dict[str, StatementTime]]:
