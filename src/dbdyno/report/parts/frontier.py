@@ -8,7 +8,7 @@ from typing import Any
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Ratio, Reach
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.report.document import Cell, Figure, Notes, Section, Table, table
+from dbdyno.report.document import Cell, Figure, Notes, Row, Section, Table, table
 from dbdyno.report.words import naming, numbers
 
 SPEED = "queries_per_s"
