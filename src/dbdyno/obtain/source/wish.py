@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Frozen, Level, level_text
 
@@ -84,17 +86,26 @@ class BuildWish(Frozen):
     @property
     def words(self) -> str:
         """What of it is not the default, for a person; the compiler and the optimisation always."""
-        told = [self.compiler, self.optimisation]
-        told += [f"-march={self.march}"] * (self.march != DEFAULT)
-        told += [self.flags] * (self.flags != NONE)
-        told += [f"LTO {self.lto}"] * (self.lto != OFF)
-        told += [f"PGO by {self.pgo}"] * (self.pgo != OFF)
-        told += [f"BOLT by {self.bolt}"] * (self.bolt != OFF)
-        told += [f"linker {self.linker}"] * (self.linker != DEFAULT)
-        told += [f"hardening {self.hardening}"] * (self.hardening != DEFAULT)
-        told += [f"patches {self.patches}"] * (self.patches != NONE)
-        told += [f"layout {self.layout}"] * (self.seed is not None)
-        return " ".join(told)
+        told = [words.format(getattr(self, knob)) for knob, words in WORDS.items() if self._asks(knob)]
+        return " ".join((self.compiler, self.optimisation, *told))
+
+    def _asks(self, knob: str) -> bool:
+        """Whether its level is another than without it."""
+        return getattr(self, knob) not in (BuildWish.model_fields[knob].default, NONE)
+
+
+WORDS = {
+    "march": "-march={}",
+    "flags": "{}",
+    "lto": "LTO {}",
+    "pgo": "PGO by {}",
+    "bolt": "BOLT by {}",
+    "linker": "linker {}",
+    "hardening": "hardening {}",
+    "patches": "patches {}",
+    "layout": "layout {}",
+}
+"""What is told of a knob that is not at its default."""
 
 
 class Flags(Frozen):
@@ -107,37 +118,48 @@ class Flags(Frozen):
         return Flags(compile=self.compile + other.compile, link=self.link + other.link)
 
 
+def _lto(level: str, family: str) -> Flags:
+    if family == "gcc" and level == "thin":
+        raise Blocked("build.lto", "GCC has no thin LTO", "write full, or take clang as the compiler")
+    flag = "-flto=auto" if family == "gcc" else f"-flto={level}"
+    return Flags(compile=(flag,), link=(flag,))
+
+
+def _hardening(level: str, _family: str) -> Flags:
+    compiled, linked = HARDENED if level == "full" else NOT_HARDENED
+    return Flags(compile=compiled, link=linked)
+
+
+def _bolt(_level: str, family: str) -> Flags:
+    return Flags(compile=WHOLE_FUNCTIONS if family == "gcc" else (), link=RELOCATIONS)
+
+
+FLAGS: Mapping[str, Callable[[str, str], Flags]] = {
+    "optimisation": lambda level, _: Flags(compile=(level,)),
+    "march": lambda level, _: Flags(compile=(f"-march={level}",)),
+    "lto": _lto,
+    "hardening": _hardening,
+    "linker": lambda level, _: Flags(link=(f"-fuse-ld={level}",)),
+    # Without a seed as well, because a jump to the next function is shorter within one section.
+    "layout": lambda _level, _: Flags(compile=SECTIONS, link=SECTIONS),
+    "bolt": _bolt,
+    "flags": lambda level, _: Flags(compile=tuple(level.split())),
+}
+"""What a level of a knob means to a family of compilers, in the order of the command line: what the study
+writes as flags comes last, and so it holds."""
+WITHOUT = (DEFAULT, NONE, OFF)
+"""Defaults that mean no flag."""
+
+
 def flags_of(knob: str, level: str, family: str) -> Flags:
     """The flags that a level of one of the layer's knobs means to a family of compilers, `gcc` or `clang`.
 
     Raises Blocked where the family has no such thing.
     """
-    if knob == "optimisation":
-        return Flags(compile=(level,))
-    if knob == "flags" and level != NONE:
-        return Flags(compile=tuple(level.split()))
-    if knob == "march" and level != DEFAULT:
-        return Flags(compile=(f"-march={level}",))
-    if knob == "linker" and level != DEFAULT:
-        return Flags(link=(f"-fuse-ld={level}",))
-    if knob == "hardening" and level != DEFAULT:
-        compiled, linked = HARDENED if level == "full" else NOT_HARDENED
-        return Flags(compile=compiled, link=linked)
-    if knob == "layout" and level != DEFAULT:
-        # Without a seed as well, because a jump to the next function is shorter within one section.
-        return Flags(compile=SECTIONS, link=SECTIONS)
-    if knob == "bolt" and level != OFF:
-        return Flags(compile=WHOLE_FUNCTIONS if family == "gcc" else (), link=RELOCATIONS)
-    if knob == "lto" and level != OFF:
-        if family == "gcc" and level == "thin":
-            raise Blocked("build.lto", "GCC has no thin LTO", "write full, or take clang as the compiler")
-        flag = "-flto=auto" if family == "gcc" else f"-flto={level}"
-        return Flags(compile=(flag,), link=(flag,))
-    return Flags()
-
-
-KNOBS_OF_FLAGS = ("optimisation", "march", "lto", "hardening", "linker", "layout", "bolt", "flags")
-"""In the order of the command line: what the study writes as flags comes last, and so it holds."""
+    default = BuildWish.model_fields[knob].default
+    if knob not in FLAGS or (level == default and default in WITHOUT):
+        return Flags()
+    return FLAGS[knob](level, family)
 
 
 INSTRUMENTING = {
@@ -181,7 +203,7 @@ def all_flags(wish: BuildWish, family: str, profiling: Flags = NO_FLAGS) -> Flag
         reason = f"the linker {wish.linker} cannot shuffle functions by a seed"
         raise Blocked("build.layout", reason, "leave build.linker at default or bfd")
     flags = Flags(compile=ALWAYS[0], link=ALWAYS[1])
-    for knob in KNOBS_OF_FLAGS:
+    for knob in FLAGS:
         flags += profiling if knob == "flags" else NO_FLAGS
         flags += flags_of(knob, getattr(wish, knob), family)
     return flags
