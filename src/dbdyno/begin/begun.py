@@ -17,10 +17,10 @@ from dbdyno.begin.given import data_of
 from dbdyno.begin.losses import losses_of
 from dbdyno.begin.naming import name_of_run
 from dbdyno.begin.stored_study import application_of, installed_of
-from dbdyno.begin.training import training_on
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
+from dbdyno.engines.built import Instrumented, Train
 from dbdyno.gate import pass_gate
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
@@ -32,7 +32,9 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.plan.search.dropping import can_drop, hopeless
 from dbdyno.records.run import OfKind, Run
 from dbdyno.records.store import Store
+from dbdyno.run import run_trial
 from dbdyno.study import Design, Study
+from dbdyno.trial import training
 from dbdyno.trial.bench import Bench, nobody
 
 
@@ -91,6 +93,17 @@ def make_builds_of(begun: Begun, reference: Begun | None, store: Store, allowed:
                 partial(store.records, side.run.run),
                 partial(pass_gate, bench, tell),
             )
+
+
+def training_on(bench: Bench, tell: Tell) -> Train:
+    """Trains engines by trials on a bench, which no run keeps."""
+
+    def train(instrumented: Instrumented) -> int:
+        tell(f"training a build by {instrumented.trainer.words}")
+        record = run_trial(training.TRAINING, training.bench_of(bench, instrumented))
+        return training.transactions_of(record, instrumented.trainer)
+
+    return train
 
 
 def bench_of(begun: Begun, journal: Journal, callgrind: Callgrind | None, allowed: Allowed) -> Bench:

@@ -43,7 +43,11 @@ def noise_of(run: Run) -> list[object]:
     cpu = run.host.cpu
     settings = run.calibrated.settings if run.calibrated else {}
     return [
-        *(run.blocks, run.dyno_version, settings, run.arrangement, run.slice_s),
+        run.blocks,
+        run.dyno_version,
+        settings,
+        run.arrangement,
+        run.slice_s,
         cpu.model,
         cpu.usable_cores,
         run.host.memory.total_bytes,
