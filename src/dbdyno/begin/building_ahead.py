@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
-from dbdyno.begin.begun import Begun, bench_of, new_run
+from dbdyno.begin.begun import Begun, bench_of, new_run, training_on
 from dbdyno.begin.building import builds_of, make_builds, wishes_of
-from dbdyno.begin.training import training_on
 from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen, Instrumented
 from dbdyno.errors import UserError
