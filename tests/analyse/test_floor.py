@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.columns import Values
 from dbdyno.analyse.floor import blocking, neighbours, variances
 from dbdyno.report.words.noise import floor_text
 from tests.analyse.factory import a_run, a_study, records_of
@@ -58,7 +59,7 @@ def test_the_interval_of_the_efficiency_holds_as_often_as_promised() -> None:
     for _ in range(400):
         logs = random.normal(0, between, (blocks, 1)) + random.normal(0, within, (blocks, variants))
         values = [{("here", block): math.exp(log) for block, log in enumerate(row)} for row in logs.T]
-        found = variances(values)
+        found = variances([Values.of(each) for each in values])
         assert found is not None
         worth = blocking(found)
         assert worth.low < worth.efficiency < worth.high
@@ -75,8 +76,9 @@ def test_blocks_that_have_nothing_in_common_are_worth_nothing() -> None:
 def test_a_variant_that_lacks_a_block_is_left_out() -> None:
     values = [{("here", block): 100.0 + block + variant for block in range(6)} for variant in range(3)]
     del values[2]["here", 4]
-    assert variances(values) == variances(values[:2])
-    assert variances(values[:1]) is None
+    told = [Values.of(each) for each in values]
+    assert variances(told) == variances(told[:2]) is not None
+    assert variances(told[:1]) is None
 
 
 def test_several_baselines_lower_the_floor() -> None:

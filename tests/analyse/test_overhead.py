@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from dbdyno.analyse import analyse
-from dbdyno.analyse.overhead import conditions, overhead
+from dbdyno.analyse import overhead as stages
+from dbdyno.analyse.columns import OfRecords
+from dbdyno.analyse.times import Condition, Overhead
 from dbdyno.records.record import Outcome, Record
 from tests.analyse.factory import a_run, a_study, ended, records_of
 
@@ -13,6 +17,16 @@ from tests.analyse.factory import a_run, a_study, ended, records_of
 def records() -> list[Record]:
     study = a_study()
     return records_of(study, changes={"config.page_cache=64k": ended(Outcome.FAILED, "no luck")})
+
+
+def overhead(records: Sequence[Record]) -> Overhead | None:
+    columns = OfRecords(records)
+    return stages.overhead(columns, columns.places)
+
+
+def conditions(records: Sequence[Record]) -> tuple[Condition, ...]:
+    columns = OfRecords(records)
+    return stages.conditions(columns, columns.places)
 
 
 def test_the_stages_come_in_their_order_and_add_up() -> None:

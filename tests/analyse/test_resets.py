@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.analyse import analyse
+from dbdyno.analyse.columns import OfRecords
 from dbdyno.analyse.resets import mixed_resets
 from dbdyno.frozen import Level
 from dbdyno.records.record import Doubt, Record
@@ -18,9 +19,9 @@ def came_by(record: Record, way: str) -> Record:
 def test_one_copy_among_reflinks_is_told() -> None:
     study = a_study()
     records = [came_by(record, "reflink") for record in records_of(study)]
-    assert mixed_resets(records) == {}
+    assert mixed_resets(OfRecords(records)) == {}
     records[3] = came_by(records[3], "copy")
-    assert mixed_resets(records) == {records[3].trial: "by copy, where most came by reflink"}
+    assert mixed_resets(OfRecords(records)) == {records[3].trial: "by copy, where most came by reflink"}
     analysis = analyse(study, a_run(study), records)
     warned = [trial.record.trial for trial in analysis.trials if Doubt.MIXED_RESETS in trial.warnings]
     assert warned == [records[3].trial]
@@ -30,4 +31,4 @@ def test_other_storage_may_come_by_another_way() -> None:
     study = a_study({"storage.filesystem": ["host", "xfs"], "config.a": [1, 2]}, Design.FACTORIAL)
     ways = {"host": "copy", "xfs": "image copy"}
     records = [came_by(one, ways[str(one.levels["storage.filesystem"])]) for one in records_of(study)]
-    assert mixed_resets(records) == {}
+    assert mixed_resets(OfRecords(records)) == {}

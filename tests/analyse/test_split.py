@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analyse import analyse
+from dbdyno.analyse.columns import OfRecords
 from dbdyno.analyse.split import microseconds, time_split
 from dbdyno.analyse.times import TimeSplit
 from dbdyno.driver.tally import Latency
@@ -40,8 +42,13 @@ def latency_us(mean: float) -> Latency:
 SERVER = {"server_cpu_user_s": 10.0, "server_cpu_system_s": 5.0, "run_queue_wait_s": 2.0}
 
 
+def split_of(records: Sequence[Record]) -> TimeSplit | None:
+    columns = OfRecords(records)
+    return time_split("baseline", columns, columns.places, 0.95)
+
+
 def the_split(*records: Record) -> TimeSplit:
-    split = time_split("baseline", records, 0.95)
+    split = split_of(records)
     assert split is not None
     return split
 
@@ -95,7 +102,7 @@ def test_a_part_that_one_trial_lacks_belongs_to_the_rest_of_all() -> None:
 
 
 def test_without_the_servers_cpu_there_is_no_split() -> None:
-    assert time_split("baseline", [a_trial({"run_queue_wait_s": 1.0})], 0.95) is None
+    assert split_of([a_trial({"run_queue_wait_s": 1.0})]) is None
 
 
 def test_counters_give_rates_and_shares() -> None:

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from dbdyno.analyse.blocks import Trials, paired
+from dbdyno.analyse.blocks import Trials, paired_by_block
 from dbdyno.analyse.intervals import bounded_exp
 from dbdyno.analyse.model import Method, Ratio, Unit
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, t_quantile
@@ -32,15 +32,16 @@ def adjusted(
     if method.unit is not Unit.BLOCK or method.interval is not Interval.STUDENT:
         return None
     ours, theirs = trials.values(COVARIATE), baseline.values(COVARIATE)
-    found = {
-        block: (ours[block] - theirs[block], log_ratio)
-        for block, log_ratio in paired(trials, baseline, metric).items()
+    pairs = paired_by_block(trials, baseline, metric)
+    found = [
+        (ours[block] - theirs[block], log_ratio)
+        for block, log_ratio in zip(pairs.blocks, pairs.logs.tolist(), strict=True)
         if block in ours and block in theirs
-    }
+    ]
     if len(found) <= BLOCKS_LEAST:
         return None
     # In the order of values, so that the figure does not depend on the order of records.
-    beside, logs = np.array(sorted(found.values())).T
+    beside, logs = np.array(sorted(found)).T
     about = beside - beside.mean()
     squares = float(about @ about)
     if not squares:

@@ -5,14 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import compress
 
+import numpy as np
+
 from dbdyno.analyse.assurance import ASSURANCE
-from dbdyno.analyse.blocks import Block, Trials, pairs, with_copies
-from dbdyno.analyse.components import components
+from dbdyno.analyse.blocks import Trials, pairs, with_copies
+from dbdyno.analyse.columns import (
+    HAS_PLANS,
+    HAS_REPLAY,
+    HAS_REQUESTS,
+    HAS_STATEMENTS,
+    VARIANT,
+    Columns,
+    OfRecords,
+    Places,
+    Rows,
+)
+from dbdyno.analyse.components import blocks_most, components
 from dbdyno.analyse.counted import counted_work
 from dbdyno.analyse.effects import is_decided, variant_result
-from dbdyno.analyse.engines import engines_compared
+from dbdyno.analyse.engines import EnginesCompared, engines_compared
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.family import beside, claims, explains_gap
 from dbdyno.analyse.floor import floor
@@ -51,7 +65,7 @@ from dbdyno.analyse.times import Series, Steady
 from dbdyno.analyse.twin import aa_check
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
-from dbdyno.records.left_out import blocked_at_first, over_for_good
+from dbdyno.records.left_out import blocked_at_first, leaves_out, over_for_good
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.run import ComparisonRun, ImportedRun, Run
 from dbdyno.study import Design, Interval, Study
@@ -86,44 +100,67 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
 
     A trial that was recorded more than once (a resumed run) counts once, with its last record.
     """
-    variants = variants_of(study)
-    latest = _latest(records)
-    in_blocks = _in_blocks(latest)
-    mixed = mixed_resets(in_blocks)
-    survived = survival(study, latest)
-    trials = _by_variant(variants, _results_of(in_blocks, study.goal.response, mixed))
-    trials = _with_survivors(trials, survived)
-    shown = [trial for each in trials for trial in each.by_block.values()]
-    planned = _in_all(study, run, trials, records)
+    return analyse_given(study, run, Given.of(records))
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an analysis is given of a run: its trials of blocks as columns, the whole records of those that
+    stand `beside` the blocks, and those that `leave_out` a variant for good."""
+
+    columns: Columns
+    beside: Sequence[Record]
+    leave_out: Sequence[Record]
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> Given:
+        latest = _latest(records)
+        return cls(
+            columns=OfRecords(record for record in latest if not record.of_no_block),
+            beside=[record for record in latest if record.of_no_block],
+            leave_out=[record for record in records if leaves_out(record)],
+        )
+
+
+def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
+    """The same, of what was read of the records already."""
+    variants, columns = variants_of(study), given.columns
+    mixed = mixed_resets(columns)
+    columns.judge(partial(results_of, response=study.goal.response, mixed=mixed), mixed)
+    survived = survival(study, given.beside)
+    trials = _with_survivors(_by_variant(variants, columns), survived)
+    planned = _in_all(study, run, trials, given.leave_out)
     method = _method(study, run, trials, unfinished=_shown(trials) < planned)
     results = _results(study, run, trials, method)
     compared, head = _compared(trials), _head(method)
     # Per variant, in the study's order.
-    in_order = [trial.record for trial in shown]
+    shown = np.concatenate([each.rows.places for each in trials])
+    confidence, baseline = study.goal.confidence, variants[0].name
+    brought = isinstance(run, ImportedRun)
     return Analysis(
         study=study,
         run=run,
         method=method,
         answer=answer(results, trials, method),
         variants=results,
-        trials=tuple(sorted(shown, key=lambda trial: trial.record.trial)),
+        trials=columns.results_of(np.sort(shown)),
         aa=_aa_check(study, trials),
-        floor=None if isinstance(run, ImportedRun) else floor(trials, method),
-        components=None if isinstance(run, ImportedRun) else components(trials),
+        floor=None if brought else floor(trials, method),
+        components=None if brought else components(_first_blocks(trials)),
         second=second_response(trials, with_copies(trials), method),
         museum=museum(results, trials),
         factorial=factorial_with_losses(_factorial(study, compared, head), study, run.given_up),
         gap=gap_with_losses(_gap(study, compared, head), study, run.given_up),
         frontier=frontier(study, compared),
-        splits=time_splits(in_order, study.goal.confidence),
-        requests=request_times(in_order, variants[0].name, study.goal.confidence),
-        statements=statement_times(in_order, study.goal.confidence),
-        plans=compared_plans(in_order, variants[0].name),
-        engines=engines_compared(study, in_order),
-        replays=replays(in_order),
-        overhead=None if isinstance(run, ImportedRun) else overhead(in_order),
-        conditions=conditions(in_order),
-        counted=counted_work(_counted(latest), variants[0].name),
+        splits=time_splits(columns, shown, confidence),
+        requests=request_times(columns.whole(HAS_REQUESTS, shown), baseline, confidence),
+        statements=statement_times(columns.whole(HAS_STATEMENTS, shown), confidence),
+        plans=compared_plans(columns.whole(HAS_PLANS, shown), baseline),
+        engines=_engines(study, columns, shown),
+        replays=replays(columns.whole(HAS_REPLAY, shown)),
+        overhead=None if brought else overhead(columns, shown),
+        conditions=conditions(columns, shown),
+        counted=counted_work([one for one in given.beside if not one.of_restarts], baseline),
         survival=with_frontier(survived, _worths(results, study.goal.response)) if survived else None,
         trials_planned=planned,
     )
@@ -132,37 +169,55 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
 def spreads_within(study: Study, records: Sequence[Record]) -> Components | None:
     """What the records of a run tell of its spreads, without the rest of an analysis; None while there are
     too few blocks, or too few pieces in a trial."""
-    read = [TrialResult(record=record, response=None) for record in _in_blocks(_latest(records))]
-    return components(_by_variant(variants_of(study), read))
+    return components(_first_blocks(_by_variant(variants_of(study), Given.of(records).columns)))
+
+
+def _engines(study: Study, columns: Columns, shown: Places) -> EnginesCompared | None:
+    if len(study.engines) < 2:
+        return None
+    return engines_compared(study, list(columns.records(shown.tolist())))
+
+
+def _first_blocks(trials: Sequence[Trials]) -> list[Trials]:
+    """With the blocks alone that spreads are told from: the first ones that a variant shares with the
+    baseline. Their whole records are read."""
+    most = blocks_most(len(trials))
+    measured = [each.rows.only(each.rows.ended(Outcome.MEASURED)) for each in trials]
+    wanted = measured[0].block_keys[:1]
+    for rows in measured[1:]:
+        shared = np.intersect1d(measured[0].block_keys, rows.block_keys, assume_unique=True)
+        wanted = np.union1d(wanted, shared[:most])
+    return [
+        replace(each, by_block=rows.only(rows.places[np.isin(rows.block_keys, wanted)]), readings={})
+        for each, rows in zip(trials, measured, strict=True)
+    ]
 
 
 @dataclass
 class Looks:
-    """What a run keeps from one look at its verdicts to the next: the trials by variant, with all that was
+    """What a run keeps from one look at its verdicts to the next: the trials of its blocks, with all that was
     read of them. It changes no answer, and without it each block would read all blocks before it again."""
 
     records: list[Record] = field(default_factory=list)
-    variants: tuple[Variant, ...] = ()
-    trials: list[Trials] = field(default_factory=list)
+    columns: OfRecords = field(default_factory=OfRecords)
+    last: int = -1
     restarts: list[Record] = field(default_factory=list)
 
-    def take(self, variants: tuple[Variant, ...], records: Sequence[Record]) -> list[Trials]:
+    def take(self, variants: Sequence[Variant], records: Sequence[Record]) -> list[Trials]:
         """The trials of these records, of which those since the last look are read. All are read where the
         records of that look do not come first, or a later one takes the place of one of them."""
-        come_first = variants == self.variants and records[: len(self.records)] == self.records
+        come_first = records[: len(self.records)] == self.records
         added = _latest(records[len(self.records) :] if come_first else records)
-        last = max((trial.index_most for trial in self.trials), default=-1) if come_first else -1
-        if come_first and added and (added[0].trial <= last or added[-1].of_restarts):
+        if come_first and added and (added[0].trial <= self.last or added[-1].of_restarts):
             come_first, added = False, _latest(records)
         if not come_first:
-            self.variants, self.trials, self.restarts = variants, _by_variant(variants, ()), []
+            self.columns, self.last, self.restarts = OfRecords(), -1, []
         self.restarts += [record for record in added if record.of_restarts]
-        by_name = {each.variant.name: each for each in self.trials}
-        for record in _in_blocks(added):
-            if record.variant in by_name:
-                by_name[record.variant].add(TrialResult(record=record, response=None))
+        own = [record for record in added if not record.of_no_block]
+        self.columns.extend(own)
+        self.last = own[-1].trial if own else self.last
         self.records = list(records)
-        return self.trials
+        return _by_variant(variants, self.columns)
 
 
 def decided(study: Study, run: Run, records: Sequence[Record], looks: Looks | None = None) -> frozenset[str]:
@@ -227,10 +282,6 @@ def _latest(records: Sequence[Record]) -> list[Record]:
     return sorted(latest.values(), key=lambda record: record.trial)
 
 
-def _counted(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.of_no_block and not record.of_restarts]
-
-
 def _with_survivors(trials: Sequence[Trials], survived: Survival | None) -> list[Trials]:
     """Each variant's trials, with what became of it without power."""
     by_name = {one.variant: one for one in survived.variants} if survived else {}
@@ -250,12 +301,7 @@ def _worths(results: Sequence[VariantResult], response: str) -> dict[str, float]
     return worths
 
 
-def _in_blocks(records: Sequence[Record]) -> list[Record]:
-    """Without those that stand beside the blocks: nothing is measured against them."""
-    return [record for record in records if not record.of_no_block]
-
-
-def _results_of(
+def results_of(
     records: Sequence[Record], response: str, mixed: Mapping[int, str] = NO_MIXTURE
 ) -> list[TrialResult]:
     """Each trial's result. Series are looked at together, and not so many that they fill memory."""
@@ -298,17 +344,17 @@ def _trial(
     )
 
 
-def _by_variant(variants: Sequence[Variant], trials: Sequence[TrialResult]) -> list[Trials]:
+def _by_variant(variants: Sequence[Variant], columns: Columns) -> list[Trials]:
     """One entry per variant, the baseline first; records of variants that the study has not are left out."""
-    by_name: dict[str, dict[Block, TrialResult]] = {variant.name: {} for variant in variants}
-    for trial in trials:
-        if trial.record.variant in by_name:
-            by_name[trial.record.variant][trial.record.host, trial.record.block] = trial
+    codes, table = columns.fact(VARIANT)
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(len(table) + 1))
+    places = {name: order[ends[code] : ends[code + 1]] for code, name in enumerate(table)}
     return [
         Trials(
             variant=variant,
             role=Role.BASELINE if index == 0 else _role(variant),
-            by_block=by_name[variant.name],
+            by_block=Rows(columns, places.get(variant.name, order[:0])),
         )
         for index, variant in enumerate(variants)
     ]
@@ -328,9 +374,7 @@ def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) 
     candidates = [each for each in trials if each.role is Role.CANDIDATE]
     looked_at = run.sequential or unfinished
     # A run that stops by what it saw must not let that decide how many comparisons it corrects for.
-    compared = (
-        candidates if looked_at else [each for each in candidates if each.with_outcome(Outcome.MEASURED)]
-    )
+    compared = candidates if looked_at else [each for each in candidates if each.count(Outcome.MEASURED)]
     comparisons = claims(study, len(compared))
     each = confidence_each(study.goal.confidence, comparisons)
     planned = run.sequential and run.looks_planned
@@ -373,8 +417,7 @@ def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Va
     """The gap between two variants of a factorial study, shared out among the factors in which they
     differ.
     """
-    results = _results_of(_in_blocks(_latest(records)), study.goal.response)
-    trials = _by_variant(variants_of(study), results)
+    trials = _by_variant(variants_of(study), Given.of(records).columns)
     return _gap_between(study, _compared(trials), slow.levels, fast.levels)
 
 
@@ -431,15 +474,13 @@ def _why_never_measured(factor: str, level: Level, trials: Sequence[Trials]) -> 
     """Why no trial at a level has a speed, in the words of the first of them; empty where one has, or where
     none was tried.
     """
-    tried = [
-        trial.record
-        for each in trials
-        if each.variant.levels.get(factor) == level
-        for trial in each.by_block.values()
-    ]
-    if any(record.outcome is Outcome.MEASURED for record in tried):
+    tried = [each for each in trials if each.variant.levels.get(factor) == level]
+    if any(len(each.rows.ended(Outcome.MEASURED)) for each in tried):
         return ""
-    return next((record.cause or record.outcome.value for record in tried), "")
+    records = (
+        record for each in tried for record in each.rows.columns.records(each.rows.places[:1].tolist())
+    )
+    return next((record.cause or record.outcome.value for record in records), "")
 
 
 def _factorial(study: Study, trials: Sequence[Trials], head: Claim) -> Factorial | None:
@@ -456,5 +497,5 @@ def _cells(study: Study, trials: Sequence[Trials]) -> Cells:
             block: value for block, value in each.values(study.goal.response).items() if usable(value)
         }
         for each in trials
-        if each.role is not Role.TWIN and not each.with_outcome(Outcome.BROKEN) and not each.limited_by_driver
+        if each.role is not Role.TWIN and not each.count(Outcome.BROKEN) and not each.limited_by_driver
     }

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import cached_property
 from statistics import stdev
 
+import numpy as np
+
+from dbdyno.analyse.columns import DOUBTS, Block, Pairs, Rows, Values, paired
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
 from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
 from dbdyno.analyse.restarts import Survivor
-from dbdyno.records import metrics
-from dbdyno.records.record import Doubt, Outcome
+from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.study import Interval
 from dbdyno.study.trials import Variant
-
-Block = tuple[str, int]
-"""A block is a host and a number: only trials of one host can be paired."""
-
-Values = dict[Block, float]
-"""A figure of each block, in any order."""
 
 WITHOUT_SPEED = (Outcome.FAILED, Outcome.BLOCKED, Outcome.INERT)
 """Outcomes that become a variant's verdict when too few of its trials have a speed, the gravest first."""
@@ -29,51 +25,19 @@ LOST_SHARE_MOST = 0.2
 """A variant that lost more of its blocks than this has no speed: those that are left are the luckier ones."""
 
 
-@dataclass
-class Pairs:
-    """The log ratios of one metric `ours` / `theirs` by block, in the order of blocks. Of either side `seen`
-    counts what was looked at already, so that only blocks that come later are."""
-
-    ours: Values
-    theirs: Values
-    seen: tuple[int, int] = (0, 0)
-    found: Values = field(default_factory=dict)
-
-    def grown(self) -> Values:
-        """With the blocks that one of the two sides has since; both only ever grow at their end."""
-        ours, theirs = self.ours, self.theirs
-        added: set[Block] = {*islice(reversed(ours), len(ours) - self.seen[0])}
-        added |= {*islice(reversed(theirs), len(theirs) - self.seen[1])}
-        self.seen = len(ours), len(theirs)
-        later = {
-            block: math.log(ours[block]) - math.log(theirs[block])
-            for block in sorted(added)
-            if block in ours and block in theirs and usable(ours[block]) and usable(theirs[block])
-        }
-        in_order = not self.found or not later or next(reversed(self.found)) < next(iter(later))
-        self.found.update(later)
-        if not in_order:
-            self.found = dict(sorted(self.found.items()))
-        return self.found
-
-
 @dataclass(frozen=True)
 class Trials:
     """The trials of one variant, by block. `copies` are those of the same levels that count with it, and
-    `survivor` is what became of it without power, where that was tried.
-
-    `readings` keep each metric that was read of `by_block`, `ends` its trials by their outcome, and `pairs`
-    the log ratios of a metric to another variant. They belong to whatever stands beside `by_block`.
+    `survivor` is what became of it without power, where that was tried. `readings` keep each metric that was
+    read of `by_block`, and belong to whatever stands beside it.
     """
 
     variant: Variant
     role: Role
-    by_block: dict[Block, TrialResult]
+    by_block: Mapping[Block, TrialResult]
     copies: tuple[Trials, ...] = ()
     survivor: Survivor | None = None
     readings: dict[str, Values] = field(default_factory=dict, repr=False, compare=False)
-    ends: dict[Outcome, list[TrialResult]] = field(default_factory=dict, repr=False, compare=False)
-    pairs: dict[tuple[str, str], Pairs] = field(default_factory=dict, repr=False, compare=False)
     _with_copies: dict[str, Values] = field(default_factory=dict, repr=False, compare=False, init=False)
 
     def values(self, metric: str) -> Values:
@@ -83,58 +47,50 @@ class Trials:
         if metric not in self._with_copies:
             each = [self._own(metric), *(copy.values(metric) for copy in self.copies)]
             blocks = {block for values in each for block in values}
-            self._with_copies[metric] = {
-                block: mean_of([values[block] for values in each if block in values]) for block in blocks
-            }
+            self._with_copies[metric] = Values.of(
+                {block: mean_of([values[block] for values in each if block in values]) for block in blocks}
+            )
         return self._with_copies[metric]
 
     def _own(self, metric: str) -> Values:
         if metric not in self.readings:
-            self.readings[metric] = dict(_read(metric, self.by_block.items()))
+            self.readings[metric] = Values.measured(self.rows, metric)
         return self.readings[metric]
 
-    def with_outcome(self, outcome: Outcome) -> list[TrialResult]:
-        if not self.ends and self.by_block:
-            for trial in self.by_block.values():
-                self.ends.setdefault(trial.record.outcome, []).append(trial)
-        of_copies = (trial for copy in self.copies for trial in copy.with_outcome(outcome))
-        return [*self.ends.get(outcome, ()), *of_copies]
+    @cached_property
+    def rows(self) -> Rows:
+        """Its own trials, without those of copies."""
+        return self.by_block if isinstance(self.by_block, Rows) else Rows.of(self.by_block)
 
     @property
-    def index_most(self) -> int:
-        """The index of the last trial; -1 without one."""
-        return next(reversed(self.by_block.values())).record.trial if self.by_block else -1
+    def each(self) -> tuple[Trials, ...]:
+        """Itself, and each copy."""
+        return self, *(one for copy in self.copies for one in copy.each)
 
-    def add(self, trial: TrialResult) -> None:
-        """Takes up a trial of a block after all others, without reading these again."""
-        block = trial.record.host, trial.record.block
-        for metric, values in self.readings.items():
-            values.update(_read(metric, [(block, trial)]))
-        if self.ends:
-            self.ends.setdefault(trial.record.outcome, []).append(trial)
-        self.by_block[block] = trial
+    def count(self, outcome: Outcome | None = None) -> int:
+        """How many trials ended so, or how many there are, those of copies too."""
+        sides = (one.rows for one in self.each)
+        return sum(len(rows if outcome is None else rows.ended(outcome)) for rows in sides)
 
-    @property
-    def all(self) -> list[TrialResult]:
-        """Every trial, those of copies too."""
-        return [*self.by_block.values(), *(trial for copy in self.copies for trial in copy.all)]
+    def first(self, outcome: Outcome) -> Record | None:
+        """The first that ended so."""
+        return next(self.ended(outcome), None)
+
+    def ended(self, outcome: Outcome) -> Iterator[Record]:
+        """The records of those that ended so."""
+        for one in self.each:
+            yield from one.rows.columns.records(one.rows.ended(outcome).tolist())
 
     @property
     def limited_by_driver(self) -> bool:
         """Whether the driver, not the server, set the pace of one of them."""
-        failed = self.with_outcome(Outcome.FAILED)
-        return any(Doubt.DRIVER_SATURATED in trial.record.doubts for trial in failed)
-
-
-def _read(metric: str, trials: Iterable[tuple[Block, TrialResult]]) -> Iterator[tuple[Block, float]]:
-    """A metric of the measured trials that have it."""
-    read = metrics.find(metric).read
-    for block, trial in trials:
-        record = trial.record
-        if record.outcome is Outcome.MEASURED:
-            value = read(record)
-            if value is not None and math.isfinite(value):
-                yield block, value
+        return any(
+            Doubt.DRIVER_SATURATED.value in table[code]
+            for one in self.each
+            if len(failed := one.rows.ended(Outcome.FAILED))
+            for codes, table in (one.rows.columns.fact(DOUBTS),)
+            for code in set(codes[failed].tolist())
+        )
 
 
 def ending(trials: Trials) -> dict[str, object]:
@@ -148,16 +104,13 @@ def ending(trials: Trials) -> dict[str, object]:
     without_speed = trials.limited_by_driver or _lost_share(trials) > LOST_SHARE_MOST
     endings = (Outcome.BROKEN, *(WITHOUT_SPEED if without_speed else ()))
     for outcome in endings:
-        ended = trials.with_outcome(outcome)
-        if ended:
-            record = ended[0].record
+        if (record := trials.first(outcome)) is not None:
             return {"verdict": Verdict(outcome.value), "cause": record.cause, "remedy": record.remedy}
     return {}
 
 
 def _lost_share(trials: Trials) -> float:
-    lost = sum(len(trials.with_outcome(outcome)) for outcome in WITHOUT_SPEED)
-    tried = len(trials.by_block) + sum(len(copy.all) for copy in trials.copies)
+    lost, tried = sum(map(trials.count, WITHOUT_SPEED)), trials.count()
     return lost / tried if tried else 0.0
 
 
@@ -182,10 +135,14 @@ def ratio_between(
     common."""
     if method.unit is not Unit.REPETITION:
         return ratio_of(
-            metric, pairs(trials, baseline, metric), confidence, method.interval, method.blocks_most
+            metric,
+            paired_by_block(trials, baseline, metric).logs,
+            confidence,
+            method.interval,
+            method.blocks_most,
         )
     over, under = (
-        [math.log(value) for value in side.values(metric).values() if usable(value)]
+        [log for log in side.values(metric).logs.tolist() if not math.isnan(log)]
         for side in (trials, baseline)
     )
     return welch(metric, over, under, confidence) if over and under else None
@@ -195,18 +152,13 @@ def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
     """The log ratios variant / baseline, one per block in which both have a value above zero, in the order
     of blocks.
     """
-    return list(paired(trials, baseline, metric).values())
+    found: list[float] = paired_by_block(trials, baseline, metric).logs.tolist()
+    return found
 
 
-def paired(trials: Trials, baseline: Trials, metric: str) -> Values:
-    ours, theirs = trials.values(metric), baseline.values(metric)
-    if trials.copies or baseline.copies:
-        # The mean of copies is another in each look.
-        return Pairs(ours, theirs).grown()
-    key = metric, baseline.variant.name
-    if key not in trials.pairs or trials.pairs[key].theirs is not theirs:
-        trials.pairs[key] = Pairs(ours, theirs)
-    return trials.pairs[key].grown()
+def paired_by_block(trials: Trials, baseline: Trials, metric: str) -> Pairs:
+    """The same, with the key of each block."""
+    return paired(trials.values(metric), baseline.values(metric))
 
 
 def with_lost(found: Sequence[float], ours: int, theirs: int, higher_is_better: bool) -> list[float]:
@@ -220,30 +172,33 @@ def with_lost(found: Sequence[float], ours: int, theirs: int, higher_is_better: 
     return [*found, *[bad] * ours, *[good] * theirs]
 
 
-def log_ratios(ours: Values, theirs: Values) -> Values:
-    """The log ratios ours / theirs by block, of the blocks in which both are above zero."""
-    return Pairs(ours, theirs).grown()
+def log_ratios(ours: Mapping[Block, float], theirs: Mapping[Block, float]) -> list[float]:
+    """The log ratios ours / theirs of the blocks in which both are above zero, in their order."""
+    return [
+        math.log(ours[block]) - math.log(theirs[block])
+        for block in sorted(ours.keys() & theirs.keys())
+        if usable(ours[block]) and usable(theirs[block])
+    ]
 
 
 def summary_of(metric: str, values: Values, confidence: float) -> Summary | None:
     """The mean over trials and its t interval, on logs where all values are above zero. One trial: its value
     alone.
     """
-    if not values:
+    count = len(values)
+    if not count:
         return None
-    numbers = sorted(values.values())
-    if all(usable(number) for number in numbers):
-        ratio = ratio_of(metric, [math.log(number) for number in numbers], confidence)
+    if not np.isnan(values.logs).any():
+        ratio = ratio_of(metric, values.logs, confidence)
         assert ratio is not None  # there is at least one value
         return Summary(
             metric=metric,
-            trials=len(numbers),
+            trials=count,
             mean=ratio.ratio,
             low=ratio.ratio if ratio.low is None else ratio.low,
             high=ratio.ratio if ratio.high is None else ratio.high,
         )
-    mean = math.fsum(numbers) / len(numbers)
+    numbers = np.sort(values.numbers)
+    mean = math.fsum(numbers.tolist()) / count
     half = half_width(numbers, confidence, Interval.STUDENT) or 0.0
-    return Summary(
-        metric=metric, trials=len(numbers), mean=mean, low=mean - half, high=mean + half, geometric=False
-    )
+    return Summary(metric=metric, trials=count, mean=mean, low=mean - half, high=mean + half, geometric=False)

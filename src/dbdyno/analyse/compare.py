@@ -340,7 +340,7 @@ def _paired_logs(run: Analysis, ends: tuple[str, str], response: str) -> list[fl
         }
         for name in ends
     )
-    return list(log_ratios(over, under).values())
+    return log_ratios(over, under)
 
 
 def _hardware(trials: Trials, analysis: Analysis) -> Hardware:

@@ -10,7 +10,7 @@ Variance, 1959, section 7.2). Trials that measure in one piece are cut into thei
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,16 @@ TRIALS_MOST = 2_000
 """More trials than these would only cost time: the first ones tell spreads well enough."""
 
 Values = npt.NDArray[np.float64]
+Tallies = Mapping[tuple[str, int], Tally]
+"""Of the measured trials of a variant, by block."""
 
 
 def components(trials: Sequence[Trials]) -> Components | None:
     """From all variants beside the baseline, which is the first; None while there are too few blocks, or too
     few pieces in a trial."""
-    most = max(TRIALS_MOST // len(trials), BLOCKS_LEAST)
-    tables = [table for each in trials[1:] if (table := _log_ratios(trials[0], each, most)) is not None]
+    most = blocks_most(len(trials))
+    baseline, *others = map(_tallies, trials)
+    tables = [table for each in others if (table := _log_ratios(baseline, each, most)) is not None]
     if not tables:
         return None
     blocks, pieces = min(len(table) for table in tables), min(table.shape[1] for table in tables)
@@ -47,7 +50,7 @@ def components(trials: Sequence[Trials]) -> Components | None:
     starts, starts_low, starts_high = (
         math.sqrt(max(between / by - within / pieces, 0.0)) for by in (1.0, high, low)
     )
-    first = next(iter(_tallies(trials[0]).values()))
+    first = next(iter(baseline.values()))
     return Components(
         starts=starts,
         starts_low=starts_low,
@@ -59,6 +62,11 @@ def components(trials: Sequence[Trials]) -> Components | None:
     )
 
 
+def blocks_most(variants: int) -> int:
+    """How many blocks of so many variants are looked at, the first ones."""
+    return max(TRIALS_MOST // variants, BLOCKS_LEAST)
+
+
 def _quantiles(between: int, within: int) -> tuple[float, float]:
     # Here, because it takes longer to import than most commands run.
     from scipy import stats
@@ -67,10 +75,9 @@ def _quantiles(between: int, within: int) -> tuple[float, float]:
     return low, high
 
 
-def _log_ratios(baseline: Trials, other: Trials, most: int) -> Values | None:
+def _log_ratios(theirs: Tallies, ours: Tallies, most: int) -> Values | None:
     """By block and piece, of so many blocks at most; None where that is too little. A trial with a piece
     without a transaction has no log."""
-    ours, theirs = _tallies(other), _tallies(baseline)
     rows = []
     for block in sorted(ours.keys() & theirs.keys())[:most]:
         pair = [np.array(list(_speeds(tally))) for tally in (ours[block], theirs[block])]
@@ -84,12 +91,11 @@ def _log_ratios(baseline: Trials, other: Trials, most: int) -> Values | None:
     return np.array([row[:pieces] for row in rows])
 
 
-def _tallies(trials: Trials) -> dict[tuple[str, int], Tally]:
-    return {
-        block: trial.record.tally
-        for block, trial in trials.by_block.items()
-        if trial.record.outcome is Outcome.MEASURED and trial.record.tally is not None
-    }
+def _tallies(trials: Trials) -> Tallies:
+    measured = trials.rows.only(trials.rows.ended(Outcome.MEASURED))
+    records = measured.columns.records(measured.places.tolist())
+    each = zip(measured.blocks, (record.tally for record in records), strict=True)
+    return {block: tally for block, tally in each if tally is not None}
 
 
 def _speeds(tally: Tally) -> Iterator[float]:

@@ -190,7 +190,7 @@ def _ratio(
 ) -> Ratio | None:
     """The ratio of the response between two variants of the same blocks."""
     values = [_values(records, name, method.response) for name in (over, under)]
-    found = list(log_ratios(*values).values())
+    found = log_ratios(*values)
     return ratio_of(method.response, found, confidence, method.interval)
 
 

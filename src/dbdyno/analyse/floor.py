@@ -14,12 +14,13 @@ experiments, Suppl. J. R. Stat. Soc. 2, 1935; W. G. Cochran and G. M. Cox, Exper
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from dbdyno.analyse.blocks import Block, Trials, pairs
-from dbdyno.analyse.intervals import quantile_of, usable
+from dbdyno.analyse.blocks import Trials, pairs
+from dbdyno.analyse.columns import Values
+from dbdyno.analyse.intervals import quantile_of
 from dbdyno.analyse.model import Method, Role
 from dbdyno.analyse.noise import Blocking, Floor
 from dbdyno.frozen import Frozen
@@ -87,14 +88,15 @@ def _spread_of_twins(trials: Sequence[Trials], method: Method) -> float | None:
     return math.sqrt(math.fsum(ratio * ratio for ratio in ratios) / len(ratios)) or None
 
 
-def variances(values: Sequence[Mapping[Block, float]]) -> Variances | None:
+def variances(values: Sequence[Values]) -> Variances | None:
     """From each variant's values, the baseline's first. Of the others only those count that have a value in
     each of its blocks. None without two variants and two blocks."""
-    blocks = [block for block, value in sorted(values[0].items()) if usable(value)]
-    whole = [each for each in values if all(usable(each.get(block)) for block in blocks)]
+    blocks = np.sort(values[0].block_keys[values[0].usable])
+    columns = [each.at(values[0].hosts, blocks) for each in values]
+    whole = [column for column in columns if column is not None]
     if len(blocks) < 2 or len(whole) < 2:
         return None
-    logs = np.log(np.array([[each[block] for each in whole] for block in blocks]))
+    logs = np.log(np.array(whole).T.copy())
     rest = logs - logs.mean(axis=1, keepdims=True) - logs.mean(axis=0) + logs.mean()
     return Variances(
         between=len(whole) * float(logs.mean(axis=1).var(ddof=1)),

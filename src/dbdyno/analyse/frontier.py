@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dbdyno.analyse.blocks import Block, Trials, summary_of
+from dbdyno.analyse.blocks import Trials, summary_of
+from dbdyno.analyse.columns import Block
 from dbdyno.analyse.intervals import ratio_of, usable
 from dbdyno.analyse.model import (
     Frontier,

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import math
 
-from dbdyno.analyse.blocks import Trials, Values, log_ratios
+from dbdyno.analyse.blocks import Trials, log_ratios
+from dbdyno.analyse.columns import Block
 from dbdyno.analyse.intervals import half_width, ratio_of, usable
 from dbdyno.analyse.model import GuardResult, Kept, Method
 from dbdyno.study import DURABLE, Guard, Interval
+
+Values = dict[Block, float]
 
 
 def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult | None:
@@ -24,8 +27,8 @@ def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method)
         return _durable(guard, trials)
     if guard.bound is None:
         return None
-    ours, theirs = trials.values(guard.metric), baseline.values(guard.metric)
-    blocks = sorted(ours.keys() & theirs.keys() if guard.relative else ours)
+    measured, beside = trials.values(guard.metric), baseline.values(guard.metric)
+    blocks = sorted(measured.keys() & beside.keys() if guard.relative else measured)
     if not blocks:
         return GuardResult(
             text=guard.text,
@@ -34,10 +37,10 @@ def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method)
             bound=guard.bound,
             relative=guard.relative,
         )
-    ours = {block: ours[block] for block in blocks}
+    ours = {block: measured[block] for block in blocks}
     if not guard.relative:
         return _against_a_value(guard, ours, method)
-    theirs = {block: theirs[block] for block in blocks}
+    theirs = {block: beside[block] for block in blocks}
     if all(usable(value) for value in (*ours.values(), *theirs.values())):
         return _by_ratio(guard, ours, theirs, method)
     return _by_excess(guard, ours, theirs, method)
@@ -59,7 +62,7 @@ def _durable(guard: Guard, trials: Trials) -> GuardResult:
 
 
 def _by_ratio(guard: Guard, ours: Values, theirs: Values, method: Method) -> GuardResult:
-    logs = list(log_ratios(ours, theirs).values())
+    logs = log_ratios(ours, theirs)
     ratio = ratio_of(guard.metric, logs, method.confidence_each, method.interval, method.blocks_most)
     assert ratio is not None and guard.bound is not None  # there is a block, and all values are above 0
     return _result(guard, method, ratio.pairs, (ratio.ratio, ratio.low, ratio.high), guard.bound)

@@ -58,7 +58,7 @@ def usable(value: float | None) -> bool:
 
 def ratio_of(
     metric: str,
-    log_ratios: Sequence[float],
+    log_ratios: Sequence[float] | npt.NDArray[np.float64],
     confidence: float,
     interval: Interval = Interval.STUDENT,
     most: int = 0,

@@ -72,7 +72,7 @@ def summed(texts: Iterable[str]) -> Histogram:
             alike.setdefault((one.digits, one.lowest), []).append(one.body)
         for kind, bodies in alike.items():
             totals.setdefault(kind, _Total(*kind)).add(*_slots(bodies))
-    return _added([part for total in totals.values() for part in total.parts()])
+    return added([part for total in totals.values() for part in total.parts()])
 
 
 def _packed(text: str) -> _Packed:
@@ -170,7 +170,7 @@ def _highest(slots: npt.NDArray[np.int64], digits: int, lowest: int) -> npt.NDAr
     return highest
 
 
-def _added(parts: Sequence[Histogram]) -> Histogram:
+def added(parts: Sequence[Histogram]) -> Histogram:
     """One histogram of all operations."""
     if not parts:
         return Histogram(values=np.zeros(0, dtype=np.int64), counts=np.zeros(0, dtype=np.int64))

@@ -43,7 +43,7 @@ def _builds(trials: Sequence[Trials], method: Method) -> int:
     return sum(
         each.role is Role.CANDIDATE
         and any(map(of_build, changed_levels(each.variant.levels, baseline)))
-        and (method.sequential or bool(each.with_outcome(Outcome.MEASURED)))
+        and (method.sequential or bool(each.count(Outcome.MEASURED)))
         for each in trials
     )
 

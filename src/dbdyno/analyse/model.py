@@ -5,7 +5,9 @@ Every ratio here is variant / baseline. Every interval lies on the same scale as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import Field
 
@@ -17,6 +19,7 @@ from dbdyno.analyse.plans import PlansCompared
 from dbdyno.analyse.replays import Replays
 from dbdyno.analyse.restarts import Survival
 from dbdyno.analyse.times import (
+    KEPT_LAZY,
     Condition,
     Overhead,
     RequestTimes,
@@ -214,9 +217,7 @@ class VariantResult(Frozen):
 
 
 class TrialResult(Frozen):
-    """One trial: its record, its response (None: it has no speed), its steady state, and every warning on
-    it.
-    """
+    """One trial: its record, its response (None: no speed), its steady state, and every warning on it."""
 
     record: Record
     response: float | None
@@ -561,7 +562,7 @@ class Analysis(Frozen):
     method: Method
     answer: Answer
     variants: tuple[VariantResult, ...]
-    trials: tuple[TrialResult, ...]
+    trials: Annotated[Sequence[TrialResult], KEPT_LAZY]
     aa: AaCheck | None = None
     floor: Floor | None = None
     # Nothing is told where a trial has too few slices or seconds.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dbdyno.analyse.blocks import Trials, ratio_between
+from dbdyno.analyse.columns import Fact
 from dbdyno.analyse.intervals import judge
 from dbdyno.analyse.layout import apart_by_layout
 from dbdyno.analyse.model import Answer, Exhibit, Method, Role, VariantResult, Verdict
@@ -23,16 +24,43 @@ def museum(results: Sequence[VariantResult], trials: Sequence[Trials]) -> tuple[
     """One exhibit per variant that did not help for a reason other than being slower, in the order of
     gravity.
     """
-    by_name = {each.variant.name: [trial.record for trial in each.all] for each in trials}
-    exhibits = [exhibit(result, by_name[result.name]) for result in results if result.verdict in EXHIBITED]
+    by_name = {each.variant.name: each for each in trials}
+    exhibits = [_exhibit(result, by_name[result.name]) for result in results if result.verdict in EXHIBITED]
     return tuple(sorted(exhibits, key=lambda exhibit: EXHIBITED.index(exhibit.verdict)))
+
+
+VIOLATED = Fact("violated", lambda record: not all(check.holds for check in record.checks))
+
+
+def _exhibit(result: VariantResult, trials: Trials) -> Exhibit:
+    outcome = _outcome(result)
+    indices: list[int] = []
+    told: list[Record] = []
+    for one in trials.each:
+        columns, ended = one.rows.columns, one.rows.ended(outcome)
+        indices += columns.trials(ended).tolist()
+        told += columns.whole(VIOLATED, ended)
+    return _shown(result, indices, trials.first(outcome), told)
 
 
 def exhibit(result: VariantResult, records: Sequence[Record]) -> Exhibit:
     """What shows that a variant ended so, from the records of its trials."""
+    ended = [record for record in records if record.outcome is _outcome(result)]
+    return _shown(result, [record.trial for record in ended], next(iter(ended), None), ended)
+
+
+def _outcome(result: VariantResult) -> Outcome:
+    """How a trial ended that shows the variant's verdict."""
     assert result.verdict is not None
-    outcome = Outcome.MEASURED if result.verdict in MEASURED else Outcome(result.verdict.value)
-    ended = [record for record in records if record.outcome is outcome]
+    return Outcome.MEASURED if result.verdict in MEASURED else Outcome(result.verdict.value)
+
+
+def _shown(
+    result: VariantResult, trials: Sequence[int], first: Record | None, violated: Iterable[Record]
+) -> Exhibit:
+    """From the trials that ended so, the first of them, and those whose checks were violated."""
+    assert result.verdict is not None
+    measured = _outcome(result) is Outcome.MEASURED
     return Exhibit(
         variant=result.name,
         verdict=result.verdict,
@@ -40,13 +68,12 @@ def exhibit(result: VariantResult, records: Sequence[Record]) -> Exhibit:
         remedy=result.remedy,
         evidence=tuple(
             evidence
-            for record in ended[:1]
-            for evidence in record.evidence
-            if not evidence.in_effect or (outcome is Outcome.MEASURED and evidence.factor in result.changed)
+            for evidence in (first.evidence if first else ())
+            if not evidence.in_effect or (measured and evidence.factor in result.changed)
         ),
-        checks=tuple(check for record in ended for check in record.checks if not check.holds),
-        trials=tuple(record.trial for record in ended),
-        gives_up=result.gives_up if outcome is Outcome.MEASURED else (),
+        checks=tuple(check for record in violated for check in record.checks if not check.holds),
+        trials=tuple(trials),
+        gives_up=result.gives_up if measured else (),
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import median
+import numpy as np
 
+from dbdyno.analyse.columns import OUTCOME, Columns, Fact, Figures, Floats, Places, or_zero
 from dbdyno.analyse.times import Condition, Overhead, StageTime
-from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.stage import Stage
 
@@ -16,34 +15,48 @@ LOAD = "load"
 CONDITIONS = ("frequency_ghz", "steal_s", "other_cpu_s", "throttled_s", "throttled_share")
 
 
-def overhead(records: Sequence[Record]) -> Overhead | None:
-    """The wall time of the measured trials; None where there is none."""
-    trials = [_seconds(record) for record in records if record.outcome is Outcome.MEASURED]
-    if not trials:
+def overhead(columns: Columns, places: Places) -> Overhead | None:
+    """The wall time of the measured ones of these trials; None where there is none."""
+    measured = columns.having(OUTCOME, places, Outcome.MEASURED.value)
+    if not len(measured):
         return None
-    walls = [sum(seconds.values()) for seconds in trials]
-    beside = [wall - seconds[LOAD] for wall, seconds in zip(walls, trials, strict=True)]
+    seconds, walls = columns.figures(SECONDS), columns.figures(WALL)["wall_s"][measured]
+    beside = walls - seconds[LOAD][measured]
+    total_s = sum(walls.tolist())
     return Overhead(
-        trials=len(trials),
+        trials=len(measured),
         stages=tuple(
-            _stage(name, trials, sum(walls)) for name in dict.fromkeys(n for t in trials for n in t)
+            _stage(name, or_zero(seconds[name][measured]), total_s)
+            for name in dict.fromkeys(name for names in columns.seen(STAGES, measured) for name in names)
         ),
-        trial_s=median(walls),
-        overhead_s=median(beside),
-        overhead_share=sum(beside) / sum(walls),
+        trial_s=_median(walls),
+        overhead_s=_median(beside),
+        overhead_share=sum(beside.tolist()) / total_s,
     )
 
 
-def conditions(records: Sequence[Record]) -> tuple[Condition, ...]:
-    """Each condition that any measured trial has a value of."""
-    measured = [record for record in records if record.outcome is Outcome.MEASURED]
-    return tuple(
-        Condition(
-            metric=name, trials=len(values), median=median(values), lowest=min(values), highest=max(values)
-        )
-        for name in CONDITIONS
-        if (values := [v for record in measured if (v := metrics.find(name).read(record)) is not None])
-    )
+def conditions(columns: Columns, places: Places) -> tuple[Condition, ...]:
+    """Each condition that any measured one of these trials has a value of."""
+    found = []
+    for name in CONDITIONS:
+        values = columns.metric(name)[places]
+        known = values[~np.isnan(values)]
+        if len(known):
+            lowest, highest = float(known.min()), float(known.max())
+            found.append(
+                Condition(
+                    metric=name, trials=len(known), median=_median(known), lowest=lowest, highest=highest
+                )
+            )
+    return tuple(found)
+
+
+def _median(values: Floats) -> float:
+    """As `statistics.median` gives it, whose middle two are added before they are halved."""
+    rising, middle = np.sort(values), len(values) // 2
+    if len(values) % 2:
+        return float(rising[middle])
+    return float((rising[middle - 1] + rising[middle]) / 2)
 
 
 def _seconds(record: Record) -> dict[str, float]:
@@ -58,8 +71,15 @@ def _seconds(record: Record) -> dict[str, float]:
     return {LOAD: load_s, **parts} if LOAD not in parts else parts
 
 
-def _stage(name: str, trials: Sequence[dict[str, float]], total_s: float) -> StageTime:
-    seconds = [trial.get(name, 0.0) for trial in trials]
+SECONDS = Figures("stages", _seconds)
+WALL = Figures("wall", lambda record: {"wall_s": sum(_seconds(record).values())})
+STAGES = Fact("stages", lambda record: tuple(_seconds(record)))
+
+
+def _stage(name: str, seconds: Floats, total_s: float) -> StageTime:
     return StageTime(
-        name=name, median_s=median(seconds), longest_s=max(seconds), share=sum(seconds) / total_s
+        name=name,
+        median_s=_median(seconds),
+        longest_s=float(seconds.max()),
+        share=sum(seconds.tolist()) / total_s,
     )

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbdyno.analyse import split
+from dbdyno.analyse.columns import REQUESTS
 from dbdyno.analyse.split import estimate
 from dbdyno.analyse.times import RequestPart, RequestTimes
 from dbdyno.records.record import Outcome, Record
 
 WHOLE, APPLICATION, DATABASE, WAITING = "whole", "application", "database", "waiting"
 PARTS = (APPLICATION, DATABASE, WAITING)
-REQUESTS, BUSY, OF_DATABASE = "application_requests", "application_busy_s", "application_database_s"
+BUSY, OF_DATABASE = "application_busy_s", "application_database_s"
 
 Microseconds = Mapping[str, float]
 

@@ -7,24 +7,35 @@ unshared by the first writes. Trials that have the same storage must therefore h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
+import numpy as np
+
+from dbdyno.analyse.columns import OUTCOME, Columns, Fact
 from dbdyno.frozen import level_text
 from dbdyno.records.record import Outcome, Record
 
+WAY = Fact(
+    "way", lambda record: (_storage(record), str(record.reset["way"])) if "way" in record.reset else None
+)
+"""By which way the data came back, with what that may depend on."""
 
-def mixed_resets(records: Sequence[Record]) -> dict[int, str]:
+
+def mixed_resets(columns: Columns) -> dict[int, str]:
     """Trials whose data came back by another way than those of most trials with the same storage and host,
     and what the ways were."""
+    codes, table = columns.fact(WAY)
+    measured = columns.having(OUTCOME, columns.places, Outcome.MEASURED.value)
+    counts = np.bincount(codes[measured], minlength=len(table)).tolist()
     ways: dict[tuple[str, ...], Counter[str]] = {}
-    measured = [one for one in records if one.outcome is Outcome.MEASURED and "way" in one.reset]
-    for record in measured:
-        ways.setdefault(_storage(record), Counter())[str(record.reset["way"])] += 1
-    return {
-        record.trial: f"by {record.reset['way']}, where most came by {usual}"
-        for record in measured
-        if (usual := _usual(ways[_storage(record)])) != record.reset["way"]
-    }
+    for found, count in zip(table, counts, strict=True):
+        if found is not None and count:
+            ways.setdefault(found[0], Counter())[found[1]] += count
+    told: dict[int, str] = {}
+    for code, found in enumerate(table):
+        if found is not None and counts[code] and (usual := _usual(ways[found[0]])) != found[1]:
+            trials = columns.trials(measured[codes[measured] == code]).tolist()
+            told |= dict.fromkeys(trials, f"by {found[1]}, where most came by {usual}")
+    return told
 
 
 def _storage(record: Record) -> tuple[str, ...]:

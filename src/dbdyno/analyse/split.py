@@ -15,7 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 
+import numpy as np
+
+from dbdyno.analyse.columns import OUTCOME, VARIANT, Columns, Fact, Figures, Floats, Places, or_zero
 from dbdyno.analyse.quantiles import t_quantile
 from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.driver.tally import Tally
@@ -36,49 +40,53 @@ NEEDED = ("server_user", "server_system", "driver")
 Reader = Callable[[Record, Observation], float | None]
 
 
-def time_splits(records: Sequence[Record], confidence: float) -> tuple[TimeSplit, ...]:
-    """One split per variant that has measured trials with all that is needed, in the order of the records."""
-    by_variant: dict[str, list[Record]] = {}
-    for record in records:
-        if record.outcome is Outcome.MEASURED:
-            by_variant.setdefault(record.variant, []).append(record)
-    splits = (time_split(variant, trials, confidence) for variant, trials in by_variant.items())
+def time_splits(columns: Columns, places: Places, confidence: float) -> tuple[TimeSplit, ...]:
+    """One split per variant that has measured trials with all that is needed, in the order of the places."""
+    measured = columns.having(OUTCOME, places, Outcome.MEASURED.value)
+    splits = (
+        time_split(variant, columns, columns.having(VARIANT, measured, variant), confidence)
+        for variant in columns.seen(VARIANT, measured)
+    )
     return tuple(split for split in splits if split is not None)
 
 
-def time_split(variant: str, records: Sequence[Record], confidence: float) -> TimeSplit | None:
+def time_split(variant: str, columns: Columns, places: Places, confidence: float) -> TimeSplit | None:
     """The split of one variant: arithmetic means over its trials, so that the parts add up to the whole."""
-    shares = [parts for record in records if (parts := microseconds(record)) is not None]
-    if not shares:
+    figures = columns.figures(MICROSECONDS)
+    if WHOLE not in figures:
         return None
-    common = set.intersection(*(set(parts) for parts in shares))
+    told = places[~np.isnan(figures[WHOLE][places])]
+    if not len(told):
+        return None
+    found = {name: values[told] for name, values in figures.items()}
     # A part that some trials lack belongs to the remainder in all of them.
-    rows = [
-        {**parts, REMAINDER: parts[WHOLE] - math.fsum(parts[name] for name in common - {WHOLE, REMAINDER})}
-        for parts in shares
-    ]
+    rows = {name: values for name, values in found.items() if not np.isnan(values).any()}
+    parts = [values.tolist() for name, values in rows.items() if name not in (WHOLE, REMAINDER)]
+    rows[REMAINDER] = rows[WHOLE] - np.array(list(map(math.fsum, zip(*parts, strict=True))))
     # What does not stand in front of a server is not missing.
-    absent = () if common & set(APPLICATION) else APPLICATION
-    means = {name: estimate(name, [row[name] for row in rows], confidence) for name in (WHOLE, *PARTS)
-             if name in common}  # fmt: skip
+    absent = () if rows.keys() & set(APPLICATION) else APPLICATION
+    means = {name: estimate(name, rows[name], confidence) for name in (WHOLE, *PARTS) if name in rows}
     beyond = -means[REMAINDER].mean
     return TimeSplit(
         variant=variant,
-        trials=len(rows),
+        trials=len(told),
         whole=means[WHOLE],
         parts=tuple(means[name] for name in PARTS if name in means and _told(means[name], beyond)),
         beyond_us=max(0.0, beyond),
-        missing=tuple(name for name in PARTS if name not in common and name not in absent),
-        hardware=_estimates(records, HARDWARE, confidence),
-        engine=_engine(records, confidence),
-        uncounted={
-            name: reason
-            for record in records
-            if (seen := record.observation) is not None
-            for name, reason in seen.missing.items()
-            if name in metrics.COUNTERS
-        },
+        missing=tuple(name for name in PARTS if name not in rows and name not in absent),
+        hardware=_hardware(columns, places, confidence),
+        engine=_engine(columns, places, confidence),
+        uncounted=_uncounted(columns, places),
     )
+
+
+def _uncounted(columns: Columns, places: Places) -> dict[str, str]:
+    """Why a counter of the CPU has no figure, as the last trial tells it that lacks it."""
+    found = dict.fromkeys(name for told in columns.seen(UNCOUNTED, places) for name, _ in told)
+    latest = {
+        name: reason for told in reversed(columns.seen(UNCOUNTED, places[::-1])) for name, reason in told
+    }
+    return {name: latest[name] for name in found}
 
 
 def _told(part: Estimate, beyond_us: float) -> bool:
@@ -119,13 +127,14 @@ def embedded(observation: Observation) -> bool:
     return "process_cpu_s" in observation.series
 
 
-def estimate(name: str, values: Sequence[float], confidence: float) -> Estimate:
+def estimate(name: str, values: Sequence[float] | Floats, confidence: float) -> Estimate:
     """The arithmetic mean over trials and its t interval; none with one trial."""
-    numbers = sorted(values)
-    mean = math.fsum(numbers) / len(numbers)
+    numbers = np.asarray(values, dtype=np.float64)
+    mean = math.fsum(numbers.tolist()) / len(numbers)
     if len(numbers) < 2:
         return Estimate(name=name, mean=mean, trials=1)
-    spread = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1))
+    squares = map(pow, (numbers - mean).tolist(), repeat(2))
+    spread = math.sqrt(math.fsum(squares) / (len(numbers) - 1))
     half = t_quantile(confidence, len(numbers)) * spread / math.sqrt(len(numbers))
     return Estimate(name=name, mean=mean, low=mean - half, high=mean + half, trials=len(numbers))
 
@@ -202,32 +211,51 @@ HARDWARE: dict[str, Reader] = {
 have taken without stalls no counter tells."""
 
 
-def _estimates(
-    records: Sequence[Record], readers: Mapping[str, Reader], confidence: float
-) -> tuple[Estimate, ...]:
-    observed = [(record, seen) for record in records if (seen := record.observation) is not None]
-    values = {
-        name: [value for record, seen in observed if (value := read(record, seen)) is not None]
-        for name, read in readers.items()
-    }
-    return tuple(estimate(name, found, confidence) for name, found in values.items() if found)
+def _hardware_of(record: Record) -> dict[str, float]:
+    seen = record.observation
+    values = {} if seen is None else {name: read(record, seen) for name, read in HARDWARE.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _engine(records: Sequence[Record], confidence: float) -> tuple[Estimate, ...]:
+def _hardware(columns: Columns, places: Places, confidence: float) -> tuple[Estimate, ...]:
+    found = {name: values[places] for name, values in columns.figures(OF_HARDWARE).items()}
+    known = {name: values[~np.isnan(values)] for name, values in found.items()}
+    return tuple(estimate(name, known[name], confidence) for name in HARDWARE if len(known.get(name, ())))
+
+
+def _engine_of(record: Record) -> dict[str, float]:
     """The engine's own view per operation. Its counters were read around the whole load, warm-up included,
     so they are divided by all operations of it."""
-    views = [
-        {title: change / operations for title, change in seen.engine_view.items()}
-        for record in records
-        if (seen := record.observation) is not None and (operations := _operations_of_the_load(record)) > 0
-    ]
+    operations = _operations_of_the_load(record)
+    if record.observation is None or operations <= 0:
+        return {}
+    return {title: change / operations for title, change in record.observation.engine_view.items()}
+
+
+def _has_view(record: Record) -> bool:
+    return record.observation is not None and _operations_of_the_load(record) > 0
+
+
+def _engine(columns: Columns, places: Places, confidence: float) -> tuple[Estimate, ...]:
+    viewed, views = columns.having(HAS_VIEW, places, True), columns.figures(OF_ENGINE)
+    titles = dict.fromkeys(title for told in columns.seen(TITLES, viewed) for title in told)
     # A counter that stood still in one trial is absent there, and was zero.
-    return tuple(
-        estimate(title, [view.get(title, 0.0) for view in views], confidence)
-        for title in dict.fromkeys(title for view in views for title in view)
-    )
+    return tuple(estimate(title, or_zero(views[title][viewed]), confidence) for title in titles)
 
 
 def _operations_of_the_load(record: Record) -> float:
     tally = record.tally
     return float(sum([point.operations for point in tally.series])) if tally else 0.0
+
+
+def _uncounted_of(record: Record) -> tuple[tuple[str, str], ...]:
+    missing = record.observation.missing if record.observation else {}
+    return tuple((name, reason) for name, reason in missing.items() if name in metrics.COUNTERS)
+
+
+MICROSECONDS = Figures("microseconds", microseconds)
+OF_HARDWARE = Figures("hardware", _hardware_of)
+OF_ENGINE = Figures("engine", _engine_of)
+HAS_VIEW = Fact("has_view", _has_view)
+TITLES = Fact("titles", lambda record: tuple(_engine_of(record)))
+UNCOUNTED = Fact("uncounted", _uncounted_of)

@@ -3,9 +3,26 @@ Facts only, like `model.py`."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pydantic import Field, WrapValidator
 
 from dbdyno.frozen import Frozen
+
+T = TypeVar("T")
+
+
+class ReadAgain(Sequence[T]):
+    """What is made when it is asked for, because all together would fill memory."""
+
+
+def _as_they_are(given: Any, validated: Callable[[Any], Any]) -> Any:
+    return given if isinstance(given, ReadAgain) else validated(given)
+
+
+KEPT_LAZY = WrapValidator(_as_they_are)
+"""For a field that may hold such a sequence: nothing is made of it to validate it."""
 
 
 class Segment(Frozen):

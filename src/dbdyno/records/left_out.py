@@ -8,6 +8,11 @@ from dbdyno.records.record import Outcome, Record
 from dbdyno.study.trials import Variant
 
 
+def leaves_out(record: Record) -> bool:
+    """Whether a record can leave a variant out by what stands below."""
+    return record.outcome is Outcome.INERT or (record.block == 0 and record.outcome is Outcome.BLOCKED)
+
+
 def inert_in(records: Sequence[Record]) -> frozenset[str]:
     """The variants whose build was found to be the baseline's: they have no further trial."""
     return frozenset(record.variant for record in records if record.outcome is Outcome.INERT)
