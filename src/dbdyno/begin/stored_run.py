@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse.analysis import Given
 from dbdyno.analyse.search import with_given_up
+from dbdyno.begin.kept_columns import given
 from dbdyno.begin.losses import given_up_by, with_losses
 from dbdyno.begin.stored_study import asked_of, require_speeds, study_of
 from dbdyno.errors import UserError
@@ -20,13 +22,27 @@ from dbdyno.study import Design, Study
 def analysis_of(store: Store, run: Run) -> Analysis:
     """The analysis of a run's records. Raises UserError where it has none yet, and for a soak."""
     require_speeds(run)
-    records = store.records(run.run)
+    return analysed(study_of(run), run, _some(store.records(run.run), run))
+
+
+def analysis_to_read(store: Store, run: Run) -> Analysis:
+    """The same, but of a long run that is over its trials are read from the store while they are told."""
+    require_speeds(run)
+    study = study_of(run)
+    if study.design is Design.SEARCH:
+        # It looks at its records in many ways, and has few.
+        return analysis_of(store, run)
+    found = given(store, run)
+    return analysed(study, run, found if isinstance(found, Given) else _some(found, run))
+
+
+def _some(records: Sequence[Record], run: Run) -> Sequence[Record]:
     if not records:
         raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
-    return analysed(study_of(run), run, records)
+    return records
 
 
-def analysed(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
+def analysed(study: Study, run: Run, records: Sequence[Record] | Given) -> Analysis:
     """The analysis of a run. Of a run that was stored without what its variants give up, it is looked up, and
     of a search, whose candidates nobody knows before."""
     if study.design is Design.SEARCH:

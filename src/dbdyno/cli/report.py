@@ -10,7 +10,7 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import soaked
-from dbdyno.begin.stored_run import analysis_of
+from dbdyno.begin.stored_run import analysis_to_read
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
@@ -50,8 +50,8 @@ def command(
             result = soaked(study_of(found), found, opened.records(found.run))
             deliver("soak", result, form, output)
             sys.exit(soak_code(result) if fail_on else 0)
-        analysis = analysis_of(opened, found)
-    deliver_report(analysis, form, output, details, fail_on)
+        analysis = analysis_to_read(opened, found)
+        deliver_report(analysis, form, output, details, fail_on)
     if fail_on:
         sys.exit(exit_code(analysis, fail_on))
 

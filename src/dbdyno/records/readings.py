@@ -39,16 +39,22 @@ class Readings:
     ) -> Reading | None:
         """The reading of a run, made where none is kept that follows from the run as it is. Of a run that is
         not finished nothing is kept, and what cannot be read (None) is asked for again."""
-        if not summary.finished or not self._origin or self._folder is None:
+        place = self.place_of(summary, noun.__name__)
+        if place is None:
             return make()
-        place = self._folder / f"{_digest(summary.run.run)}.{noun.__name__}.json"
-        follows_from = self._follows_from(summary)
+        follows_from = self.follows_from(summary)
         if (kept := _kept(place, noun, follows_from)) is not None:
             return kept
         made = make()
         if made is not None:
             keep_beside(place, f"{follows_from}\n{made.model_dump_json()}\n")
         return made
+
+    def place_of(self, summary: RunSummary, what: str) -> Path | None:
+        """Where something of a run is kept; None where nothing is."""
+        if not summary.finished or not self._origin or self._folder is None:
+            return None
+        return self._folder / f"{_digest(summary.run.run)}.{what}.json"
 
     def forget(self, run: str) -> None:
         """Removes what is kept of a run that is no more. Of a folder that this user cannot write it stays."""
@@ -63,7 +69,8 @@ class Readings:
         except (OSError, UserError):
             return None
 
-    def _follows_from(self, summary: RunSummary) -> str:
+    def follows_from(self, summary: RunSummary) -> str:
+        """What a reading follows from; another one makes it stale."""
         outcomes = json.dumps(summary.outcomes, sort_keys=True)
         return _digest(self._code, summary.run.model_dump_json(), outcomes)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 """How long a store that cannot take a record is left alone: twice as long each time."""
 PATIENCE_S = 120.0
 """How long the end of a run waits for its store."""
+RECORDS_TOGETHER = 1000
+"""So many records are read at a time where all would fill memory."""
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS dyno_schema (version INTEGER NOT NULL PRIMARY KEY)",
@@ -313,12 +315,30 @@ class Store:
 
     def records(self, run: str) -> list[Record]:
         """All records of a run, in the order of its trials."""
+        return self._some_records(run, "TRUE ORDER BY trial")
+
+    def _some_records(self, run: str, which: str, *values: object) -> list[Record]:
         with self._transaction(writes=False) as execute:
-            rows = execute("SELECT document FROM dyno_records WHERE run = ? ORDER BY trial", run)
+            rows = execute(f"SELECT document FROM dyno_records WHERE run = ? AND {which}", run, *values)
         try:
             return [Record.model_validate_json(json_without_passwords(document)) for (document,) in rows]
         except ValidationError as error:
             raise self._unreadable(f"a record of run {run}", error) from None
+
+    def each_record(self, run: str) -> Iterator[Record]:
+        """The same, a thousand at a time, because all records of a long run would fill memory."""
+        last = -1
+        while some := self._some_records(run, "trial > ? ORDER BY trial LIMIT ?", last, RECORDS_TOGETHER):
+            yield from some
+            last = some[-1].trial
+
+    def records_of_trials(self, run: str, trials: Sequence[int]) -> Iterator[Record]:
+        """The records of some trials of a run, in the order of these, a thousand at a time."""
+        for start in range(0, len(trials), RECORDS_TOGETHER):
+            asked = trials[start : start + RECORDS_TOGETHER]
+            marks = ", ".join("?" * len(asked))
+            found = {one.trial: one for one in self._some_records(run, f"trial IN ({marks})", *asked)}
+            yield from (found[trial] for trial in asked if trial in found)
 
     def readable_records(self, run: str) -> list[Record]:
         """The same, for whoever goes through many runs: none where one of them cannot be read."""
@@ -326,6 +346,15 @@ class Store:
             return self.records(run)
         except DynoError:
             return []
+
+    def summary(self, run: Run) -> RunSummary:
+        """Whether a run is finished, and how its trials ended, without its name and note."""
+        with self._transaction(writes=False) as execute:
+            finished = execute("SELECT finished FROM dyno_runs WHERE run = ?", run.run)
+            outcomes = execute(
+                "SELECT outcome, COUNT(*) FROM dyno_records WHERE run = ? GROUP BY outcome", run.run
+            )
+        return RunSummary(run=run, finished=bool(finished and finished[0][0]), outcomes=dict(outcomes))
 
     def runs(self) -> list[RunSummary]:
         """Every run that can be read, the latest first."""
