@@ -351,3 +351,27 @@ pub async fn yield_now() {
     })
     .await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_timer_that_ends_a_wait_costs_no_other_system_call() {
+        let works = super::super::uring::probe().is_ok();
+        for backend in [Backend::Epoll].into_iter().chain(works.then_some(Backend::IoUring)) {
+            let calls = Cell::new(0);
+            let mut executor = Executor::new(backend).unwrap();
+            executor.spawn(async {
+                for _ in 0..20 {
+                    sleep_ns(200_000).await;
+                }
+                calls.set(loop_use().system_calls);
+            });
+            executor.run(|| false).unwrap();
+            // A signal may end a wait too early.
+            assert!((20..=24).contains(&calls.get()), "{} calls over {backend:?}", calls.get());
+        }
+    }
+}
