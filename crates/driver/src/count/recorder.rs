@@ -48,16 +48,16 @@ impl Phases {
 
     /// In which tenth of its second a time falls.
     fn tenth(&self, time_ns: u64) -> usize {
-        self.into_second_ns(time_ns) as usize / (NS_PER_S as usize / TENTHS)
+        self.since_second_ns(time_ns) as usize / (NS_PER_S as usize / TENTHS)
     }
 
     /// From a time to the end of its tenth.
     fn left_of_tenth_ns(&self, time_ns: u64) -> u64 {
         const TENTH_NS: u64 = NS_PER_S / TENTHS as u64;
-        TENTH_NS - self.into_second_ns(time_ns) % TENTH_NS
+        TENTH_NS - self.since_second_ns(time_ns) % TENTH_NS
     }
 
-    fn into_second_ns(&self, time_ns: u64) -> u64 {
+    fn since_second_ns(&self, time_ns: u64) -> u64 {
         let zero_ns = self.measured_ns as i64 - self.before_ns as i64;
         (time_ns as i64 - zero_ns).rem_euclid(NS_PER_S as i64) as u64
     }
