@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import stdev
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from dbdyno.analyse.compare import excludes_one
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import Ratio
-from dbdyno.analyse.trend import Movement, Omission, Trend, beyond_blocks, run_of, trend
+from dbdyno.analyse.trend import Earlier, Movement, Omission, Trend, beyond_blocks, run_of, trend
 from dbdyno.frozen import Level
 from dbdyno.records.circumstances import Circumstance
 from dbdyno.records.run import Calibrated
@@ -238,3 +239,12 @@ def test_luck_of_a_run_is_told_from_the_spread_of_its_blocks(
 
 def test_what_tells_no_spread_of_its_blocks_is_not_held_against_them() -> None:
     assert followed([1.5, 1.51, 1.49, 1.5]).variants[0].beyond_blocks is None
+
+
+@given(st.lists(st.floats(-5.0, 5.0), min_size=3, max_size=40))
+def test_a_spread_that_grows_run_by_run_has_the_digits_of_one_that_is_made_anew(logs: list[float]) -> None:
+    earlier = Earlier()
+    for log in logs:
+        earlier.add(log)
+    assert earlier.spread == stdev(logs)
+    assert earlier.mean == math.fsum(logs) / len(logs)

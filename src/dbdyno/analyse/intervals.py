@@ -206,9 +206,9 @@ def _of_means(
     half = 0.0
     if variance > 0.0:
         # Here, because it takes longer to import than most commands run.
-        from scipy import stats
+        from scipy.special import stdtrit
 
-        half = float(stats.t.ppf(0.5 + confidence / 2.0, freedom)) * math.sqrt(variance)
+        half = float(stdtrit(freedom, 0.5 + confidence / 2.0)) * math.sqrt(variance)
     return Ratio(
         metric=metric,
         pairs=count,

@@ -22,7 +22,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from enum import StrEnum
+from fractions import Fraction
 from itertools import pairwise
 from statistics import stdev
 
@@ -295,14 +298,14 @@ def beyond_blocks(effects: Sequence[Ratio]) -> BeyondBlocks | None:
     if len(effects) < RUNS_LEAST or len(spreads) < len(effects):
         return None
     # Here, because it takes longer to import than most commands run.
-    from scipy import stats
+    from scipy.special import fdtri
 
     explained = [spread**2 / one.pairs for spread, one in zip(spreads, effects, strict=True)]
     freedom = len(effects) - 1, sum(one.pairs - 1 for one in effects)
     between = stdev([math.log(one.ratio) for one in effects]) ** 2
     return BeyondBlocks(
         ratio=between / (math.fsum(explained) / len(explained)),
-        limit=float(stats.f.ppf(0.95, *freedom)),
+        limit=float(fdtri(*freedom, 0.95)),
         runs=len(effects),
     )
 
@@ -321,24 +324,63 @@ def _mean(metric: str, logs: Sequence[float], confidence: float) -> Ratio | None
 
 
 def _against_earlier(stretch: Runs, confidence: float) -> list[TrendRun]:
-    return [
-        run.but(
-            ratios=tuple(
-                one.but(against_earlier=_against(one, _logs(stretch[:place], one.variant), confidence))
-                for one in run.ratios
-            )
+    """Each run with its ratios held against those of the runs before it."""
+    earlier: dict[str, Earlier] = {}
+    found = []
+    for run in stretch:
+        held = tuple(
+            one.but(against_earlier=_against(one, earlier.get(one.variant, Earlier()), confidence))
+            for one in run.ratios
         )
-        for place, run in enumerate(stretch)
-    ]
+        found.append(run.but(ratios=held))
+        for name in {one.variant for one in run.ratios}:
+            for log in _logs([run], name):
+                earlier.setdefault(name, Earlier()).add(log)
+    return found
 
 
-def _against(one: RunRatio, earlier: Sequence[float], confidence: float) -> Ratio | None:
+@dataclass
+class Earlier:
+    """The log ratios of the runs before one: how many, and their sums without a rounding, so that a run more
+    does not read them all again."""
+
+    count: int = 0
+    total: Fraction = Fraction(0)
+    squares: Fraction = Fraction(0)
+
+    def add(self, log: float) -> None:
+        exact = Fraction(log)
+        self.count += 1
+        self.total += exact
+        self.squares += exact * exact
+
+    @property
+    def mean(self) -> float:
+        return float(self.total) / self.count
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation, rounded once, as `statistics.stdev` gives it."""
+        count = self.count
+        if count < RUNS_LEAST:
+            return None
+        variance = (self.squares - self.total * self.total / count) / (count - 1)
+        with localcontext() as context:
+            context.prec = DIGITS
+            return float((Decimal(variance.numerator) / Decimal(variance.denominator)).sqrt())
+
+
+DIGITS = 80
+"""Of a root before it is rounded to a float, which has 17."""
+
+
+def _against(one: RunRatio, earlier: Earlier, confidence: float) -> Ratio | None:
     """A run's ratio over the mean of earlier ones, with the interval that an equal run falls into."""
-    spread = _spread(earlier)
+    spread = earlier.spread if one.effect is not None else None
     if spread is None or one.effect is None:
         return None
-    count = len(earlier)
-    difference = math.log(one.effect.ratio) - math.fsum(earlier) / count
+    count = earlier.count
+    difference = math.log(one.effect.ratio) - earlier.mean
     half = t_quantile(confidence, count, FREEDOM_MOST) * spread * math.sqrt(1.0 + 1.0 / count)
     return Ratio(
         metric=one.effect.metric,
