@@ -66,10 +66,10 @@ def test_columns_that_are_stale_or_torn_are_made_again() -> None:
     with Store(store_url()) as store:
         fill(store, run, list(records))
         expected = answer((study, run, kept_columns.given(store, run)))
-        head, arrays = kept()
+        arrays, head = kept()
         arrays.write_bytes(arrays.read_bytes()[:-400])
         assert answer((study, run, kept_columns.given(store, run))) == expected
-        [_, whole] = kept()
+        [whole, _] = kept()
         assert whole != arrays and not arrays.exists()
         head.write_text(head.read_text()[:-40])
         assert answer((study, run, kept_columns.given(store, run))) == expected
