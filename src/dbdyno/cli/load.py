@@ -26,7 +26,7 @@ from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.passwords import without_passwords
 from dbdyno.report.words.safe import json_text
-from dbdyno.report.words.tally import checks_text, tally_text
+from dbdyno.report.words.tally import tally_text
 from dbdyno.study import Option, WorkloadOffer, workload_offers
 from dbdyno.trial.pristine import INDEXING_S
 
@@ -284,9 +284,16 @@ def _check(job: Job, given: dict[str, Any]) -> None:
     if given["as_json"]:
         click.echo(json_text(reply))
     else:
-        click.echo(checks_text(checks))
+        click.echo(_checks_text(checks))
     if not all(check.holds for check in checks):
         sys.exit(1)
+
+
+def _checks_text(checks: Sequence[Invariant]) -> str:
+    """One line per invariant."""
+    return "\n".join(
+        f"{'holds   ' if check.holds else 'VIOLATED'}  {check.name}: {check.detail}" for check in checks
+    )
 
 
 def _cleanup(job: Job, _given: dict[str, Any]) -> None:

@@ -1,10 +1,9 @@
-"""A tally and the checks after it in words, as `dyno load` prints them."""
+"""A tally in words, as `dyno load` prints it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Latency, OpenLoop, Recall, Statement, Tally
 from dbdyno.records.load_words import driver_lagged, waited_for_cpu
 from dbdyno.records.metrics import number_text
@@ -39,13 +38,6 @@ def tally_text(tally: Tally) -> str:
     if waited := waited_for_cpu(tally):
         lines.append(f"warning: {waited}: part of each latency is this wait")
     return "\n".join(lines)
-
-
-def checks_text(checks: Sequence[Invariant]) -> str:
-    """One line per invariant."""
-    return "\n".join(
-        f"{'holds   ' if check.holds else 'VIOLATED'}  {check.name}: {check.detail}" for check in checks
-    )
 
 
 def _throughput(tally: Tally) -> str:
