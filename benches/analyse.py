@@ -9,9 +9,10 @@ has asked after the one before. Figures are the median over rounds, with the low
 resident: `records` is what the records themselves hold, and `analysis` what comes on top at its peak.
 `growth` is the time of one record over that of one in the smallest run: 1 is linear.
 
-A run that is over has its columns kept (`begin/kept_columns.py`). The second table times an analysis of those,
-with the reading of their file and of the whole records that it wants. `MiB` is the most that the process had
-resident, imports included. `first` is what comes before that once: records become columns, and are kept.
+A run that is over has its columns kept (`begin/kept_columns.py`). The second table times an analysis of
+those, with the reading of their file and of the whole records that it wants. `MiB` is the most that the
+process had resident, imports included. `first` is what comes before that once: records become columns, and
+are kept.
 
 Then `dyno museum` and `dyno trend` read a store of many finished runs, in processes of their own: first with
 an empty cache, and then with what that one kept. Figures are seconds of CPU, start and page included.

@@ -175,11 +175,11 @@ class VariantResult(Frozen):
     `effect` is the response's ratio with the simultaneous interval; where that is a signed-rank interval,
     `mean` is the mean of the same blocks with Student's, and where it is adjusted, `unadjusted` is the ratio
     as it was. `costs` are other metrics' ratios with intervals that are not adjusted for the number of
-    comparisons. `blocks_more` is an estimate: how many more blocks would settle an inconclusive variant
-    (`assurance`). Where the blocks vary too much for one figure, `blocks_more_even` is how many would in half
-    of cases. `decided` says that a sequential run needs no further trial of it. `latency` is the distribution
-    over all measured trials. `idle` says why nothing that it changes could matter under this load. `gives_up`
-    is what it lets go of that the baseline keeps. `code` tells how its build's differs from the baseline's.
+    comparisons. `blocks_more` estimates how many more blocks would settle an inconclusive variant. Where they
+    vary too much for one figure, `blocks_more_even` is how many would in half of cases. `decided` says that a
+    sequential run needs no further trial of it. `latency` is the distribution over all measured trials.
+    `idle` says why nothing that it changes could matter here. `gives_up` is what it lets go of that the
+    baseline keeps, and `code` how its build's code differs.
     """
 
     name: str
