@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from dbdyno.engines.built import Built
 from dbdyno.layers.knob import Knob
@@ -35,16 +36,26 @@ Told = tuple[str, bool]
 """What a file tells of a knob, and whether that is the level that was asked for."""
 
 
-def _by_file(knob: str, tell: Callable[[Built, str], Told]) -> Callable[[str, Running], Evidence]:
+Prove = Callable[[str, Running], Evidence]
+
+
+def _knob(name: str, prove: Callable[[str], Prove], **declared: Any) -> Knob:
+    """The knob `build.NAME`, which is asked for and proved by its name."""
+    return Knob(name=f"build.{name}", ask=asking(name), prove=prove(name), **declared)
+
+
+def _by_file(tell: Callable[[Built, str], Told]) -> Callable[[str], Prove]:
     """The proof of a knob by what the running file itself tells."""
 
-    def prove(level: str, running: Running) -> Evidence:
-        return _evidence(f"build.{knob}", level, tell(built_of(running), level), running)
+    def of_knob(knob: str) -> Prove:
+        return lambda level, running: _evidence(
+            f"build.{knob}", level, tell(built_of(running), level), running
+        )
 
-    return prove
+    return of_knob
 
 
-def _by_traces(knob: str) -> Callable[[str, Running], Evidence]:
+def _by_traces(knob: str) -> Prove:
     """The proof of a knob that is flags: what the compiler records of them in a small program, the running
     file must record as well, in each of its command lines. Part of a level is another level."""
 
@@ -164,100 +175,90 @@ TRACES = "what the compiler records of it, in the very file that /proc/PID/maps 
 
 BUILD = LayerOfKnobs(
     "build",
-    Knob(
-        name="build.compiler",
+    _knob(
+        "compiler",
         levels="gcc, clang, one with its version such as gcc-12, or its path",
         pattern=r"/[\w./+-]+|(gcc|clang)[\w.-]*",
         effect="the engine is compiled by it",
         proof="name and version in the running file",
-        ask=asking("compiler"),
-        prove=_by_file("compiler", _compiler),
+        prove=_by_file(_compiler),
     ),
-    Knob(
-        name="build.optimisation",
+    _knob(
+        "optimisation",
         levels="-O0, -O1, -O2, -O3, -Os, -Og, -Ofast",
         pattern=r"-O([0-3sg]|fast)",
         effect="a flag of the compiler",
         proof=TRACES,
-        ask=asking("optimisation"),
-        prove=_by_traces("optimisation"),
+        prove=_by_traces,
     ),
-    Knob(
-        name="build.flags",
+    _knob(
+        "flags",
         levels="none, or flags with spaces between",
         pattern=rf"none|{FLAG}( {FLAG})*",
         effect="flags of the compiler, after all others",
         proof=TRACES,
-        ask=asking("flags"),
-        prove=_by_traces("flags"),
+        prove=_by_traces,
     ),
-    Knob(
-        name="build.march",
+    _knob(
+        "march",
         levels="default, or a name that -march= takes, such as native or x86-64-v3",
         pattern=r"[\w.+-]+",
         effect="a flag of the compiler",
         proof=TRACES,
-        ask=asking("march"),
-        prove=_by_traces("march"),
+        prove=_by_traces,
     ),
-    Knob(
-        name="build.lto",
+    _knob(
+        "lto",
         levels="off, full, or with clang thin",
         pattern="off|thin|full",
         effect="a flag of the compiler and the linker",
         proof="the command lines that the running file records",
-        ask=asking("lto"),
-        prove=_by_file("lto", _lto),
+        prove=_by_file(_lto),
     ),
-    Knob(
-        name=PGO,
+    _knob(
+        "pgo",
         levels=TRAINERS,
         pattern=TRAINER,
         effect="an instrumented build is trained by it, and built again by its profile",
         proof="the command lines that the running file records, and the account of the training",
-        ask=asking("pgo"),
         refused=partial(refused_trainer, PGO),
         files=files_named,
-        prove=_by_file("pgo", _pgo),
+        prove=_by_file(_pgo),
     ),
-    Knob(
-        name=BOLT,
+    _knob(
+        "bolt",
         levels=TRAINERS,
         pattern=TRAINER,
         effect="BOLT instruments the finished program, and lays it out anew by its profile",
         proof="the note that BOLT leaves in the running file, and the account of the training",
-        ask=asking("bolt"),
         refused=partial(refused_trainer, BOLT),
         files=files_named,
-        prove=_by_file("bolt", _bolt),
+        prove=_by_file(_bolt),
     ),
-    Knob(
-        name="build.linker",
+    _knob(
+        "linker",
         levels="default, bfd, gold, lld, mold",
         pattern="default|bfd|gold|lld|mold",
         effect="a flag of the compiler",
         proof="the mark that the linker leaves in the running file",
-        ask=asking("linker"),
-        prove=_by_file("linker", _linker),
+        prove=_by_file(_linker),
     ),
-    Knob(
-        name="build.hardening",
+    _knob(
+        "hardening",
         levels="default, off, full",
         pattern="default|off|full",
         effect="flags of the compiler and the linker",
         proof="the command lines that the running file records, and its headers",
-        ask=asking("hardening"),
-        prove=_by_file("hardening", _hardening),
+        prove=_by_file(_hardening),
         gives_up=lambda level: Promise.SECURITY if level == "off" else None,
     ),
-    Knob(
-        name="build.layout",
+    _knob(
+        "layout",
         levels="none, or a seed, which is a whole number from 1 on",
         pattern=r"none|[1-9]\d{0,8}",
         effect="the linker shuffles the functions by the seed, which changes none of them: a placebo",
         proof="the functions of the file, which are the baseline's at other addresses",
-        ask=asking("layout"),
-        prove=_layout,
+        prove=lambda _knob: _layout,
     ),
 )
 """`build.KNOB = LEVEL`."""
