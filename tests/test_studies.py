@@ -16,6 +16,7 @@ from dbdyno.plan.order import Order
 from dbdyno.plan.search.pace import least_s
 from dbdyno.study import read_study, study_schema
 from dbdyno.study.designs import trial_count, variants_of
+from dbdyno.study.size import size_of_study
 from tests.built_study import EXHIBITS, mistakes
 
 FOLDER = Path(__file__).parent.parent / "studies"
@@ -36,7 +37,7 @@ def test_the_list_of_studies_names_each() -> None:
 def test_a_study_can_be_read_and_planned(path: Path) -> None:
     names = catalogue(ask_engines=False)
     study = read_study(path, names)
-    assert len(make_plan(study, Order(seed=1)).trials) == study.size.trials == trial_count(study)
+    assert len(make_plan(study, Order(seed=1)).trials) == size_of_study(study).trials == trial_count(study)
     jsonschema.Draft202012Validator(study_schema(names)).validate(tomllib.loads(path.read_text()))
 
 

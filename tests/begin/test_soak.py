@@ -9,13 +9,14 @@ from dbdyno.errors import UserError
 from dbdyno.study import Goal, Restarts
 from dbdyno.study.designs import trials_in_all
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, Application
+from dbdyno.study.size import size_of_study
 from dbdyno.study.soak import SMOKE
 from tests.fakes import make_study
 
 
 def test_a_soak_has_no_trials_beside_its_rungs() -> None:
     asked = make_study(1, 2, restarts=Restarts(kills=3), goal=Goal(margin=0.1, counted=True))
-    assert trials_in_all(asked) > asked.size.trials
+    assert trials_in_all(asked) > size_of_study(asked).trials
     soaked = rung_by_rung(asked, SMOKE)
     assert trials_in_all(soaked) == 2
     assert soaked.goal.margin == 0.1

@@ -14,6 +14,7 @@ from dbdyno.frozen import Level, level_text
 from dbdyno.layers.registry import given_up, gives_up
 from dbdyno.records.recovery import Loss
 from dbdyno.study.space import Promise
+from dbdyno.study.toml import written
 
 ENGINES = sorted(registry.ENGINES)
 
@@ -66,7 +67,8 @@ def test_what_is_proposed_for_a_search_gives_nothing_up(name: str) -> None:
     proposals = settings.searchable(4 << 30)
     assert proposals and all(one.why for one in proposals)
     for one in proposals:
-        space = tomllib.loads(f"space = {one.space}")["space"]
+        space = tomllib.loads(f"space = {written(one.space)}")["space"]
+        assert space == one.space
         levels = space if isinstance(space, list) else [space["from"], space["to"]]
         risk = settings.RISKS.get(one.name)
         assert risk is None or all(risk.gives_up(level) is None for level in levels)

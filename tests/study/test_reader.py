@@ -23,6 +23,7 @@ from dbdyno.study import (
     read_study,
 )
 from dbdyno.study.reference import Reference
+from dbdyno.study.size import size_of_study
 from tests.study.catalogue import CATALOGUE
 from tests.study.reader_cases import EXAMPLE, LIST, SHORT
 from tests.study.reading import mistakes, read, require_mistake
@@ -423,7 +424,7 @@ def test_the_examples_of_the_documentation_are_studies() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "study-format.md").read_text()
     whole, engine, space, engines, variants = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert read(f'[workload]\nname = "tpcb"\n[factors]\n"config.a" = [1, 2]\n{engine}').configuration is None
-    assert read(whole).size.trials == 30
+    assert size_of_study(read(whole)).trials == 30
     search = read(f'engine = "mariadb"\ndesign = "search"\n[workload]\nname = "tpcb"\n{space}')
     assert [len(factor.only_if) for factor in search.factors] == [0, 0, 1]
     varying = replace(CATALOGUE, layers={**CATALOGUE.layers, "engine": lambda *_: []})
@@ -475,7 +476,7 @@ def fractional(factors: int, levels: str = "[1, 2]") -> str:
 
 @pytest.mark.parametrize("factors", [5, 12])
 def test_a_fraction_takes_what_its_tables_hold(factors: int) -> None:
-    assert read(fractional(factors)).size.trials == (17 if factors == 5 else 32) * 6
+    assert size_of_study(read(fractional(factors))).trials == (17 if factors == 5 else 32) * 6
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from dbdyno.frozen import Level
 from dbdyno.study import Design, Factor
 from dbdyno.study.designs import extremes_of, variants_of
 from dbdyno.study.reference import Reference
+from dbdyno.study.size import size_of_study
 from dbdyno.study.space import Condition, Promise, Search
 from tests.study.catalogue import CATALOGUE
 from tests.study.reading import mistakes, read, require_mistake
@@ -60,7 +61,7 @@ def test_only_the_baseline_is_known_beforehand_and_the_extremes_show_what_may_co
 def test_a_space_of_many_points_costs_nothing() -> None:
     factors = "\n".join(f'config.f{n} = {{ from = 1, to = 1000000, scale = "log" }}' for n in range(12))
     study = read(SEARCH[: SEARCH.index("[factors]")] + f"[factors]\n{factors}\n")
-    assert study.size.trials == study.blocks
+    assert size_of_study(study).trials == study.blocks
 
 
 ONE_MISTAKE = [

@@ -440,8 +440,7 @@ class Method(Frozen):
     the response, and of each guard with a bound, with each candidate; `beside` of them are main effects and
     shares, which a head tells as well. A verdict needs `blocks_least` blocks, or as many of the `unit`. An
     `unfinished` run lacks planned trials, so somebody may stop it by what it shows. Looks at an interval were
-    planned up to `blocks_most`; 0 where they were not. Where the run has
-    placebos, no build counts as faster or slower within the limits of their `layout`.
+    planned up to `blocks_most`, if any. With placebos no build counts as faster or slower within `layout`.
     """
 
     response: str

@@ -39,6 +39,7 @@ from dbdyno.records.recovery import Recovery
 from dbdyno.records.run import SoakRun
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.phases import CONTROL, SUSTAINED
+from dbdyno.study.size import size_of_study
 from dbdyno.study.soak import Disturbance, Soak
 
 MILLION, THOUSAND = 1e6, 1e3
@@ -176,7 +177,7 @@ def soaked(study: Study, run: SoakRun, records: Sequence[Record]) -> SoakResult:
         verdict=worst,
         confidence=study.goal.confidence,
         rungs=rungs,
-        rungs_left=study.size.trials - len(rungs),
+        rungs_left=size_of_study(study).trials - len(rungs),
     )
 
 

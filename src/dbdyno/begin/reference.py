@@ -25,9 +25,9 @@ from dbdyno.study import BASELINE, Study
 from dbdyno.study.differences import OF_THE_LOAD, difference
 
 SHARED_BY_TURNS = (
-    *("blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host"),
-    *("calibrated", "arrangement", "slice_s"),
-)
+    "blocks", "seed", "mirrored", "created_unix_s", "dyno_version", "host", "calibrated", "arrangement",
+    "slice_s",
+)  # fmt: skip
 """Of a run, what the reference that takes turns with it has as well."""
 
 

@@ -25,7 +25,7 @@ from dbdyno.records.run import ComparisonRun
 from dbdyno.run import run_trial
 from dbdyno.study import BASELINE, Arrangement, Design, ListedVariant, Study
 from dbdyno.study.phases import phases_of
-from dbdyno.study.toml import line, toml
+from dbdyno.study.toml import line, toml, written
 from dbdyno.study.trials import Trial, Variant
 
 OVERHEAD_S = 30.0
@@ -106,7 +106,7 @@ def _row(engine: Engine, one: Searchable, counted: Counted) -> tuple[str, bool |
     unmoved = engine.counters.unmoved(one.name, counted.before, counted.after)
     told = unmoved or (shown.value if shown is not None else "")
     why = f"{one.why} ({told})" if told else one.why
-    return line((toml(f"config.{one.name}"), one.space, why)), None if shown is None else not unmoved
+    return line((toml(f"config.{one.name}"), written(one.space), why)), None if shown is None else not unmoved
 
 
 def _allocators() -> list[str]:

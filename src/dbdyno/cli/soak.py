@@ -36,6 +36,7 @@ from dbdyno.records.store import writable_store
 from dbdyno.report.parts.soak import document
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study.rungs import rungs
+from dbdyno.study.size import size_of_study
 from dbdyno.study.values import Fault
 
 
@@ -121,7 +122,7 @@ def _soak(begun: BegunSoak, here: Here, wait_s: float) -> list[Record]:
     """Carries out what is left of a soak. Where it is interrupted it tells how to go on, and ends the
     program."""
     study, run = begun.study, begun.run
-    trials = study.size.trials
+    trials = size_of_study(study).trials
     try:
         with alone(study.title, here.trials_s, wait_s, tell, run.run):
             here.store.add_run(run)

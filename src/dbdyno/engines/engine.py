@@ -25,6 +25,7 @@ from dbdyno.records.record import Reading
 from dbdyno.records.recovery import Loss
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Promise
+from dbdyno.study.toml import Value
 
 
 class Ask(Protocol):
@@ -149,11 +150,11 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Searchable:
-    """A setting that a search may vary: what of it is searched, as a study writes it, and what it trades. The
+    """A setting that a search may vary: what of it is searched, as a study reads it, and what it trades. The
     baseline is the server's default."""
 
     name: str
-    space: str
+    space: Value
     why: str
 
 

@@ -19,6 +19,7 @@ from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import phases_of
+from dbdyno.study.size import size_of_study
 from dbdyno.study.trials import Plan, Trial, Variant
 
 LeftOut = Callable[[Sequence[Record]], frozenset[str]]
@@ -37,7 +38,7 @@ def make_plan(study: Study, order: Order) -> Plan:
 
 def require_few_enough(study: Study) -> None:
     """Raises UserError for a study of more than `TRIALS_MAX` trials, before any of them is made."""
-    size = study.size
+    size = size_of_study(study)
     if size.trials > TRIALS_MAX:
         raise UserError(f"too many trials: {size.arithmetic}", f"at most {TRIALS_MAX:,} are allowed")
 

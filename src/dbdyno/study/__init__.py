@@ -24,7 +24,6 @@ from dbdyno.study.nouns import (
     Interval,
     ListedVariant,
     Restarts,
-    Size,
     Study,
     Workload,
 )
@@ -62,7 +61,6 @@ __all__ = [
     "ListedVariant",
     "Option",
     "Restarts",
-    "Size",
     "Study",
     "Workload",
     "WorkloadOffer",

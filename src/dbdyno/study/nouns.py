@@ -13,7 +13,6 @@ from pydantic import Field, PlainSerializer
 
 from dbdyno.driver.job import Arrivals, Opening
 from dbdyno.frozen import ENGINE_FACTOR, Configuration, Frozen, Level, absent, layer_and_knob, level_text
-from dbdyno.study import fraction
 from dbdyno.study.files import StudyFile
 from dbdyno.study.reference import Reference
 from dbdyno.study.soak import Soak
@@ -27,7 +26,6 @@ CANDIDATE = "candidate"
 """How the names of what a search tries begin."""
 TRIALS_MAX = 10_000
 """More trials than this are a mistake in the study: they take days at the least."""
-COUNTED_TO = 10**9
 KEEPS_LEDGER = ("tpcb", "tpcc")
 """Workloads whose transactions are known one by one afterwards."""
 INSTRUCTIONS_PER_OP = "instructions_per_op"
@@ -318,46 +316,3 @@ class Study(Frozen):
         """The engine that a variant with these levels runs on."""
         chosen = levels.get(ENGINE_FACTOR)
         return self.engine if chosen is None else Reference.of(level_text(chosen))
-
-    @property
-    def size(self) -> Size:
-        return size_of(self.design, self.factors, len(self.variants), self.blocks, self.aa, self.baselines)
-
-
-class Size(Frozen):
-    """How many trials a study has, counted up to `COUNTED_TO`, and the arithmetic that gives them."""
-
-    trials: int
-    arithmetic: str
-
-
-def size_of(
-    design: Design, factors: tuple[Factor, ...], listed: int, blocks: int, aa: bool, baselines: int
-) -> Size:
-    """The size of a study before any of its trials is made: a full factorial can exceed every memory."""
-    if design is Design.LIST:
-        variants, words = listed, f"{listed} variants"
-    elif design is Design.FACTORIAL:
-        variants = 1
-        for factor in factors:
-            variants = min(variants * len(factor.levels), COUNTED_TO)
-        counts = [str(len(factor.levels)) for factor in factors]
-        product = " x ".join(counts if len(counts) <= 8 else [*counts[:7], f"... ({len(counts)} factors)"])
-        words = f"{product or 1} levels = {_counted(variants)} variants"
-    elif design is Design.SEARCH:
-        variants, words = 1, "1 baseline, and as many candidates as the time allows"
-    elif design is Design.FRACTIONAL:
-        variants = len(fraction.points(len(factors))) if len(factors) in fraction.GENERATORS else 0
-        words = f"a fraction of 2^{len(factors)} combinations = {variants} variants"
-    else:
-        others = sum(len(factor.levels) - 1 for factor in factors)
-        variants, words = 1 + others, f"1 baseline + {others:,} other levels = {1 + others:,} variants"
-    if copies := aa + baselines - 1:
-        more = "1 second baseline" if copies == 1 else f"{copies} further baselines"
-        variants, words = variants + copies, f"{words} + {more}"
-    trials = min(variants * blocks, COUNTED_TO)
-    return Size(trials=trials, arithmetic=f"{words}, x {blocks:,} blocks = {_counted(trials)} trials")
-
-
-def _counted(count: int) -> str:
-    return f"{count:,}" if count < COUNTED_TO else f"over {COUNTED_TO:,}"

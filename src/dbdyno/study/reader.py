@@ -32,7 +32,6 @@ from dbdyno.study.nouns import (
     Restarts,
     Study,
     Workload,
-    size_of,
 )
 from dbdyno.study.phases import ACT_OF_METRIC, FULL_SPEED
 from dbdyno.study.referred import read_files
@@ -40,6 +39,7 @@ from dbdyno.study.replay import read_replay
 from dbdyno.study.rungs import read_soak
 from dbdyno.study.search import read_factor, read_known, read_search
 from dbdyno.study.section import SectionReader
+from dbdyno.study.size import size_of
 from dbdyno.study.tables import (
     ACTS,
     CHOSEN_KEYS,

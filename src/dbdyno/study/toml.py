@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
@@ -11,12 +12,26 @@ from dbdyno.frozen import Level
 WIDTH, VALUE_MOST = 100, 30
 Row = tuple[str, str, str]
 """A key, its value as TOML, and what a newcomer may want to know."""
+Value = Level | Sequence[Level] | Mapping[str, Level | Mapping[str, Level]]
+"""What a key can have: a level, a list of them, or a table within a line."""
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""A key that needs no quotes."""
 
 
 def toml(value: Level | Sequence[Level]) -> str:
     """A value as TOML writes it: JSON spells texts, numbers, booleans and lists so as well, but no character
     by two escapes."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def written(value: Value) -> str:
+    """A value, or a table within a line."""
+    if not isinstance(value, Mapping):
+        return toml(value)
+    entries = [
+        (key if BARE.fullmatch(key) else toml(key), written(within), "") for key, within in value.items()
+    ]
+    return inline(entries)
 
 
 def line(entry: Row) -> str:

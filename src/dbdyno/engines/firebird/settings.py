@@ -110,12 +110,12 @@ def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
     return (
         Searchable(
             "page_buffers",
-            f'{{ from = 256, to = {pages}, scale = "log", baseline = {DEFAULT_PAGES} }}',
+            {"from": 256, "to": pages, "scale": "log", "baseline": DEFAULT_PAGES},
             "the cache in pages",
         ),
         Searchable(
             "sweep_interval",
-            "[20000, 100000]",
+            [20000, 100000],
             "transactions until old versions of records are swept away",
         ),
     )

@@ -199,7 +199,7 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
     )
 
 
-TEMPORARY_TABLES = '{ from = "16M", to = "256M", scale = "log" }'
+TEMPORARY_TABLES = {"from": "16M", "to": "256M", "scale": "log"}
 """The range of both limits of a temporary table in memory."""
 
 
@@ -208,51 +208,51 @@ def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
     return (
         Searchable(
             "innodb_buffer_pool_size",
-            f'{{ from = "64M", to = "{most_mib}M", scale = "log", baseline = "{DEFAULT_BUFFER_POOL}" }}',
+            {"from": "64M", "to": f"{most_mib}M", "scale": "log", "baseline": DEFAULT_BUFFER_POOL},
             "the memory for tables and indexes",
         ),
         Searchable(
             "mhnsw_max_cache_size",
-            f'{{ from = "16M", to = "{most_mib}M", scale = "log" }}',
+            {"from": "16M", "to": f"{most_mib}M", "scale": "log"},
             "the memory for the graph of a vector index; smaller than the graph, each search reads tables",
         ),
         Searchable(
             "innodb_log_file_size",
-            '{ from = "96M", to = "4G", scale = "log" }',
+            {"from": "96M", "to": "4G", "scale": "log"},
             "a larger redo log lets pages wait longer before they are written",
         ),
         Searchable(
             "innodb_log_buffer_size",
-            '{ from = "16M", to = "256M", scale = "log" }',
+            {"from": "16M", "to": "256M", "scale": "log"},
             "commits wait where it is full",
         ),
         Searchable(
             "innodb_io_capacity",
-            '{ from = 100, to = 20000, scale = "log", baseline = 200 }',
+            {"from": 100, "to": 20000, "scale": "log", "baseline": 200},
             "how many pages a second are written in the background",
         ),
-        Searchable("innodb_flush_neighbors", "[1, 0]", "0 suits disks without a head"),
+        Searchable("innodb_flush_neighbors", [1, 0], "0 suits disks without a head"),
         Searchable(
             "innodb_max_dirty_pages_pct",
-            "{ from = 10, to = 90, step = 10, baseline = 90 }",
+            {"from": 10, "to": 90, "step": 10, "baseline": 90},
             "how much of the pool may wait to be written",
         ),
-        Searchable("innodb_adaptive_hash_index", '["OFF", "ON"]', "a hash over pages that are read often"),
+        Searchable("innodb_adaptive_hash_index", ["OFF", "ON"], "a hash over pages that are read often"),
         Searchable(
             "thread_handling",
-            '["one-thread-per-connection", "pool-of-threads"]',
+            ["one-thread-per-connection", "pool-of-threads"],
             "a pool has fewer threads than clients",
         ),
         Searchable("tmp_table_size", TEMPORARY_TABLES, "larger temporary tables go to the disk"),
         Searchable("max_heap_table_size", TEMPORARY_TABLES, "the smaller of the two counts"),
         Searchable(
             "sort_buffer_size",
-            '{ from = "256K", to = "16M", scale = "log", baseline = "2M" }',
+            {"from": "256K", "to": "16M", "scale": "log", "baseline": "2M"},
             "larger sorts go to the disk",
         ),
         Searchable(
             "join_buffer_size",
-            '{ from = "256K", to = "16M", scale = "log" }',
+            {"from": "256K", "to": "16M", "scale": "log"},
             "joins without an index read fewer times",
         ),
     )

@@ -131,13 +131,14 @@ def loaded(command: list[str], server: Server, dump: Dump, database: str, tell: 
         into = database
         query(server.url, f"CREATE DATABASE IF NOT EXISTS `{database}`")
     options = [
-        *("--no-defaults", "--batch", "--binary-mode", "--default-character-set=utf8mb4"),
-        *(
-            f"--socket={socket_of(server.url)}",
-            f"--user={ACCOUNT}",
-            "--max-allowed-packet=1G",
-            "--local-infile=0",
-        ),
+        "--no-defaults",
+        "--batch",
+        "--binary-mode",
+        "--default-character-set=utf8mb4",
+        f"--socket={socket_of(server.url)}",
+        f"--user={ACCOUNT}",
+        "--max-allowed-packet=1G",
+        "--local-infile=0",
         f"--database={into}",
     ]
     client = Client([*command, *options], environment(("MYSQL", "MARIADB")), REFUSAL)

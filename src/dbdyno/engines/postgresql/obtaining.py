@@ -107,8 +107,11 @@ SERVER = _PostgreSQL(
     version=r"postgres \(PostgreSQL\) (\d+(?:\.\d+)*)",
     names=("postgres",),
     places=(
-        *("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin"),
-        *("usr/local/pgsql/bin", "usr/local/bin", "usr/bin"),
+        "usr/lib/postgresql/*/bin",
+        "usr/pgsql-*/bin",
+        "usr/local/pgsql/bin",
+        "usr/local/bin",
+        "usr/bin",
     ),
     client=debian.Recipe(
         engine="client-of-postgresql",

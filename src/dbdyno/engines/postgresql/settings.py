@@ -196,48 +196,48 @@ def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
     return (
         Searchable(
             "shared_buffers",
-            f'{{ from = "64MB", to = "{most_mib}MB", scale = "log", baseline = "128MB" }}',
+            {"from": "64MB", "to": f"{most_mib}MB", "scale": "log", "baseline": "128MB"},
             "the server's own cache of tables and indexes",
         ),
         Searchable(
             "work_mem",
-            '{ from = "1MB", to = "64MB", scale = "log", baseline = "4MB" }',
+            {"from": "1MB", "to": "64MB", "scale": "log", "baseline": "4MB"},
             "what each sort and hash may take before it goes to the disk",
         ),
         Searchable(
             "max_wal_size",
-            '{ from = "1GB", to = "16GB", scale = "log" }',
+            {"from": "1GB", "to": "16GB", "scale": "log"},
             "fewer checkpoints write fewer whole pages to the log",
         ),
         Searchable(
             "checkpoint_timeout",
-            '{ from = "5min", to = "60min", scale = "log" }',
+            {"from": "5min", "to": "60min", "scale": "log"},
             "the same, by the clock",
         ),
-        Searchable("wal_compression", '["off", "on"]', "fewer bytes to write, more CPU"),
-        Searchable("wal_buffers", '["-1", "1MB", "16MB", "64MB"]', "commits wait where they are full"),
+        Searchable("wal_compression", ["off", "on"], "fewer bytes to write, more CPU"),
+        Searchable("wal_buffers", ["-1", "1MB", "16MB", "64MB"], "commits wait where they are full"),
         Searchable(
-            "commit_delay", "[0, 10, 100, 1000]", "microseconds that a commit waits for others to sync with"
+            "commit_delay", [0, 10, 100, 1000], "microseconds that a commit waits for others to sync with"
         ),
         Searchable(
             "bgwriter_delay",
-            '{ from = "10ms", to = "200ms", scale = "log", baseline = "200ms" }',
+            {"from": "10ms", "to": "200ms", "scale": "log", "baseline": "200ms"},
             "how often buffers are written in the background",
         ),
         Searchable(
             "bgwriter_lru_maxpages",
-            '{ from = 100, to = 1000, scale = "log" }',
+            {"from": 100, "to": 1000, "scale": "log"},
             "how many of them at a time",
         ),
         Searchable(
             "random_page_cost",
-            "{ from = 1.0, to = 4.0, step = 0.5, baseline = 4.0 }",
+            {"from": 1.0, "to": 4.0, "step": 0.5, "baseline": 4.0},
             "what plans take a page out of order to cost",
         ),
         Searchable(
-            "effective_io_concurrency", '{ from = 1, to = 256, scale = "log" }', "reads that are asked ahead"
+            "effective_io_concurrency", {"from": 1, "to": 256, "scale": "log"}, "reads that are asked ahead"
         ),
-        Searchable("jit", '["on", "off"]', "compiling queries pays for long ones alone"),
+        Searchable("jit", ["on", "off"], "compiling queries pays for long ones alone"),
     )
 
 

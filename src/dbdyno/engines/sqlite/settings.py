@@ -138,18 +138,23 @@ def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
 def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
     most_mib = min(cache_mib(memory_bytes), 512)
     return (
-        Searchable("journal_mode", '["delete", "wal"]', "with wal, readers and the writer do not wait"),
+        Searchable("journal_mode", ["delete", "wal"], "with wal, readers and the writer do not wait"),
         Searchable(
             "wal_autocheckpoint",
-            '{ from = 100, to = 10000, scale = "log", baseline = 1000, only_if = '
-            '{ "config.journal_mode" = "wal" } }',
+            {
+                "from": 100,
+                "to": 10000,
+                "scale": "log",
+                "baseline": 1000,
+                "only_if": {"config.journal_mode": "wal"},
+            },
             "pages in the log before they are moved to the file",
         ),
         Searchable(
-            "cache_size", f'{{ from = "2M", to = "{most_mib}M", scale = "log" }}', "each connection's cache"
+            "cache_size", {"from": "2M", "to": f"{most_mib}M", "scale": "log"}, "each connection's cache"
         ),
-        Searchable("mmap_size", '[0, "256M"]', "reads without a copy"),
-        Searchable("temp_store", '["default", "memory"]', "where temporary tables are"),
+        Searchable("mmap_size", [0, "256M"], "reads without a copy"),
+        Searchable("temp_store", ["default", "memory"], "where temporary tables are"),
     )
 
 

@@ -25,9 +25,9 @@ READ_ONLY = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
 (`core.sshCommand`, `protocol.ext.allow`). So no transport is allowed, in versions of git that know no
 GIT_NO_LAZY_FETCH too."""
 OF_ANOTHER_REPOSITORY = (
-    *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_NAMESPACE", "GIT_SHALLOW_FILE"),
-    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
-)
+    "GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_NAMESPACE", "GIT_SHALLOW_FILE",
+    "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+)  # fmt: skip
 """What git sets for its hooks: Dyno in one of them would read the hook's repository, whichever it names."""
 
 

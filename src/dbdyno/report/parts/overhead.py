@@ -9,7 +9,7 @@ from dbdyno.analyse.overhead import LOAD
 from dbdyno.analyse.times import Condition, Overhead
 from dbdyno.records import metrics
 from dbdyno.records.stage import Stage
-from dbdyno.report.document import Detail, Element, Notes, Section, table
+from dbdyno.report.document import Detail, Element, Kind, Notes, Section, table
 from dbdyno.report.words.numbers import plural, stage_seconds_text, tenth_text
 
 TITLES = {
@@ -29,7 +29,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     found, conditions = analysis.overhead, analysis.conditions
     if found is None:
         return
-    stages = table(HEADS, _rows(found), dense=True)
+    stages = table(HEADS, _rows(found), first=Kind.TEXT, dense=True)
     beside = [table(CONDITION_HEADS, condition_rows(conditions), dense=True)] if conditions else []
     body: tuple[Element, ...] = (stages, *beside, Notes((NOTE,)))
     yield Section("What a trial takes", body, aside=title(found), detail=Detail.DETAILS)

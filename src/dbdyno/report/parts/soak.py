@@ -51,9 +51,8 @@ LOOKS = {
 }
 """Glyph and tone of each verdict."""
 RUNG_HEADS = (
-    *("rung", "verdict", "transactions", "per s", "p99, ms"),
-    *("errors", "stop", "ready again"),
-)
+    "rung", "verdict", "transactions", "per s", "p99, ms", "errors", "stop", "ready again",
+)  # fmt: skip
 DRIFT_HEADS = ("what", "rung", "at the end", "growth", "per million transactions", "says")
 STEP_HEADS = ("phase", "result", "clients", "per s", "p99, ms", "stop", "ready again", "remark")
 PHASE_HEADS = ("phase", "clients", "transactions", "per s", "p99, ms", "errors", "beside the load", "remark")

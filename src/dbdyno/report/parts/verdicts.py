@@ -103,7 +103,9 @@ def _layout(
     heads = (
         "variant",
         *([metric.unit or metric.title] if response else []),
-        *("ratio", "interval", "verdict"),
+        "ratio",
+        "interval",
+        "verdict",
         *(COSTS[cost][0 if intervals else 1] for cost in costs),
     )
     rows = tuple(
