@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from dbdyno.driver import _driver
-from dbdyno.study import Option, WorkloadOffer, workload_offers
+from dbdyno.study import Option, Workload, WorkloadOffer, workload_offers
+from dbdyno.study.nouns import KEEPS_LEDGER
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "workloads.md").read_text()
 OFFERS = workload_offers(_driver.workloads())
@@ -64,3 +65,11 @@ def test_it_lists_every_option_with_its_default() -> None:
             default, data = told[option.name][:2]
             assert default in (f"`{default_of(option)}`", default_of(option), "as above"), option.name
             assert data == ("yes" if option.shapes_data else "no"), option.name
+
+
+def test_a_study_knows_which_workloads_keep_a_ledger_as_the_driver_tells_it() -> None:
+    """A stored study means the same whichever driver is here, so the nouns hold the names as well."""
+    assert sorted(KEEPS_LEDGER) == sorted(offer.name for offer in OFFERS if offer.keeps_ledger)
+    reading = {(offer.name, one.name) for offer in OFFERS for one in offer.options if one.reads_only}
+    assert reading == {("tpcb", "select_only")}
+    assert not Workload(name="tpcb", options={"select_only": True}).keeps_ledger

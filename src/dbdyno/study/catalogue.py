@@ -46,7 +46,8 @@ class Limits(BaseModel):
 
 class Option(BaseModel):
     """One option of a workload, as the driver describes it. `allowed` is null where the type says it all;
-    without `shapes_data`, data made with one value serve a run with any other.
+    without `shapes_data`, data made with one value serve a run with any other. Where one that `reads_only` is
+    on, no transaction writes.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -56,6 +57,7 @@ class Option(BaseModel):
     allowed: Limits | tuple[str, ...] | None = None
     help: str = ""
     shapes_data: bool = True
+    reads_only: bool = False
 
     @property
     def limits(self) -> Limits | None:
@@ -75,6 +77,7 @@ class WorkloadOffer(BaseModel):
     options: tuple[Option, ...] = ()
     transactions: tuple[str, ...] = ()
     read_only: bool = False
+    keeps_ledger: bool = False
 
     def option(self, name: str) -> Option | None:
         return next((option for option in self.options if option.name == name), None)

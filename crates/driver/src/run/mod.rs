@@ -128,7 +128,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
 
 fn ledger<W: Workload>(job: &Job) -> Result<Option<Ledger>> {
     let Some(asked) = &job.ledger else { return Ok(None) };
-    if !W::KEEPS_LEDGER {
+    if !W::OFFERS.iter().any(|about| about.name == job.workload && about.keeps_ledger) {
         return Err(Error::user(format!("{} keeps no ledger", job.workload)).hint("tpcb and tpcc keep one"));
     }
     Ledger::open(asked).map(Some)

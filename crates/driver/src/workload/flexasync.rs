@@ -79,6 +79,7 @@ impl Workload for FlexAsync {
         options: &[PARALLEL.spec(), ROUNDS.spec(), LOOPS.spec(), ATTRIBUTES.spec()],
         transactions: &PHASES,
         read_only: false,
+        keeps_ledger: false,
     }];
 
     const WARMS_UP: bool = false;

@@ -256,9 +256,6 @@ pub trait Workload: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Whether its transactions write rows into a ledger.
-    const KEEPS_LEDGER: bool = false;
-
     /// Ends a transaction in the ledger: the number of the row that it has written there, if it has. Asked once after
     /// each transaction, whatever became of it, where the job has a ledger.
     #[inline]

@@ -17,6 +17,8 @@ pub struct About {
     pub options: &'static [OptionSpec],
     pub transactions: &'static [&'static str],
     pub read_only: bool,
+    /// Whether each of its transactions writes a row into the ledger, where the job has one.
+    pub keeps_ledger: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,8 @@ pub struct OptionSpec {
     pub help: &'static str,
     /// Data made with one value of it serve a run with any other.
     pub shapes_data: bool,
+    /// Where it is on, no transaction writes.
+    pub reads_only: bool,
 }
 
 /// The type of an option with its default and what is allowed.
@@ -69,7 +73,10 @@ pub struct Typed<T> {
 
 impl<T> Typed<T> {
     const fn new(name: &'static str, kind: OptionType, help: &'static str) -> Self {
-        Typed { spec: OptionSpec { name, kind, help, shapes_data: true }, values: PhantomData }
+        Typed {
+            spec: OptionSpec { name, kind, help, shapes_data: true, reads_only: false },
+            values: PhantomData,
+        }
     }
 
     /// The same option as one that only the run looks at, so that it does not shape the data.
@@ -99,6 +106,12 @@ impl Typed<f64> {
 impl Typed<bool> {
     pub const fn flag(name: &'static str, default: bool, help: &'static str) -> Self {
         Typed::new(name, OptionType::Bool { default }, help)
+    }
+
+    /// Where it is on, no transaction writes.
+    pub const fn that_only_reads(mut self) -> Self {
+        self.spec.reads_only = true;
+        self
     }
 }
 
@@ -176,7 +189,7 @@ impl OptionSpec {
             }
         };
         json!({"name": self.name, "type": kind, "default": self.default(), "allowed": allowed, "help": self.help,
-               "shapes_data": self.shapes_data})
+               "shapes_data": self.shapes_data, "reads_only": self.reads_only})
     }
 }
 
@@ -188,6 +201,7 @@ impl Serialize for About {
             "options": self.options.iter().map(OptionSpec::describe).collect::<Vec<_>>(),
             "transactions": self.transactions,
             "read_only": self.read_only,
+            "keeps_ledger": self.keeps_ledger,
         })
         .serialize(serializer)
     }
@@ -336,6 +350,7 @@ mod tests {
         options: &[TABLES.spec(), DISTRIBUTION.spec()],
         transactions: &["example"],
         read_only: true,
+        keeps_ledger: false,
     };
 
     fn resolve(text: &str) -> Result<Options> {

@@ -43,12 +43,12 @@ const SCALE: Typed<i64> =
 const SIMPLE_UPDATE: Typed<bool> =
     Typed::flag("simple_update", false, "no update of teller and branch (pgbench -N)").for_the_run();
 const SELECT_ONLY: Typed<bool> =
-    Typed::flag("select_only", false, "only the SELECT of the account (pgbench -S)").for_the_run();
+    Typed::flag("select_only", false, "only the SELECT of the account (pgbench -S)")
+        .for_the_run()
+        .that_only_reads();
 
 impl Workload for TpcB {
     type Client = Client;
-
-    const KEEPS_LEDGER: bool = true;
 
     const OFFERS: &'static [About] = &[About {
         name: "tpcb",
@@ -57,6 +57,7 @@ impl Workload for TpcB {
         options: &[SCALE.spec(), SIMPLE_UPDATE.spec(), SELECT_ONLY.spec()],
         transactions: &["tpcb"],
         read_only: false,
+        keeps_ledger: true,
     }];
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {

@@ -103,6 +103,7 @@ impl Workload for LuaScript {
         options: &[FILE.spec(), VARIABLES.spec(), COMMAND.spec(), PATIENCE_S.spec(), MEMORY_MB.spec()],
         transactions: &[],
         read_only: false,
+        keeps_ledger: false,
     }];
 
     /// As sysbench does.

@@ -59,6 +59,7 @@ macro_rules! offer {
             ],
             transactions: &[$name],
             read_only: $read_only,
+            keeps_ledger: false,
         }
     };
 }
@@ -115,6 +116,7 @@ pub(super) const OFFERS: &[About] = &[
         options: &[BULK_TABLES.spec(), BULK_ROWS.spec()],
         transactions: &["bulk_insert"],
         read_only: false,
+        keeps_ledger: false,
     },
     offer!(
         "select_random_points",

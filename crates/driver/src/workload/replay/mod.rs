@@ -122,6 +122,7 @@ impl Workload for Replay {
         options: &[FILE.spec(), SPEED.spec()],
         transactions: &[],
         read_only: false,
+        keeps_ledger: false,
     }];
 
     const PLAYS: bool = true;

@@ -158,6 +158,7 @@ impl Workload for Script {
         ],
         transactions: &[],
         read_only: false,
+        keeps_ledger: false,
     }];
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {

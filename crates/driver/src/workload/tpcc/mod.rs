@@ -104,8 +104,6 @@ const CHECK: Typed<&'static str> = Typed::choice(
 impl Workload for TpcC {
     type Client = Client;
 
-    const KEEPS_LEDGER: bool = true;
-
     const OFFERS: &'static [About] = &[About {
         name: "tpcc",
         description:
@@ -120,6 +118,7 @@ impl Workload for TpcC {
             "new_order_rolled_back",
         ],
         read_only: false,
+        keeps_ledger: true,
     }];
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {

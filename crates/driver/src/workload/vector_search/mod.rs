@@ -163,6 +163,7 @@ impl Workload for VectorSearch {
         ],
         transactions: &KINDS,
         read_only: false,
+        keeps_ledger: false,
     }];
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {

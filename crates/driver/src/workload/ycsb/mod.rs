@@ -102,6 +102,7 @@ macro_rules! offer {
             ],
             transactions: &[$($kind),*],
             read_only: $read_only,
+            keeps_ledger: false,
         }
     };
 }
