@@ -54,9 +54,11 @@ def test_a_tarball_is_what_its_checksum_says(homes: Path, form: str) -> None:
         tarball.unpacked(packed)
 
 
-def test_a_tarball_that_is_torn_is_refused_and_leaves_nothing(homes: Path) -> None:
+@pytest.mark.parametrize("lost_bytes", [1, 20, 60])
+def test_a_tarball_that_is_torn_is_refused_and_leaves_nothing(homes: Path, lost_bytes: int) -> None:
+    """Even where every file in it is whole."""
     packed = _tarball(homes)
-    packed.write_bytes(packed.read_bytes()[:-20])
+    packed.write_bytes(packed.read_bytes()[:-lost_bytes])
     with pytest.raises(UserError, match="cannot be unpacked"):
         tarball.unpacked(packed)
     assert once.shelf("engines").names() == []

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import re
 import tarfile
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +18,7 @@ from dbdyno.host.writers import require_own
 from dbdyno.obtain.archive import unpack
 
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+READ_BYTES = 1 << 20
 MANIFEST = once.WHOLE["engines"]
 SUMS = ("{name}.sha256", "{name}.sha256sum", "sha256sums.txt", "SHA256SUMS")
 """Where a vendor's checksum may stand, beside the tarball."""
@@ -80,7 +83,10 @@ def _make(path: Path, sha256: str, making: Path) -> tuple[str, str]:
     try:
         with tarfile.open(path) as archive:
             unpack(archive, making / "unpacked")
-    except (tarfile.TarError, EOFError, OSError) as error:
+            # What follows the last file is not read otherwise, and it holds the checksum of what was packed.
+            while archive.fileobj is not None and archive.fileobj.read(READ_BYTES):
+                pass
+    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise UserError(f"{path} cannot be unpacked: {error}", "download it again; check the disk") from None
     # What makes an engine whole on its shelf.
     (making / MANIFEST).write_text(json.dumps({"tarball": str(path), "sha256": sha256}, indent=1) + "\n")
