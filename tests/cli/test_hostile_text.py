@@ -19,6 +19,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from dbdyno.begin.stored_study import study_of
+from dbdyno.host.facts import Host, Installed
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, PhaseRecord, Reading, Record
 from dbdyno.records.run import Run
@@ -92,8 +93,8 @@ def keep(name: str, created_unix_s: float) -> Run:
         "study_path": f"{HOSTILE}.toml",
         "study_text": STUDY,
         "study_folder": f"/{HOSTILE}",
-        "host": {"name": HOSTILE, HOSTILE: HOSTILE},
-        "installation": {"engine": "sqlite", "version": HOSTILE, "origin": HOSTILE, "digest": "d"},
+        "host": Host.model_validate({"name": HOSTILE, HOSTILE: HOSTILE}),
+        "installation": Installed(engine="sqlite", version=HOSTILE, origin=HOSTILE, digest="d"),
         "dyno_version": HOSTILE,
         "created_unix_s": created_unix_s,
         "blocks": 6,

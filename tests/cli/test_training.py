@@ -156,14 +156,14 @@ ENDS_WITHIN_S = 240.0
 KILL_IN_TRAINING = """
 import os, signal, sys
 from click.testing import CliRunner
-from dbdyno.begin import training
+from dbdyno.begin import begun
 from dbdyno.cli import main
-carried_out = training.run_trial
+carried_out = begun.run_trial
 def killed(trial, bench):
     carried_out(trial, bench)
     print("trained", flush=True)
     os.kill(os.getpid(), signal.Signals[how])
-training.run_trial = killed
+begun.run_trial = killed
 study = sys.argv[2]
 how = sys.argv[1]
 sys.argv = ["dyno", "run", study, "--quiet"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
-from dbdyno.begin.basis import Basis
 from dbdyno.plan.budget import Replan, costs_of, precision
 from dbdyno.report.words import numbers
 from dbdyno.study import Study
+
+if TYPE_CHECKING:
+    # A plan without a budget reads no runs.
+    from dbdyno.begin.basis import Basis
 
 
 def budget_text(study: Study, basis: Basis) -> str:
