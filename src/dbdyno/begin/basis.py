@@ -19,7 +19,7 @@ from dbdyno.analyse.noise import Components
 from dbdyno.begin.estimate import beside_load_s, overhead_s
 from dbdyno.begin.stored_study import study_of
 from dbdyno.calibrate.finding import STARTS_SD
-from dbdyno.calibrate.kept import Calibration, place_of
+from dbdyno.calibrate.kept import Calibration, load_of, place_of
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Frozen
 from dbdyno.host.fingerprint import identity
@@ -93,15 +93,10 @@ def _found(study: Study, store: Store, summary: RunSummary) -> Components | None
     """What one run found; None where it had another load or too few blocks, or cannot be read."""
     with suppress(DynoError, OSError):
         earlier = study_of(summary.run)
-        if _load_of(earlier) == _load_of(study):
-            records = list(islice(store.readable_records(summary.run.run), TRIALS_MOST))
+        if load_of(earlier) == load_of(study):
+            records = list(islice(store.each_record(summary.run.run), TRIALS_MOST))
             return spreads_within(earlier, records)
     return None
-
-
-def _load_of(study: Study) -> tuple[object, ...]:
-    load = study.workload
-    return study.engine.engine, load.name, load.clients, tuple(sorted(load.options.items()))
 
 
 def _pooled(seen: Sequence[Components]) -> Spreads:

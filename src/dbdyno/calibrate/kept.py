@@ -98,9 +98,18 @@ def found_for(study: Study, place: Place, now_unix_s: float) -> tuple[Calibratio
 
 def is_for(calibration: Calibration, study: Study) -> bool:
     """Whether engine, workload and clients are those of the study's baseline."""
-    workload = study.workload
-    asked = (study.engine.engine, workload.name, workload.clients, dict(workload.options))
-    return asked == (calibration.engine, calibration.workload, calibration.clients, calibration.options)
+    return load_of(study) == (
+        calibration.engine,
+        calibration.workload,
+        calibration.clients,
+        calibration.options,
+    )
+
+
+def load_of(study: Study) -> tuple[str, str, int, dict[str, Level]]:
+    """What a baseline's spreads belong to on a host: engine, workload, clients and options."""
+    load = study.workload
+    return study.engine.engine, load.name, load.clients, dict(load.options)
 
 
 def _why_stale(calibration: Calibration, place: Place, now_unix_s: float) -> str:

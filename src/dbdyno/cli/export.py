@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from dbdyno.errors import UserError
 from dbdyno.export.exchange import Form, Origin, exchanged
 from dbdyno.export.tables import csv_of, series_table, trials_table
 from dbdyno.records.place import store_url
+from dbdyno.records.record import Record
 from dbdyno.records.store import Store
 
 IN_PIPELINES = {
@@ -62,17 +63,22 @@ def command(
         if tool is not None:
             _deliver(Form(tool), exchanged(Form(tool), analysis_of(opened, found), _origin()), output)
         records = opened.records(found.run) if csv or parquet else []
-    for name, table in (("trials", trials_table), ("series", series_table)):
+    if csv is not None or parquet is not None:
+        _write_tables(records, csv, parquet)
+
+
+def _write_tables(records: Sequence[Record], csv: Path | None, parquet: Path | None) -> None:
+    for name, table in (("trials", trials_table(records)), ("series", series_table(records))):
         if csv is not None:
-            _write(csv / f"{name}.csv", partial(_write_csv, table(records)))
+            _write(csv / f"{name}.csv", partial(_write_csv, table))
         if parquet is not None:
-            _write(parquet / f"{name}.parquet", table(records).write_parquet)
+            _write(parquet / f"{name}.parquet", table.write_parquet)
 
 
 def _origin() -> Origin:
     """What the variables of a pipeline say."""
     told = {
-        name: next(filter(None, map(os.environ.get, variables)), "") or ""
+        name: next((value for variable in variables if (value := os.environ.get(variable))), "")
         for name, variables in IN_PIPELINES.items()
     }
     server, path = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
