@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from dbdyno.analyse.looks import group_quantile
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
-from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
+from dbdyno.analyse.quantiles import anytime_quantile, student_quantile, t_quantile
 from dbdyno.study import Interval
 
 
@@ -205,10 +205,7 @@ def _of_means(
         return Ratio(metric=metric, pairs=count, ratio=math.exp(difference), confidence=confidence)
     half = 0.0
     if variance > 0.0:
-        # Here, because it takes longer to import than most commands run.
-        from scipy.special import stdtrit
-
-        half = float(stdtrit(freedom, 0.5 + confidence / 2.0)) * math.sqrt(variance)
+        half = student_quantile(confidence, freedom) * math.sqrt(variance)
     return Ratio(
         metric=metric,
         pairs=count,

@@ -34,15 +34,23 @@ def blocks_least(confidence_each: float, interval: Interval) -> int:
 
 def t_quantile(confidence: float, pairs: int, freedom_most: float = math.inf) -> float:
     """The two-sided Student t quantile for `pairs` log ratios, with at most so many degrees of freedom."""
-    return _student(confidence, min(pairs - 1, freedom_most))
+    return student_quantile(confidence, min(pairs - 1, freedom_most))
 
 
 @lru_cache(maxsize=1024)
-def _student(confidence: float, freedom: float) -> float:
+def student_quantile(confidence: float, freedom: float) -> float:
+    """The two-sided Student t quantile for so many degrees of freedom."""
     # Here, because it takes longer to import than most commands run; and scipy.stats ten times as long.
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.5 + confidence / 2.0))
+
+
+def f_quantile(level: float, over: int, under: int) -> float:
+    """The quantile of the F ratio of two variances with so many degrees of freedom."""
+    from scipy.special import fdtri
+
+    return float(fdtri(over, under, level))
 
 
 PRIOR_VARIANCE = 10.0

@@ -14,7 +14,7 @@ from statistics import median
 from dbdyno.analyse.blocks import Trials, ratio_between
 from dbdyno.analyse.model import Method, Role, Unit
 from dbdyno.analyse.noise import CostRatio, SecondResponse
-from dbdyno.analyse.quantiles import BLOCKS_LEAST, confidence_each
+from dbdyno.analyse.quantiles import BLOCKS_LEAST, confidence_each, f_quantile
 
 METRIC = "server_cpu_us_per_op"
 OF_CPU = frozenset({METRIC, "server_cpu_user_us_per_op", "driver_cpu_us_per_op"})
@@ -50,7 +50,4 @@ def second_response(trials: Sequence[Trials], baseline: Trials, method: Method) 
 
 
 def _repeats_better(share: float, blocks: int) -> bool:
-    # Here, because it takes longer to import than most commands run.
-    from scipy import stats
-
-    return share**2 < float(stats.f.ppf(1.0 - LEVEL, blocks - 1, blocks - 1))
+    return share**2 < f_quantile(1.0 - LEVEL, blocks - 1, blocks - 1)

@@ -33,7 +33,7 @@ from dbdyno.analyse.change_points import cuts
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import bounded_exp, pooled, ratio_of, usable, welch, within
 from dbdyno.analyse.model import Analysis, Ratio, Role, Summary, VariantResult, Verdict
-from dbdyno.analyse.quantiles import confidence_each, t_quantile
+from dbdyno.analyse.quantiles import confidence_each, f_quantile, t_quantile
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.circumstances import Circumstance, circumstances_of
 from dbdyno.records.record import Outcome
@@ -297,15 +297,12 @@ def beyond_blocks(effects: Sequence[Ratio]) -> BeyondBlocks | None:
     spreads = [one.log_sd for one in effects if one.log_sd and one.pairs > 1]
     if len(effects) < RUNS_LEAST or len(spreads) < len(effects):
         return None
-    # Here, because it takes longer to import than most commands run.
-    from scipy.special import fdtri
-
     explained = [spread**2 / one.pairs for spread, one in zip(spreads, effects, strict=True)]
     freedom = len(effects) - 1, sum(one.pairs - 1 for one in effects)
     between = stdev([math.log(one.ratio) for one in effects]) ** 2
     return BeyondBlocks(
         ratio=between / (math.fsum(explained) / len(explained)),
-        limit=float(fdtri(*freedom, 0.95)),
+        limit=f_quantile(0.95, *freedom),
         runs=len(effects),
     )
 
