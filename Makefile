@@ -45,10 +45,16 @@ compiled: setup
 
 # The driver's tests run beside those of three workers, which wait for their servers half of the time.
 # Threads of OpenBLAS spin while they wait, and would take the CPUs from each other.
+# A disk that three workers, a linker and a virtual machine's neighbours share answers at times only after seconds, in
+# which a short load comes to nothing. So what failed runs once more, alone, and is named; what fails again has failed.
 test: compiled
-	@cargo test --quiet --workspace --locked >$(VENV)/cargo-test.log 2>&1 & driver=$$!; \
-		OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder; python=$$?; \
+	@cargo test --quiet --workspace --locked >$(VENV)/cargo-test.log 2>&1 & driver=$$!; export OPENBLAS_NUM_THREADS=1; \
+		$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder; python=$$?; \
 		wait $$driver; driver=$$?; cat $(VENV)/cargo-test.log; \
+		if [ $$python -eq 1 ]; then \
+			echo 'What failed beside other tests, alone:'; \
+			$(BIN)/pytest --last-failed --exitfirst -vv; python=$$?; \
+		fi; \
 		[ $$python -eq 0 ] && [ $$driver -eq 0 ]
 
 lint: setup

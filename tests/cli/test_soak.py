@@ -298,11 +298,15 @@ def test_a_smoke_soak_cuts_the_power_as_well(homes: Path) -> None:
 @pytest.mark.engine
 def test_a_cut_that_is_not_possible_is_told_and_the_rest_is_soaked(homes: Path) -> None:
     path, report = homes / "cut.toml", homes / "cut.xml"
-    path.write_text(f'{CUT}"storage.filesystem" = "host"\n')
+    # A kill loses nothing of what the system has, so no commit has to wait for a disk that others keep busy.
+    text = CUT.replace('"full"', '"off"')
+    path.write_text(f'{text}"storage.filesystem" = "host"\n')
     said = dyno("soak", str(path), "--smoke", "--clients", "1", "--duration", "2s", "--output", str(report))
     suite = ElementTree.parse(report).getroot()[0]
     told = {case.attrib["name"]: case[0].tag for case in suite.iter("testcase") if len(case)}
-    assert (told["1 client: cut"], told["1 client: tear"]) == ("skipped", "skipped"), said.stderr
+    assert (told.get("1 client: cut"), told.get("1 client: tear")) == ("skipped", "skipped"), (
+        report.read_text() + said.stderr
+    )
     assert not {"1 client: kill", "1 client: stop"} & told.keys()
     [rung] = json.loads(dyno("report", "--json").stdout)["rungs"]
     *_, cut, _, stop = (phase["recovery"] for phase in rung["phases"])
