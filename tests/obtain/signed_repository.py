@@ -38,11 +38,10 @@ def make(
     files: dict[str, bytes],
     architecture: str,
     source: dict[str, bytes] | None = None,
-    lost: str = "",
+    lost: tuple[str, ...] = (),
 ) -> SignedRepository:
     """Makes an archive with one package that holds `files`, and its `source` package of these archives. Of
-    the source the index lists one more version, `lost`, whose files are not there. It needs a gpg that
-    works."""
+    the source the index lists more versions, `lost`, whose files are not there. It needs a gpg that works."""
     mirror, keys = folder / "mirror", folder / "keys"
     keys.mkdir(parents=True, mode=0o700)
     archive = mirror / "pool" / f"{package}_{version}_{architecture}.deb"
@@ -59,9 +58,9 @@ def make(
     indexes = {f"main/binary-{architecture}/Packages": index}
     if source is not None:
         indexes["main/source/Sources"] = _sources(mirror, package, version, source)
-        if lost:
-            indexes["main/source/Sources"] += _sources(mirror, package, lost, {})
-            (mirror / "pool" / f"{package}_{lost.split(':', 1)[-1]}.dsc").unlink()
+        for other in lost:
+            indexes["main/source/Sources"] += _sources(mirror, package, other, {})
+            (mirror / "pool" / f"{package}_{other.split(':', 1)[-1]}.dsc").unlink()
     release = (
         f"Origin: Debian\nSuite: {SUITE}\nCodename: {SUITE}\n"
         f"Architectures: {architecture}\nComponents: main\n"

@@ -217,6 +217,16 @@ class Session:
         _require_promised(archives, self.archive_folder, WAYS_OUT[self.kind])
         return archives
 
+    def serves_source(self, package: str, version: str) -> bool:
+        """Whether the mirror hands out the description of a source package that its index lists."""
+        try:
+            self._apt(
+                "apt-get", "source", "--only-source", "--download-only", "--dsc-only", f"{package}={version}"
+            )
+        except DynoError:
+            return False
+        return True
+
     def _apt(self, *command: str) -> str:
         environment = {"APT_CONFIG": str(self._configuration), "LC_ALL": "C.UTF-8"}
         return _run(list(command), environment, self.archive_folder, self.kind)

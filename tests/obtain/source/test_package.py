@@ -131,7 +131,7 @@ def test_a_copy_that_is_here_is_taken_for_its_own_suite_alone(homes: Path, tmp_p
 TOY = SourcePackage(package="toy", suite=signed_repository.SUITE)
 
 
-def repository_of(folder: Path, source: dict[str, bytes], lost: str = "") -> SignedRepository:
+def repository_of(folder: Path, source: dict[str, bytes], lost: tuple[str, ...] = ()) -> SignedRepository:
     """A mirror that holds a source package of these archives."""
     asked = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True)
     return signed_repository.make(
@@ -180,12 +180,21 @@ def test_a_source_is_fetched_and_kept_by_its_version(repository: SignedRepositor
 
 
 @needs_apt
-def test_a_version_that_the_mirror_lacks_leads_to_one_that_it_lists(tmp_path: Path, homes: Path) -> None:
+@pytest.mark.parametrize("served", [True, False])
+def test_a_version_that_the_mirror_lacks_leads_to_those_that_it_serves(
+    tmp_path: Path, homes: Path, served: bool
+) -> None:
     archives = {path.name: path.read_bytes() for path in package(tmp_path)}
-    repository = repository_of(tmp_path, archives, lost="1:3.10-1")
+    repository = repository_of(tmp_path, archives, lost=("1:3.10-1", "1:3.9-1"))
+    if not served:
+        (repository.folder / "pool" / "toy_3.1-2.dsc").unlink()
     with pytest.raises(DynoError) as refused:
         fetched(TOY, mirror=repository.mirror, keyring=repository.keyring)
-    assert refused.value.hint.endswith('or try `source.origin = "debian:trixie=1:3.1-2"`')
+    if served:
+        said = 'of 2 other versions that trixie lists, it serves `source.origin = "debian:trixie=1:3.1-2"`'
+    else:
+        said = "of 2 other versions that trixie lists (1:3.9-1, 1:3.1-2), it serves none"
+    assert refused.value.hint.endswith(said)
 
 
 @needs_apt

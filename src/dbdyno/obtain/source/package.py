@@ -107,7 +107,7 @@ def fetched(
 
 def _archives_of(wanted: SourcePackage, session: apt.Session) -> list[apt.Archive]:
     """Fetches the archives. Raises UserError where the suite lists none of that version, and DynoError with
-    the version that could be had instead."""
+    the versions that are served instead."""
     versions = session.source_versions(wanted.package)
     version = wanted.version or (versions or [""])[-1]
     if version not in versions:
@@ -116,9 +116,20 @@ def _archives_of(wanted: SourcePackage, session: apt.Session) -> list[apt.Archiv
     try:
         return session.source(wanted.package, version)
     except DynoError as failed:
-        others = [other for other in versions if other != version]
-        instead = f'; or try `source.origin = "debian:{wanted.suite}={others[-1]}"`' if others else ""
-        raise DynoError(failed.message, failed.hint + instead) from None
+        others = [other for other in reversed(versions) if other != version]
+        raise DynoError(failed.message, failed.hint + _instead(wanted, others, session)) from None
+
+
+def _instead(wanted: SourcePackage, versions: list[str], session: apt.Session) -> str:
+    """What the mirror serves of the other versions that it lists, the latest first."""
+    served = [version for version in versions if session.serves_source(wanted.package, version)]
+    if not versions:
+        return ""
+    listed = f"{len(versions)} other version" + "s" * (len(versions) > 1)
+    if not served:
+        return f"; of {listed} that {wanted.suite} lists ({', '.join(versions)}), it serves none"
+    origins = [f'`source.origin = "debian:{wanted.suite}={version}"`' for version in served]
+    return f"; of {listed} that {wanted.suite} lists, it serves {', '.join(origins)}"
 
 
 def _version_of(names: list[str]) -> str:
