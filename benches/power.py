@@ -15,6 +15,11 @@ have their Clopper-Pearson interval. By default an A/A and 5 % have two minutes,
 comparison is a line of it as soon as it is over, and those that it holds are not measured again: a bench that
 was cut short goes on. `--quick` shows in minutes that all of it works; its counts mean nothing.
 
+Intervals take blocks as independent. Two lines for each case say whether they are, from the ratios that are
+kept: F is the spread of the runs' means over what their blocks make one expect (1 where all blocks of a run
+share no luck), and the correlation is that of neighbouring blocks of a run (0). `--show` prints the tables of
+FILE alone.
+
 Two benches can run at once where each has its own CPUs (`taskset`), its own FILE, and its own
 `DYNO_HOST_FOLDER`, which holds the lock that otherwise lets one wait for the other.
 """
@@ -33,13 +38,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy import stats
 
 from dbdyno.analyse.intervals import share_interval
 from dbdyno.host import paths
@@ -94,6 +102,9 @@ class Compared:
 def main() -> None:
     arguments = parsed()
     done = list(read(arguments.results)) if arguments.results else []
+    if arguments.show:
+        show([[one for one in done if one.case == case] for case in sorted({one.case for one in done})])
+        return
     shares = (0.0, 0.05) if arguments.quick else arguments.shares
     cases = [
         (workload, share, arguments.minutes or MINUTES.get(share, 10.0))
@@ -126,8 +137,11 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--workloads", nargs="+", default=WORKLOADS)
     parser.add_argument("--shares", nargs="+", type=float, default=tuple(MINUTES))
     parser.add_argument("--results", type=Path)
+    parser.add_argument("--show", action="store_true", help="measure nothing")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
+    if arguments.show and not arguments.results:
+        parser.error("--show needs --results")
     if not all(0.0 <= share < 1.0 for share in arguments.shares):
         parser.error("a share lies between 0 and 1")
     return arguments
@@ -275,6 +289,42 @@ def show(cases: Iterable[list[Compared]]) -> None:
             f"{statistics.median(halves):.1%}" if halves else "-", counted(found),
             sum(one.verdict == "inconclusive" for one in found),
         ))  # fmt: skip
+
+    for found in cases:
+        logs = [np.log(one.ratios) for one in found if len(one.ratios) > LEAST_BLOCKS]
+        if len(logs) > 1:
+            workload, share, minutes = found[0].case
+            print(f"{workload}, {share:.0%}, {minutes:g} min: {shared_luck(logs)}; {neighbours(logs)}")
+
+
+LEAST_BLOCKS = 5
+Logs = Sequence[np.ndarray[Any, np.dtype[np.float64]]]
+
+
+def shared_luck(runs: Logs) -> str:
+    """F of the runs' means against their blocks (one-way analysis of variance, Fisher 1925)."""
+    found = stats.f_oneway(*runs)
+    blocks = [len(run) for run in runs]
+    size = (sum(blocks) - sum(count**2 for count in blocks) / sum(blocks)) / (len(runs) - 1)
+    share = max(0.0, (found.statistic - 1) / (found.statistic - 1 + size))
+    return (
+        f"F {found.statistic:.2f} of {len(runs)} runs' means (p {found.pvalue:.3f}), so runs share"
+        f" {share:.0%} of a block's variance"
+    )
+
+
+def neighbours(runs: Logs) -> str:
+    """The correlation of neighbouring blocks, each run about its own mean, with its 95 % interval (Fisher's
+    z). A run of n blocks without correlation has -1/n, which is added."""
+    pairs = [(run[:-1] - run.mean(), run[1:] - run.mean()) for run in runs]
+    before, after = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    middle = float(np.mean(before * after)) / float(
+        np.mean(np.concatenate([run - run.mean() for run in runs]) ** 2)
+    )
+    middle += 1 / statistics.fmean(len(run) for run in runs)
+    half = 1.96 / math.sqrt(len(before))
+    low, high = (math.tanh(math.atanh(middle) + sign * half) for sign in (-1, 1))
+    return f"correlation of neighbouring blocks {middle:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
 def counted(found: list[Compared]) -> str:
