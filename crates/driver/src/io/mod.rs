@@ -10,6 +10,7 @@ mod backend;
 mod buffers;
 mod certificates;
 mod connect;
+mod entrance;
 mod epoll;
 mod executor;
 mod gate;

@@ -6,11 +6,12 @@
 //! it got. So a request costs one submission and its answer one completion.
 
 use super::buffers::{Buffers, GROUP};
+use super::entrance::{Entrance, Wait};
 use super::gather::{Gather, Patience};
 use super::slots::{Ending, Slots};
 use crate::error::{Error, Result};
 use io_uring::squeue::Flags;
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::Fd;
 use io_uring::{cqueue, opcode, squeue, IoUring};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicBool;
@@ -18,8 +19,6 @@ use std::sync::Arc;
 
 const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
-/// `IORING_ENTER_GETEVENTS` of the kernel's interface.
-const ENTER_GETEVENTS: u32 = 1;
 /// How often the kernel may leave entries where they are. It does so while it finds no memory for them.
 const SUBMIT_TRIES: u32 = 10_000;
 
@@ -33,6 +32,8 @@ enum Event {
 }
 
 pub(super) struct Uring {
+    /// Dropped first, because it lets go of the ring by the ring's descriptor.
+    entrance: Entrance,
     ring: IoUring,
     buffers: Buffers,
     pub system_calls: u64,
@@ -68,6 +69,7 @@ impl Uring {
         // order).
         unsafe { ring.submitter().register_buf_ring_with_flags(buffers.ring(), buffers.count(), GROUP, 0)? };
         Ok(Uring {
+            entrance: Entrance::new(ring.as_raw_fd()),
             ring,
             buffers,
             system_calls: 0,
@@ -181,25 +183,22 @@ impl Uring {
     /// Whether that time was over.
     fn enter(&mut self, wait_ns: u64, patience: Option<Patience>) -> Result<bool> {
         self.system_calls += 1;
-        let limit = Timespec::new().sec(wait_ns / 1_000_000_000).nsec((wait_ns % 1_000_000_000) as u32);
-        // A timer that is due sooner must not be late.
-        let Patience { answers, wait_us } = patience
-            .filter(|patience| u64::from(patience.wait_us) * 1000 < wait_ns)
-            .unwrap_or(Patience { answers: 1, wait_us: 0 });
-        let arguments = SubmitArgs::new().timespec(&limit).min_wait_usec(wait_us);
+        let queued = self.ring.submission().len() as u32;
+        #[cfg(test)]
+        let queued = queued.min(self.taken_max);
         let entered = match wait_ns {
-            0 => {
-                let queued = self.ring.submission().len() as u32;
-                #[cfg(test)]
-                let queued = queued.min(self.taken_max);
-                // SAFETY: io_uring_enter(2) reads no argument where none is passed. GETEVENTS makes the kernel post
-                // what is due although nothing is waited for.
-                unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, 0, ENTER_GETEVENTS, None) }
+            0 => self.entrance.submit(queued),
+            _ => {
+                // A timer that is due sooner must not be late.
+                let Patience { answers, wait_us } = patience
+                    .filter(|patience| u64::from(patience.wait_us) * 1000 < wait_ns)
+                    .unwrap_or(Patience { answers: 1, wait_us: 0 });
+                let wait = Wait { completions: answers as u32, limit_ns: wait_ns, least_us: wait_us };
+                self.entrance.submit_and_wait(queued, wait)
             }
-            _ => self.ring.submitter().submit_with_args(answers, &arguments),
         };
         match entered {
-            Ok(_) => Ok(false),
+            Ok(()) => Ok(false),
             Err(error) => match error.raw_os_error() {
                 Some(libc::ETIME) => Ok(true),
                 // A signal came; completions must be taken first. Neither is a failure.
