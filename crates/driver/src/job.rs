@@ -350,6 +350,7 @@ impl Job {
         target.answer_timeout = Duration::from_secs_f64(self.answer_timeout_s);
         target.opening = self.opening.statements(target.protocol)?;
         target.storage_engine = self.opening.storage_engine.clone();
+        self.shared.leave_as(&target.shared);
         target.shared = self.shared.clone();
         Ok(target)
     }

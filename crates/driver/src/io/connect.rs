@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::executor::{sleep_ns, with_loop, with_loop_if_any};
-use super::name::Name;
+use super::shared::Shared;
 use super::slots::{Ending, Slot};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -32,11 +32,11 @@ impl Drop for Connected {
 }
 
 /// Opens a connection; reading has been asked for.
-pub(super) async fn connect(address: &Address, name: &Name, timeout: Duration) -> Result<Connected> {
+pub(super) async fn connect(address: &Address, shared: &Shared, timeout: Duration) -> Result<Connected> {
     let give_up_ns = clock::now_ns().saturating_add(timeout.as_nanos() as u64);
     let slot = match address {
         Address::Unix(path) => connect_unix(path, give_up_ns).await?,
-        Address::Tcp { host, port } => connect_tcp(host, *port, name, give_up_ns).await?,
+        Address::Tcp { host, port } => connect_tcp(host, *port, shared, give_up_ns).await?,
     };
     let round_trip_ns = with_loop(|this| {
         this.slots.to_receive.push(slot.0);
@@ -74,15 +74,15 @@ async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<Connected> {
 
 /// Connects to the address that took a connection before. What the name stands for is asked where there is none, and
 /// again where it fails.
-async fn connect_tcp(host: &str, port: u16, name: &Name, give_up_ns: u64) -> Result<Connected> {
-    let place = format!("{host}:{port}");
+async fn connect_tcp(host: &str, port: u16, shared: &Shared, give_up_ns: u64) -> Result<Connected> {
+    let (place, name) = (format!("{host}:{port}"), &shared.name);
     if let Ok(number) = host.parse::<IpAddr>() {
-        return connect_address(&place, SocketAddr::new(number, port), give_up_ns).await;
+        return connect_address(&place, SocketAddr::new(number, port), shared, give_up_ns).await;
     }
     let (good, failures) = name.good();
     let mut last = None;
     if let Some(address) = good {
-        match connect_address(&place, address, give_up_ns).await {
+        match connect_address(&place, address, shared, give_up_ns).await {
             Ok(slot) => return Ok(slot),
             Err(error) => last = Some(error),
         }
@@ -96,7 +96,7 @@ async fn connect_tcp(host: &str, port: u16, name: &Name, give_up_ns: u64) -> Res
         (Err(_), Some(_)) => Vec::new(),
     };
     for address in addresses.into_iter().filter(|address| Some(*address) != good) {
-        match connect_address(&place, address, give_up_ns).await {
+        match connect_address(&place, address, shared, give_up_ns).await {
             Ok(slot) => {
                 name.keep(address);
                 return Ok(slot);
@@ -108,12 +108,20 @@ async fn connect_tcp(host: &str, port: u16, name: &Name, give_up_ns: u64) -> Res
     Err(last.unwrap_or_else(|| Error::connect(format!("{place}: the name stands for no address"))))
 }
 
-async fn connect_address(place: &str, address: SocketAddr, give_up_ns: u64) -> Result<Connected> {
-    let address = SockAddr::from(address);
+async fn connect_address(
+    place: &str,
+    server: SocketAddr,
+    shared: &Shared,
+    give_up_ns: u64,
+) -> Result<Connected> {
+    let address = SockAddr::from(server);
     let socket = Socket::new(address.domain(), Type::STREAM.nonblocking().cloexec(), None)
         .map_err(|e| no_socket(&e))?;
     // A request is one small write that must leave at once.
     socket.set_tcp_nodelay(true).map_err(|error| no_socket(&error))?;
+    if let Some(sources) = shared.sources() {
+        sources.bind(&socket, server)?;
+    }
     match socket.connect(&address) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
@@ -171,6 +179,10 @@ fn refusal(place: &str, error: &std::io::Error) -> Error {
             "nothing listens there: is the server running, and is the port right?"
         }
         std::io::ErrorKind::PermissionDenied => "this user may not use it: check its owner and mode",
+        std::io::ErrorKind::AddrNotAvailable => {
+            "every free port of this host leads there already: widen net.ipv4.ip_local_port_range, connect over a \
+             socket, or give the URL more addresses to connect from (source=ADDRESS,ADDRESS)"
+        }
         _ => "is the server running?",
     };
     Error::connect(format!("{place}: {error}")).hint(hint)

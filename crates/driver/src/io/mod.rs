@@ -21,6 +21,7 @@ mod name;
 mod network;
 mod shared;
 mod slots;
+mod sources;
 mod stream;
 mod tls;
 mod uring;

@@ -3,12 +3,35 @@
 use super::interrupts::Interrupts;
 use super::left::Left;
 use super::name::Name;
+use super::sources::Sources;
 use super::tls::Configurations;
+use crate::error::Result;
+use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Default)]
 pub struct Shared {
     pub(super) name: Name,
+    sources: OnceLock<Arc<Sources>>,
     pub(super) tls: Configurations,
     pub(crate) interrupts: Interrupts,
     pub(crate) left: Left,
+}
+
+impl Shared {
+    /// Of connections that leave from the addresses of a list.
+    pub(crate) fn from_sources(list: &str) -> Result<Self> {
+        Ok(Shared { sources: OnceLock::from(Arc::new(Sources::parse(list)?)), ..Shared::default() })
+    }
+
+    /// Has connections leave from where those of `other` do, and take turns with them, unless they do so already.
+    pub(crate) fn leave_as(&self, other: &Shared) {
+        if let Some(sources) = other.sources.get() {
+            self.sources.get_or_init(|| sources.clone());
+        }
+    }
+
+    /// Where connections leave from, if the URL says so.
+    pub(super) fn sources(&self) -> Option<&Sources> {
+        self.sources.get().map(Arc::as_ref)
+    }
 }

@@ -67,7 +67,7 @@ impl Stream {
         connect_timeout: Duration,
         answer_timeout: Duration,
     ) -> Result<Self> {
-        let slot = connect(address, &shared.name, connect_timeout).await?;
+        let slot = connect(address, shared, connect_timeout).await?;
         Ok(Stream {
             slot,
             held: Held::here(),

@@ -98,6 +98,11 @@ impl Target {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             parameters.insert(decode(name)?, decode(value)?);
         }
+        let shared = match (parameters.get("source"), parameters.contains_key("socket")) {
+            (None, _) => Shared::default(),
+            (Some(list), false) => Shared::from_sources(list)?,
+            (Some(_), true) => return Err(wrong("has a socket, which has no source")),
+        };
         Ok(Target {
             protocol,
             user: decode(user)?,
@@ -110,7 +115,7 @@ impl Target {
             answer_timeout: Duration::from_secs(300),
             opening: Vec::new(),
             storage_engine: None,
-            shared: Arc::default(),
+            shared: Arc::new(shared),
             salted: Arc::default(),
         })
     }

@@ -21,6 +21,7 @@ mod passwords;
 mod round_trips;
 mod sincere;
 mod slices;
+mod sources;
 mod sqlite;
 mod stand_in;
 mod workloads;

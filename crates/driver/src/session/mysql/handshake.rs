@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::io::{Address, AtServer, Stream};
 use crate::session::Target;
 
-const PARAMETERS: [&str; 4] = ["socket", "tls", "tls_ca", "statements"];
+const PARAMETERS: [&str; 5] = ["socket", "source", "tls", "tls_ca", "statements"];
 const PORT: u16 = 3306;
 const UTF8MB4_GENERAL: u8 = 45;
 const PACKET_BYTES_MAX: u32 = 1 << 30;

@@ -8,7 +8,7 @@ use crate::io::{Address, AtServer, Stream};
 use crate::session::Target;
 use std::path::{Path, PathBuf};
 
-const PARAMETERS: [&str; 4] = ["socket", "host", "tls", "tls_ca"];
+const PARAMETERS: [&str; 5] = ["socket", "host", "source", "tls", "tls_ca"];
 const PORT: u16 = 5432;
 const VERSION: u32 = 3 << 16;
 const TLS_REQUEST: u32 = 80_877_103;
