@@ -39,7 +39,7 @@ IN_PIPELINES = {
     "tool",
     type=click.Choice([form.value for form in Form]),
     help="Print the means with their intervals as Bencher, github-action-benchmark (smaller-is-better, "
-    "bigger-is-better), Nyrkiö or Otava read them.",
+    "bigger-is-better), Nyrkiö or Otava read them, or the last trial's metrics as OpenMetrics.",
 )
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="With --for: the file.")
 @store_option

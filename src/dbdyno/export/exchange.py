@@ -1,7 +1,7 @@
 """What a run measured, as other tools for series of benchmarks read it.
 
 Each form holds the mean of each variant's response and costs with its interval, and no verdict: those tools
-judge series by rules of their own.
+judge series by rules of their own. OpenMetrics, which has no intervals, holds the last trial's metrics.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Form(StrEnum):
     BIGGER = "bigger-is-better"
     NYRKIO = "nyrkio"
     OTAVA = "otava"
+    OPENMETRICS = "openmetrics"
 
 
 def exchanged(form: Form, analysis: Analysis, origin: Origin) -> str:
@@ -119,10 +120,18 @@ def _otava(analysis: Analysis, origin: Origin) -> str:
     return written.getvalue().removesuffix("\n")
 
 
+def _openmetrics(analysis: Analysis, origin: Origin) -> str:
+    # Here, because its library is needed for this form alone.
+    from dbdyno.export.openmetrics import exposed
+
+    return exposed(analysis).removesuffix("\n")
+
+
 _MAKERS: Mapping[Form, Callable[[Analysis, Origin], str]] = {
     Form.BENCHER: _bencher,
     Form.SMALLER: _of_action(Direction.LOWER),
     Form.BIGGER: _of_action(Direction.HIGHER),
     Form.NYRKIO: _nyrkio,
     Form.OTAVA: _otava,
+    Form.OPENMETRICS: _openmetrics,
 }
