@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from dbdyno.errors import ServerFailed
 from dbdyno.gate import gated
+from dbdyno.host.undisturbed import undisturbed
 from dbdyno.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
@@ -193,14 +194,15 @@ def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext
             steps = block.enter_context(closing(steps_of(draft, bench, undo, keep, beside)))
             turns = Turns(trial, steps)
             going += [turns] if turns.take() else []
-        # The first round warms up; the slices' rounds then come in pairs.
-        for number in itertools.count(1):
-            if not going:
-                break
-            dropped = dropped_of(going, seats[0].bench)
-            in_turn = order.of_round(going, seats[0].trial.block, number)
-            over = [one for one in in_turn if not one.take(last=one.trial.variant.name in dropped)]
-            going = [turns for turns in going if turns not in over]
+        with undisturbed():
+            # The first round warms up; the slices' rounds then come in pairs.
+            for number in itertools.count(1):
+                if not going:
+                    break
+                dropped = dropped_of(going, seats[0].bench)
+                in_turn = order.of_round(going, seats[0].trial.block, number)
+                over = [one for one in in_turn if not one.take(last=one.trial.variant.name in dropped)]
+                going = [turns for turns in going if turns not in over]
     return [draft.record() for draft in drafts]
 
 

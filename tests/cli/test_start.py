@@ -10,7 +10,19 @@ import pytest
 
 from tests.study_texts import STUDY
 
-HEAVY = ("numpy", "scipy", "altair", "polars", "vl_convert", "h5py", "debian.debfile", "psycopg", "asyncio")
+HEAVY = (
+    "numpy",
+    "scipy",
+    "altair",
+    "polars",
+    "vl_convert",
+    "h5py",
+    "debian.debfile",
+    "psycopg",
+    "asyncio",
+    "starlette",
+    "uvicorn",
+)
 BY_STUDIES = ("dbdyno.engines", "dbdyno.layers", "dbdyno.analyse", "dbdyno.study.reader", "tree_sitter")
 """What reading a study needs, and listing runs does not."""
 STORE = ("dbdyno.records.store", "sqlite3")
@@ -25,6 +37,7 @@ BY_VERBS = ("pydantic", "rich", "tree_sitter", "dbdyno.study", *STORE)
         (["runs"], (*HEAVY, *BY_STUDIES)),
         (["plan", "study.toml"], (*HEAVY, "dbdyno.analyse.model", *STORE)),
         (["config"], (*HEAVY, *BY_STUDIES, *STORE)),
+        (["serve", "--help"], HEAVY),
         (["profile", "--help"], ("altair", "vl_convert")),
     ],
     ids=str,

@@ -47,6 +47,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "explain": "Explain the gap between two variants of a run as a product of factors.",
         "museum": "Show what did not help in any run of the store, with its cause and its evidence.",
         "export": "Write a run's trials as CSV or Parquet.",
+        "serve": "Serve pages on this machine: all runs, reports, trends, and a run under way.",
     },
     "Compare": {
         "compare": "Compare runs of one study, on different hosts or days.",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from dbdyno.analyse.trend import Omission, TrendRun, run_of, trend
+from dbdyno.analyse.trend import Omission, trend
 from dbdyno.begin.catalogue import catalogue
-from dbdyno.begin.stored_run import analysed
-from dbdyno.begin.stored_study import asked_of, is_of, require_measured, study_of
+from dbdyno.begin.stored_study import asked_of, require_measured
+from dbdyno.begin.trend import latest, reading, sorted_out
 from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
@@ -20,7 +19,6 @@ from dbdyno.cli.options import Age, store_option
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.readings import Readings
-from dbdyno.records.run import ComparisonRun, SoakRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report.parts.trend import omitted
 from dbdyno.study import Study, read_study
@@ -55,9 +53,9 @@ def command(
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         study, found, left_out = _runs_of(opened, named)
-        found = _latest(found, age_s, limit, left_out)
+        found = latest(found, age_s, limit, left_out)
         readings = Readings(opened)
-        runs = [_read(opened, readings, summary) for summary in found]
+        runs = [reading(opened, readings, summary) for summary in found]
         place = opened.place
     shown = [run for run in runs if any(one.effect for one in run.ratios)]
     left_out[Omission.WITHOUT_RATIO] += len(runs) - len(shown)
@@ -89,51 +87,4 @@ def _runs_of(store: Store, named: Sequence[str]) -> tuple[Study, list[RunSummary
         if others:
             chosen = {run.run for run in (first, *others)}
             summaries = [summary for summary in summaries if summary.run.run in chosen]
-    return study, *_sorted_out(study, summaries)
-
-
-def _sorted_out(study: Study, summaries: Sequence[RunSummary]) -> tuple[list[RunSummary], Counter[Omission]]:
-    """The study's own finished runs, and how many of it are left out. Runs of other studies do not count."""
-    references = {run.reference for summary in summaries if isinstance(run := summary.run, ComparisonRun)}
-    asks_the_same: dict[tuple[str, str], bool] = {}
-    own: list[RunSummary] = []
-    left_out: Counter[Omission] = Counter()
-    for summary in summaries:
-        run = summary.run
-        text = run.study_digest, run.configuration.digest if run.configuration else ""
-        # Few studies have many runs, and reading one takes longer than all else here.
-        if text not in asks_the_same:
-            asks_the_same[text] = is_of(run, study)
-        if not asks_the_same[text]:
-            left_out[Omission.CHANGED] += Path(run.study_path).name == Path(study.path).name
-        elif isinstance(run, SoakRun):
-            left_out[Omission.SOAK] += 1
-        elif run.run in references:
-            left_out[Omission.REFERENCE] += 1
-        elif not summary.finished:
-            left_out[Omission.UNFINISHED] += 1
-        else:
-            own.append(summary)
-    return own, left_out
-
-
-def _latest(
-    found: Sequence[RunSummary], age_s: float | None, limit: int, left_out: Counter[Omission]
-) -> list[RunSummary]:
-    """The runs that are young enough, and no more than the limit; the others are counted."""
-    since_unix_s = time.time() - age_s if age_s is not None else 0.0
-    young = [summary for summary in found if summary.run.created_unix_s >= since_unix_s]
-    left_out[Omission.OLDER] += len(found) - len(young)
-    left_out[Omission.BEYOND_LIMIT] += len(young[limit:])
-    return young[:limit]
-
-
-def _read(store: Store, readings: Readings, summary: RunSummary) -> TrendRun:
-    run = summary.run
-
-    def read() -> TrendRun | None:
-        records = store.readable_records(run.run)
-        return run_of(analysed(study_of(run), run, records)) if records else None
-
-    found = readings.of(summary, TrendRun, read) or run_of(analysed(study_of(run), run, []))
-    return found.but(name=summary.name, note=summary.note)
+    return study, *sorted_out(study, summaries)

@@ -17,6 +17,7 @@ ROOTS_HOST, USERS_HOSTS = Path("/var/lib/dyno"), Path("/var/tmp")
 """Both outlast a start of the host, as files do that the journal tells of."""
 MARKS = "standing"
 CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
+CPUS_POSSIBLE, CPUS_PRESENT = CPUS_ONLINE.with_name("possible"), CPUS_ONLINE.with_name("present")
 
 SOCKET_PATH_BYTES = 107
 """What `sockaddr_un.sun_path` holds on Linux, without its closing zero (unix(7))."""
@@ -107,10 +108,19 @@ def run_lock() -> Path:
     """What a Dyno locks while it measures. Its users share nothing but the kernel, so it is a file of the
     kernel's own that everyone may read.
     """
-    chosen = _chosen_host()
-    if chosen is None:
-        return CPUS_ONLINE
-    lock = host() / "run.lock"
+    return _lock(CPUS_ONLINE, "run.lock")
+
+
+def look_locks() -> tuple[Path, Path]:
+    """What keeps those who draw pages apart from those who measure: a door, and a room behind it."""
+    return _lock(CPUS_POSSIBLE, "door.lock"), _lock(CPUS_PRESENT, "room.lock")
+
+
+def _lock(of_kernel: Path, name: str) -> Path:
+    """A file of the kernel's that everyone may read; one of that name in a folder that was chosen."""
+    if _chosen_host() is None:
+        return of_kernel
+    lock = host() / name
     lock.touch()
     return lock
 

@@ -389,6 +389,13 @@ class Store:
             readable.append(summary)
         return readable, unreadable
 
+    def state(self) -> tuple[int, ...]:
+        """What differs where a run or a record was added or removed, or a run has ended."""
+        with self._transaction(writes=False) as execute:
+            runs = execute("SELECT COUNT(*), COUNT(CASE WHEN finished THEN 1 END) FROM dyno_runs")
+            records = execute("SELECT COUNT(*) FROM dyno_records")
+        return (*runs[0], *records[0])
+
     @property
     def place(self) -> str:
         """Where the store is, without a password."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from jinja2 import Template
 from markupsafe import Markup, escape
 
 from dbdyno.analyse.model import Verdict
@@ -55,15 +56,15 @@ CELL_CLASSES = {
 }
 
 
-def render(report: Document) -> str:
-    """The whole page."""
+def render(report: Document, template: Template | None = None, **values: object) -> str:
+    """The whole page; with the values that another `template` than that of a file asks for."""
     figures: dict[str, Markup] = {}
     sections = [
         (section, shown)
         for section, body in document.sections_of(report, Detail.PAGE)
         if (shown := _body(body, figures)) or section.aside
     ]
-    return page(report=report, sections=sections, figures=figures, words=words_markup)
+    return page(template, report=report, sections=sections, figures=figures, words=words_markup, **values)
 
 
 def _body(body: Iterable[Element], figures: dict[str, Markup]) -> Markup:

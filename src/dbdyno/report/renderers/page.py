@@ -9,21 +9,21 @@ from importlib import resources
 
 import altair
 import vl_convert
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from dbdyno.report.words import safe
 
 
-def page(**values: object) -> str:
+def page(template: Template | None = None, **values: object) -> str:
     """A page, with the style and the scripts that all pages share. A page without figures does not ask for
-    what draws them."""
+    what draws them. Another `template` than that of a file extends it."""
     shared = {
         "css": Markup(template_text("report.css")),
         "script": Markup(template_text("report.js")),
         "vega": lambda: Markup(vega()),
     }
-    return environment().get_template("page.html").render(**shared, **values)
+    return (template or environment().get_template("page.html")).render(**shared, **values)
 
 
 def fragment(template: str, **values: object) -> Markup:

@@ -1,9 +1,11 @@
 "use strict";
 (() => {
   const root = document.documentElement;
-  const button = document.querySelector("button.theme");
   const themes = ["auto", "light", "dark"];
-  button.addEventListener("click", () => {
+  // What is drawn anew has another button.
+  document.addEventListener("click", ({ target }) => {
+    const button = target.closest("button.theme");
+    if (!button) return;
     const next = themes[(themes.indexOf(root.dataset.theme || "auto") + 1) % themes.length];
     if (next === "auto") delete root.dataset.theme;
     else root.dataset.theme = next;
@@ -14,14 +16,18 @@
   let opened = [];
   addEventListener("beforeprint", () => { opened = closed(); opened.forEach((d) => { d.open = true; }); });
   addEventListener("afterprint", () => { opened.forEach((d) => { d.open = false; }); });
-  for (const script of document.querySelectorAll("script[data-figure]")) {
-    const place = document.getElementById(script.dataset.figure);
-    const figure = JSON.parse(script.textContent);
-    // Small figures stand beside each other as far as they have room, at the size that they were made for.
-    if (figure.columns) figure.columns = Math.max(1, Math.min(figure.columns, Math.round(place.clientWidth / 310)));
-    vegaEmbed(place, figure, { renderer: "svg", actions: false, tooltip: { theme: "custom" } })
-      // A legend's columns follow from the width, and the height from them: it takes a second pass.
-      .then(({ view }) => view.resize().runAsync())
-      .catch((error) => { place.textContent = "This figure could not be drawn: " + error; console.error(error); });
-  }
+  const draw = () => {
+    for (const script of document.querySelectorAll("script[data-figure]")) {
+      const place = document.getElementById(script.dataset.figure);
+      const figure = JSON.parse(script.textContent);
+      // Small figures stand beside each other as far as they have room, at the size that they were made for.
+      if (figure.columns) figure.columns = Math.max(1, Math.min(figure.columns, Math.round(place.clientWidth / 310)));
+      vegaEmbed(place, figure, { renderer: "svg", actions: false, tooltip: { theme: "custom" } })
+        // A legend's columns follow from the width, and the height from them: it takes a second pass.
+        .then(({ view }) => view.resize().runAsync())
+        .catch((error) => { place.textContent = "This figure could not be drawn: " + error; console.error(error); });
+    }
+  };
+  draw();
+  window.drawFigures = draw;
 })();

@@ -1,0 +1,64 @@
+"""What a trend needs: the finished runs of one study, and what each of them says."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from dbdyno.analyse.trend import Omission, TrendRun, run_of
+from dbdyno.begin.stored_run import analysed
+from dbdyno.begin.stored_study import is_of, study_of
+from dbdyno.records.readings import Readings
+from dbdyno.records.run import ComparisonRun, SoakRun
+from dbdyno.records.store import RunSummary, Store
+from dbdyno.study import Study
+
+
+def sorted_out(study: Study, summaries: Sequence[RunSummary]) -> tuple[list[RunSummary], Counter[Omission]]:
+    """The study's own finished runs, and how many of it are left out. Runs of other studies do not count."""
+    references = {run.reference for summary in summaries if isinstance(run := summary.run, ComparisonRun)}
+    asks_the_same: dict[tuple[str, str], bool] = {}
+    own: list[RunSummary] = []
+    left_out: Counter[Omission] = Counter()
+    for summary in summaries:
+        run = summary.run
+        text = run.study_digest, run.configuration.digest if run.configuration else ""
+        # Few studies have many runs, and reading one takes longer than all else here.
+        if text not in asks_the_same:
+            asks_the_same[text] = is_of(run, study)
+        if not asks_the_same[text]:
+            left_out[Omission.CHANGED] += Path(run.study_path).name == Path(study.path).name
+        elif isinstance(run, SoakRun):
+            left_out[Omission.SOAK] += 1
+        elif run.run in references:
+            left_out[Omission.REFERENCE] += 1
+        elif not summary.finished:
+            left_out[Omission.UNFINISHED] += 1
+        else:
+            own.append(summary)
+    return own, left_out
+
+
+def latest(
+    found: Sequence[RunSummary], age_s: float | None, limit: int, left_out: Counter[Omission]
+) -> list[RunSummary]:
+    """The runs that are young enough, and no more than the limit; the others are counted."""
+    since_unix_s = time.time() - age_s if age_s is not None else 0.0
+    young = [summary for summary in found if summary.run.created_unix_s >= since_unix_s]
+    left_out[Omission.OLDER] += len(found) - len(young)
+    left_out[Omission.BEYOND_LIMIT] += len(young[limit:])
+    return young[:limit]
+
+
+def reading(store: Store, readings: Readings, summary: RunSummary) -> TrendRun:
+    """What a trend needs of a run, with the name and note that it has now."""
+    run = summary.run
+
+    def read() -> TrendRun | None:
+        records = store.readable_records(run.run)
+        return run_of(analysed(study_of(run), run, records)) if records else None
+
+    found = readings.of(summary, TrendRun, read) or run_of(analysed(study_of(run), run, []))
+    return found.but(name=summary.name, note=summary.note)

@@ -1,0 +1,44 @@
+"""`dyno serve`: the pages of a store, for a browser on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli.options import store_option
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
+
+if TYPE_CHECKING:
+    # A server and its loop take long to import.
+    import asyncio
+
+    from dbdyno.serve.application import Application
+
+
+@click.command()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port. Default: a free one."
+)
+@store_option
+def command(port: int, store: str | None) -> None:
+    """Serve pages on this machine until Ctrl-C: all runs, each report, trends, the museum, and a run that is
+    under way.
+
+    Only this machine can open them, and only with the address that is printed. While a block is measured
+    here, nothing is drawn: you see what was drawn before it.
+    """
+    from dbdyno.serve.address import listening
+
+    listener, address = listening(port)
+    url = store_url(store)
+    with Store(url) as opened:
+        place = opened.place
+    from dbdyno.serve.server import serve
+
+    def begun(_application: Application, _ended: asyncio.Event) -> None:
+        click.echo(address.url())
+        click.echo(f"pages of {place}; open the address in a browser, Ctrl-C ends", err=True)
+
+    serve(listener, address, url, begun)

@@ -1,0 +1,131 @@
+"""What a browser asks for, and what it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from dbdyno.host.undisturbed import measured_now
+from dbdyno.report.renderers import page
+from dbdyno.serve.address import Address
+from dbdyno.serve.drawer import Drawer
+from dbdyno.serve.guard import Guard
+from dbdyno.serve.pages import LIVE, RUN, Pages, is_page
+
+ASK_AGAIN_S = 0.05
+NOTHING_HERE = "There is no such page. The list of runs is at /\n"
+NO_RUN = "No run is under way on this host in this store. The list of runs is at /\n"
+WAITING = (
+    "<!doctype html><html lang='en'><meta charset='utf-8'><meta http-equiv='refresh' content='10'>"
+    "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+    "<meta name='color-scheme' content='light dark'><title>Please wait · Dyno</title>"
+    "<body style='font: 16px/1.5 sans-serif; margin: 2em'><h1>A block is being measured</h1>"
+    "<p>Nothing is drawn meanwhile, because that would disturb it. This page looks again every ten seconds."
+    "</p><p><a href='/'>The list of runs</a></p></body></html>"
+)
+
+
+class Following:
+    """Those who have a page open. All of it happens in the event loop."""
+
+    def __init__(self) -> None:
+        self.queues: dict[asyncio.Queue[tuple[str, str]], str] = {}
+        self.farewell: tuple[str, str] | None = None
+
+    def tell(self, path: str, shown: str) -> None:
+        """The page at a path is another one now."""
+        for queue, followed in self.queues.items():
+            if followed == path:
+                queue.put_nowait(("drawn", shown))
+
+    def end(self, text: str) -> None:
+        """Nothing follows."""
+        self.farewell = ("over", text)
+        for queue in self.queues:
+            queue.put_nowait(self.farewell)
+
+
+class Application:
+    """The pages of a store, behind their guard."""
+
+    def __init__(self, pages: Pages, address: Address, pinned: str = "") -> None:
+        self._pages = pages
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.following = Following()
+        self.drawer = Drawer(pages.draw, pages.state, self._drawn)
+        if pinned:
+            self.drawer.watch(pinned)
+        routes = [
+            Route("/events", self._events),
+            Route("/vega.js", self._library),
+            Route(LIVE, self._live),
+            Route("/{path:path}", self._page),
+        ]
+        self.guarded: ASGIApp = Guard(Starlette(routes=routes), address)
+
+    def begin(self) -> None:
+        """Draws from now on; called in the event loop."""
+        self._loop = asyncio.get_running_loop()
+        self.drawer.start()
+
+    async def drawn_anew(self, path: str) -> None:
+        """Returns when the page says what the store holds by now, or a block is measured."""
+        self.drawer.ask(path)
+        while self.drawer.is_asked(path) and not measured_now():
+            await asyncio.sleep(ASK_AGAIN_S)
+
+    def _drawn(self, path: str) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.following.tell, path, self.drawer.ready[path].shown)
+
+    async def _page(self, request: Request) -> Response:
+        path = quote(request.url.path)
+        if not is_page(path):
+            return PlainTextResponse(NOTHING_HERE, 404)
+        await self.drawn_anew(path)
+        found = self.drawer.ready.get(path)
+        if found is None:
+            return HTMLResponse(WAITING, 503, {"Retry-After": "10"})
+        return HTMLResponse(found.body, found.status)
+
+    async def _live(self, _request: Request) -> Response:
+        run = self._pages.run_under_way()
+        return RedirectResponse(f"{RUN}{quote(run)}", 303) if run else PlainTextResponse(NO_RUN, 404)
+
+    async def _library(self, _request: Request) -> Response:
+        if not page.vega.cache_info().currsize:
+            return PlainTextResponse(NOTHING_HERE, 404)
+        return Response(page.vega(), media_type="text/javascript")
+
+    async def _events(self, request: Request) -> Response:
+        path, shown = request.query_params.get("page", ""), request.query_params.get("shown", "")
+        if not is_page(path):
+            return PlainTextResponse(NOTHING_HERE, 404)
+        return StreamingResponse(self._told(path, shown), media_type="text/event-stream")
+
+    async def _told(self, path: str, shown: str) -> AsyncIterator[str]:
+        """What happens to a page, from what its reader has on."""
+        queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self.following.queues[queue] = path
+        self.drawer.watch(path)
+        ready = self.drawer.ready.get(path)
+        if ready is not None and ready.shown != shown:
+            queue.put_nowait(("drawn", ready.shown))
+        if self.following.farewell is not None:
+            queue.put_nowait(self.following.farewell)
+        try:
+            yield ": following\n\n"
+            kind = ""
+            while kind != "over":
+                kind, text = await queue.get()
+                yield f"event: {kind}\ndata: {text}\n\n"
+        finally:
+            self.drawer.leave(path)
+            del self.following.queues[queue]

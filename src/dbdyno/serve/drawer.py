@@ -1,0 +1,136 @@
+"""The one thread that draws pages. It reads the store between blocks, and never while one is measured."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from dbdyno.host.undisturbed import Look
+
+LOOK_EVERY_S = 1.0
+"""How often the store is asked for more, while somebody has a page open and no block is measured."""
+SHARE_MOST = 0.1
+"""The share of the time between blocks that drawing anew takes: else short blocks would wait for pages."""
+READY_MOST = 40
+"""So many pages are kept drawn."""
+SHOWN = b'data-shown=""'
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page as it is sent. `shown` differs where what it says differs."""
+
+    body: bytes
+    shown: str
+    status: int = 200
+
+
+def page_of(text: str, status: int = 200) -> Page:
+    """A page that tells its own script which one it is."""
+    body = text.encode()
+    shown = hashlib.sha256(body).hexdigest()[:16]
+    return Page(body.replace(SHOWN, f'data-shown="{shown}"'.encode(), 1), shown, status)
+
+
+Draw = Callable[[str, Look], Page]
+"""Makes the page at a path."""
+Drawn = Callable[[str], None]
+"""Is told of each path whose page is another one now, in the thread that draws."""
+
+
+@dataclass
+class Drawer:
+    """What is drawn, by path. Where `state` is another than before, all of it is stale."""
+
+    draw: Draw
+    state: Callable[[], Hashable]
+    drawn: Drawn
+    ready: dict[str, Page] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._changed = threading.Condition()
+        self._asked: set[str] = set()
+        self._watched: Counter[str] = Counter()
+        self._stale: set[str] = set()
+        self._seen: Hashable = None
+        self._rest_until_s = 0.0
+
+    def start(self) -> None:
+        """Begins to draw. The thread may wait for the end of a block, and must not keep the process."""
+        threading.Thread(target=self._go_on, name="drawer", daemon=True).start()
+
+    def ask(self, path: str) -> None:
+        """The page is wanted as it is by now."""
+        with self._changed:
+            self._asked.add(path)
+            self._changed.notify()
+
+    def is_asked(self, path: str) -> bool:
+        """Whether the page is still to be drawn that was asked for."""
+        with self._changed:
+            return path in self._asked
+
+    def watch(self, path: str) -> None:
+        """Somebody has the page open, and wants to see it change."""
+        with self._changed:
+            self._watched[path] += 1
+            self._changed.notify()
+
+    def leave(self, path: str) -> None:
+        """He has gone."""
+        with self._changed:
+            self._watched[path] -= 1
+            self._watched += Counter()
+
+    def _go_on(self) -> None:
+        while True:
+            with Look() as look:
+                self._look_for_more()
+                for path in self._next():
+                    look.give_way()
+                    self._draw(path, look)
+            with self._changed:
+                if not self._asked:
+                    self._changed.wait(LOOK_EVERY_S if self._watched else None)
+
+    def _look_for_more(self) -> None:
+        state = self.state()
+        if state != self._seen:
+            self._seen = state
+            self._stale |= self.ready.keys()
+
+    def _next(self) -> list[str]:
+        """What is asked for first. What is watched and stale follows, unless drawing has just taken long."""
+        with self._changed:
+            watched = [path for path in self._watched if path in self._stale or path not in self.ready]
+            asked = list(self._asked)
+        if time.monotonic() < self._rest_until_s:
+            watched = []
+        return list(dict.fromkeys((*asked, *watched)))
+
+    def _draw(self, path: str, look: Look) -> None:
+        if path in self._stale or path not in self.ready:
+            began_s = time.monotonic()
+            page, before = self.draw(path, look), self.ready.get(path)
+            took_s = time.monotonic() - began_s
+            self._rest_until_s = time.monotonic() + took_s * (1.0 / SHARE_MOST - 1.0)
+            self._stale.discard(path)
+            self.ready.pop(path, None)
+            self.ready[path] = page
+            self._drop_oldest()
+            if before is None or before.shown != page.shown:
+                self.drawn(path)
+        with self._changed:
+            self._asked.discard(path)
+
+    def _drop_oldest(self) -> None:
+        """Those that somebody has open stay."""
+        with self._changed:
+            old = [path for path in self.ready if path not in self._watched]
+        for path in old[: max(0, len(self.ready) - READY_MOST)]:
+            del self.ready[path]
+            self._stale.discard(path)

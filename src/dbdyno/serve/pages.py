@@ -1,0 +1,172 @@
+"""Which page is at which path, drawn from the store."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from urllib.parse import unquote
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, Template
+
+from dbdyno.analyse.soak import soaked
+from dbdyno.analyse.trend import Omission, trend
+from dbdyno.begin.museum import museum_of
+from dbdyno.begin.stored_run import analysis_to_read
+from dbdyno.begin.stored_study import asked_of, require_measured, study_of
+from dbdyno.begin.trend import latest, reading, sorted_out
+from dbdyno.errors import DynoError, UserError
+from dbdyno.host.alone import Holder, holder
+from dbdyno.host.undisturbed import Look
+from dbdyno.passwords import without_passwords
+from dbdyno.records.readings import Readings
+from dbdyno.records.run import Run, SoakRun
+from dbdyno.records.store import Store
+from dbdyno.report.document import Document, Lines, Section, Steps
+from dbdyno.report.parts.trend import omitted
+from dbdyno.report.renderers import html, page
+from dbdyno.report.results import RESULTS
+from dbdyno.serve.drawer import Page, page_of
+from dbdyno.serve.index import Index
+from dbdyno.serve.under_way import nothing_yet, with_progress
+
+RUNS, TRENDS, MUSEUM, LIVE = "/", "/trends", "/museum", "/live"
+RUN, TREND = "/run/", "/trend/"
+TREND_RUNS_MOST = 50
+NOT_FOUND, FAILED = 404, 500
+
+
+def is_page(path: str) -> bool:
+    """Whether there may be a page at this path."""
+    named = (path.removeprefix(prefix) for prefix in (RUN, TREND) if path.startswith(prefix))
+    return path in (RUNS, TRENDS, MUSEUM) or any(name and "/" not in name for name in named)
+
+
+def under_way_in(store: Store) -> Holder | None:
+    """Who measures on this host, where his run is in the store."""
+    found = holder()
+    if found is None or not found.run:
+        return None
+    try:
+        return found if store.key(found.run) == found.run else None
+    except UserError:
+        return None
+
+
+@dataclass
+class Pages:
+    """The pages of one store."""
+
+    store_url: str
+    _index: Index = field(default_factory=Index)
+
+    def state(self) -> Hashable:
+        """Differs where a page may say something else. None where the store cannot be asked."""
+        try:
+            with Store(self.store_url) as store:
+                found = under_way_in(store)
+                return store.state(), found.run if found else ""
+        except DynoError:
+            return None
+
+    def run_under_way(self) -> str:
+        """The name of the run that is under way on this host and in this store; empty where there is none."""
+        try:
+            with Store(self.store_url) as store:
+                found = under_way_in(store)
+        except DynoError:
+            return ""
+        return found.run if found else ""
+
+    def draw(self, path: str, look: Look) -> Page:
+        """The page at a path. What fails is a page as well, which says what to do."""
+        try:
+            with Store(self.store_url) as store:
+                return page_of(self._drawn(path, store, look))
+        except DynoError as error:
+            status = NOT_FOUND if isinstance(error, UserError) else FAILED
+            return page_of(self._said(path, error.message, error.hint), status)
+        except Exception as error:
+            told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            hint = "this is a fault in Dyno; dyno report shows whether the terminal can tell it"
+            return page_of(self._said(path, f"Dyno failed: {told}", hint), FAILED)
+
+    def _drawn(self, path: str, store: Store, look: Look) -> str:
+        if path == RUNS:
+            rows = self._index.rows(store, look.give_way)
+            return self._list("Runs", path, store, rows=rows, verdicts=self._index.verdicts_in(rows))
+        if path == TRENDS:
+            return self._list("Trends", path, store, studies=self._index.studies(store, look.give_way))
+        if path == MUSEUM:
+            found = museum_of(store, between=look.give_way)
+            return self._document(RESULTS["museum"].document(found), path, MUSEUM)
+        if path.startswith(TREND):
+            name = unquote(path.removeprefix(TREND))
+            return self._document(_trend(store, name, look.give_way), path, TRENDS)
+        return self._run(store, store.run(unquote(path.removeprefix(RUN))), path)
+
+    def _list(self, title: str, path: str, store: Store, **values: object) -> str:
+        """A page that is no document, because its rows are links."""
+        report = Document(title, (), (), eyebrow="all of a store", facts=(("Store", store.place),))
+        template = self._template(f"{title.lower()}.html")
+        return page.page(template, report=report, figures={}, here=path, path=path, **values)
+
+    def _run(self, store: Store, run: Run, path: str) -> str:
+        found = under_way_in(store)
+        live = found if found and found.run == run.run else None
+        records = store.summary(run).outcomes
+        if live and not records:
+            return self._document(nothing_yet(study_of(run), run, live), path, LIVE)
+        if isinstance(run, SoakRun):
+            result = soaked(study_of(run), run, store.records(run.run))
+            return self._document(RESULTS["soak"].document(result), path, LIVE if live else RUNS)
+        analysis = analysis_to_read(store, run)
+        report: Document = RESULTS["report"].document(analysis)
+        if live:
+            report = with_progress(report, analysis, live, time.time())
+        return self._document(report, path, LIVE if live else RUNS)
+
+    def _said(self, path: str, message: str, hint: str) -> str:
+        steps = (Steps((without_passwords(hint),)),) if hint else ()
+        said = Section("What happened", (Lines((without_passwords(message),)), *steps))
+        report = Document(title="This page cannot be drawn", answer=(), sections=(said,), eyebrow="pages")
+        return self._document(report, path, "")
+
+    def _document(self, report: Document, path: str, here: str) -> str:
+        """`here` is the part of the navigation that the page belongs to."""
+        drawn = html.render(report, self._template("served.html"), here=here, path=path)
+        if "data-figure" in drawn:
+            # Now, because nothing is made while a block is measured.
+            page.vega()
+        return drawn
+
+    @cached_property
+    def _environment(self) -> Environment:
+        loaders = [PackageLoader("dbdyno.serve"), PackageLoader("dbdyno.report")]
+        return page.environment().overlay(loader=ChoiceLoader(loaders))
+
+    def _template(self, name: str) -> Template:
+        return self._environment.get_template(name)
+
+
+def _trend(store: Store, name: str, between: Callable[[], None]) -> Document:
+    """The trend of the study that a run carried out."""
+    first = store.run(name)
+    require_measured(first)
+    study = asked_of(first)
+    found, left_out = sorted_out(study, store.runs())
+    found = latest(found, None, TREND_RUNS_MOST, left_out)
+    readings, shown = Readings(store), []
+    for summary in found:
+        between()
+        one = reading(store, readings, summary)
+        if any(ratio.effect for ratio in one.ratios):
+            shown.append(one)
+    left_out[Omission.WITHOUT_RATIO] += len(found) - len(shown)
+    if not shown:
+        missing = omitted(+Counter(left_out))
+        raise UserError(f'no finished run of "{study.title}" with a ratio', f"left out: {missing}")
+    report: Document = RESULTS["trend"].document(trend(study, shown, left_out))
+    return report

@@ -1,0 +1,82 @@
+"use strict";
+// No timer and no animation: the browser may run on the machine that is measured.
+(() => {
+  const nav = document.querySelector("nav.pages");
+  const path = nav.dataset.path;
+  let events = null;
+  const say = (text) => { nav.querySelector(".said").textContent = text; };
+
+  const filter = () => {
+    const form = document.querySelector("form.filter");
+    if (!form) return;
+    const words = form.text.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const verdict = form.verdict.value;
+    const rows = [...document.querySelectorAll("ol.runs li")];
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      const kinds = row.dataset.kinds.split(" ");
+      row.hidden = !words.every((word) => text.includes(word)) || (verdict !== "" && !kinds.includes(verdict));
+    }
+    form.querySelector("output").textContent = rows.filter((row) => !row.hidden).length + " of " + rows.length;
+  };
+  document.addEventListener("input", filter);
+  document.addEventListener("submit", (event) => { event.preventDefault(); });
+
+  const opened = () => [...document.querySelectorAll("details")].map((one) => one.open && one.textContent.slice(0, 80));
+  const take = (drawn) => {
+    if (drawn.querySelector("script[data-figure]") && !window.vegaEmbed) { location.reload(); return; }
+    const open = new Set(opened().filter(Boolean));
+    const form = document.querySelector("form.filter");
+    const asked = form && [form.text.value, form.verdict.value];
+    const theme = document.querySelector("button.theme").textContent;
+    for (const old of document.querySelectorAll("script[data-figure]")) old.remove();
+    document.querySelector("main").replaceWith(drawn.querySelector("main"));
+    document.body.append(...drawn.querySelectorAll("script[data-figure]"));
+    for (const one of document.querySelectorAll("details")) one.open = open.has(one.textContent.slice(0, 80));
+    document.querySelector("button.theme").textContent = theme;
+    const again = document.querySelector("form.filter");
+    if (asked && again) { [again.text.value, again.verdict.value] = asked; filter(); }
+    document.title = drawn.title;
+    nav.dataset.shown = drawn.querySelector("nav.pages").dataset.shown;
+    nav.querySelector("ul").replaceWith(drawn.querySelector("nav.pages ul"));
+    window.drawFigures();
+  };
+  const draw = async () => {
+    const answer = await fetch(path, { cache: "no-store" });
+    take(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  };
+
+  const end = (text) => { events.close(); events = null; say(text); };
+  const follow = () => {
+    if (events || document.hidden) return;
+    say("");
+    events = new EventSource("/events?page=" + encodeURIComponent(path) + "&shown=" + nav.dataset.shown);
+    events.addEventListener("drawn", ({ data }) => { if (data !== nav.dataset.shown) draw().catch(() => {}); });
+    events.addEventListener("over", ({ data }) => end(data));
+    events.onerror = () => end("Dyno no longer serves this page. It stays as it was drawn last.");
+  };
+  // A browser has few connections to one server, so a page that nobody sees gives its own back.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden && events) { events.close(); events = null; } else follow();
+  });
+  addEventListener("pagehide", () => { if (events) { events.close(); events = null; } });
+  addEventListener("pageshow", follow);
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const form = document.querySelector("form.filter");
+    if (event.target.closest("input, select")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    const link = document.querySelector(`nav.pages a[data-key="${CSS.escape(event.key)}"]`);
+    const rows = [...document.querySelectorAll("ol.runs li:not([hidden]) a")];
+    const at = rows.indexOf(document.activeElement);
+    if (event.key === "/" && form) form.text.focus();
+    else if (event.key === "j" && rows.length) rows[Math.min(at + 1, rows.length - 1)].focus();
+    else if (event.key === "k" && rows.length) rows[Math.max(at - 1, 0)].focus();
+    else if (link) link.click();
+    else return;
+    event.preventDefault();
+  });
+})();

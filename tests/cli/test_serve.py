@@ -1,0 +1,71 @@
+"""`dyno serve`: it begins with an address, and ends with Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calls import complaint
+from tests.cli.trend_cases import keep
+from tests.serve.served import serving
+
+pytestmark = pytest.mark.usefixtures("homes")
+
+
+def test_a_port_that_is_in_use_is_one_message() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = complaint("serve", "--port", str(port))
+    assert said.startswith(f"error: port {port} of 127.0.0.1 is in use\n") and "hint: name another" in said
+
+
+def test_a_store_that_cannot_be_read_is_told_before_the_address(homes: Path) -> None:
+    (homes / "no.sqlite").write_text("no database")
+    assert "no.sqlite failed" in complaint("serve", "--store", f"sqlite:///{homes / 'no.sqlite'}", code=1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_its_end(number: signal.Signals) -> None:
+    keep("one")
+    with serving() as served:
+        assert served.visitor.ask("/").status == 200
+        served.process.send_signal(number)
+        assert served.process.wait(60.0) == 0
+        assert served.process.stderr is not None
+        told = served.process.stderr.read().splitlines()
+    assert len(told) == 1 and "Ctrl-C ends" in told[0]
+
+
+def test_who_has_a_page_open_is_told_of_the_end() -> None:
+    keep("one")
+    with serving() as served:
+        connection = served.visitor.connection("/events?page=/&shown=")
+        events = connection.getresponse()
+        assert events.readline() == b": following\n"
+        served.process.send_signal(signal.SIGINT)
+        read: list[bytes] = []
+        reader = threading.Thread(target=lambda: read.append(events.read()))
+        reader.start()
+        assert served.process.wait(60.0) == 0
+        reader.join()
+    assert b"event: over\ndata: Dyno no longer serves this page." in read[0]
+
+
+def test_who_has_a_page_open_hears_of_each_run() -> None:
+    keep("one")
+    with serving() as served:
+        assert "/run/two" not in served.visitor.ask("/").body
+        events = served.visitor.connection("/events?page=/&shown=").getresponse()
+        seen: list[bytes] = []
+        while not any(line.startswith(b"data: ") for line in seen):
+            seen.append(events.readline())
+        keep("two")
+        while sum(line.startswith(b"data: ") for line in seen) < 2:
+            seen.append(events.readline())
+        page = served.visitor.ask("/").body
+    assert b"event: drawn\n" in seen
+    assert "/run/two" in page and seen[-1].decode().strip().removeprefix("data: ") in page

@@ -1,0 +1,109 @@
+"""The pages of a store, as a real server answers for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.trend_cases import keep
+from tests.conftest import homes_in
+from tests.report.browser import needs_chromium
+from tests.report.look import WIDTHS, Look, look
+from tests.serve.served import Visitor, serving
+from tests.study_texts import STUDY
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def visitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
+    """Who looks at a store of five runs."""
+    patch = pytest.MonkeyPatch()
+    with homes_in(tmp_path_factory.mktemp("homes"), patch):
+        for day in range(3):
+            keep(f"fast-{day}", days_ago=9.0 - day, ratio=1.5)
+        keep("slow", days_ago=2.0, ratio=0.5, finished=False)
+        keep("hostile", STUDY.replace("Which synchronous?", HOSTILE), days_ago=1.0)
+        with serving() as served:
+            yield served.visitor
+    patch.undo()
+
+
+def test_the_list_has_every_run_with_its_answer_and_its_line(visitor: Visitor) -> None:
+    page = visitor.ask("/").body
+    assert re.findall(r'href="/run/([^"]+)"', page) == ["hostile", "slow", "fast-2", "fast-1", "fast-0"]
+    assert page.count("<polyline") == 5 and page.count("unfinished</b>") == 1
+    assert re.search(r'<option value="faster">faster \(4\)', page)
+    assert "helped most" in page
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/run/fast-0", "helped most"),
+        ("/run/slow", "Nothing helped"),
+        ("/trends", "3 finished runs"),
+        ("/trend/fast-1", "over the last 3 runs"),
+        ("/museum", "The museum"),
+    ],
+)
+def test_each_page_says_what_the_verb_says(visitor: Visitor, path: str, words: str) -> None:
+    answer = visitor.ask(path)
+    assert answer.status == 200 and words in answer.body
+
+
+def test_figures_are_drawn_by_the_library_of_the_server(visitor: Visitor) -> None:
+    page = visitor.ask("/run/fast-0").body
+    assert '<script src="/vega.js">' in page and "data-figure" in page
+    library = visitor.ask("/vega.js")
+    assert library.headers["content-type"].startswith("text/javascript") and "vegaEmbed" in library.body
+
+
+@pytest.mark.parametrize("path", ["/", "/run/hostile", "/trends", "/trend/hostile", "/museum"])
+def test_text_from_a_study_is_no_markup(visitor: Visitor, path: str) -> None:
+    page = visitor.ask(path).body
+    assert HOSTILE not in page
+    assert "&lt;script&gt;" in page or path == "/museum"
+
+
+@pytest.mark.parametrize("path", ["/run/nobody", "/trend/nobody"])
+def test_a_run_that_is_not_there_is_a_page_that_says_so(visitor: Visitor, path: str) -> None:
+    answer = visitor.ask(path)
+    assert answer.status == 404 and "no run &#39;nobody&#39;" in answer.body and "dyno runs" in answer.body
+
+
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/run/", "/run/a/b", "/../etc/passwd", "/live", "/events?page=/x"]
+)
+def test_what_is_no_page_is_not_found(visitor: Visitor, path: str) -> None:
+    assert visitor.ask(path).status == 404
+
+
+@pytest.fixture(scope="module")
+def looked(visitor: Visitor, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Look]:
+    """What a browser finds wrong with the pages that only a server has."""
+    found = {}
+    for path in ("/", "/trends"):
+        # It is looked at in a file, which nobody serves, so nobody can be followed.
+        page = visitor.ask(path).body.replace("new EventSource", "new EventTarget; new String")
+        found[path] = look(page, tmp_path_factory.mktemp("look"))
+    return found
+
+
+@needs_chromium
+@pytest.mark.parametrize("path", ["/", "/trends"])
+def test_a_browser_finds_nothing_wrong(looked: dict[str, Look], path: str) -> None:
+    found = looked[path]
+    assert found.complaints == ()
+    for width in WIDTHS:
+        faults = found.faults[width]
+        assert (faults.wide, faults.scrolled, faults.cut, faults.pale) == ((), (), (), ())
+
+
+def test_a_store_without_a_run_says_what_to_do(homes: Path) -> None:
+    with serving() as served:
+        assert "No run yet." in served.visitor.ask("/").body
+        assert "No finished run yet." in served.visitor.ask("/trends").body
