@@ -14,6 +14,7 @@ from dbdyno.cli.preferences import FOREVER, PreferredOption
 from dbdyno.cli.server_url import StoreUrl
 from dbdyno.errors import UserError
 
+ANY_PORT, PORT_MOST = 0, 65535
 HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
 
 
@@ -68,13 +69,15 @@ class Wait(Duration):
 
 
 class WaitingCommand(click.Command):
-    """A command with `wait_option`: what follows `--wait` and is no duration is the next argument."""
+    """A command with `wait_option`, and maybe `live_option`: what follows `--wait` and is no duration is the
+    next argument, and so is what follows `--live` and is no port."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         from dbdyno.study.values import DURATION
 
+        alone = {"--wait": (FOREVER, DURATION), "--live": (str(ANY_PORT), r"\d+$")}
         args = [
-            f"--wait={FOREVER}" if arg == "--wait" and not re.match(DURATION, after) else arg
+            f"{arg}={alone[arg][0]}" if arg in alone and not re.match(alone[arg][1], after) else arg
             for arg, after in pairwise([*args, ""])
         ]
         return super().parse_args(ctx, args)
@@ -129,6 +132,13 @@ wait_option = click.option(
     type=Wait(),
     metavar="[TIME]",
     help="Where another dyno measures on this machine, wait for its end, or at most TIME (10m, 1.5h).",
+)
+live_option = click.option(
+    "--live",
+    type=click.IntRange(0, PORT_MOST),
+    metavar="[PORT]",
+    help="Serve pages of the run and its store on this machine while it goes on, on PORT or on a free one. "
+    "They are drawn between blocks.",
 )
 quiet_option = click.option(
     "--quiet/--no-quiet", cls=PreferredOption, key="quiet", help="No progress; the answer alone."

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import click
@@ -32,6 +34,7 @@ from dbdyno.cli.options import (
     budget_option,
     calibration_option,
     devices_option,
+    live_option,
     name_option,
     note_option,
     paths_option,
@@ -51,6 +54,8 @@ from dbdyno.records.record import Record
 from dbdyno.records.run import Run, SearchRun
 from dbdyno.records.store import Store, writable_store
 from dbdyno.report.parts.run import document
+from dbdyno.serve.address import Address, listening
+from dbdyno.serve.beside import pages_beside
 
 
 @click.command(cls=WaitingCommand)
@@ -95,6 +100,7 @@ from dbdyno.report.parts.run import document
 @calibration_option
 @devices_option
 @paths_option
+@live_option
 @wait_option
 @quiet_option
 @store_option
@@ -107,6 +113,7 @@ def command(
     note: str,
     devices: tuple[Path, ...],
     allowed_paths: tuple[Path, ...],
+    live: int | None,
     wait_s: float,
     quiet: bool,
     store: str | None,
@@ -123,12 +130,13 @@ def command(
     form = verdict_format_of(form, as_json, output)
     study, resume = _meant(study, resume, asked["add_blocks"])
     options = RunOptions(path=study, allowed=Allowed.of(devices, allowed_paths), **asked)
-    with writable_store(store_url(store)) as opened:
+    with writable_store(store_url(store)) as opened, ExitStack() as around:
         require_free(opened, name)
         _require_agreement(options, resume)
         if resume is not None:
             options = replace(options, resume=run_to_resume(opened, study, resume, options.allowed))
         run = options.resume
+        pages = None if live is None else listening(live)
         try:
             beginning = begin(opened, options, tell)
             begun = beginning.begun
@@ -138,6 +146,8 @@ def command(
                 if options.resume is None:
                     require_statements(begun.study, tell, options.allowed)
                 keep(opened, begun.run, name, note)
+                if pages is not None:
+                    around.enter_context(_pages(*pages, store_url(store), begun.run))
                 records = _carried_out(beginning, options, here)
         except KeyboardInterrupt:
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
@@ -145,6 +155,13 @@ def command(
         gate = _gate(opened, run, _held_against(options, beginning))
     analysis = analysed(begun.study.but(blocks=run.blocks), run, records)
     sys.exit(_delivered(analysis, gate, form, output, fail_on))
+
+
+def _pages(listener: socket, address: Address, store_url: str, run: Run) -> AbstractContextManager[None]:
+    """The pages beside the run, whose address is told."""
+    path = f"/run/{run.run}"
+    tell(f"pages: {address.url(path)}")
+    return pages_beside(listener, address, store_url, path, tell)
 
 
 def _still_to_add(store: Store, options: RunOptions) -> int | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.cli.options import store_option
+from dbdyno.cli.options import ANY_PORT, PORT_MOST, store_option
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port. Default: a free one."
+    "--port",
+    type=click.IntRange(0, PORT_MOST),
+    default=ANY_PORT,
+    help="Listen on this one. Default: a free port.",
 )
 @store_option
 def command(port: int, store: str | None) -> None:

@@ -16,7 +16,7 @@ from typing import IO
 
 from dbdyno.host import paths
 
-PATIENCE_S = 3.0
+PATIENCE_S = 10.0
 """So long a block waits at most for what is being drawn: a page that takes longer must not hold up a run."""
 ASK_AGAIN_S = 0.01
 

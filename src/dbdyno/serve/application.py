@@ -58,6 +58,7 @@ class Application:
     def __init__(self, pages: Pages, address: Address, pinned: str = "") -> None:
         self._pages = pages
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._sent: dict[str, str] = {}
         self.following = Following()
         self.drawer = Drawer(pages.draw, pages.state, self._drawn)
         if pinned:
@@ -81,6 +82,13 @@ class Application:
         while self.drawer.is_asked(path) and not measured_now():
             await asyncio.sleep(ASK_AGAIN_S)
 
+    async def fetched(self, path: str) -> None:
+        """Returns when whoever has the page open has the one that was drawn last."""
+        while (
+            path in self.following.queues.values() and self._sent.get(path) != self.drawer.ready[path].shown
+        ):
+            await asyncio.sleep(ASK_AGAIN_S)
+
     def _drawn(self, path: str) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.following.tell, path, self.drawer.ready[path].shown)
@@ -93,6 +101,7 @@ class Application:
         found = self.drawer.ready.get(path)
         if found is None:
             return HTMLResponse(WAITING, 503, {"Retry-After": "10"})
+        self._sent[path] = found.shown
         return HTMLResponse(found.body, found.status)
 
     async def _live(self, _request: Request) -> Response:

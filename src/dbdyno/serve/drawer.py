@@ -14,7 +14,7 @@ from dbdyno.host.undisturbed import Look
 LOOK_EVERY_S = 1.0
 """How often the store is asked for more, while somebody has a page open and no block is measured."""
 SHARE_MOST = 0.1
-"""The share of the time between blocks that drawing anew takes: else short blocks would wait for pages."""
+"""The share of the time that drawing anew takes: else short blocks would wait for pages."""
 READY_MOST = 40
 """So many pages are kept drawn."""
 SHOWN = b'data-shown=""'

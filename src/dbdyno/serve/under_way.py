@@ -21,10 +21,8 @@ TITLE = "Under way"
 BLOCKS_SHOWN = 12
 HEADS = ("block", "trials", "took", "other processes", "steal", "what to know")
 KINDS = {"block": Kind.NAME, "what to know": Kind.TEXT}
-HOW = (
-    "This page is drawn anew when a block is over, and never while one is measured. Intervals hold at every"
-    " look, so you may stop the run when you have seen enough."
-)
+HOW = "This page is drawn anew when a block is over, and never while one is measured."
+HOLDS = "The intervals hold at every look, so you may stop the run when you have seen enough."
 SHARES = "Shares of all CPU time of this host during the loads of the block, the highest of its trials."
 
 
@@ -46,7 +44,7 @@ def with_progress(report: Document, analysis: Analysis, live: Holder, now_unix_s
     body: tuple[Element, ...] = (
         Lines(tuple(_told(analysis, records, live, now_unix_s))),
         _blocks(analysis, records),
-        Notes((SHARES, HOW)),
+        Notes((SHARES, HOW, *([HOLDS] if analysis.method.unfinished else []))),
     )
     return replace(report, sections=(Section(TITLE, body), *report.sections))
 
@@ -58,8 +56,9 @@ def _told(analysis: Analysis, records: Sequence[Record], live: Holder, now_unix_
     if isinstance(run, SearchRun):
         yield f"{plural(len(records), 'trial')} of the search have ended."
     else:
-        most = " at most" if run.sequential else ""
-        yield f"{len(blocks)} of {plural(run.blocks, 'block')}{most} have begun to give results."
+        most = ", at most" if run.sequential else ""
+        trials = f"{len(records)} of {plural(analysis.trials_planned, 'trial')}"
+        yield f"{trials} have ended, in {len(blocks)} of {plural(run.blocks, 'block')}{most}."
     if left_s:
         yield f"About {about_text(left_s)} are left, until {clock_text(now_unix_s + left_s)} (an estimate)."
     else:

@@ -1,0 +1,44 @@
+"""While a block is measured, whoever asks is answered with what is there, and nothing is drawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno.host.undisturbed import undisturbed
+from tests.cli.trend_cases import keep
+from tests.serve.served import serving, until
+
+pytestmark = pytest.mark.usefixtures("homes")
+
+
+def test_a_page_that_is_drawn_already_is_shown_as_it_was() -> None:
+    keep("before")
+    with serving() as served:
+        drawn = served.visitor.ask("/").body
+        with undisturbed():
+            keep("meanwhile")
+            for _ in range(3):
+                assert served.visitor.ask("/").body == drawn
+        until(served.visitor, "/", "/run/meanwhile")
+
+
+def test_a_page_that_nobody_asked_for_before_waits_for_the_end_of_the_block() -> None:
+    keep("one")
+    with serving() as served:
+        with undisturbed():
+            answer = served.visitor.ask("/run/one")
+            assert (answer.status, answer.headers["retry-after"]) == (503, "10")
+            assert "A block is being measured" in answer.body and "helped most" not in answer.body
+        assert "helped most" in until(served.visitor, "/run/one", "helped most")
+
+
+def test_what_was_asked_for_during_a_block_is_drawn_after_it() -> None:
+    keep("one")
+    with serving() as served:
+        served.visitor.ask("/")
+        with undisturbed():
+            events = served.visitor.connection("/events?page=/run/one&shown=").getresponse()
+            assert events.readline() == b": following\n"
+            served.visitor.ask("/run/one")
+        told = [events.readline() for _ in range(3)]
+    assert b"event: drawn\n" in told
