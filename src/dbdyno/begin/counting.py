@@ -20,6 +20,11 @@ def counting_of(study: Study, budget_s: float | None = None) -> Counting | None:
     if not counts("instructions"):
         # They are read in the timed trials anyway, so they take no time.
         return Counting(by="counters")
+    return counted_where_valgrind_runs(study, budget_s)
+
+
+def counted_where_valgrind_runs(study: Study, budget_s: float | None = None) -> Counting:
+    """In trials under Valgrind, or not at all where something forbids them."""
     why_not = _why_not(study, budget_s)
     return Counting(by="nothing", why_not=why_not) if why_not else Counting(by="valgrind")
 

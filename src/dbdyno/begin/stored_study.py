@@ -17,10 +17,11 @@ from dbdyno.engines import registry
 from dbdyno.errors import StudyError, UserError
 from dbdyno.host.facts import Installed
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.run import ComparisonRun, ImportedRun, Run, SoakRun
+from dbdyno.records.run import BisectionRun, ComparisonRun, ImportedRun, Run, SoakRun
 from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
 from dbdyno.study.differences import difference
 from dbdyno.study.files import NamedFile, read_file
+from dbdyno.study.line import on_line
 
 
 def study_of(run: Run) -> Study:
@@ -33,6 +34,8 @@ def study_of(run: Run) -> Study:
         "slice_s": run.slice_s or study.slice_s or SLICE_S,
     }
     counting = run.counting if isinstance(run, ComparisonRun) else None
+    if isinstance(run, BisectionRun):
+        study = on_line(study, run.line)
     whole = changed(study, run.blocks, run.seed, run.duration_s).but(**given)
     return with_counting(with_calibration(whole, run.calibrated), counting)
 
@@ -99,7 +102,12 @@ def require_measured(run: Run) -> None:
 
 
 def require_speeds(run: Run) -> None:
-    """Raises UserError for a soak, whose trials are no repetitions of each other."""
+    """Raises UserError for a soak, whose trials are no repetitions of each other, and for a bisection, which
+    leaves most of its line out."""
+    if isinstance(run, BisectionRun):
+        raise UserError(
+            f"run {run.run} is a bisection, which compares no variants", f"dyno report {run.run} shows it"
+        )
     if isinstance(run, SoakRun):
         raise UserError(
             f"run {run.run} is a soak, which compares no speeds",

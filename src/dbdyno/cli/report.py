@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse import Analysis
+from dbdyno.analyse.bisect import bisected
 from dbdyno.analyse.soak import soaked
 from dbdyno.begin.stored_run import analysis_to_read
 from dbdyno.begin.stored_study import study_of
@@ -18,7 +19,7 @@ from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.records.place import store_url
-from dbdyno.records.run import SoakRun
+from dbdyno.records.run import BisectionRun, SoakRun
 from dbdyno.records.store import Store
 from dbdyno.report import junit
 
@@ -50,6 +51,9 @@ def command(
             result = soaked(study_of(found), found, opened.records(found.run))
             deliver("soak", result, form, output)
             sys.exit(soak_code(result) if fail_on else 0)
+        if isinstance(found, BisectionRun):
+            deliver("bisect", bisected(study_of(found), found, opened.records(found.run)), form, output)
+            return
         analysis = analysis_to_read(opened, found)
         deliver_report(analysis, form, output, details, fail_on)
     if fail_on:

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import click
 
+from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.records.run import Run, SoakRun
+from dbdyno.records.run import BisectionRun, Run, SoakRun
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import is_or_are, plural
 from dbdyno.study import Study
@@ -35,19 +37,21 @@ def study_and_run(study: Path | None, resume: str | None) -> tuple[Path | None, 
     return study, resume
 
 
-def run_to_resume(store: Store, path: Path | None, name: str, allowed: Allowed, soak: bool = False) -> Run:
+def run_to_resume(
+    store: Store, path: Path | None, name: str, allowed: Allowed, verb: str = "dyno run"
+) -> Run:
     """The run that was named, or the latest unfinished one: of the study at `path`, or of any, after asking.
-    It is a soak, or is none.
+    It is one that `verb` carries out.
 
     Raises UserError where there is none, where the two do not belong together, and where nobody can be asked.
     """
     if name != UNNAMED:
         run = store.run(name)
-        if isinstance(run, SoakRun) is not soak:
-            told = f"run {run.run} is {'no' if soak else 'a'} soak"
+        if verb_of(run) != verb:
+            told = f"run {run.run} is {_KINDS[verb_of(run)]}, which {verb} does not carry out"
             raise UserError(told, f"{verb_of(run)} --resume {run.run}")
         return _of_study(run, path, allowed)
-    unfinished = [run for run in store.unfinished_runs() if isinstance(run, SoakRun) is soak]
+    unfinished = [run for run in store.unfinished_runs() if verb_of(run) == verb]
     if path is not None:
         return _unfinished(unfinished, path, allowed)
     if not unfinished:
@@ -58,7 +62,17 @@ def run_to_resume(store: Store, path: Path | None, name: str, allowed: Allowed, 
 
 def verb_of(run: Run) -> str:
     """The command that carries such a run out."""
+    if isinstance(run, BisectionRun):
+        return "dyno bisect"
     return "dyno soak" if isinstance(run, SoakRun) else "dyno run"
+
+
+_KINDS = {
+    "dyno bisect": "a bisection",
+    "dyno soak": "a soak",
+    "dyno run": "no soak and no bisection",
+}
+"""What the runs of each verb are."""
 
 
 def interrupted(
@@ -76,7 +90,7 @@ def interrupted(
         tell("interrupted before the run began: nothing was measured")
         return 130
     kept = sum(record.whole for record in store.records(stored.run))
-    trials = _trials_text(kept, planned or _in_all(study_of(stored)))
+    trials = _trials_text(kept, planned or _in_all(stored))
     added = f" --add-blocks {add_blocks}" if add_blocks else ""
     tell(f"interrupted: {trials} {is_or_are(kept)} kept")
     tell(f"  go on with: {verb_of(stored)} --resume {stored.run}{added}{allowed.options}")
@@ -95,13 +109,20 @@ def _trials_text(kept: int, in_all: int | None) -> str:
     return f"{kept} of {plural(in_all, 'trial')}" if in_all else plural(kept, "trial")
 
 
-def _in_all(study: Study) -> int | None:
-    """How many trials the run has in all; nobody knows that of a search."""
-    return None if study.search is not None else trials_in_all(study)
+def _in_all(run: Run) -> int | None:
+    """How many trials the run has in all; nobody knows that of a search and of a bisection."""
+    study = study_of(run)
+    open_ended = study.search is not None or isinstance(run, BisectionRun)
+    return None if open_ended else trials_in_all(study)
+
+
+def _read(path: Path, allowed: Allowed) -> Study:
+    """The study in a file. It may have no factors, because a bisection needs none."""
+    return study_at(path, names=replace(catalogue(allowed=allowed), lone=True))
 
 
 def _of_study(run: Run, path: Path | None, allowed: Allowed) -> Run:
-    if path is not None and not is_of(run, study_at(path, allowed=allowed)):
+    if path is not None and not is_of(run, _read(path, allowed)):
         raise UserError(
             f"run {run.run} is not of {path} in its present form",
             f"leave the study out: {verb_of(run)} --resume {run.run}",
@@ -110,7 +131,7 @@ def _of_study(run: Run, path: Path | None, allowed: Allowed) -> Run:
 
 
 def _unfinished(unfinished: Sequence[Run], path: Path, allowed: Allowed) -> Run:
-    study = study_at(path, allowed=allowed)
+    study = _read(path, allowed)
     run = next((run for run in unfinished if is_of(run, study)), None)
     if run is None:
         raise UserError(
@@ -124,7 +145,7 @@ def _ask(store: Store, run: Run) -> None:
     """Asks on a terminal whether this is the run that is meant. Raises UserError elsewhere."""
     study = study_of(run)
     kept = sum(record.whole for record in store.records(run.run))
-    told = f'{run.run}, "{study.title}" ({run.study_path}), {_trials_text(kept, _in_all(study))}'
+    told = f'{run.run}, "{study.title}" ({run.study_path}), {_trials_text(kept, _in_all(run))}'
     if not sys.stdin.isatty():
         raise UserError(
             f"--resume names no run; the latest unfinished one is {told}",

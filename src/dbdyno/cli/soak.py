@@ -105,7 +105,7 @@ def command(
     refuse_both("--resume", resume, smoke=smoke or None, clients=clients, duration=duration_s, seed=seed)
     with writable_store(store_url(store)) as opened:
         if resume is not None:
-            begun = soak_gone_on_with(run_to_resume(opened, study, resume, allowed, soak=True))
+            begun = soak_gone_on_with(run_to_resume(opened, study, resume, allowed, "dyno soak"))
         elif study is not None:
             begun = begin_soak(study, smoke, clients, duration_s, seed, allowed, tell)
         else:

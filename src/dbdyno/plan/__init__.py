@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from dbdyno.plan import blocks, budget, counted, restarts, sequential, soak
+from dbdyno.plan import bisect, blocks, budget, counted, restarts, sequential, soak
 from dbdyno.plan.search import ask as search
 from dbdyno.records.record import Record
-from dbdyno.records.run import Run, SearchRun, SoakRun
+from dbdyno.records.run import BisectionRun, Run, SearchRun, SoakRun
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
 
@@ -21,6 +21,8 @@ def ask_for(run: Run, memory: search.Memory = lambda levels: 0) -> Ask:
     """How a run finds its next trials. A search asks `memory` what the servers of its candidates take."""
     if isinstance(run, SoakRun):
         return partial(soak.ask, run.soak)
+    if isinstance(run, BisectionRun):
+        return lambda study, _, records: bisect.ask(study, run, records)
     if isinstance(run, SearchRun):
         return lambda study, _, records: search.ask(memory, study, run, records)
     asked = partial(sequential.ask, memory=sequential.Memory())

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from dbdyno.frozen import Configuration, Frozen, Level, absent
 from dbdyno.host.facts import Host, Installed
 from dbdyno.study.files import StudyFile
+from dbdyno.study.line import Line
 from dbdyno.study.nouns import Arrangement, Design, Interval
 from dbdyno.study.soak import Soak
 from dbdyno.study.space import Promise
@@ -75,6 +76,7 @@ class RunKind(StrEnum):
     COMPARISON = "comparison"
     SEARCH = "search"
     SOAK = "soak"
+    BISECTION = "bisection"
     IMPORTED = "imported"
 
 
@@ -146,6 +148,15 @@ class SoakRun(BaseRun):
     soak: Soak
 
 
+class BisectionRun(BaseRun):
+    """A bisection, which probes points of a `line`. Each question takes at most `blocks` blocks. `counting`
+    says whether the instructions of builds are counted."""
+
+    kind: Literal[RunKind.BISECTION] = RunKind.BISECTION
+    line: Line
+    counting: Counting
+
+
 class ImportedRun(BaseRun):
     """Logs of another tool. It has no study but what it says of itself; `study_text` lists the logs."""
 
@@ -186,13 +197,13 @@ def _asks_a_search(study_text: str) -> bool:
 
 
 Run = Annotated[
-    ComparisonRun | SearchRun | SoakRun | ImportedRun,
+    ComparisonRun | SearchRun | SoakRun | BisectionRun | ImportedRun,
     Field(discriminator="kind"),
     BeforeValidator(_with_kind),
 ]
 """A run of any kind."""
 
-KINDS_OF_RUN: tuple[type[BaseRun], ...] = (ComparisonRun, SearchRun, SoakRun, ImportedRun)
+KINDS_OF_RUN: tuple[type[BaseRun], ...] = (ComparisonRun, SearchRun, SoakRun, BisectionRun, ImportedRun)
 
 OfKind = TypeVar("OfKind", bound=BaseRun)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from dbdyno.analyse.bisect import Bisection
 from dbdyno.analyse.code import CodeDifference
 from dbdyno.analyse.collection import Museum
 from dbdyno.analyse.compare import Comparison
@@ -19,7 +20,20 @@ from dbdyno.analyse.trend import Trend
 from dbdyno.report import as_json, junit
 from dbdyno.report.as_json import OF_A_RUN
 from dbdyno.report.document import Document
-from dbdyno.report.parts import code, compare, counted, gap, gate, matrix, museum, profile, run, soak, trend
+from dbdyno.report.parts import (
+    bisect,
+    code,
+    compare,
+    counted,
+    gap,
+    gate,
+    matrix,
+    museum,
+    profile,
+    run,
+    soak,
+    trend,
+)
 from dbdyno.report.parts.counted import CountedDocument
 from dbdyno.report.parts.profile import ProfileDocument
 
@@ -59,6 +73,7 @@ class RunResult(Result):
 
 
 RESULTS: Mapping[str, Result] = {
+    "bisect": Result(Bisection, bisect.document, {"run": OF_A_RUN}),
     "compare": Result(Comparison, compare.document, {"left": OF_A_RUN, "right": OF_A_RUN}),
     "diff": Result(CodeDifference, code.document),
     "explain": Result(Gap, gap.document),

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from dbdyno.errors import BuildFailed
+from dbdyno.errors import BuildFailed, DiskFull
 from dbdyno.host import once
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.once import Tell
@@ -133,7 +133,7 @@ def made(materials: Materials, tell: Tell, train: Train | None = None) -> Path:
     build = materials.build
     if build.key in _failures:
         earlier = _failures[build.key]
-        raise BuildFailed(earlier.message, earlier.hint, earlier.log)
+        raise type(earlier)(earlier.message, earlier.hint, earlier.log)
     try:
         return once.shelf("builds").once(
             build.name, partial(_make, materials=materials, tell=tell, train=train), tell, resume=True
@@ -149,7 +149,7 @@ def made(materials: Materials, tell: Tell, train: Train | None = None) -> Path:
 def _refused(error: OSError) -> BuildFailed:
     """What the system refused to a build, or to its training."""
     if error.errno in FULL:
-        return BuildFailed("the disk is full", "make room below the cache folder")
+        return DiskFull("the disk is full", "make room below the cache folder")
     place = error.filename or "the cache folder"
     reason = f"the build cannot go on: {error.strerror or error}: {place}"
     return BuildFailed(reason, f"look whether {place} is there, and whether Dyno may use it")

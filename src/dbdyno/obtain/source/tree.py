@@ -55,7 +55,7 @@ def local_tree(folder: Path) -> Source:
 def repository_of(path: Path) -> Path:
     """The top of the git repository that holds a file. Raises UserError where none does."""
     folder = path.resolve().parent
-    top = _git(folder, "rev-parse", "--show-toplevel") if folder.is_dir() else ""
+    top = git(folder, "rev-parse", "--show-toplevel") if folder.is_dir() else ""
     if not top:
         raise UserError(f"{path} lies in no git repository", "name a file of a clone")
     return Path(top)
@@ -63,17 +63,17 @@ def repository_of(path: Path) -> Path:
 
 def git_revision(repository: Path, revision: str) -> Source:
     """A revision of a git repository. Raises UserError where it has none of that name."""
-    commit = _git(repository, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    commit = git(repository, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if not commit:
         raise UserError(
             f"{repository} has no revision {revision}", "name a branch, a tag or a commit of that repository"
         )
-    if _git(repository, "ls-tree", "--full-tree", "--name-only", commit, ".gitmodules"):
+    if git(repository, "ls-tree", "--full-tree", "--name-only", commit, ".gitmodules"):
         raise UserError(
             f"{revision} of {repository} has submodules, which are not in the repository itself",
             "check it out with its submodules, and name the folder as source.origin without a revision",
         )
-    tree = _git(repository, "rev-parse", f"{commit}^{{tree}}")
+    tree = git(repository, "rev-parse", f"{commit}^{{tree}}")
     return Source(
         f"{repository} at {revision} ({commit[:12]})", f"git-{tree}", partial(_lay_commit, repository, commit)
     )
@@ -137,8 +137,8 @@ def _lay_commit(repository: Path, commit: str, target: Path) -> None:
     """Writes the files of a commit as they are hashed, with the time of the commit. No filter of the
     repository is run, and no attribute leaves a file out or changes it."""
     asked = ("--max-count=1", "--no-commit-header", "--format=%ct")
-    committed_s = int(_git(repository, "rev-list", *asked, commit))
-    listing = _git(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
+    committed_s = int(git(repository, "rev-list", *asked, commit))
+    listing = git(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
     files = [line.partition("\t") for line in listing.split("\0") if line]
     # Links last, so that no file is written through one.
     files.sort(key=lambda file: file[0].startswith(LINK))
@@ -195,9 +195,9 @@ def _write(target: Path, path: str, mode: str, content: bytes, time_s: int) -> N
         os.utime(place, (time_s, time_s))
 
 
-def _git(repository: Path, *arguments: str) -> str:
-    """What git prints; empty where it finds nothing. Raises UserError with its own words where it refuses
-    the repository."""
+def git(repository: Path, *arguments: str) -> str:
+    """What git prints of a repository that it only reads; empty where it finds nothing. Raises UserError with
+    its own words where it refuses the repository."""
     try:
         done = subprocess.run(
             _git_command(repository, *arguments),

@@ -1,0 +1,181 @@
+"""`dyno bisect`: which commit, or which of many settings, made a server slower."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from dbdyno.analyse.bisect import Evidence, bisected, course_of
+from dbdyno.begin.begun import bench_of
+from dbdyno.begin.bisect import (
+    BegunBisection,
+    BisectOptions,
+    begin_bisection,
+    bisection_gone_on_with,
+    built_before,
+)
+from dbdyno.begin.naming import keep, require_free
+from dbdyno.cli.carried_out import Here
+from dbdyno.cli.deliver import deliver, page_beside
+from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.options import (
+    WaitingCommand,
+    devices_option,
+    name_option,
+    note_option,
+    paths_option,
+    quiet_option,
+    refuse_both,
+    store_option,
+    wait_option,
+)
+from dbdyno.cli.progress import Quiet
+from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
+from dbdyno.cli.terminal import tell
+from dbdyno.errors import UserError
+from dbdyno.host.allowed import Allowed
+from dbdyno.host.alone import alone
+from dbdyno.host.callgrind import Callgrind
+from dbdyno.host.journal import open_journal
+from dbdyno.plan import Ask, ask_for
+from dbdyno.records.place import store_url
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import BisectionRun, Run
+from dbdyno.records.store import writable_store
+from dbdyno.report.parts.bisect import document, way_text
+from dbdyno.report.words.numbers import plural
+from dbdyno.run import Side, run_study
+from dbdyno.study import Study
+from dbdyno.study.trials import Trial
+
+ABOUT_S = 1200.0
+"""About how long a bisection takes, for those who wait for this host meanwhile."""
+
+
+@click.command(cls=WaitingCommand)
+@click.argument("study", required=False, type=click.Path(path_type=Path))
+@click.option("--good", metavar="REV", help="The commit that is fast enough; with --settings a variant.")
+@click.option("--bad", metavar="REV", help="The commit that is slower; with --settings a variant.")
+@click.option(
+    "--settings",
+    is_flag=True,
+    help="Ask which of the study's settings did it: of each factor the first level is good and the last bad.",
+)
+@resume_option(help="Go on with a bisection that was cut short: RUN, or the study's latest unfinished one.")
+@click.option(
+    "--blocks", type=click.IntRange(6), help="Take at most this many blocks for each question (default: 30)."
+)
+@click.option("--seed", type=int, help="Draw the order from this seed, not the study's or a random one.")
+@name_option
+@note_option
+@devices_option
+@paths_option
+@wait_option
+@quiet_option
+@store_option
+@format_options
+def command(
+    study: Path | None,
+    good: str | None,
+    bad: str | None,
+    settings: bool,
+    resume: str | None,
+    blocks: int | None,
+    seed: int | None,
+    name: str | None,
+    note: str,
+    devices: tuple[Path, ...],
+    allowed_paths: tuple[Path, ...],
+    wait_s: float,
+    quiet: bool,
+    store: str | None,
+    form: str | None,
+    as_json: bool,
+    output: Path | None,
+) -> None:
+    """Find the commit between a good one and a bad one that made the study's baseline slower.
+
+    The study names a git repository as source.origin. Each commit that is asked about is built once and
+    measured side by side with both ends, until it is clear to which of them it belongs. Commits that do not
+    build are skipped. Where the ends differ in the instructions that they execute, counting places a commit.
+
+    It ends in one commit, in a range of them, or in none. Finished trials are kept whatever happens: --resume
+    goes on where it stopped.
+    """
+    form = format_of(form, as_json, output)
+    study, resume = study_and_run(study, resume)
+    allowed = Allowed.of(devices, allowed_paths)
+    refuse_both("--resume", resume, good=good, bad=bad, settings=settings or None, blocks=blocks, seed=seed)
+    with writable_store(store_url(store)) as opened:
+        require_free(opened, name)
+        if resume is not None:
+            begun = bisection_gone_on_with(run_to_resume(opened, study, resume, allowed, "dyno bisect"))
+        elif study is not None:
+            begun = begin_bisection(BisectOptions(study, good, bad, settings, blocks, seed, allowed), tell)
+        else:
+            raise UserError("no study was named", "dyno bisect STUDY --good REV --bad REV")
+        here = Here(opened, ABOUT_S, quiet, allowed)
+        try:
+            with alone(begun.study.title, ABOUT_S, wait_s, tell, begun.run.run):
+                keep(opened, begun.run, name, note)
+                records = _carried_out(begun, here)
+        except KeyboardInterrupt:
+            sys.exit(interrupted(opened, begun.run, allowed))
+    found = bisected(begun.study, begun.run, records)
+    deliver("bisect", found, form, output)
+    click.echo(f"report: {page_beside(document(found), found.run.run)}", err=form != "terminal")
+
+
+def _carried_out(begun: BegunBisection, here: Here) -> list[Record]:
+    """Carries out what is left of a bisection; returns all its records."""
+    run, line = begun.run, begun.run.line
+    here.tell(f"{begun.study.title}\nrun {run.run}: {plural(line.last, 'step')} between the ends")
+    if run.counting.why_not:
+        here.tell(f"instructions are not counted: {run.counting.why_not}")
+    with ExitStack() as stack:
+        journal = stack.enter_context(open_journal())
+        folder = stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))
+        callgrind = Callgrind(Path(folder)) if run.counting.by == "valgrind" else None
+        progress = Quiet() if here.quiet else Bisecting(begun.study, run)
+        bench = replace(bench_of(begun, journal, callgrind, here.allowed), tell=here.tell)
+        ask = built_before(_told(progress, ask_for(run)), bench, here.tell)
+        return run_study(Side(ask, bench, progress), here.store)
+
+
+def _told(progress: Quiet, ask: Ask) -> Ask:
+    """The same answers; the progress sees the records on which they rest."""
+
+    def asked(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+        progress.seen(records)
+        return ask(study, run, records)
+
+    return asked
+
+
+class Bisecting(Quiet):
+    """A line when the bisection asks another question, with how far it is, and one for what is skipped."""
+
+    def __init__(self, study: Study, run: BisectionRun) -> None:
+        self._study = study
+        self._run = run
+        self._said = ""
+
+    def seen(self, records: Sequence[Record]) -> None:
+        """The bisection looks for what it needs next, with these records."""
+        told = way_text(self._run.line, course_of(Evidence(self._study, self._run, records)))
+        if told != self._said:
+            self.say(told)
+            self._said = told
+
+    def trial_ended(self, record: Record) -> None:
+        if record.outcome is not Outcome.MEASURED:
+            self.say(f"  {record.variant}: {record.outcome.value}: {record.cause}")
+
+    def say(self, line: str) -> None:
+        click.echo(line, err=True)

@@ -1,0 +1,119 @@
+"""Bisections on a simulated bench: what each point is worth is known, and blocks and trials have noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dbdyno.plan.bisect import ask
+from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome, PhaseRecord, Record
+from dbdyno.records.run import BisectionRun, Counting, of_kind
+from dbdyno.study import Goal, Study
+from dbdyno.study.line import Along, Line, Point, on_line
+from dbdyno.study.trials import Trial
+from tests.analyse.factory import STARTED_UNIX_S, a_run, a_study
+from tests.fakes import make_tally
+
+VARIED = "source.revision"
+TRIALS_MOST = 4000
+
+
+@dataclass(frozen=True)
+class World:
+    """A line of `last` steps. From the point `slow` on, speed is lower by the share `loss` and instructions
+    are more by the share `executed`. `ends` are the outcomes of points that have no speed."""
+
+    last: int = 64
+    slow: int | None = None
+    loss: float = 0.03
+    executed: float | None = None
+    trial_sd: float = 0.01
+    blocks: int = 30
+    ends: Mapping[int, Outcome] = field(default_factory=dict)
+    along: Along = Along.COMMITS
+
+    @property
+    def line(self) -> Line:
+        points = [
+            Point(name=f"c{place}", title=f"Change {place}", levels={VARIED: f"{place:040x}"})
+            for place in range(self.last + 1)
+        ]
+        return Line(along=self.along, points=tuple(points))
+
+    @property
+    def study(self) -> Study:
+        return on_line(a_study(blocks=self.blocks, goal=Goal(margin=0.01)), self.line)
+
+    def run(self, seed: int = 1) -> BisectionRun:
+        counting = Counting(by="nothing" if self.executed is None else "valgrind")
+        return of_kind(
+            BisectionRun, a_run(self.study), line=self.line, counting=counting, seed=seed, mirrored=True
+        )
+
+    def place(self, trial: Trial) -> int:
+        return next(
+            place
+            for place, point in enumerate(self.line.points)
+            if point.levels[VARIED] == trial.variant.levels[VARIED]
+        )
+
+    def is_slow(self, place: int) -> bool:
+        return self.slow is not None and place >= self.slow
+
+
+def measured(world: World, trials: Sequence[Trial], random: np.random.Generator) -> list[Record]:
+    """The records of one answer of `ask`: of a block, or of trials that are counted."""
+    study, disturbance, found = world.study, random.normal(0.0, 0.05), []
+    for trial in trials:
+        place = world.place(trial)
+        speed = 1.0 - world.loss * world.is_slow(place)
+        noise = disturbance + random.normal(0.0, world.trial_sd)
+        record = _record(study, trial, speed * math.exp(noise))
+        if (end := world.ends.get(place)) is not None:
+            record = record.but(outcome=end, cause="the compiler refused it", phases=())
+        elif trial.counted:
+            record = record.but(phases=(_counted(world, place, random),))
+        found.append(record)
+    return found
+
+
+def _record(study: Study, trial: Trial, speed: float) -> Record:
+    """The record of a timed trial, whose load counted many transactions in a second."""
+    tally = make_tally(operations=round(1e6 * speed), duration_s=1.0)
+    return Record(
+        run="20251009-085320-example",
+        trial=trial.index,
+        block=trial.block,
+        purpose=trial.purpose,
+        position=trial.position,
+        variant=trial.variant.name,
+        levels=trial.variant.levels,
+        host="bench-1",
+        started_unix_s=STARTED_UNIX_S,
+        finished_unix_s=STARTED_UNIX_S + 1.0,
+        outcome=Outcome.MEASURED,
+        phases=(PhaseRecord(name=study.title, tally=tally),),
+    )
+
+
+def _counted(world: World, place: int, random: np.random.Generator) -> PhaseRecord:
+    """One repeat is exact, and others hold work that is done now and then."""
+    per_op = 50_000.0 * (1.0 + (world.executed or 0.0) * world.is_slow(place))
+    repeats = (per_op, *(per_op * (1.0 + abs(random.normal(0.0, 0.01))) for _ in range(2)))
+    return PhaseRecord(
+        name="counted", counted=Counted(operations=1000, per_op={INSTRUCTIONS: per_op}, repeats=repeats)
+    )
+
+
+def carried_out(
+    world: World, seed: int = 1, records: Sequence[Record] = ()
+) -> tuple[BisectionRun, list[Record]]:
+    """A whole bisection, or the rest of one whose `records` are there."""
+    run, random, done = world.run(seed), np.random.default_rng(seed), list(records)
+    while trials := ask(world.study, run, done):
+        assert len(done) < TRIALS_MOST, "it never ends"
+        done += measured(world, trials, random)
+    return run, done
