@@ -28,6 +28,32 @@ def test_a_store_that_cannot_be_read_is_told_before_the_address(homes: Path) -> 
     assert "no.sqlite failed" in complaint("serve", "--store", f"sqlite:///{homes / 'no.sqlite'}", code=1)
 
 
+def test_a_token_in_a_file_stays_the_same(homes: Path) -> None:
+    file = homes / "token"
+    tokens = set()
+    for _ in range(2):
+        with serving("--token-file", str(file)) as served:
+            tokens.add(served.visitor.token)
+    assert tokens == {file.read_text().strip()} and file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [
+        ("short", 0o600, "holds no token"),
+        ("a" * 40 + "\nb", 0o600, "holds no token"),
+        ("a" * 40, 0o644, "others may read"),
+        ("\u00e9" * 40, 0o600, "cannot hold a token"),
+    ],
+)
+def test_a_file_without_a_secret_is_refused(homes: Path, text: str, mode: int, said: str) -> None:
+    file = homes / "token"
+    file.write_text(text)
+    file.chmod(mode)
+    assert said in complaint("serve", "--token-file", str(file))
+    assert "cannot hold a token" in complaint("serve", "--token-file", str(homes / "no" / "token"))
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_its_end(number: signal.Signals) -> None:
     keep("one")

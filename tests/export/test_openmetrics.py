@@ -6,26 +6,15 @@ import json
 import re
 from pathlib import Path
 
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
-
 from dbdyno.analyse import analyse
 from dbdyno.export.openmetrics import exposed
 from dbdyno.records.metrics import METRICS
 from dbdyno.records.record import Outcome, Record
 from tests.analyse.factory import a_run, a_study, records_of
+from tests.export.exposed import Samples, samples
 
 CANDIDATE = "config.page_cache=64k"
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "run.json"
-Samples = dict[tuple[str, ...], float]
-
-
-def samples(text: str) -> Samples:
-    """All values, by the name of their family and the labels' values in the order of the labels' names."""
-    return {
-        (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
-        for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
-        for sample in family.samples
-    }
 
 
 def exposed_of(records: list[Record]) -> Samples:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.export.openmetrics import CONTENT_TYPE
 from tests.cli.trend_cases import keep
 from tests.conftest import homes_in
+from tests.export.exposed import samples
 from tests.report.browser import needs_chromium
 from tests.report.look import WIDTHS, Look, look
 from tests.serve.served import Visitor, serving
@@ -53,6 +55,18 @@ def test_the_list_has_every_run_with_its_answer_and_its_line(visitor: Visitor) -
 def test_each_page_says_what_the_verb_says(visitor: Visitor, path: str, words: str) -> None:
     answer = visitor.ask(path)
     assert answer.status == 200 and words in answer.body
+
+
+def test_a_collector_gets_the_metrics_of_the_last_run(visitor: Visitor) -> None:
+    collector = Visitor(visitor.port, visitor.token)
+    answer = collector.ask("/metrics", Authorization=f"Bearer {visitor.token}")
+    assert answer.status == 200 and answer.headers["content-type"] == CONTENT_TYPE
+    found = samples(answer.body)
+    assert found["dyno_trials", "measured", "baseline"] > 0
+    assert any(name == "dyno_ratio" for name, *_ in found)
+    assert 'run="hostile"' in answer.body
+    assert collector.ask("/metrics", Authorization="Bearer wrong").status == 403
+    assert collector.ask("/metrics").status == 403
 
 
 def test_figures_are_drawn_by_the_library_of_the_server(visitor: Visitor) -> None:

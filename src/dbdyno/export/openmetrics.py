@@ -18,6 +18,8 @@ from dbdyno.records.metrics import METRICS
 from dbdyno.records.record import Outcome, Record
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+NOTHING = "# EOF\n"
+"""Where there is no run to tell of."""
 
 
 def exposed(analysis: Analysis) -> str:

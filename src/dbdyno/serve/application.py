@@ -17,7 +17,7 @@ from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address
 from dbdyno.serve.drawer import Drawer
 from dbdyno.serve.guard import Guard
-from dbdyno.serve.pages import LIVE, RUN, Pages, is_page
+from dbdyno.serve.pages import LIVE, METRICS, RUN, Pages, is_page
 
 ASK_AGAIN_S = 0.05
 NOTHING_HERE = "There is no such page. The list of runs is at /\n"
@@ -61,6 +61,7 @@ class Application:
         self._sent: dict[str, str] = {}
         self.following = Following()
         self.drawer = Drawer(pages.draw, pages.state, self._drawn)
+        self._is_collected = False
         if pinned:
             self.drawer.watch(pinned)
         routes = [
@@ -97,12 +98,16 @@ class Application:
         path = quote(request.url.path)
         if not is_page(path):
             return PlainTextResponse(NOTHING_HERE, 404)
+        if path == METRICS and not self._is_collected:
+            # Who collects comes again, and seldom between two blocks.
+            self._is_collected = True
+            self.drawer.watch(path)
         await self.drawn_anew(path)
         found = self.drawer.ready.get(path)
         if found is None:
             return HTMLResponse(WAITING, 503, {"Retry-After": "10"})
         self._sent[path] = found.shown
-        return HTMLResponse(found.body, found.status)
+        return Response(found.body, found.status, media_type=found.media_type)
 
     async def _live(self, _request: Request) -> Response:
         run = self._pages.run_under_way()

@@ -27,6 +27,7 @@ class Page:
     body: bytes
     shown: str
     status: int = 200
+    media_type: str = "text/html"
 
 
 def page_of(text: str, status: int = 200) -> Page:

@@ -28,7 +28,8 @@ NO_TOKEN = (
 
 
 class Guard:
-    """Stands before all pages. A token in the address becomes a cookie, so that links need none."""
+    """Stands before all pages. A token in the address becomes a cookie, so that links need none. A program
+    may send it as a bearer token (RFC 6750)."""
 
     def __init__(self, pages: ASGIApp, address: Address) -> None:
         self._pages = pages
@@ -52,6 +53,9 @@ class Guard:
             return PlainTextResponse("This server has another name.\n", 421)
         if request.method not in READING:
             return PlainTextResponse("Pages can only be read.\n", 405, {"Allow": ", ".join(READING)})
+        kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and self._is_token(bearer.strip()):
+            return None
         if (given := request.query_params.get(TOKEN)) is not None:
             return self._entered(request, given)
         if not self._is_token(request.cookies.get(self._address.cookie, "")):

@@ -18,6 +18,7 @@ from dbdyno.begin.stored_run import analysis_to_read
 from dbdyno.begin.stored_study import asked_of, require_measured, study_of
 from dbdyno.begin.trend import latest, reading, sorted_out
 from dbdyno.errors import DynoError, UserError
+from dbdyno.export import openmetrics
 from dbdyno.host.alone import Holder, holder
 from dbdyno.host.undisturbed import Look
 from dbdyno.passwords import without_passwords
@@ -32,7 +33,7 @@ from dbdyno.serve.drawer import Page, page_of
 from dbdyno.serve.index import Index
 from dbdyno.serve.under_way import nothing_yet, with_progress
 
-RUNS, TRENDS, MUSEUM, LIVE = "/", "/trends", "/museum", "/live"
+RUNS, TRENDS, MUSEUM, LIVE, METRICS = "/", "/trends", "/museum", "/live", "/metrics"
 RUN, TREND = "/run/", "/trend/"
 TREND_RUNS_MOST = 50
 NOT_FOUND, FAILED = 404, 500
@@ -41,7 +42,7 @@ NOT_FOUND, FAILED = 404, 500
 def is_page(path: str) -> bool:
     """Whether there may be a page at this path."""
     named = (path.removeprefix(prefix) for prefix in (RUN, TREND) if path.startswith(prefix))
-    return path in (RUNS, TRENDS, MUSEUM) or any(name and "/" not in name for name in named)
+    return path in (RUNS, TRENDS, MUSEUM, METRICS) or any(name and "/" not in name for name in named)
 
 
 def under_way_in(store: Store) -> Holder | None:
@@ -84,6 +85,9 @@ class Pages:
         """The page at a path. What fails is a page as well, which says what to do."""
         try:
             with Store(self.store_url) as store:
+                if path == METRICS:
+                    text = _metrics(store)
+                    return Page(text.encode(), text, media_type=openmetrics.CONTENT_TYPE)
                 return page_of(self._drawn(path, store, look))
         except DynoError as error:
             status = NOT_FOUND if isinstance(error, UserError) else FAILED
@@ -149,6 +153,16 @@ class Pages:
 
     def _template(self, name: str) -> Template:
         return self._environment.get_template(name)
+
+
+def _metrics(store: Store) -> str:
+    """Of the run that is under way, or else of the last one. A soak, and a store without runs, have none."""
+    found = under_way_in(store)
+    runs = [summary.run for summary in store.runs()]
+    chosen = next((run for run in runs if found and run.run == found.run), runs[0] if runs else None)
+    if chosen is None or isinstance(chosen, SoakRun):
+        return openmetrics.NOTHING
+    return openmetrics.exposed(analysis_to_read(store, chosen))
 
 
 def _trend(store: Store, name: str, between: Callable[[], None]) -> Document:
