@@ -9,12 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
+from dbdyno.host.alone import holder
 from dbdyno.host.undisturbed import Look
 
 LOOK_EVERY_S = 1.0
 """How often the store is asked for more, while somebody has a page open and no block is measured."""
 SHARE_MOST = 0.1
-"""The share of the time that drawing anew takes: else short blocks would wait for pages."""
+"""The share of the time that drawing anew takes while a run is under way: else short blocks would wait for
+pages."""
+REST_MOST_S = 30.0
+"""So long nothing is drawn anew at most: the first page of all takes longer than any other."""
 READY_MOST = 40
 """So many pages are kept drawn."""
 SHOWN = b'data-shown=""'
@@ -109,7 +113,7 @@ class Drawer:
         with self._changed:
             watched = [path for path in self._watched if path in self._stale or path not in self.ready]
             asked = list(self._asked)
-        if time.monotonic() < self._rest_until_s:
+        if time.monotonic() < self._rest_until_s and holder() is not None:
             watched = []
         return list(dict.fromkeys((*asked, *watched)))
 
@@ -118,7 +122,8 @@ class Drawer:
             began_s = time.monotonic()
             page, before = self.draw(path, look), self.ready.get(path)
             took_s = time.monotonic() - began_s
-            self._rest_until_s = time.monotonic() + took_s * (1.0 / SHARE_MOST - 1.0)
+            rest_s = took_s * (1.0 / SHARE_MOST - 1.0)
+            self._rest_until_s = time.monotonic() + min(rest_s, REST_MOST_S)
             self._stale.discard(path)
             self.ready.pop(path, None)
             self.ready[path] = page
