@@ -26,6 +26,7 @@ from dbdyno.analyse.columns import Block
 from dbdyno.analyse.counted import InstructionChange, changes
 from dbdyno.analyse.intervals import bounded_exp, half_width
 from dbdyno.analyse.model import Ratio
+from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.frozen import Frozen
 from dbdyno.records import metrics
 from dbdyno.records.record import Counted, Outcome, Record
@@ -230,9 +231,13 @@ class Evidence:
         )
 
     def _half(self, logs: Sequence[float]) -> float | None:
-        """Half the width of an interval that holds at all looks; None where there are too few."""
-        half = half_width(logs, self.confidence, Interval.PLANNED, self.run.blocks)
-        return half if half is not None and math.isfinite(half) else None
+        """Half the width of an interval that holds at all looks; None where there are too few. Of two kinds
+        the narrower one, each with half of the error: one tells large changes early, one small ones late."""
+        each = 1.0 - (1.0 - self.confidence) / 2.0
+        kinds = (Interval.ANYTIME, Interval.PLANNED)
+        halves = [half_width(logs, each, kind, self.run.blocks) for kind in kinds]
+        known = [half for half in halves if half is not None and math.isfinite(half)]
+        return min(known) if known and len(logs) >= BLOCKS_LEAST else None
 
     def compared(self, need: Need, place: int, against: int, beside_counts: bool) -> Look:
         """Whether a place is worse than another one, in the blocks that were measured for a need. Not as many
