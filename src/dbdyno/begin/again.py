@@ -17,7 +17,7 @@ from dbdyno.given.digest import digest_of as given_digest_of
 from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.once import silently
-from dbdyno.records.run import Run, SoakRun
+from dbdyno.records.run import BisectionRun, Run, SoakRun
 from dbdyno.study import Study
 from dbdyno.study.files import FileKind, StudyFile, digest_of
 
@@ -36,6 +36,9 @@ def study_again(run: Run, name: str, blocks: int | None, seed: int | None, allow
     require_measured(run)
     if isinstance(run, SoakRun):
         raise UserError(f"run {run.run} is a soak, which is not carried out again", f"dyno show {run.run}")
+    if isinstance(run, BisectionRun):
+        told = f"run {run.run} is a bisection, which is not carried out again"
+        raise UserError(told, f"dyno report {run.run} shows it")
     asked = asked_of(run)
     if run.files is None and asked.names_files:
         raise UserError(

@@ -10,7 +10,7 @@ from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import StudyError
 from dbdyno.records.readings import Readings
-from dbdyno.records.run import Run, SoakRun
+from dbdyno.records.run import BisectionRun, Run, SoakRun
 from dbdyno.records.store import RunSummary, Store
 
 
@@ -42,7 +42,7 @@ def _runs(
     readings = Readings(store)
     for summary in summaries:
         run = summary.run
-        if study not in run.study_path or not summary.outcomes or isinstance(run, SoakRun):
+        if study not in run.study_path or not summary.outcomes or isinstance(run, BisectionRun | SoakRun):
             continue
         if engine and run.installation.engine not in ("", engine):
             continue

@@ -11,7 +11,7 @@ from dbdyno.analyse.trend import Omission, TrendRun, run_of
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.records.readings import Readings
-from dbdyno.records.run import ComparisonRun, SoakRun
+from dbdyno.records.run import BisectionRun, ComparisonRun, SoakRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.study import Study
 
@@ -24,6 +24,9 @@ def sorted_out(study: Study, summaries: Sequence[RunSummary]) -> tuple[list[RunS
     left_out: Counter[Omission] = Counter()
     for summary in summaries:
         run = summary.run
+        if isinstance(run, BisectionRun):
+            # It compares commits or settings that the study itself does not.
+            continue
         text = run.study_digest, run.configuration.digest if run.configuration else ""
         # Few studies have many runs, and reading one takes longer than all else here.
         if text not in asks_the_same:
