@@ -7,14 +7,16 @@ from functools import partial
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.analysis import Given
+from dbdyno.analyse.bisect import Bisection, bisected
 from dbdyno.analyse.search import with_given_up
+from dbdyno.analyse.soak import SoakResult, soaked
 from dbdyno.begin.kept_columns import given
 from dbdyno.begin.losses import given_up_by, with_losses
 from dbdyno.begin.stored_study import asked_of, require_speeds, study_of
 from dbdyno.errors import UserError
 from dbdyno.host.once import Tell
 from dbdyno.records.record import Record
-from dbdyno.records.run import ImportedRun, Run
+from dbdyno.records.run import BisectionRun, ImportedRun, Run, SoakRun
 from dbdyno.records.store import Store
 from dbdyno.study import Design, Study
 
@@ -34,6 +36,15 @@ def analysis_to_read(store: Store, run: Run) -> Analysis:
         return analysis_of(store, run)
     found = given(store, run)
     return analysed(study, run, found if isinstance(found, Given) else _some(found, run))
+
+
+def without_speeds(store: Store, run: Run) -> tuple[str, SoakResult | Bisection] | None:
+    """What a run found that compares no variants, after the name of its kind of result; None for others."""
+    if isinstance(run, SoakRun):
+        return "soak", soaked(study_of(run), run, store.records(run.run))
+    if isinstance(run, BisectionRun):
+        return "bisect", bisected(study_of(run), run, store.records(run.run))
+    return None
 
 
 def _some(records: Sequence[Record], run: Run) -> Sequence[Record]:

@@ -9,17 +9,14 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse import Analysis
-from dbdyno.analyse.bisect import bisected
-from dbdyno.analyse.soak import soaked
-from dbdyno.begin.stored_run import analysis_to_read
-from dbdyno.begin.stored_study import study_of
+from dbdyno.analyse.soak import SoakResult
+from dbdyno.begin.stored_run import analysis_to_read, without_speeds
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.records.place import store_url
-from dbdyno.records.run import BisectionRun, SoakRun
 from dbdyno.records.store import Store
 from dbdyno.report import junit
 
@@ -47,13 +44,11 @@ def command(
     form = verdict_format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)
-        if isinstance(found, SoakRun):
-            result = soaked(study_of(found), found, opened.records(found.run))
-            deliver("soak", result, form, output)
-            sys.exit(soak_code(result) if fail_on else 0)
-        if isinstance(found, BisectionRun):
-            deliver("bisect", bisected(study_of(found), found, opened.records(found.run)), form, output)
-            return
+        other = without_speeds(opened, found)
+        if other is not None:
+            kind, result = other
+            deliver(kind, result, form, output)
+            sys.exit(soak_code(result) if fail_on and isinstance(result, SoakResult) else 0)
         analysis = analysis_to_read(opened, found)
         deliver_report(analysis, form, output, details, fail_on)
     if fail_on:

@@ -10,14 +10,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dbdyno.analyse.model import Analysis, VariantResult
-from dbdyno.analyse.soak import soaked
-from dbdyno.begin.stored_run import analysed
+from dbdyno.begin.stored_run import analysed, without_speeds
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Frozen
 from dbdyno.host.alone import holder
 from dbdyno.records.readings import Readings
-from dbdyno.records.run import ImportedRun, Run, SoakRun
+from dbdyno.records.run import BisectionRun, ImportedRun, Run, SoakRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report import document
 from dbdyno.report.results import RESULTS
@@ -120,7 +119,11 @@ class Index:
         readings, found = Readings(store), dict[str, list[RunSummary]]()
         for summary in store.runs():
             run = summary.run
-            if summary.finished and summary.outcomes and not isinstance(run, SoakRun | ImportedRun):
+            if (
+                summary.finished
+                and summary.outcomes
+                and not isinstance(run, BisectionRun | SoakRun | ImportedRun)
+            ):
                 found.setdefault(run.study_digest, []).append(summary)
         rows = []
         for first, *others in found.values():
@@ -153,8 +156,9 @@ def _run_of_index(store: Store, run: Run) -> RunOfIndex | None:
         study, records = study_of(run), store.records(run.run)
         if not records:
             return RunOfIndex(title=study.title, answer=NOTHING, verdicts={})
-        if isinstance(run, SoakRun):
-            told = RESULTS["soak"].document(soaked(study, run, records)).answer
+        if (other := without_speeds(store, run)) is not None:
+            kind, result = other
+            told = RESULTS[kind].document(result).answer
             return RunOfIndex(title=study.title, answer=" ".join(map(document.plain, told)), verdicts={})
         return _of_analysis(analysed(study, run, records))
     except DynoError:

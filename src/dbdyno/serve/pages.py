@@ -11,10 +11,9 @@ from urllib.parse import unquote
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, Template
 
-from dbdyno.analyse.soak import soaked
 from dbdyno.analyse.trend import Omission, trend
 from dbdyno.begin.museum import museum_of
-from dbdyno.begin.stored_run import analysis_to_read
+from dbdyno.begin.stored_run import analysis_to_read, without_speeds
 from dbdyno.begin.stored_study import asked_of, require_measured, study_of
 from dbdyno.begin.trend import latest, reading, sorted_out
 from dbdyno.errors import DynoError, UserError
@@ -23,7 +22,7 @@ from dbdyno.host.alone import Holder, holder
 from dbdyno.host.undisturbed import Look
 from dbdyno.passwords import without_passwords
 from dbdyno.records.readings import Readings
-from dbdyno.records.run import Run, SoakRun
+from dbdyno.records.run import BisectionRun, Run, SoakRun
 from dbdyno.records.store import Store
 from dbdyno.report.document import Document, Lines, Section, Steps
 from dbdyno.report.parts.trend import omitted
@@ -123,9 +122,9 @@ class Pages:
         records = store.summary(run).outcomes
         if live and not records:
             return self._document(nothing_yet(study_of(run), run, live), path, LIVE)
-        if isinstance(run, SoakRun):
-            result = soaked(study_of(run), run, store.records(run.run))
-            return self._document(RESULTS["soak"].document(result), path, LIVE if live else RUNS)
+        if (other := without_speeds(store, run)) is not None:
+            kind, result = other
+            return self._document(RESULTS[kind].document(result), path, LIVE if live else RUNS)
         analysis = analysis_to_read(store, run)
         report: Document = RESULTS["report"].document(analysis)
         if live:
@@ -156,11 +155,12 @@ class Pages:
 
 
 def _metrics(store: Store) -> str:
-    """Of the run that is under way, or else of the last one. A soak, and a store without runs, have none."""
+    """Of the run that is under way, or else of the last one. Soaks, bisections, runs without a trial and an
+    empty store have none."""
     found = under_way_in(store)
     runs = [summary.run for summary in store.runs()]
     chosen = next((run for run in runs if found and run.run == found.run), runs[0] if runs else None)
-    if chosen is None or isinstance(chosen, SoakRun):
+    if chosen is None or isinstance(chosen, BisectionRun | SoakRun) or not store.summary(chosen).outcomes:
         return openmetrics.NOTHING
     return openmetrics.exposed(analysis_to_read(store, chosen))
 
