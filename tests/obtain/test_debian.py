@@ -262,6 +262,28 @@ def test_the_machines_own_mirror_is_found_when_it_runs_debian() -> None:
     assert found[0].keyring.is_file()
 
 
+def test_a_mirror_whose_index_nobody_has_fetched_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sources.list").write_text(
+        "deb http://mirror.invalid/debian bookworm main\n"
+        "deb http://mirror.invalid/security bookworm-security main\n"
+        "deb http://mirror.invalid/ubuntu noble main\n"
+    )
+    for folder in ("state", "state/lists", "state/lists/partial", "cache"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "apt.conf").write_text(
+        f'Dir::State "{tmp_path}/state";\nDir::Cache "{tmp_path}/cache";\n'
+        f'Dir::Etc::sourcelist "{tmp_path}/sources.list";\nDir::Etc::sourceparts "/dev/null";\n'
+    )
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+    found = [(source.uri, source.suite) for source in apt.sources("trixie")]
+    assert found == [
+        ("http://mirror.invalid/debian", "trixie"),
+        ("http://mirror.invalid/security", "trixie-security"),
+    ]
+
+
 def test_a_machine_without_apt_is_told_of_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(UserError) as refused:

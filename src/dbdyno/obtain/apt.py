@@ -122,9 +122,13 @@ def sources(suite: str, mirror: str = "", keyring: Path | None = None, kind: str
 
 
 def _configured() -> list[tuple[str, str]]:
-    listing = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages"])
-    pairs = [tuple(line.split()) for line in dict.fromkeys(listing.splitlines())]
-    return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2 and DEBIAN_RELEASE.match(pair[1])]
+    """Address and suite of each Debian source, as apt itself reads its lists. It is asked for what it would
+    fetch: of an index that nobody has fetched yet, as in a fresh container, it tells nothing else."""
+    listing = _run(["apt-get", "update", "--print-uris"])
+    pairs = [
+        found.groups() for found in re.finditer(r"^'(\S+)/dists/(\S+)/InRelease' ", listing, re.MULTILINE)
+    ]
+    return [(uri, release) for uri, release in dict.fromkeys(pairs) if DEBIAN_RELEASE.match(release)]
 
 
 def _machine_keyring() -> Path:
