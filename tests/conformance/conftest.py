@@ -146,7 +146,8 @@ def obtain(name: str) -> tuple[Installation | None, str]:
 
 
 def _obtained(name: str) -> tuple[Installation | None, str]:
-    engine, reference = ENGINES[name], Reference(name, SAMPLES[name].version)
+    engine = ENGINES[name]
+    reference = Reference(name, SAMPLES[name].version or _version_with_clients(engine))
     try:
         return engine.obtaining.locate(reference), ""
     except EngineMissing:
@@ -157,6 +158,16 @@ def _obtained(name: str) -> tuple[Installation | None, str]:
         return engine.obtaining.fetch(reference.version, "", lambda line: print(line, file=sys.stderr)), ""
     except DynoError as failed:
         return None, failed.message
+
+
+def _version_with_clients(engine: Engine) -> str:
+    """The highest version here that has its clients beside it, such as pg_dump, which refuses a server that
+    is newer than itself. A package of npm, which another test may have fetched, holds the server alone.
+    Empty where there is none, or where a version is as good as another."""
+    if engine.name != "postgresql":
+        return ""
+    here = [one.version for one in engine.obtaining.offers() if one.present and "npm " not in one.source]
+    return max(here, key=lambda version: [int(part) for part in version.split(".")], default="")
 
 
 @cache
