@@ -9,13 +9,9 @@ from dbdyno.analyse.collection import Museum, RunOfMuseum, collection, run_of_mu
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import StudyError
-from dbdyno.records.readings import Readings
-from dbdyno.records.run import BisectionRun, Run, SoakRun
+from dbdyno.records.readings import Readings, nothing_between
+from dbdyno.records.run import WITHOUT_SPEEDS, Run
 from dbdyno.records.store import RunSummary, Store
-
-
-def nothing_between() -> None:
-    """Nobody has a turn between two runs."""
 
 
 def museum_of(
@@ -42,7 +38,7 @@ def _runs(
     readings = Readings(store)
     for summary in summaries:
         run = summary.run
-        if study not in run.study_path or not summary.outcomes or isinstance(run, BisectionRun | SoakRun):
+        if study not in run.study_path or not summary.outcomes or isinstance(run, WITHOUT_SPEEDS):
             continue
         if engine and run.installation.engine not in ("", engine):
             continue

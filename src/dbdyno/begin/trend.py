@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dbdyno.analyse.trend import Omission, TrendRun, run_of
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import is_of, study_of
-from dbdyno.records.readings import Readings
+from dbdyno.records.readings import Readings, nothing_between
 from dbdyno.records.run import BisectionRun, ComparisonRun, SoakRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.study import Study
@@ -55,7 +55,25 @@ def latest(
     return young[:limit]
 
 
-def reading(store: Store, readings: Readings, summary: RunSummary) -> TrendRun:
+def with_ratio(
+    store: Store,
+    found: Sequence[RunSummary],
+    left_out: Counter[Omission],
+    between: Callable[[], None] = nothing_between,
+) -> list[TrendRun]:
+    """What a trend needs of those runs that have a ratio; the others are counted. `between` is called before
+    each run is read."""
+    readings, shown = Readings(store), []
+    for summary in found:
+        between()
+        one = _reading(store, readings, summary)
+        if any(ratio.effect for ratio in one.ratios):
+            shown.append(one)
+    left_out[Omission.WITHOUT_RATIO] += len(found) - len(shown)
+    return shown
+
+
+def _reading(store: Store, readings: Readings, summary: RunSummary) -> TrendRun:
     """What a trend needs of a run, with the name and note that it has now."""
     run = summary.run
 

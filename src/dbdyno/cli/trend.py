@@ -11,14 +11,13 @@ import click
 from dbdyno.analyse.trend import Omission, trend
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_study import asked_of, require_measured
-from dbdyno.begin.trend import latest, reading, sorted_out
+from dbdyno.begin.trend import latest, sorted_out, with_ratio
 from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import Age, store_option
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
-from dbdyno.records.readings import Readings
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report.parts.trend import omitted
 from dbdyno.study import Study, read_study
@@ -54,11 +53,8 @@ def command(
     with Store(store_url(store)) as opened:
         study, found, left_out = _runs_of(opened, named)
         found = latest(found, age_s, limit, left_out)
-        readings = Readings(opened)
-        runs = [reading(opened, readings, summary) for summary in found]
+        shown = with_ratio(opened, found, left_out)
         place = opened.place
-    shown = [run for run in runs if any(one.effect for one in run.ratios)]
-    left_out[Omission.WITHOUT_RATIO] += len(runs) - len(shown)
     if not shown:
         missing = omitted(+left_out)
         raise UserError(

@@ -27,6 +27,10 @@ KIND = "readings"
 Reading = TypeVar("Reading", bound=Frozen)
 
 
+def nothing_between() -> None:
+    """Nobody has a turn between two runs that are read."""
+
+
 class Readings:
     """The readings of one store. In a cache that this user cannot write, none is kept."""
 

@@ -204,6 +204,8 @@ Run = Annotated[
 """A run of any kind."""
 
 KINDS_OF_RUN: tuple[type[BaseRun], ...] = (ComparisonRun, SearchRun, SoakRun, BisectionRun, ImportedRun)
+WITHOUT_SPEEDS = (SoakRun, BisectionRun)
+"""Those that compare no variants."""
 
 OfKind = TypeVar("OfKind", bound=BaseRun)
 

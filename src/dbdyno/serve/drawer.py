@@ -34,11 +34,11 @@ class Page:
     media_type: str = "text/html"
 
 
-def page_of(text: str, status: int = 200) -> Page:
+def page_of(text: str, status: int = 200, media_type: str = "text/html") -> Page:
     """A page that tells its own script which one it is."""
     body = text.encode()
     shown = hashlib.sha256(body).hexdigest()[:16]
-    return Page(body.replace(SHOWN, f'data-shown="{shown}"'.encode(), 1), shown, status)
+    return Page(body.replace(SHOWN, f'data-shown="{shown}"'.encode(), 1), shown, status, media_type)
 
 
 Draw = Callable[[str, Look], Page]

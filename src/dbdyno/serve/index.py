@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import Frozen
 from dbdyno.host.alone import holder
 from dbdyno.records.readings import Readings
-from dbdyno.records.run import BisectionRun, ImportedRun, Run, SoakRun
+from dbdyno.records.run import WITHOUT_SPEEDS, ImportedRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report import document
 from dbdyno.report.results import RESULTS
@@ -119,11 +120,8 @@ class Index:
         readings, found = Readings(store), dict[str, list[RunSummary]]()
         for summary in store.runs():
             run = summary.run
-            if (
-                summary.finished
-                and summary.outcomes
-                and not isinstance(run, BisectionRun | SoakRun | ImportedRun)
-            ):
+            compares = not isinstance(run, (*WITHOUT_SPEEDS, ImportedRun))
+            if summary.finished and summary.outcomes and compares:
                 found.setdefault(run.study_digest, []).append(summary)
         rows = []
         for first, *others in found.values():
@@ -144,32 +142,30 @@ class Index:
         seen = self._seen.get(summary.run.run)
         if seen is not None and seen[0] == summary.outcomes:
             return seen[1]
-        found = readings.of(summary, RunOfIndex, partial(_run_of_index, store, summary.run))
+        found = readings.of(summary, RunOfIndex, partial(_run_of_index, store, summary))
         found = found or RunOfIndex(title=Path(summary.run.study_path).name, answer=UNREADABLE, verdicts={})
         self._seen[summary.run.run] = summary.outcomes, found
         return found
 
 
-def _run_of_index(store: Store, run: Run) -> RunOfIndex | None:
+def _run_of_index(store: Store, summary: RunSummary) -> RunOfIndex | None:
     """None where this Dyno cannot read the run's study or its records."""
+    run = summary.run
     try:
-        study, records = study_of(run), store.records(run.run)
-        if not records:
+        study = study_of(run)
+        if not summary.outcomes:
             return RunOfIndex(title=study.title, answer=NOTHING, verdicts={})
         if (other := without_speeds(store, run)) is not None:
             kind, result = other
             told = RESULTS[kind].document(result).answer
             return RunOfIndex(title=study.title, answer=" ".join(map(document.plain, told)), verdicts={})
-        return _of_analysis(analysed(study, run, records))
+        return _of_analysis(analysed(study, run, store.records(run.run)))
     except DynoError:
         return None
 
 
 def _of_analysis(analysis: Analysis) -> RunOfIndex:
-    counted: dict[str, int] = {}
-    for one in analysis.candidates:
-        if one.verdict is not None:
-            counted[one.verdict.value] = counted.get(one.verdict.value, 0) + 1
+    counted = Counter(one.verdict.value for one in analysis.candidates if one.verdict is not None)
     shown = _shown(analysis)
     return RunOfIndex(
         title=analysis.study.title,

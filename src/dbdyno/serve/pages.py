@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,18 +10,17 @@ from urllib.parse import unquote
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, Template
 
-from dbdyno.analyse.trend import Omission, trend
+from dbdyno.analyse.trend import trend
 from dbdyno.begin.museum import museum_of
 from dbdyno.begin.stored_run import analysis_to_read, without_speeds
 from dbdyno.begin.stored_study import asked_of, require_measured, study_of
-from dbdyno.begin.trend import latest, reading, sorted_out
+from dbdyno.begin.trend import latest, sorted_out, with_ratio
 from dbdyno.errors import DynoError, UserError
 from dbdyno.export import openmetrics
 from dbdyno.host.alone import Holder, holder
 from dbdyno.host.undisturbed import Look
 from dbdyno.passwords import without_passwords
-from dbdyno.records.readings import Readings
-from dbdyno.records.run import BisectionRun, Run, SoakRun
+from dbdyno.records.run import WITHOUT_SPEEDS, Run
 from dbdyno.records.store import Store
 from dbdyno.report.document import Document, Lines, Section, Steps
 from dbdyno.report.parts.trend import omitted
@@ -85,8 +83,7 @@ class Pages:
         try:
             with Store(self.store_url) as store:
                 if path == METRICS:
-                    text = _metrics(store)
-                    return Page(text.encode(), text, media_type=openmetrics.CONTENT_TYPE)
+                    return page_of(_metrics(store), media_type=openmetrics.CONTENT_TYPE)
                 return page_of(self._drawn(path, store, look))
         except DynoError as error:
             status = NOT_FOUND if isinstance(error, UserError) else FAILED
@@ -157,12 +154,12 @@ class Pages:
 def _metrics(store: Store) -> str:
     """Of the run that is under way, or else of the last one. Soaks, bisections, runs without a trial and an
     empty store have none."""
-    found = under_way_in(store)
-    runs = [summary.run for summary in store.runs()]
-    chosen = next((run for run in runs if found and run.run == found.run), runs[0] if runs else None)
-    if chosen is None or isinstance(chosen, BisectionRun | SoakRun) or not store.summary(chosen).outcomes:
+    found, runs = under_way_in(store), store.runs()
+    under_way = [one for one in runs if found and one.run.run == found.run]
+    chosen = next(iter(under_way or runs), None)
+    if chosen is None or not chosen.outcomes or isinstance(chosen.run, WITHOUT_SPEEDS):
         return openmetrics.NOTHING
-    return openmetrics.exposed(analysis_to_read(store, chosen))
+    return openmetrics.exposed(analysis_to_read(store, chosen.run))
 
 
 def _trend(store: Store, name: str, between: Callable[[], None]) -> Document:
@@ -172,15 +169,9 @@ def _trend(store: Store, name: str, between: Callable[[], None]) -> Document:
     study = asked_of(first)
     found, left_out = sorted_out(study, store.runs())
     found = latest(found, None, TREND_RUNS_MOST, left_out)
-    readings, shown = Readings(store), []
-    for summary in found:
-        between()
-        one = reading(store, readings, summary)
-        if any(ratio.effect for ratio in one.ratios):
-            shown.append(one)
-    left_out[Omission.WITHOUT_RATIO] += len(found) - len(shown)
+    shown = with_ratio(store, found, left_out, between)
     if not shown:
-        missing = omitted(+Counter(left_out))
+        missing = omitted(+left_out)
         raise UserError(f'no finished run of "{study.title}" with a ratio', f"left out: {missing}")
     report: Document = RESULTS["trend"].document(trend(study, shown, left_out))
     return report

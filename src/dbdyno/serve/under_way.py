@@ -3,6 +3,7 @@ the host does meanwhile."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -87,9 +88,7 @@ def _blocks(analysis: Analysis, records: Sequence[Record]) -> Table:
 
 
 def _row(block: int, records: Sequence[Record], cores: int) -> tuple[str, ...]:
-    outcomes: dict[str, int] = {}
-    for record in records:
-        outcomes[record.outcome.value] = outcomes.get(record.outcome.value, 0) + 1
+    outcomes = Counter(record.outcome.value for record in records)
     took_s = max(one.finished_unix_s for one in records) - min(one.started_unix_s for one in records)
     doubts = dict.fromkeys(doubt for record in records for doubt in record.doubts)
     failed = [f"{one.variant}: {one.cause}" for one in records if one.cause]

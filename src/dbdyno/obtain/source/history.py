@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import UserError
-from dbdyno.obtain.source.tree import git
+from dbdyno.obtain.source.tree import commit_of, git
 from dbdyno.study.line import TouchedFile
 
 NO_PROGRAMS = ("-c", "core.fsmonitor=false")
@@ -28,6 +28,8 @@ class Commit:
 def commits_between(repository: Path, good: str, bad: str) -> tuple[Commit, ...]:
     """The commits from `good` to `bad`, both included, along first parents: what a merge brought is one
     commit. Raises UserError where the two are the same, exchanged, or not of one line."""
+    if not repository.is_dir():
+        raise UserError(f"there is no repository at {repository}", "name a git repository as source.origin")
     first, last = commit_of(repository, good), commit_of(repository, bad)
     if first == last:
         raise UserError(
@@ -46,18 +48,6 @@ def commits_between(repository: Path, good: str, bad: str) -> tuple[Commit, ...]
         raise UserError(f"{good} is no ancestor of {bad}: {fork}", hint)
     good_end = _log(repository, "--max-count=1", first)
     return (*good_end, *_log(repository, "--reverse", f"{first}..{last}"))
-
-
-def commit_of(repository: Path, revision: str) -> str:
-    """The whole hash of a revision. Raises UserError where there is none of that name."""
-    if not repository.is_dir():
-        raise UserError(f"there is no repository at {repository}", "name a git repository as source.origin")
-    found = git(repository, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if not found:
-        raise UserError(
-            f"{repository} has no revision {revision}", "name a branch, a tag or a commit of that repository"
-        )
-    return found
 
 
 def uncommitted(repository: Path) -> int:

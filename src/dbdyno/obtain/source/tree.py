@@ -61,13 +61,19 @@ def repository_of(path: Path) -> Path:
     return Path(top)
 
 
-def git_revision(repository: Path, revision: str) -> Source:
-    """A revision of a git repository. Raises UserError where it has none of that name."""
+def commit_of(repository: Path, revision: str) -> str:
+    """The whole hash of a revision. Raises UserError where there is none of that name."""
     commit = git(repository, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if not commit:
         raise UserError(
             f"{repository} has no revision {revision}", "name a branch, a tag or a commit of that repository"
         )
+    return commit
+
+
+def git_revision(repository: Path, revision: str) -> Source:
+    """A revision of a git repository. Raises UserError where it has none of that name."""
+    commit = commit_of(repository, revision)
     if git(repository, "ls-tree", "--full-tree", "--name-only", commit, ".gitmodules"):
         raise UserError(
             f"{revision} of {repository} has submodules, which are not in the repository itself",

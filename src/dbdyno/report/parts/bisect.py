@@ -27,6 +27,7 @@ CHANGE_HEADS = ("function", "before", "after", "change per transaction")
 FILE_HEADS = ("file", "added", "removed")
 KINDS = dict.fromkeys(("point", "side", "by", "remark", "function", "file"), Kind.TEXT)
 FILES_MOST = 20
+COUNTING = "counting the instructions of"
 
 
 def document(found: Bisection) -> Document:
@@ -90,13 +91,12 @@ def _why_none(found: Bisection) -> str:
 
 def _confirmed(found: Bisection) -> str:
     ratio = f"{numbers.effect_text(found.step)} times the {found.response} of the one before it"
+    counted = "instructions show it, and " if found.by is By.INSTRUCTIONS else ""
     told = {
-        Look.WORSE: ratio,
-        Look.SAME: f"instructions show it, and time no difference beyond the margin ({ratio})",
-        Look.UNKNOWN: f"instructions show it, and time leaves it open ({ratio})",
+        Look.SAME: f"{counted}time no difference beyond the margin ({ratio})",
+        Look.UNKNOWN: f"{counted}time leaves it open ({ratio})",
     }
-    words = told.get(found.confirmed, ratio)
-    return words if found.by is By.INSTRUCTIONS else words.replace("instructions show it, and ", "")
+    return told.get(found.confirmed, ratio)
 
 
 def _why_range(found: Bisection) -> str:
@@ -206,8 +206,8 @@ def way_text(line: Line, course: Course) -> str:
     if need is None:
         return "the bisection is over"
     asked = [name_of(line, place) for place in need.places if 0 < place < line.last] or ["the bad end"]
-    how = "counting the instructions of" if need.counted else "measuring beside the ends:"
     if course.way is None:
-        return f"{'counting the instructions of' if need.counted else 'measuring'} both ends"
+        return f"{COUNTING if need.counted else 'measuring'} both ends"
+    how = COUNTING if need.counted else "measuring beside the ends:"
     noun = numbers.plural(course.way.high - course.way.low, NOUNS[line.along])
     return f"{noun} left, after {name_of(line, course.way.low)}; {how} {', '.join(asked)}"
