@@ -97,15 +97,32 @@ def equal_variants(noise: Noise, random: np.random.Generator, blocks: int, varia
     return found
 
 
-def trials_of(logs: Values, latencies: Values) -> list[Trials]:
-    """The trials of a run, the baseline first, from logs of throughput and of the p99 latency."""
+def false_alarms_of_images(
+    random: np.random.Generator, images: int, blocks: int, luck: float, runs: int
+) -> float:
+    """The share of runs in which a candidate that is equal to its baseline is called different, where each of
+    so many images favours it by some `luck`, in spreads of a block."""
+    goal = Goal(margin=0.0)
+    method = method_of(goal, 1, Interval.STUDENT)
+    alarms = 0
+    for _ in range(runs):
+        logs = random.normal(0.0, 0.02, (blocks, 2)) / math.sqrt(2.0)
+        logs[:, 1] += random.normal(0.0, 0.02 * luck, images)[np.arange(blocks) // 2 % images]
+        baseline, candidate = trials_of(logs, 0.0 * logs, images)
+        alarms += _alarm([variant_result(candidate, baseline, goal, method, ())])
+    return alarms / runs
+
+
+def trials_of(logs: Values, latencies: Values, images: int | None = None) -> list[Trials]:
+    """The trials of a run, the baseline first, from logs of throughput and of the p99 latency. Pairs of
+    blocks took so many images of the data in turn."""
     names = ["baseline", *(f"config.a={index}" for index in range(1, logs.shape[1]))]
     return [
         Trials(
             variant=Variant(name=name, levels={"config.a": index}),
             role=Role.CANDIDATE if index else Role.BASELINE,
             by_block={
-                ("here", block): _trial(name, block, logs[block, index], latencies[block, index])
+                ("here", block): _trial(name, block, logs[block, index], latencies[block, index], images)
                 for block in range(len(logs))
             },
         )
@@ -113,7 +130,7 @@ def trials_of(logs: Values, latencies: Values) -> list[Trials]:
     ]
 
 
-def _trial(name: str, block: int, log: float, latency: float) -> TrialResult:
+def _trial(name: str, block: int, log: float, latency: float, images: int | None) -> TrialResult:
     tally = make_tally(
         operations=round(1e6 * np.exp(log)),
         duration_s=10.0,
@@ -123,6 +140,7 @@ def _trial(name: str, block: int, log: float, latency: float) -> TrialResult:
         run="simulated", trial=block, block=block, position=0, variant=name, levels={}, host="here",
         started_unix_s=0.0, finished_unix_s=1.0, outcome=Outcome.MEASURED,
         phases=(PhaseRecord(name="load", tally=tally),),
+        reset={"image": block // 2 % images} if images else {},
     )  # fmt: skip
     return TrialResult(record=record, response=tally.operations)
 

@@ -90,7 +90,7 @@ def test_a_plan_says_that_levels_were_not_checked(study: Path) -> None:
 
 def test_a_plan_tells_of_the_images_of_the_data(study: Path) -> None:
     told = " ".join(dyno("plan", str(study)).stdout.split())
-    assert "a second one for every second pair of blocks if it takes at most" in told
+    assert "6 images, which pairs of blocks take in turn, if the further 5 take at most" in told
     study.write_text("images = 3\n" + STUDY)
     plans = {blocks: dyno("plan", str(study), "--blocks", blocks).stdout for blocks in ("2", "4", "6")}
     assert "pristine data: 1 image\n" in plans["2"], "both blocks of a pair have the same"

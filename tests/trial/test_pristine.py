@@ -18,6 +18,7 @@ from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome
 from dbdyno.study.designs import trial_count
 from dbdyno.study.phases import phases_of
+from dbdyno.trial import pristine
 from dbdyno.trial.pristine import pristine_data
 from tests.fakes import FakeEngine, make_study
 from tests.spine import carry_out, with_images
@@ -46,21 +47,33 @@ def test_data_whose_account_cannot_be_read_are_made_anew(homes: Path, torn: str)
     assert len(engine.initialised) == 2
 
 
-@pytest.mark.parametrize(("over_s", "images"), [(0.0, 2), (0.01, 1)])
-def test_a_second_image_may_take_five_percent_of_the_time_of_all_loads(
-    homes: Path, over_s: float, images: int
+@pytest.mark.parametrize(
+    ("further", "over_s", "images"), [(5, 0.0, 6), (5, 0.01, 2), (1, 0.0, 2), (1, 0.01, 1)]
+)
+def test_further_images_may_take_five_percent_of_the_time_of_all_loads(
+    homes: Path, further: int, over_s: float, images: int
 ) -> None:
-    engine, study = FakeEngine(), make_study(1, 2, blocks=4)
+    engine, study = FakeEngine(), make_study(1, 2, blocks=12)
     workload = study.workload.but(duration_s=100.0, warmup_s=0.0)
     study = study.but(workload=workload)
     loads_s = trial_count(study) * sum(phase.takes_s for phase in phases_of(study))
     carry_out(with_images(study, 1), engine=engine)
     [account] = (paths.cache() / "pristine").glob("*/pristine.json")
     told = json.loads(account.read_text())
-    account.write_text(json.dumps(told | {"seconds": 0.05 * loads_s + over_s}))
+    account.write_text(json.dumps(told | {"seconds": 0.05 * loads_s / further + over_s}))
     (paths.data() / "dyno.sqlite").unlink()
     records = carry_out(study, engine=engine)
     assert {record.reset["image"] for record in records} == set(range(images))
+
+
+def test_six_images_that_would_take_too_much_of_the_disk_are_two(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make_study(1, 2, blocks=12)
+    study = study.but(workload=study.workload.but(duration_s=3600.0))
+    monkeypatch.setattr(pristine, "IMAGES_BYTES", 0)
+    records = carry_out(study, engine=FakeEngine())
+    assert {record.reset["image"] for record in records} == {0, 1}
 
 
 def test_images_are_made_from_different_seeds(homes: Path) -> None:

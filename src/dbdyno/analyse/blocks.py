@@ -11,6 +11,7 @@ from statistics import stdev
 import numpy as np
 
 from dbdyno.analyse.columns import DOUBTS, Block, Pairs, Rows, Values, paired
+from dbdyno.analyse.images import over_images
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
 from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
 from dbdyno.analyse.restarts import Survivor
@@ -134,13 +135,13 @@ def ratio_between(
     """The ratio trials / baseline of a metric: paired by block, or of repetitions that have nothing in
     common."""
     if method.unit is not Unit.REPETITION:
-        return ratio_of(
-            metric,
-            paired_by_block(trials, baseline, metric).logs,
-            confidence,
-            method.interval,
-            method.blocks_most,
-        )
+        found = paired_by_block(trials, baseline, metric)
+        if method.unit is Unit.BLOCK and method.interval is Interval.STUDENT:
+            # Both sides of a block have the same image.
+            by_image = over_images(metric, trials.rows, found, confidence)
+            if by_image is not None:
+                return by_image
+        return ratio_of(metric, found.logs, confidence, method.interval, method.blocks_most)
     over, under = (
         [log for log in side.values(metric).logs.tolist() if not math.isnan(log)]
         for side in (trials, baseline)

@@ -303,8 +303,17 @@ class Rows(Mapping[Block, TrialResult]):
 
     def trials_of(self, pairs: Pairs) -> Places:
         """The index of the trial in each of these blocks, all of which have one."""
+        return self.columns.trials(self._places_of(pairs))
+
+    def told(self, fact: Fact, pairs: Pairs) -> tuple[Places, list[Any]]:
+        """Which of the distinct values the trial in each of these blocks has, and these values."""
+        codes, table = self.columns.fact(fact)
+        return codes[self._places_of(pairs)], table
+
+    def _places_of(self, pairs: Pairs) -> Places:
         order = np.argsort(keys := _within(pairs.hosts, self.hosts, self.block_keys), kind="stable")
-        return self.columns.trials(self.places[order][np.searchsorted(keys[order], pairs.block_keys)])
+        found: Places = self.places[order][np.searchsorted(keys[order], pairs.block_keys)]
+        return found
 
 
 BITS = 32

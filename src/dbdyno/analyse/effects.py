@@ -14,13 +14,13 @@ from dbdyno.analyse.blocks import (
     Trials,
     ending,
     paired_by_block,
-    pairs,
     ratio_between,
     summary_of,
     with_lost,
 )
 from dbdyno.analyse.columns import Block, Fact, Values, together
 from dbdyno.analyse.guards import guard_result
+from dbdyno.analyse.images import means_of_images
 from dbdyno.analyse.intervals import beyond, judge, ratio_of, usable
 from dbdyno.analyse.latency import curve
 from dbdyno.analyse.layout import could_be_layout
@@ -146,6 +146,8 @@ def _compared(
 ) -> dict[str, object]:
     plain = ratio_between(goal.response, trials, baseline, each, method)
     at_equal = goal.adjust is Adjustment.OTHER_CPU
+    # Luck with an image is larger than what others take, and an interval over blocks does not hold it.
+    at_equal = at_equal and not (plain and plain.images)
     taken_off = adjusted(goal.response, trials, baseline, each, method) if at_equal else None
     return {
         "block_ratios": _block_ratios(trials, baseline, goal.response),
@@ -174,6 +176,8 @@ def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Me
     judged = result.but(**found)
     # Nobody can add a block to logs.
     open_still = judged.reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) and method.unit is Unit.BLOCK
+    # More blocks of the same images do not narrow an interval over images.
+    open_still = open_still and not (result.effect and result.effect.images)
     more = outlook(result.effect, method) if open_still and result.effect is not None else Outlook()
     return {
         **found,
@@ -197,7 +201,7 @@ def _of_comparison(
     if Kept.BROKEN in states:
         return {"verdict": Verdict.BROKEN}
     verdict, reason = judge(result.effect, method)
-    if _rests_on_luck(verdict, trials, baseline, method):
+    if _rests_on_luck(verdict, result, trials, baseline, method):
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.LOST}
     if verdict is Verdict.FASTER and states - {Kept.KEPT}:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
@@ -209,16 +213,21 @@ def _of_comparison(
     return {"verdict": verdict, "reason": reason}
 
 
-def _rests_on_luck(verdict: Verdict, trials: Trials, baseline: Trials, method: Method) -> bool:
+def _rests_on_luck(
+    verdict: Verdict, result: VariantResult, trials: Trials, baseline: Trials, method: Method
+) -> bool:
     """Whether a verdict would be another if the blocks that a failure took from either side had been the
-    worst of all for that side: a server that fails when it is slow leaves the blocks in which it was fast."""
+    worst of all for that side: a server that fails when it is slow leaves the blocks in which it was fast.
+    Where images differ, each lost block counts as an image."""
     if verdict is Verdict.INCONCLUSIVE or method.unit is not Unit.BLOCK:
         return False
     lost = [drop for drop in _dropped(trials, baseline, method.response) if drop.outcome in LOSING]
     if not lost:
         return False
+    found = paired_by_block(trials, baseline, method.response)
+    means = means_of_images(trials.rows, found) if result.effect and result.effect.images else None
     worst = with_lost(
-        pairs(trials, baseline, method.response),
+        (found.logs if means is None else means).tolist(),
         ours=sum(drop.variant == trials.variant.name for drop in lost),
         theirs=sum(drop.variant != trials.variant.name for drop in lost),
         higher_is_better=method.higher_is_better,

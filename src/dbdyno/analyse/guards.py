@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from dbdyno.analyse.blocks import Trials, log_ratios
+from dbdyno.analyse.blocks import Trials, ratio_between
 from dbdyno.analyse.columns import Block
 from dbdyno.analyse.intervals import half_width, ratio_of, usable
 from dbdyno.analyse.model import GuardResult, Kept, Method
@@ -42,7 +42,7 @@ def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method)
         return _against_a_value(guard, ours, method)
     theirs = {block: beside[block] for block in blocks}
     if all(usable(value) for value in (*ours.values(), *theirs.values())):
-        return _by_ratio(guard, ours, theirs, method)
+        return _by_ratio(guard, trials, baseline, method)
     return _by_excess(guard, ours, theirs, method)
 
 
@@ -61,9 +61,8 @@ def _durable(guard: Guard, trials: Trials) -> GuardResult:
     )
 
 
-def _by_ratio(guard: Guard, ours: Values, theirs: Values, method: Method) -> GuardResult:
-    logs = log_ratios(ours, theirs)
-    ratio = ratio_of(guard.metric, logs, method.confidence_each, method.interval, method.blocks_most)
+def _by_ratio(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult:
+    ratio = ratio_between(guard.metric, trials, baseline, method.confidence_each, method)
     assert ratio is not None and guard.bound is not None  # there is a block, and all values are above 0
     return _result(guard, method, ratio.pairs, (ratio.ratio, ratio.low, ratio.high), guard.bound)
 

@@ -37,6 +37,7 @@ from dbdyno.analyse.columns import (
     together,
 )
 from dbdyno.analyse.effects import HAS_CODE, IDLE
+from dbdyno.analyse.images import IMAGE
 from dbdyno.analyse.latency import Histogram
 from dbdyno.analyse.model import TrialResult
 from dbdyno.analyse.museum import VIOLATED
@@ -52,7 +53,7 @@ from dbdyno.records.record import Doubt, Outcome, Record
 FIGURES = (TRIAL, MICROSECONDS, OF_HARDWARE, OF_ENGINE, SECONDS, WALL)
 FACTS = (
     HOST, VARIANT, OUTCOME, DOUBTS, HAS_PLANS, HAS_STATEMENTS, HAS_REPLAY, HAS_REQUESTS, HAS_CODE, IDLE,
-    VIOLATED, WAY, HAS_VIEW, TITLES, STAGES, UNCOUNTED,
+    VIOLATED, WAY, HAS_VIEW, TITLES, STAGES, UNCOUNTED, IMAGE,
 )  # fmt: skip
 METRIC, UNSETTLED = "metric", "unsettled"
 

@@ -98,11 +98,9 @@ class Kept(StrEnum):
 
 
 class Ratio(Frozen):
-    """The ratio variant / baseline of one metric: geometric mean over `pairs` blocks, with its interval.
-
-    `confidence` is that of this interval alone. `log_sd` is the standard deviation of the log ratios between
-    blocks. With a single pair there is a ratio and no interval.
-    """
+    """The ratio variant / baseline of one metric: geometric mean over `pairs` blocks, with its interval, which
+    alone has the `confidence`; none with a single pair. `log_sd` is the standard deviation of the log ratios
+    between blocks. Where `images` of the data differ, mean and interval are over the means of so many."""
 
     metric: str
     pairs: int
@@ -111,6 +109,7 @@ class Ratio(Frozen):
     high: float | None = None
     log_sd: float | None = None
     confidence: float
+    images: int | None = absent(None)
 
 
 class Summary(Frozen):

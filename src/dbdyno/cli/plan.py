@@ -58,7 +58,7 @@ from dbdyno.study.designs import counted_variants, extremes_of, trials_in_all
 from dbdyno.study.soak import Soak
 from dbdyno.study.space import Search
 from dbdyno.study.trials import Plan, Trial, Variant
-from dbdyno.trial.pristine import worth_s
+from dbdyno.trial.pristine import IMAGES_ENOUGH, worth_s
 
 
 class PlanDocument(Frozen):
@@ -285,9 +285,9 @@ def _images_text(study: Study, budget_s: float | None) -> str:
         images = min(study.images, math.ceil(study.blocks / 2))
         turns = ", which pairs of blocks take in turn" if images > 1 else ""
         return f"pristine data: {plural(images, 'image')}{turns}"
-    limit = seconds_text(worth_s(study, budget_s))
-    pairs = "a second one for every second pair of blocks"
-    return f"pristine data: one image, and {pairs} if it takes at most {limit}"
+    limit = f"at most {seconds_text(worth_s(study, budget_s))}; two if the second one does; else one"
+    turns = f"{IMAGES_ENOUGH} images, which pairs of blocks take in turn"
+    return f"pristine data: {turns}, if the further {IMAGES_ENOUGH - 1} take {limit}"
 
 
 def _foresight(study: Study, plan: Plan, allowed: Allowed) -> Foresight:

@@ -100,8 +100,9 @@ STUDY = Section(
             "slice_s"),
         Key("images", integer(1, IMAGES_MAX),
             "How many images of the pristine data pairs of blocks take in turn.",
-            "Making one costs little where it takes at most 5 % of the time that the run's loads take.",
-            "images", otherwise="two where a second one costs little beside the run"),
+            "Making the further ones costs little where they take at most 5 % of the time that the run's "
+            "loads take, and all images 8 GiB.",
+            "images", otherwise="six where that costs little beside the run, else two, else one"),
         Key("application", structured(APPLICATION.schema)),
         Key("data", structured(DATA.schema)),
         Key("workload", structured(_workload)),

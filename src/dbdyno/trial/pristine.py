@@ -43,7 +43,14 @@ GENERATED = 2
 """Rises when the driver makes other rows of the same workload, options and seed."""
 
 WORTH_SHARE = 0.05
-"""A second image is made where that takes at most this share of the time that the run's loads take."""
+"""Further images are made where that takes at most this share of the time that the run's loads take."""
+
+IMAGES_ENOUGH = 6
+"""Over so many images an interval holds the luck of each (`analyse/images.py`). With a second one alone that
+luck is at least not in every block."""
+
+IMAGES_BYTES = 8 << 30
+"""What all images of a run may take of the disk."""
 
 INDEXING_S = 3600.0
 """A server that makes an index is silent until it is done."""
@@ -89,11 +96,19 @@ def pristine_data(setup: Setup, bench: Bench, trial: Trial) -> Pristine:
         # What was brought has one layout.
         return _image(0, setup, bench)
     if images is None:
-        # How long the first one took is kept beside it, so every trial of a run finds the same.
-        images = 2 if _image(0, setup, bench).seconds <= worth_s(bench.study, bench.run.budget_s) else 1
+        images = _worth(_image(0, setup, bench), worth_s(bench.study, bench.run.budget_s))
     first = 0 if trial.purpose in (None, Purpose.SEARCH) else images
     # What is counted stands in no block. It takes the first image, which is always there.
     return _image(first + max(trial.block, 0) // 2 % images, setup, bench)
+
+
+def _worth(first: Pristine, further_s: float) -> int:
+    """How many images a run makes of its own accord. How long the first one took is kept beside it, so every
+    trial of a run finds the same."""
+    soon = (IMAGES_ENOUGH - 1) * first.seconds <= further_s
+    if soon and IMAGES_ENOUGH * tree_size_bytes(first.data) <= IMAGES_BYTES:
+        return IMAGES_ENOUGH
+    return 2 if first.seconds <= further_s else 1
 
 
 def place_brought(setup: Setup, bench: Bench, target: Path) -> None:
@@ -110,7 +125,7 @@ def place_brought(setup: Setup, bench: Bench, target: Path) -> None:
 
 
 def worth_s(study: Study, budget_s: float | None) -> float:
-    """The seconds that making an image may take, so that a run makes a second one of its own accord."""
+    """The seconds that making further images may take, so that a run makes them of its own accord."""
     loads_s = trial_count(study) * sum(phase.takes_s for phase in phases_of(study))
     return WORTH_SHARE * (loads_s if budget_s is None else min(loads_s, budget_s))
 

@@ -31,6 +31,21 @@ def test_a_report_says_how_many_images_it_rests_on(images: int, said: str) -> No
     assert said in line
 
 
+def test_a_report_names_whose_interval_is_over_images() -> None:
+    analysis = with_reset(CASES["guards"](), lambda block: {"image": block % 6})
+    [line] = [line for line in method_text(analysis) if line.startswith("Data:")]
+    assert "took 6 images" in line and line.endswith("of none here.")
+    first, second, *others = analysis.variants
+    assert second.effect is not None
+    second = second.but(effect=second.effect.but(images=6))
+    [line] = [
+        line
+        for line in method_text(analysis.but(variants=(first, second, *others)))
+        if line.startswith("Data:")
+    ]
+    assert line.endswith(f"of {second.name} here.")
+
+
 def test_records_without_images_say_nothing_of_them() -> None:
     assert not [line for line in method_text(CASES["guards"]()) if line.startswith("Data:")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dbdyno.analyse.images import IMAGES_LEAST
 from dbdyno.analyse.model import Analysis, Method
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
@@ -17,6 +18,7 @@ from dbdyno.report.words.numbers import (
     seconds_text,
     share_text,
 )
+from dbdyno.report.words.safe import clean
 from dbdyno.study import Arrangement, Interval
 
 PLACEBOS_ENOUGH = 5
@@ -125,12 +127,24 @@ def _images_text(analysis: Analysis) -> list[str]:
     images = {record.reset["image"] for record in trials if "image" in record.reset}
     if not images:
         return []
+    if len(images) >= IMAGES_LEAST and analysis.method.interval is Interval.STUDENT:
+        return [_over_images(analysis, len(images))]
     if len(images) > 1:
         return [
             f"Data: pairs of blocks took {len(images)} images of the pristine data in turn. Intervals hold"
             " for these layouts of the data, and do not say how far another one could favour a variant."
         ]
     return ["Data: made once, so the intervals do not cover whether their layout favours one variant."]
+
+
+def _over_images(analysis: Analysis, images: int) -> str:
+    over = [clean(one.name) for one in analysis.variants if one.effect is not None and one.effect.images]
+    whose = ", ".join(over) or "none"
+    return (
+        f"Data: pairs of blocks took {images} images of the pristine data in turn. Where the images differ by"
+        " more than their blocks explain (F test at the level of 25 %), the interval is over the means of"
+        f" images (Ibragimov and Müller, JBES 28, 2010): of {whose} here."
+    )
 
 
 def _correction(method: Method) -> str:

@@ -124,7 +124,7 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
         return f"its interval holds 1 and reaches beyond the margin: more {method.unit}s would narrow it"
     if variant.reason is Reason.SPREAD:
         more = blocks_text(variant)
-        return f"{more} would settle it" if more else f"the noise is too large: {_out_of_reach(variant)}"
+        return f"{more} would settle it" if more else _out_of_reach(variant)
     if variant.reason is Reason.TOO_FEW_PAIRS:
         few = f"a verdict needs at least {plural(method.blocks_least, method.unit)} with it and the baseline"
         more = blocks_text(variant)
@@ -153,10 +153,16 @@ def blocks_text(variant: VariantResult) -> str:
 
 
 def _out_of_reach(variant: VariantResult) -> str:
-    """Why no number of blocks is told: too many would be needed, or there are as many already."""
+    """Why no number of blocks is told: too many would be needed, or there are as many already, or more of the
+    same images of the data would not help."""
+    if variant.effect is not None and variant.effect.images:
+        return (
+            f"the {variant.effect.images} images of the data favour it differently, and more blocks of these"
+            " do not settle it; `images` in the study takes more of them"
+        )
     if most := _most_more(variant):
-        return f"{_beyond(most)} would be needed"
-    return f"{plural(_pairs(variant), 'block')} did not settle it"
+        return f"the noise is too large: {_beyond(most)} would be needed"
+    return f"the noise is too large: {plural(_pairs(variant), 'block')} did not settle it"
 
 
 def _beyond(most: int) -> str:
