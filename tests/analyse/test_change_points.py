@@ -37,6 +37,24 @@ def test_a_change_is_told_with_how_rare_it_is_by_chance() -> None:
     assert cut.place == 6 and 0.0 < cut.p <= 0.05
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_the_place_of_a_change_is_mostly_within_those_that_are_told(law: str) -> None:
+    random, told, held = np.random.default_rng(11), 0, 0
+    for _ in range(ROWS // 3):
+        row = LAWS[law](random, 20)
+        row[12:] += 3.0 * row.std()
+        for cut in cuts(row.tolist(), CONFIDENCE)[:1]:
+            assert cut.earliest <= cut.place <= cut.latest
+            told, held = told + 1, held + (cut.earliest <= 12 <= cut.latest)
+    # The law of a skewed row is farther from a normal one than logs of ratios are.
+    assert told > 60 and held >= (0.8 if law == "skewed" else 0.9) * told
+
+
+def test_a_change_without_noise_has_one_place() -> None:
+    [cut] = cuts([1.0] * 6 + [2.0] * 6, CONFIDENCE)
+    assert (cut.earliest, cut.place, cut.latest) == (6, 6, 6)
+
+
 def test_one_value_that_stands_out_is_no_change() -> None:
     row = np.random.default_rng(5).normal(size=20)
     row[-1] = 40.0

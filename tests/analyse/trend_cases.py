@@ -9,6 +9,7 @@ from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.model import Ratio, Role, Summary, Verdict
 from dbdyno.analyse.trend import RunRatio, Trend, TrendRun, trend
 from dbdyno.records.circumstances import Circumstance
+from dbdyno.records.run import SourceCommit
 from tests.analyse.factory import Change, a_run, a_study, records_of
 
 STUDY = a_study()
@@ -34,7 +35,11 @@ def a_speed(mean: float) -> Summary:
 
 
 def a_trend_run(
-    day: int, value: float | None, other: Mapping[Circumstance, str] | None = None, note: str = ""
+    day: int,
+    value: float | None,
+    other: Mapping[Circumstance, str] | None = None,
+    note: str = "",
+    commit: SourceCommit | None = None,
 ) -> TrendRun:
     """A run of one candidate with this ratio, made without records."""
     effect = None if value is None else a_ratio(value)
@@ -47,10 +52,21 @@ def a_trend_run(
         blocks=6,
         host="bench-1",
         engine="firebird 5.0.4",
+        commit=commit,
         circumstances={**SAME, **(other or {})},
         baseline=a_speed(4200.0 + 100.0 * (day % 3)),
         doubtful=0,
         ratios=(ratio,),
+    )
+
+
+def a_commit(number: int, changed: int = 0) -> SourceCommit:
+    """One of a row of commits, an hour apart."""
+    return SourceCommit(
+        repository="/src/firebird",
+        hash=f"{number:040x}",
+        committed_unix_s=1_750_000_000.0 + 3600.0 * number,
+        changed=changed,
     )
 
 

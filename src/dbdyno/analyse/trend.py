@@ -21,13 +21,16 @@ has no cause either: what changed between two stretches changed together with th
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from statistics import stdev
+from typing import Any
 
 from dbdyno.analyse.change_points import cuts
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
@@ -37,6 +40,7 @@ from dbdyno.analyse.quantiles import confidence_each, f_quantile, t_quantile
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.circumstances import Circumstance, circumstances_of
 from dbdyno.records.record import Outcome
+from dbdyno.records.run import SourceCommit
 from dbdyno.study import Study
 from dbdyno.study.space import Promise
 
@@ -57,6 +61,7 @@ class Omission(StrEnum):
     REFERENCE = "reference"
     SOAK = "soak"
     WITHOUT_RATIO = "without ratio"
+    WITHOUT_COMMIT = "without commit"
     OLDER = "older"
     BEYOND_LIMIT = "beyond limit"
 
@@ -92,6 +97,7 @@ class TrendRun(Frozen):
     blocks: int
     host: str
     engine: str
+    commit: SourceCommit | None = absent(None)
     circumstances: dict[Circumstance, str]
     changed: tuple[Circumstance, ...] = ()
     baseline: Summary | None
@@ -132,9 +138,13 @@ class ChangePoint(Frozen):
     (`change_points.py`). `first` is the first run after it. `ratio` is the geometric mean of the runs after
     it over that of the runs before it, each up to the next change point or the end of the row; `runs` counts
     them. `p` is how often chance alone gives as clear a change. `changed` is what is known to have changed in
-    that run."""
+    that run. The first run after it may be any from `earliest` to `latest`, with 95 %, and `before` is the
+    last one before all of these."""
 
     first: str
+    earliest: str = absent("")
+    latest: str = absent("")
+    before: str = absent("")
     ratio: float
     runs: tuple[int, int]
     p: float
@@ -152,11 +162,20 @@ class VariantTrend(Frozen):
     change_points: tuple[ChangePoint, ...] = ()
 
 
+class Axis(StrEnum):
+    """By what the runs of a trend stand in a row: when they began, when the commit of their source was made,
+    or the version of their engine. Runs of one commit or version stand in the order in which they began."""
+
+    TIME = "time"
+    COMMIT = "commit"
+    VERSION = "version"
+
+
 class Trend(Frozen):
-    """One study over its runs, the earliest first. All intervals of `variants`, and of the last run against
-    the earlier ones, hold together with `confidence`, one page at a time. Those of earlier runs hold each by
-    itself. Change points have the same confidence once more: of pages without a change so few have one.
-    `speed_log_sd` is the spread of the baseline's log response over the runs of the last stretch."""
+    """One study over its runs, in the order of its `axis`. All intervals of `variants`, and of the last run
+    against the earlier ones, hold together with `confidence`, one page at a time. Those of earlier runs hold
+    each by itself. Change points have the same confidence once more: of pages without a change so few have
+    one. `speed_log_sd` is the spread of the baseline's log response over the runs of the last stretch."""
 
     title: str
     study_path: str
@@ -167,6 +186,7 @@ class Trend(Frozen):
     variants: tuple[VariantTrend, ...]
     speed_log_sd: float | None
     left_out: dict[Omission, int]
+    axis: Axis = absent(Axis.TIME)
 
 
 Runs = Sequence[TrendRun]
@@ -184,6 +204,7 @@ def run_of(analysis: Analysis) -> TrendRun:
         blocks=analysis.run.blocks,
         host=analysis.run.host.name or "not known",
         engine=engine,
+        commit=analysis.run.commit,
         circumstances=circumstances_of(analysis.study, analysis.run, engine),
         baseline=analysis.baseline.response,
         doubtful=sum(bool(trial.warnings) for trial in analysis.trials if trial.response is not None),
@@ -201,9 +222,11 @@ def run_of(analysis: Analysis) -> TrendRun:
     )
 
 
-def trend(study: Study, runs: Iterable[TrendRun], left_out: Mapping[Omission, int]) -> Trend:
-    """The trend of a study from one run or more."""
-    in_order = _marked(sorted(runs, key=lambda one: (one.began_unix_s, one.run)))
+def trend(
+    study: Study, runs: Iterable[TrendRun], left_out: Mapping[Omission, int], axis: Axis = Axis.TIME
+) -> Trend:
+    """The trend of a study from one run or more. By commits all of them must know theirs."""
+    in_order = _marked(sorted(runs, key=partial(_place_on, axis)))
     stretches = _stretches(in_order)
     sides = _sides(stretches)
     roles = {ratio.variant: ratio.role for run in stretches[-1] for ratio in run.ratios}
@@ -230,7 +253,18 @@ def trend(study: Study, runs: Iterable[TrendRun], left_out: Mapping[Omission, in
         ),
         speed_log_sd=_spread([math.log(speed) for speed in _speeds(last)]),
         left_out={why: count for why, count in left_out.items() if count},
+        axis=axis,
     )
+
+
+def _place_on(axis: Axis, run: TrendRun) -> tuple[Any, ...]:
+    """What a run stands by in the row."""
+    began = run.began_unix_s, run.run
+    if axis is Axis.COMMIT and run.commit is not None:
+        return run.commit.committed_unix_s, run.commit.hash, *began
+    if axis is Axis.VERSION:
+        return [int(digits) for digits in re.findall(r"\d+", run.engine)], run.engine, *began
+    return began
 
 
 def _holds(variant: VariantResult, analysis: Analysis) -> bool:
@@ -414,6 +448,9 @@ def _change_points(runs: Runs, variant: str, confidence: float) -> tuple[ChangeP
     return tuple(
         ChangePoint(
             first=with_ratio[cut.place].run,
+            earliest=with_ratio[cut.earliest].run,
+            latest=with_ratio[cut.latest].run,
+            before=with_ratio[cut.earliest - 1].run,
             ratio=math.exp(math.fsum(after) / len(after) - math.fsum(before) / len(before)),
             runs=(len(before), len(after)),
             p=cut.p,

@@ -11,6 +11,7 @@ from dbdyno import __version__
 from dbdyno.applications.registry import installed
 from dbdyno.begin.adapted import seed_of
 from dbdyno.begin.building import make_builds, wishes_of
+from dbdyno.begin.commits import commit_of_source
 from dbdyno.begin.counted import why_counted
 from dbdyno.begin.engines import on_engines, others_of
 from dbdyno.begin.given import data_of
@@ -72,6 +73,7 @@ def new_run(
         arrangement=study.arrangement,
         slice_s=study.slice_s,
         data=data_of(study, tell),
+        commit=commit_of_source(study),
         engines={level: installed_of(other) for level, other in others_of(study).items()},
         given_up=None if study.design is Design.SEARCH else losses_of(study),
         **own,

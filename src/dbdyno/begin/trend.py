@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dbdyno.analyse.trend import Omission, TrendRun, run_of
+from dbdyno.analyse.trend import Axis, Omission, TrendRun, run_of
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.records.readings import Readings, nothing_between
@@ -71,6 +71,15 @@ def with_ratio(
             shown.append(one)
     left_out[Omission.WITHOUT_RATIO] += len(found) - len(shown)
     return shown
+
+
+def on_axis(axis: Axis, runs: list[TrendRun], left_out: Counter[Omission]) -> list[TrendRun]:
+    """The runs that have a place on an axis; the others are counted."""
+    if axis is not Axis.COMMIT:
+        return runs
+    known = [run for run in runs if run.commit is not None]
+    left_out[Omission.WITHOUT_COMMIT] += len(runs) - len(known)
+    return known
 
 
 def _reading(store: Store, readings: Readings, summary: RunSummary) -> TrendRun:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from dbdyno.analyse.trend import Omission, trend
+from dbdyno.analyse.trend import Axis, Omission, trend
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_study import asked_of, require_measured
-from dbdyno.begin.trend import latest, sorted_out, with_ratio
+from dbdyno.begin.trend import latest, on_axis, sorted_out, with_ratio
 from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
@@ -33,10 +33,19 @@ STUDY_ENDING = ".toml"
 @click.option(
     "--since", "age_s", type=Age(), help="Take only runs that are no older than this: 12h, 30d, 4w."
 )
+@click.option(
+    "--by",
+    type=click.Choice([axis.value for axis in Axis]),
+    default=Axis.TIME.value,
+    show_default=True,
+    help="The order of the runs: when they began, when the commit of their source was made, or the version"
+    " of their engine.",
+)
 @format_options
 @store_option
 def command(
     named: tuple[str, ...],
+    by: str,
     limit: int,
     age_s: float | None,
     form: str | None,
@@ -53,7 +62,7 @@ def command(
     with Store(store_url(store)) as opened:
         study, found, left_out = _runs_of(opened, named)
         found = latest(found, age_s, limit, left_out)
-        shown = with_ratio(opened, found, left_out)
+        shown = on_axis(Axis(by), with_ratio(opened, found, left_out), left_out)
         place = opened.place
     if not shown:
         missing = omitted(+left_out)
@@ -61,7 +70,7 @@ def command(
             f'no finished run of "{study.title}" with a ratio in {place}',
             f"left out: {missing}" if missing else "dyno run STUDY",
         )
-    made = trend(study, shown, left_out)
+    made = trend(study, shown, left_out, Axis(by))
     deliver("trend", made, form, output)
 
 

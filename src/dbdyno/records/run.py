@@ -70,6 +70,16 @@ class Data(Frozen):
     size_bytes: int
 
 
+class SourceCommit(Frozen):
+    """The commit of a git `repository` on this machine that the source of a build is. `changed` is how many
+    files of the work tree were not as the commit has them."""
+
+    repository: str
+    hash: str
+    committed_unix_s: float
+    changed: int = absent(0)
+
+
 class RunKind(StrEnum):
     """What a run is. Its records are analysed in the way of its kind."""
 
@@ -92,7 +102,8 @@ class BaseRun(Frozen):
     brought, in the order in which they were loaded. A study's paths count from `study_folder`, and `files`
     are those that it refers to; None in a run of a Dyno that kept none. `given_up` is what variants give up
     that the baseline keeps, by name and without those that keep all; None where nobody looked. Where engines
-    are a factor, `engines` has for each level but the baseline's what `installation` has for that one."""
+    are a factor, `engines` has for each level but the baseline's what `installation` has for that one.
+    `commit` is that of the last variant whose source a git repository holds."""
 
     kind: RunKind
     format: int = RUN_FORMAT
@@ -120,6 +131,7 @@ class BaseRun(Frozen):
     data: tuple[Data, ...] = absent(())
     given_up: dict[str, tuple[Promise, ...]] | None = absent(None)
     engines: dict[str, Installed] = absent({})
+    commit: SourceCommit | None = absent(None)
 
 
 class ComparisonRun(BaseRun):

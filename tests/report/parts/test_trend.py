@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
+from dbdyno.analyse.trend import Axis, Omission, Trend, TrendRun, run_of, trend
 from dbdyno.records.circumstances import Circumstance
 from dbdyno.report.figures import trend as figures
 from dbdyno.report.parts import trend as words
 from dbdyno.report.renderers import html, markdown
-from tests.analyse.trend_cases import STUDY, VARIANT, a_trend_run, analysed, followed
+from tests.analyse.trend_cases import STUDY, VARIANT, a_commit, a_trend_run, analysed, followed
 from tests.report.browser import DARK, LIGHT, TELL_THE_WIDTH, Outline, browse, needs_chromium
 from tests.report.forms import over_days
 from tests.report.shown import printed
@@ -22,6 +22,52 @@ from tests.report.shown import printed
 def said(values: list[float], changed_at: int | None = None) -> str:
     found = followed(values, changed_at)
     return " ".join([words.headline(found), *words.sentences(found, found.variants[0])])
+
+
+def by_commits(values: list[float]) -> Trend:
+    """A run of each commit, in an order of their days that is not that of the commits."""
+    runs = [
+        a_trend_run((5 * number) % len(values), value, commit=a_commit(number))
+        for number, value in enumerate(values)
+    ]
+    return trend(STUDY, runs, {}, Axis.COMMIT)
+
+
+def test_runs_stand_by_their_commits() -> None:
+    found = by_commits([1.5] * 11)
+    assert [run.commit for run in found.runs] == [a_commit(number) for number in range(11)]
+    table = words.runs_table(found)
+    place = [column.head for column in table.columns].index("commit")
+    assert [row[place] for row in table.rows][:2] == ["000000000000"] * 2
+    assert words.commit_text(a_trend_run(1, 1.5, commit=a_commit(1, changed=2))).endswith(" and changes")
+
+
+def test_runs_stand_by_the_versions_of_their_engines() -> None:
+    runs = [a_trend_run(day, 1.5).but(engine=f"firebird 5.{minor}") for day, minor in enumerate((10, 9, 2))]
+    found = trend(STUDY, runs, {}, Axis.VERSION)
+    assert [run.engine for run in found.runs] == ["firebird 5.2", "firebird 5.9", "firebird 5.10"]
+
+
+def test_a_change_for_the_worse_names_the_command_that_finds_its_commit() -> None:
+    values = [level + 0.01 * (number % 3) for level in (1.5, 1.2) for number in range(8)]
+    found = by_commits(values)
+    [change] = found.variants[0].change_points
+    good, bad = (
+        next(run.commit for run in found.runs if run.run == name) for name in (change.before, change.latest)
+    )
+    assert good is not None and bad is not None
+    text = " ".join(words.sentences(found, found.variants[0]))
+    ends = f"--good {good.hash[:12]} --bad {bad.hash[:12]}"
+    assert f"Which commit did it: dyno bisect {STUDY.path} {ends}" in text
+    better = by_commits([1.0 / value for value in values])
+    assert better.variants[0].change_points
+    assert "bisect" not in " ".join(words.sentences(better, better.variants[0]))
+
+
+def test_a_change_of_unknown_commits_names_no_command() -> None:
+    found = stepped()
+    assert found.variants[0].change_points
+    assert "bisect" not in " ".join(words.sentences(found, found.variants[0]))
 
 
 def test_one_run_that_fell_stands_out_and_is_no_trend() -> None:

@@ -71,6 +71,11 @@ def commit_of(repository: Path, revision: str) -> str:
     return commit
 
 
+def committed_unix_s(repository: Path, commit: str) -> int:
+    """When a commit was made."""
+    return int(git(repository, "rev-list", "--max-count=1", "--no-commit-header", "--format=%ct", commit))
+
+
 def git_revision(repository: Path, revision: str) -> Source:
     """A revision of a git repository. Raises UserError where it has none of that name."""
     commit = commit_of(repository, revision)
@@ -142,8 +147,7 @@ def _copy_unchanged(folder: Path, digest: str, target: Path) -> None:
 def _lay_commit(repository: Path, commit: str, target: Path) -> None:
     """Writes the files of a commit as they are hashed, with the time of the commit. No filter of the
     repository is run, and no attribute leaves a file out or changes it."""
-    asked = ("--max-count=1", "--no-commit-header", "--format=%ct")
-    committed_s = int(git(repository, "rev-list", *asked, commit))
+    committed_s = committed_unix_s(repository, commit)
     listing = git(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
     files = [line.partition("\t") for line in listing.split("\0") if line]
     # Links last, so that no file is written through one.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import altair as alt
 
-from dbdyno.analyse.trend import Trend, TrendRun
+from dbdyno.analyse.trend import Axis, Trend, TrendRun
 from dbdyno.records import metrics
 from dbdyno.report.figures.charts import by_verdict, unjudged
 from dbdyno.report.figures.vega import (
@@ -24,6 +25,16 @@ from dbdyno.report.parts import trend as words
 from dbdyno.report.words import numbers
 
 HEIGHT = 190
+TITLES = {
+    Axis.TIME: "runs, by the day on which each began",
+    Axis.COMMIT: "runs, by the commit of their source",
+    Axis.VERSION: "runs, by the version of their engine",
+}
+LABELS: dict[Axis, Callable[[TrendRun], str]] = {
+    Axis.TIME: lambda run: words.began(run)[5:10],
+    Axis.COMMIT: lambda run: words.commit_text(run)[:7],
+    Axis.VERSION: lambda run: run.engine.partition(" ")[2] or run.engine,
+}
 
 
 def ratios(found: Trend, variant: str) -> Spec | None:
@@ -93,16 +104,17 @@ def _figure(layers: list[Layer], about: str) -> Spec:
 
 
 def _runs(found: Trend) -> alt.X:
-    """The runs side by side, with their days: dates in a scale of time would lie on each other."""
+    """The runs side by side, with their days, commits or versions: dates in a scale of time would lie on each
+    other."""
     count = len(found.runs)
-    days = [f"{words.began(run)[5:10]}" for run in found.runs]
+    labels = [LABELS[found.axis](run) for run in found.runs]
     return alt.X(
         "place:Q",
         scale=alt.Scale(domain=[0.5, count + 0.5], nice=False),
         axis=alt.Axis(
             values=list(range(1, count + 1)),
-            labelExpr=f"{json.dumps(days)}[datum.value - 1]",
-            title="runs, by the day on which each began",
+            labelExpr=f"{json.dumps(labels)}[datum.value - 1]",
+            title=TITLES[found.axis],
             grid=False,
         ),
     )
@@ -121,7 +133,7 @@ def _changes(found: Trend) -> list[Layer]:
 
 
 def _change_points(found: Trend, variant: str) -> list[Layer]:
-    """A thick line at each change point of the variant's row."""
+    """A thick line at each change point of the variant's row, and a band where it may lie as well."""
     places = {run.run: place for place, run in enumerate(found.runs, 1)}
     rows: Rows = [
         {
@@ -129,6 +141,8 @@ def _change_points(found: Trend, variant: str) -> list[Layer]:
             "times": numbers.times_text(change.ratio),
             "p": f"{change.p:.2g}",
             "first": change.first,
+            "from": places[change.earliest] - 0.5,
+            "to": places[change.latest] - 0.5,
         }
         for one in found.variants
         if one.variant == variant
@@ -138,7 +152,9 @@ def _change_points(found: Trend, variant: str) -> list[Layer]:
         return []
     lines = alt.Chart(data(rows)).mark_rule(strokeWidth=3.0, opacity=0.55, color="var(--point)")
     tip = tooltip(first="change point at", times="times the ratio before it", p="p")
-    return [lines.encode(x=_runs(found), tooltip=tip)]
+    reach = alt.Chart(data([row for row in rows if row["from"] < row["to"]]))
+    band = reach.mark_rect(opacity=0.12, color="var(--point)").encode(x=alt.X("from:Q"), x2="to:Q")
+    return [band, lines.encode(x=_runs(found), tooltip=tip)]
 
 
 def _ratio_row(place: int, run: TrendRun, variant: str) -> dict[str, Any] | None:

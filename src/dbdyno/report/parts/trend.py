@@ -9,6 +9,7 @@ from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import within
 from dbdyno.analyse.model import Role
 from dbdyno.analyse.trend import (
+    Axis,
     ChangePoint,
     Movement,
     Omission,
@@ -20,7 +21,7 @@ from dbdyno.analyse.trend import (
 )
 from dbdyno.records import metrics
 from dbdyno.report.document import Column, Document, Figure, Kind, Lines, Notes, Section, Table, table
-from dbdyno.report.words import numbers, verdicts
+from dbdyno.report.words import numbers, safe, verdicts
 from dbdyno.report.words.moments import minute_text
 from dbdyno.report.words.numbers import multiple_text
 
@@ -30,6 +31,7 @@ OMITTED = {
     Omission.REFERENCE: "{runs} measured beside another, for a gate",
     Omission.SOAK: "{runs} that soaked it",
     Omission.WITHOUT_RATIO: "{runs} without a ratio that holds",
+    Omission.WITHOUT_COMMIT: "{runs} whose source is no commit",
     Omission.OLDER: "{runs} older than --since",
     Omission.BEYOND_LIMIT: "{runs} beyond --limit",
 }
@@ -39,8 +41,15 @@ SPEEDS_COMPARE_BADLY = (
 )
 CAPTION = (
     "Dot and line: the ratio in each run and its interval. Band: the margin. Dashed: something known changed."
-    " Thick: a change point, which the row of runs itself tells."
+    " Thick: a change point, which the row of runs itself tells; shaded: where it may lie as well."
 )
+HASH = 12
+"""So many digits of a commit's hash are shown."""
+ORDERS = {
+    Axis.TIME: "",
+    Axis.COMMIT: "Runs stand in the order in which the commits of their sources were made.",
+    Axis.VERSION: "Runs stand in the order of the versions of their engines.",
+}
 Cell = Callable[[int, TrendRun], str]
 
 
@@ -116,6 +125,8 @@ def sentences(found: Trend, one: VariantTrend) -> Iterator[str]:
         yield _shift_text(shift, found)
     for change in one.change_points:
         yield _change_text(change, found)
+        if command := _bisect_text(change, found):
+            yield f"Which commit did it: {command}"
 
 
 def _changes(found: Trend) -> Iterator[str]:
@@ -132,9 +143,31 @@ def _change_text(change: ChangePoint, found: Trend) -> str:
     known = f"{_listed(change.changed)} changed there" if change.changed else "nothing known changed there"
     small = ", which is within the margin" if _within_margin(change, found) else ""
     return (
-        f"Change point at run {_number(change.first, found)}: {numbers.times_text(change.ratio)} times the"
-        f" ratio before it{small}, {after} runs over {before} (p = {change.p:.2g}); {known}."
+        f"Change point at run {_number(change.first, found)}{_reach_text(change, found)}:"
+        f" {numbers.times_text(change.ratio)} times the ratio before it{small}, {after} runs over {before}"
+        f" (p = {change.p:.2g}); {known}."
     )
+
+
+def _reach_text(change: ChangePoint, found: Trend) -> str:
+    """Where else it may lie."""
+    if change.earliest == change.latest:
+        return ""
+    return f" (95 %: {_number(change.earliest, found)} to {_number(change.latest, found)})"
+
+
+def _bisect_text(change: ChangePoint, found: Trend) -> str:
+    """The command that finds the commit of a change for the worse, between the last run that is surely before
+    it and the first that is surely after it; empty where these have no commits of one repository."""
+    by_name = {run.run: run.commit for run in found.runs}
+    good, bad = by_name.get(change.before), by_name.get(change.latest)
+    worse = (change.ratio < 1.0) == metrics.find(found.metric).higher_is_better
+    if good is None or bad is None or not worse or good.repository != bad.repository:
+        return ""
+    if good.hash == bad.hash or good.committed_unix_s > bad.committed_unix_s:
+        return ""
+    study = safe.argument(found.study_path)
+    return f"dyno bisect {study} --good {good.hash[:HASH]} --bad {bad.hash[:HASH]}"
 
 
 def _within_margin(change: ChangePoint, found: Trend) -> bool:
@@ -206,6 +239,8 @@ def notes(found: Trend) -> Iterator[str]:
         f" {numbers.share_text(1.0 - found.confidence)} show one, if runs do not depend on each other."
     )
     yield from _beyond_blocks(found)
+    if order := ORDERS[found.axis]:
+        yield order
     if any(run.doubtful for run in found.runs):
         doubtful = [str(place) for place, run in enumerate(found.runs, 1) if run.doubtful]
         yield f"Runs with doubtful trials: {', '.join(doubtful)}; see dyno report RUN."
@@ -249,6 +284,13 @@ def changed_text(run: TrendRun) -> str:
     return "; ".join(f"{one}: {run.circumstances[one]}" for one in run.changed)
 
 
+def commit_text(run: TrendRun) -> str:
+    """The commit of a run's source, and whether it was changed."""
+    if run.commit is None:
+        return numbers.DASH
+    return run.commit.hash[:HASH] + (" and changes" if run.commit.changed else "")
+
+
 def runs_table(found: Trend) -> Table:
     """The runs with their baseline's speed. What is the same for all of them stands in `shared`."""
     metric = metrics.find(found.metric)
@@ -265,6 +307,8 @@ def runs_table(found: Trend) -> Table:
         columns.append((Column("engine", Kind.TEXT), lambda place, run: run.engine))
     if len({run.host for run in found.runs}) > 1:
         columns.append((Column("host", Kind.TEXT), lambda place, run: run.host))
+    if any(run.commit for run in found.runs):
+        columns.append((Column("commit", Kind.TEXT), lambda place, run: commit_text(run)))
     if any(run.changed for run in found.runs):
         columns.append((Column("changed", Kind.TEXT), lambda place, run: changed_text(run)))
     rows = [[cell(place, run) for _, cell in columns] for place, run in enumerate(found.runs, 1)]
