@@ -9,7 +9,7 @@ import pytest
 from dbdyno.begin.commits import commit_of_source
 from dbdyno.obtain.source.tree import commit_of
 from dbdyno.study import Factor, Study
-from tests.obtain.source.test_history import commit, git
+from tests.obtain.source.repositories import commit, git
 from tests.trials import study_of
 
 
