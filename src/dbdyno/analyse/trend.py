@@ -138,13 +138,15 @@ class ChangePoint(Frozen):
     (`change_points.py`). `first` is the first run after it. `ratio` is the geometric mean of the runs after
     it over that of the runs before it, each up to the next change point or the end of the row; `runs` counts
     them. `p` is how often chance alone gives as clear a change. `changed` is what is known to have changed in
-    that run. The first run after it may be any from `earliest` to `latest`, with 95 %, and `before` is the
-    last one before all of these."""
+    that run. The first run after it may be any from `earliest` to `latest`, with 95 %. `before` and `after`
+    are ends between which its cause is looked for: each one run farther out, because one run may be an odd
+    one."""
 
     first: str
     earliest: str = absent("")
     latest: str = absent("")
     before: str = absent("")
+    after: str = absent("")
     ratio: float
     runs: tuple[int, int]
     p: float
@@ -450,7 +452,8 @@ def _change_points(runs: Runs, variant: str, confidence: float) -> tuple[ChangeP
             first=with_ratio[cut.place].run,
             earliest=with_ratio[cut.earliest].run,
             latest=with_ratio[cut.latest].run,
-            before=with_ratio[cut.earliest - 1].run,
+            before=with_ratio[max(cut.earliest - 2, 0)].run,
+            after=with_ratio[min(cut.latest + 1, len(logs) - 1)].run,
             ratio=math.exp(math.fsum(after) / len(after) - math.fsum(before) / len(before)),
             runs=(len(before), len(after)),
             p=cut.p,

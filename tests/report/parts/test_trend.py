@@ -53,11 +53,12 @@ def test_a_change_for_the_worse_names_the_command_that_finds_its_commit() -> Non
     found = by_commits(values)
     [change] = found.variants[0].change_points
     good, bad = (
-        next(run.commit for run in found.runs if run.run == name) for name in (change.before, change.latest)
+        next(run.commit for run in found.runs if run.run == name) for name in (change.before, change.after)
     )
-    assert good is not None and bad is not None
+    assert (good, bad) == (a_commit(6), a_commit(9)), "each one run farther out"
     text = " ".join(words.sentences(found, found.variants[0]))
     ends = f"--good {good.hash[:12]} --bad {bad.hash[:12]}"
+    assert "commit changed there" in text
     assert f"Which commit did it: dyno bisect {STUDY.path} {ends}" in text
     better = by_commits([1.0 / value for value in values])
     assert better.variants[0].change_points

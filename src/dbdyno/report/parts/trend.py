@@ -140,10 +140,14 @@ def _changes(found: Trend) -> Iterator[str]:
 def _change_text(change: ChangePoint, found: Trend) -> str:
     """What the row of runs tells by itself."""
     before, after = change.runs
-    known = f"{_listed(change.changed)} changed there" if change.changed else "nothing known changed there"
+    number = _number(change.first, found)
+    earlier, first = found.runs[number - 2], found.runs[number - 1]
+    commit = ("commit",) if earlier.commit and first.commit and earlier.commit != first.commit else ()
+    changed = *change.changed, *commit
+    known = f"{_listed(changed)} changed there" if changed else "nothing known changed there"
     small = ", which is within the margin" if _within_margin(change, found) else ""
     return (
-        f"Change point at run {_number(change.first, found)}{_reach_text(change, found)}:"
+        f"Change point at run {number}{_reach_text(change, found)}:"
         f" {numbers.times_text(change.ratio)} times the ratio before it{small}, {after} runs over {before}"
         f" (p = {change.p:.2g}); {known}."
     )
@@ -157,10 +161,10 @@ def _reach_text(change: ChangePoint, found: Trend) -> str:
 
 
 def _bisect_text(change: ChangePoint, found: Trend) -> str:
-    """The command that finds the commit of a change for the worse, between the last run that is surely before
-    it and the first that is surely after it; empty where these have no commits of one repository."""
+    """The command that finds the commit of a change for the worse, between a run before it and one after it;
+    empty where these have no commits of one repository."""
     by_name = {run.run: run.commit for run in found.runs}
-    good, bad = by_name.get(change.before), by_name.get(change.latest)
+    good, bad = by_name.get(change.before), by_name.get(change.after)
     worse = (change.ratio < 1.0) == metrics.find(found.metric).higher_is_better
     if good is None or bad is None or not worse or good.repository != bad.repository:
         return ""
