@@ -46,6 +46,10 @@ class StudyError(UserError):
         self.mistakes = tuple(sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column)))
 
 
+class Unreachable(DynoError):
+    """A mirror or a registry does not answer, or this machine has no network."""
+
+
 class EngineMissing(UserError):
     """The engine that a study names is not on this machine."""
 

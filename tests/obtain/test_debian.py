@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, Unreachable, UserError
 from dbdyno.host import paths
 from dbdyno.obtain import apt, debian
 from dbdyno.obtain.archive import harmless, unpack
@@ -289,6 +289,28 @@ def test_a_machine_without_apt_is_told_of_the_path(monkeypatch: pytest.MonkeyPat
     with pytest.raises(UserError) as refused:
         apt.sources("trixie")
     assert "by its path" in refused.value.hint
+
+
+def test_without_a_network_the_way_to_bring_an_engine_is_told(
+    repository: SignedRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = "http://localhost:1/debian"
+    with pytest.raises(Unreachable) as unreachable:
+        debian.fetch(RECIPE, "3.1", mirror=silent, keyring=repository.keyring)
+    message, hint = unreachable.value.message, unreachable.value.hint
+    assert message.startswith("toy@3.1 is not on this machine, and Debian trixie cannot be reached: "), (
+        message
+    )
+    assert "\n" not in message and "`dyno engines fetch toy@3.1`" in hint
+    assert f"copy ~/.cache/dyno/engines/*toy-* from there into {paths.cache_place()}/engines" in hint
+    elsewhere = fetch(repository).prefix
+    with monkeypatch.context() as here:
+        here.setenv("XDG_CACHE_HOME", str(repository.folder / "brought"))
+        shutil.copytree(elsewhere, paths.cache_place() / "engines" / elsewhere.name)
+        told: list[str] = []
+        brought = debian.fetch(RECIPE, "3.1", mirror=silent, keyring=repository.keyring, tell=told.append)
+        assert (brought.prefix / RECIPE.binary).is_file() and brought.prefix != elsewhere
+        assert told[-1].endswith("the toy 3.1.4 that is here stays")
 
 
 @pytest.mark.parametrize(

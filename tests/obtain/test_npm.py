@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, Unreachable, UserError
 from dbdyno.host import once
 from dbdyno.obtain import npm
 
@@ -86,6 +86,21 @@ def test_a_version_without_a_release_is_told_with_those_that_there_are(registry:
     with pytest.raises(UserError) as refused:
         npm.fetch(PACKAGE, "18")
     assert "has no release of fake 18" in refused.value.message and "16, 17" in refused.value.hint
+
+
+def test_without_a_network_the_copy_that_is_here_stays(registry: Path) -> None:
+    client = registry / "bin" / "npm"
+    working = client.read_text()
+    client.write_text("#!/bin/sh\necho 'npm error code EAI_AGAIN' >&2; exit 1\n")
+    with pytest.raises(
+        Unreachable, match="fake@17 is not on this machine, and npm's registry cannot be"
+    ) as error:
+        npm.fetch(PACKAGE, "17")
+    assert "EAI_AGAIN" in error.value.message and "`dyno engines fetch fake@17`" in error.value.hint
+    client.write_text(working)
+    copy = npm.fetch(PACKAGE, "17")
+    client.write_text("#!/bin/sh\necho 'npm error code EAI_AGAIN' >&2; exit 1\n")
+    assert npm.fetch(PACKAGE, "17") == copy
 
 
 def test_without_the_client_nothing_is_fetched(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,9 +178,21 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
+        if told := _of_installation(error):
+            _complain(told)
+            sys.exit(told.exit_code)
         click.echo(f"error: Dyno failed: {type(error).__name__}: {_one_line(error)}", err=True)
         click.echo(f"  hint: this is a fault in Dyno; its details are in {_keep_traceback()}", err=True)
         sys.exit(1)
+
+
+def _of_installation(error: Exception) -> DynoError | None:
+    if not isinstance(error, ImportError):
+        return None
+    # Here, because an installation is almost always whole.
+    from dbdyno.cli.incomplete import c_library, incomplete
+
+    return incomplete(error, c_library())
 
 
 def _complain(error: DynoError) -> None:

@@ -33,8 +33,8 @@ def command(left: str, right: str, form: str | None, as_json: bool, output: Path
     """Compare two builds function by function: is the code the same, and where is it not?
 
     A BUILD is the name of a kept one as `dyno builds` lists it, or the beginning of that name; or the path of
-    a program or a shared library. Addresses do not count, so code that only moved is the same. Neither build
-    is run.
+    a program or a shared library. Both must be for x86-64, on whatever machine Dyno runs. Addresses do not
+    count, so code that only moved is the same. Neither build is run.
     """
     # Here, because help and manual pages need no disassembler.
     from dbdyno.obtain.binary import read_pair

@@ -279,14 +279,13 @@ def _mapped_by_page_size(process_id: int) -> dict[str, int]:
 def _prove_malloc(level: str, running: Running) -> Evidence:
     """The server's own loader is asked what it makes of the tunables; it drops one that is unknown or
     out of range."""
-    setup = running.setup
     environments = [Path(f"/proc/{process_id}/environ").read_bytes() for process_id in running.process_ids]
     given = f"GLIBC_TUNABLES={level}".encode()
     if level == "default":
         clean = not any(b"GLIBC_TUNABLES=" in environment for environment in environments)
         return _evidence("malloc", level, "default" if clean else "set", "/proc/PID/environ", clean)
     passed = all(given in environment.split(b"\0") for environment in environments)
-    taken = _tunables_taken(level, setup) if passed else {}
+    taken = _tunables_taken(level, running.process_ids[0]) if passed else {}
     value = ":".join(f"{name}={shown}" for name, shown in taken.items()) or (
         "unknown to its loader" if passed else "not passed on"
     )
@@ -298,10 +297,10 @@ def _prove_malloc(level: str, running: Running) -> Evidence:
     return _evidence("malloc", level, value, source, in_effect)
 
 
-def _tunables_taken(level: str, setup: Setup) -> dict[str, str]:
-    loader = next(
-        (part for part in setup.installation.command if "/ld-linux" in part), "/lib64/ld-linux-x86-64.so.2"
-    )
+def _tunables_taken(level: str, process_id: int) -> dict[str, str]:
+    loader = next((path for path in libraries.mapped(process_id) if LOADER.match(path.name)), None)
+    if loader is None:
+        return {}
     listed = subprocess.run(
         [loader, "--list-tunables"],
         env={"GLIBC_TUNABLES": level},
@@ -352,6 +351,8 @@ def _on_huge_pages(*fields: str) -> Callable[[Running], Reading]:
     return read
 
 
+LOADER = re.compile(r"ld-(linux|\d)")
+"""The file name of glibc's loader; older ones are named by their version."""
 TUNABLE = r"glibc\.[a-z_.]+=[\w.]+"
 
 MEMORY = LayerOfKnobs(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, Unreachable, UserError
 from dbdyno.host.process import die_with_parent
 
 DEBIAN_RELEASE = re.compile(
@@ -37,6 +37,9 @@ WAYS_OUT = {
     "deb-src": f"name a mirror in this machine's apt sources, or {BY_HAND['deb-src']}",
 }
 """Where else they can come from. A study, which asks for sources, names no mirror."""
+UNREACHABLE = (
+    r"Temporary failure resolving|Could not (resolve|connect)|Connection (failed|timed out)|unreachable"
+)
 HINTS = (
     (
         r"NO_PUBKEY|Missing key|not signed by|keyring .* (unreadable|does not exist)|isn't known",
@@ -55,10 +58,7 @@ HINTS = (
         "the mirror served something else than its index says; try again, or {way_out}",
     ),
     (r"is not valid (yet|anymore)|expired", "the index is out of date, or this machine's clock is wrong"),
-    (
-        r"Temporary failure resolving|Could not (resolve|connect)|Connection (failed|timed out)|unreachable",
-        "the mirror cannot be reached from here; check the network and proxy, or {way_out}",
-    ),
+    (UNREACHABLE, "the mirror cannot be reached from here; check the network and proxy, or {way_out}"),
     (r"No space left", "make room below the cache folder, or point XDG_CACHE_HOME elsewhere"),
     (
         r"Failed to fetch \S+/pool/\S+ +404",
@@ -317,6 +317,8 @@ def _run(
     if done.returncode != 0:
         problems = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
         text = "\n".join(problems) or done.stderr.strip() or f"exit code {done.returncode}"
+        if silent := [line for line in problems if re.search(UNREACHABLE, line)]:
+            raise Unreachable(" ".join(silent[0].removeprefix("E:").split()), hint(text, kind))
         raise DynoError(f"{' '.join(command[:2])} failed: {text}", hint(text, kind))
     return done.stdout
 

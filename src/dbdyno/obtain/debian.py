@@ -17,10 +17,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, Unreachable, UserError
 from dbdyno.host import once
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain import apt
+from dbdyno.obtain.absent import absent
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
 
@@ -111,11 +112,24 @@ def fetch(
     tell: Tell = silently,
 ) -> Fetched:
     """Fetches, verifies and unpacks an engine, or returns the copy that is already there when nothing is
-    newer.
+    newer, or when the mirror does not answer.
 
-    Two fetches at once take turns. Raises UserError when this machine cannot fetch at all, DynoError when the
-    fetch fails.
+    Two fetches at once take turns. Raises UserError when this machine cannot fetch at all, Unreachable when
+    there is no copy and no answer, DynoError when the fetch fails in another way.
     """
+    try:
+        return _fetch(recipe, version, mirror, keyring, tell)
+    except Unreachable as unreachable:
+        suite = recipe.suite(version)
+        here = (copy for copy in fetched(recipe.engine) if copy.suite == suite)
+        copy = next((copy for copy in here if covers(version, copy.version)), None)
+        if copy is not None:
+            tell(f"{unreachable.message}; the {copy.engine} {copy.version} that is here stays")
+            return copy
+        raise absent(recipe.engine, version, f"Debian {suite}", unreachable) from None
+
+
+def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell: Tell) -> Fetched:
     suite = recipe.suite(version)
     shelf = once.shelf("engines")
     with shelf.making(f"{recipe.engine}-{suite}", tell) as work:

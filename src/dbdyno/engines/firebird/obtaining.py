@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dbdyno.engines.firebird.beside import missing
-from dbdyno.errors import EngineMissing, EngineUnobtainable
+from dbdyno.engines.firebird.beside import Beside, missing
+from dbdyno.errors import EngineMissing, EngineUnobtainable, Unreachable
 from dbdyno.obtain import debian, path, wheel
 from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
 from dbdyno.study.reference import Reference
@@ -36,8 +36,7 @@ def locate(reference: Reference) -> Installation:
             f"`pip install '{WHEEL}=={reference.version}.*'`",
         )
     if lacking := missing():
-        names = " and ".join(each.name for each in lacking)
-        packages = " ".join(package for each in lacking for package in each.recipe.packages)
+        names, packages = _told(lacking)
         raise EngineMissing(
             f"Firebird {version} needs {names}, which this machine lacks",
             f"`dyno engines fetch firebird` obtains it without root; or `apt-get install {packages}`",
@@ -62,9 +61,24 @@ def offers() -> list[Offer]:
 
 
 def fetch(version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
-    for each in missing():
-        debian.fetch(each.recipe, mirror=mirror, tell=tell)
+    lacking = missing()
+    try:
+        for each in lacking:
+            debian.fetch(each.recipe, mirror=mirror, tell=tell)
+    except Unreachable as unreachable:
+        names, packages = _told(lacking)
+        raise Unreachable(
+            f"Firebird needs {names}, which this machine lacks. {unreachable.message}",
+            f"check the network and proxy, or name a mirror with --mirror. Or `apt-get download {packages}` "
+            "on a machine that has a network and this one's architecture, and `dpkg --install` them here",
+        ) from None
     return locate(Reference("firebird", version))
+
+
+def _told(lacking: Sequence[Beside]) -> tuple[str, str]:
+    """The names of libraries, and Debian's packages of them."""
+    names = " and ".join(each.name for each in lacking)
+    return names, " ".join(package for each in lacking for package in each.recipe.packages)
 
 
 def _version_below(client: Path) -> str:

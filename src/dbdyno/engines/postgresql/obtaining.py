@@ -141,10 +141,12 @@ def _front(prefix: Path, binary: Path) -> None:
     """Puts a script in the binary's place, since initdb runs `postgres` by its name, without our loader."""
     with suppress(FileExistsError):
         os.link(binary, _behind(binary))
-    if not binary.samefile(_behind(binary)):
-        return
     loader = " ".join(f"'{part}'" for part in debian.loader(prefix))
+    text = f'#!/bin/sh\nexec {loader} --argv0 "$0" \'{_behind(binary)}\' "$@"\n'
+    # Another text is that of another place, from where the copy was brought.
+    if binary.stat().st_size == len(text) and binary.read_text() == text:
+        return
     script = binary.with_name(f"{binary.name}.{os.getpid()}")
-    script.write_text(f'#!/bin/sh\nexec {loader} --argv0 "$0" \'{_behind(binary)}\' "$@"\n')
+    script.write_text(text)
     script.chmod(0o755)
     script.replace(binary)

@@ -91,7 +91,8 @@ def _read(path: Path, file: Any, with_names: bool) -> Code:
 def _require_whole_build(path: Path, elf: Any) -> None:
     if elf["e_machine"] != MACHINE:
         raise UserError(
-            f"{path} is built for {elf['e_machine']}", "builds are compared by their code for x86-64 alone"
+            f"{path} is built for {elf.get_machine_arch()}, and Dyno reads code for x86-64 alone",
+            "name builds for x86-64; a study compares the speed of builds on every machine",
         )
     if elf["e_type"] not in LINKED:
         raise UserError(

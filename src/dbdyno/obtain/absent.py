@@ -1,0 +1,16 @@
+"""What is said of an engine that is not here and cannot be fetched, because nothing answers."""
+
+from __future__ import annotations
+
+from dbdyno.errors import Unreachable
+from dbdyno.host import once
+
+
+def absent(engine: str, version: str, source: str, unreachable: Unreachable) -> Unreachable:
+    """What is missing, who did not answer, and how to bring it from a machine that has a network."""
+    wanted, folder = f"{engine}@{version}" if version else engine, once.shelf("engines").folder
+    return Unreachable(
+        f"{wanted} is not on this machine, and {source} cannot be reached: {unreachable.message}",
+        f"{unreachable.hint}. Or `dyno engines fetch {wanted}` on a machine with a network and this one's "
+        f"architecture, and copy ~/.cache/dyno/engines/*{engine}-* from there into {folder}",
+    )
