@@ -186,9 +186,18 @@ def test_a_command_reads_the_file_once(file: Path, monkeypatch: pytest.MonkeyPat
     assert said.exception is not None and read == [file]
 
 
+def test_the_demo_waits_as_its_run_does(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[list[str]] = []
+    monkeypatch.setattr("dbdyno.cli.run.command.main", lambda given, **_: called.append(given[1:]))
+    monkeypatch.setattr("dbdyno.engines.firebird.obtaining.fetch", lambda *_: None)
+    for given in ([], ["--wait"], ["--wait", "90s"]):
+        demo.command.main(given, standalone_mode=False)
+    assert called == [["--wait=0s"], ["--wait=forever"], ["--wait=90s"]]
+
+
 def test_the_demo_takes_its_engine_from_the_machines_mirror_or_a_preferred_one(
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert demo.command.make_context("demo", []).params == {"mirror": ""}
+    assert demo.command.make_context("demo", []).params["mirror"] == ""
     monkeypatch.setenv("DYNO_MIRROR", "http://localhost:1/debian")
-    assert demo.command.make_context("demo", []).params == {"mirror": "http://localhost:1/debian"}
+    assert demo.command.make_context("demo", []).params["mirror"] == "http://localhost:1/debian"
