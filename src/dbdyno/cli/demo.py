@@ -10,8 +10,8 @@ from dbdyno.begin.examples import DEMO, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.cli import run
 from dbdyno.cli.options import WaitingCommand, mirror_option, wait_option
+from dbdyno.cli.patience import patient
 from dbdyno.cli.preferences import FOREVER
-from dbdyno.cli.terminal import tell
 from dbdyno.engines import registry
 
 
@@ -26,6 +26,7 @@ def command(mirror: str, wait_s: float) -> None:
     """
     path = study_of(DEMO)
     engine = study_at(path).engine
-    registry.engine(engine.engine).obtaining.fetch(engine.version, mirror, tell)
+    with patient() as patience:
+        registry.engine(engine.engine).obtaining.fetch(engine.version, mirror, patience.tell)
     wait = FOREVER if math.isinf(wait_s) else f"{wait_s:g}s"
     run.command.main([str(path), f"--wait={wait}"], prog_name="dyno run", standalone_mode=False)

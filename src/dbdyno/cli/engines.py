@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.options import ListingGroup, json_option, mirror_option
+from dbdyno.cli.patience import patient
 from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
 from dbdyno.report.words.safe import json_text
@@ -42,7 +43,6 @@ def list_(as_json: bool) -> None:
 def fetch(reference: str, mirror: str) -> None:
     """Obtain an engine into Dyno's own cache: no root, nothing installed on the host."""
     name, _, version = reference.partition("@")
-    installation = registry.engine(name).obtaining.fetch(
-        version, mirror, lambda line: click.echo(line, err=True)
-    )
+    with patient() as patience:
+        installation = registry.engine(name).obtaining.fetch(version, mirror, patience.tell)
     click.echo(f"{installation.engine} {installation.version}: {installation.origin}")

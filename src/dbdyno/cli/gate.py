@@ -14,8 +14,8 @@ from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import fail_on_option, gate_code, gate_fails_on, verdicts_of
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
+from dbdyno.cli.patience import patient
 from dbdyno.cli.stored_run import run_to_read
-from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.run import ComparisonRun
@@ -53,7 +53,9 @@ def command(
         named = against or (found.reference if isinstance(found, ComparisonRun) else None)
         if named is None:
             raise UserError(f"run {found.run} was not measured against another", "add --against NAME")
-        gate = gate_of(opened, found, named, tell)
+        with patient() as patience:
+            patience.quietly(f"analysing {found.run} beside {named}")
+            gate = gate_of(opened, found, named, patience.tell)
     deliver_gate(gate, form, output, fail_on)
     sys.exit(gate_code(gate, fail_on))
 

@@ -12,9 +12,11 @@ from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
+from dbdyno.cli.patience import waiting
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
+from dbdyno.report.words.numbers import plural
 
 
 @click.command()
@@ -33,7 +35,8 @@ def command(
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = [opened.run(name) for name in runs]
-        analyses = [analysed(study_of(run), run, opened.records(run.run)) for run in found]
+        with waiting(f"analysing {plural(len(found), 'run')}"):
+            analyses = [analysed(study_of(run), run, opened.records(run.run)) for run in found]
     names = [run.run for run in found]
     if len(set(names)) < len(names):
         raise UserError("a run is named twice", "name each run once; see: dyno runs")

@@ -12,6 +12,7 @@ from dbdyno.begin.museum import museum_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import TABLE_FORMATS, format_of, table_format_options
 from dbdyno.cli.options import store_option
+from dbdyno.cli.patience import waiting
 from dbdyno.engines import registry
 from dbdyno.layers.registry import LAYERS
 from dbdyno.records.place import store_url
@@ -49,7 +50,7 @@ def command(
     form = format_of(form, as_json, output, TABLE_FORMATS)
     if engine is not None:
         registry.engine(engine)
-    with Store(store_url(store)) as opened:
+    with Store(store_url(store)) as opened, waiting("reading the runs of the store"):
         whole = museum_of(opened, engine or "", study or "")
     found = chosen(whole, layer, Ending(outcome) if outcome else None)
     deliver("museum", found, form, output, {"csv": partial(as_csv, found)})

@@ -15,6 +15,7 @@ from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
+from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
@@ -49,7 +50,8 @@ def command(
             kind, result = other
             deliver(kind, result, form, output)
             sys.exit(soak_code(result) if fail_on and isinstance(result, SoakResult) else 0)
-        analysis = analysis_to_read(opened, found)
+        with waiting(f"reading and analysing {found.run}"):
+            analysis = analysis_to_read(opened, found)
         deliver_report(analysis, form, output, details, fail_on)
     if fail_on:
         sys.exit(exit_code(analysis, fail_on))

@@ -43,6 +43,7 @@ from dbdyno.cli.options import (
     store_option,
     wait_option,
 )
+from dbdyno.cli.patience import waiting
 from dbdyno.cli.report import deliver_report
 from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell
@@ -153,7 +154,8 @@ def command(
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
         run = opened.run(begun.run.run)  # A budget may have changed its blocks.
         gate = _gate(opened, run, _held_against(options, beginning))
-    analysis = analysed(begun.study.but(blocks=run.blocks), run, records)
+    with waiting(f"analysing {run.run}"):
+        analysis = analysed(begun.study.but(blocks=run.blocks), run, records)
     sys.exit(_delivered(analysis, gate, form, output, fail_on))
 
 
@@ -197,7 +199,8 @@ def _delivered(
         deliver_report(analysis, form, output, fail_on=fail_on)
     else:
         deliver_gate(gate, form, output, gate_fails_on(fail_on))
-    page = page_beside(document(analysis), analysis.run.run)
+    with waiting("drawing its page"):
+        page = page_beside(document(analysis), analysis.run.run)
     click.echo(f"report: {page}", err=form != "terminal")
     return exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on))
 

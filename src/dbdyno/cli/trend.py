@@ -16,10 +16,12 @@ from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import Age, store_option
+from dbdyno.cli.patience import waiting
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report.parts.trend import omitted
+from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study, read_study
 
 STUDY_ENDING = ".toml"
@@ -62,7 +64,8 @@ def command(
     with Store(store_url(store)) as opened:
         study, found, left_out = _runs_of(opened, named)
         found = latest(found, age_s, limit, left_out)
-        shown = on_axis(Axis(by), with_ratio(opened, found, left_out), left_out)
+        with waiting(f"reading {plural(len(found), 'run')}"):
+            shown = on_axis(Axis(by), with_ratio(opened, found, left_out), left_out)
         place = opened.place
     if not shown:
         missing = omitted(+left_out)

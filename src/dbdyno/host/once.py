@@ -32,6 +32,19 @@ Tell = Callable[[str], None]
 """Where progress goes, a line at a time."""
 
 
+class Step(str):
+    """A line that names a step which may take long, and knows how much of it is done: `share`, from 0 to
+    1."""
+
+    share: Callable[[], float]
+
+    @classmethod
+    def of(cls, line: str, share: Callable[[], float]) -> Step:
+        step = cls(line)
+        step.share = share
+        return step
+
+
 def silently(line: str) -> None:
     """Tells nobody."""
 

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from dbdyno.errors import DynoError, Unreachable, UserError
 from dbdyno.host import once
-from dbdyno.host.once import Tell, silently
+from dbdyno.host.clone import tree_size_bytes
+from dbdyno.host.once import Step, Tell, silently
 from dbdyno.obtain import apt
 from dbdyno.obtain.absent import absent
 from dbdyno.obtain.archive import unpack
@@ -149,9 +150,12 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
         name = f"{recipe.engine}-{found}-{digest}"
         if not shelf.holds(name):
             size_bytes = sum(one.size_bytes for one in archives)
-            tell(f"fetching {recipe.engine} {found}: {len(archives)} packages, {size_bytes / 1e6:.1f} MB")
+            line = f"fetching {recipe.engine} {found}: {len(archives)} packages, {size_bytes / 1e6:.1f} MB"
+            tell(Step.of(line, lambda: tree_size_bytes(session.archive_folder) / size_bytes))
             session.download(recipe.packages, archives)
-            _unpack(archives, session.archive_folder, work / "unpacked")
+            over: list[apt.Archive] = []
+            tell(Step.of(f"unpacking {recipe.engine} {found}", lambda: len(over) / len(archives)))
+            _unpack(archives, session.archive_folder, work / "unpacked", over)
             _write_manifest(work / "unpacked", recipe, found, digest, session, archives)
             # A name must not outlive a loss of power that the contents do not.
             os.sync()
@@ -181,7 +185,8 @@ def _upstream(version: str) -> str:
     return version.split(":", 1)[-1].rsplit("-", 1)[0]
 
 
-def _unpack(archives: list[apt.Archive], folder: Path, target: Path) -> None:
+def _unpack(archives: list[apt.Archive], folder: Path, target: Path, over: list[apt.Archive]) -> None:
+    """Notes each archive in `over` once it is unpacked."""
     # Here, because only a fetch unpacks, and every study asks where its engine is.
     from debian.debfile import DebError, DebFile
 
@@ -191,6 +196,7 @@ def _unpack(archives: list[apt.Archive], folder: Path, target: Path) -> None:
         try:
             with DebFile(path) as package:
                 unpack(package.data.tgz(), target)
+            over.append(archive)
         except (DebError, tarfile.TarError, EOFError, OSError) as error:
             raise DynoError(
                 f"cannot unpack {archive.name}: {error}", "fetch again; check the space on the disk"

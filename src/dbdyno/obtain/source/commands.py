@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -108,18 +109,26 @@ def _run(
     except OSError as error:
         raise BuildFailed(f"cannot run {command[0]}: {error.strerror}", "is it installed?") from None
     assert child.stdout is not None
-    told_s = time.monotonic()
+    began_s = told_s = time.monotonic()
     try:
         for line in child.stdout:
             log.write(line)
             far = PROGRESS.search(line.decode(errors="replace"))
             if far and time.monotonic() - told_s >= TELL_EVERY_S:
                 told_s = time.monotonic()
-                tell(f", {far[1]} of {far[2]}" if far[1] else f", {far[3]} %")
+                tell(far_text(far, told_s - began_s))
         return child.wait()
     finally:
         child.stdout.close()
         kill_family(child)
+
+
+def far_text(far: re.Match[str], took_s: float) -> str:
+    """How far a command says that it is, and about what is left at the speed that it has had."""
+    done, of = (int(far[1]), int(far[2])) if far[1] else (int(far[3]), 100)
+    told = f"{done} of {of}" if far[1] else f"{done} %"
+    left_min = math.ceil(took_s * (of - done) / done / 60) if done else 0
+    return f", {told}, about {left_min} min left" if left_min else f", {told}"
 
 
 def _failure(step: Step, workplace: Workplace, said: str, returncode: int) -> BuildFailed:
