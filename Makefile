@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-slices bench-search bench-analyse wheels image lock clean
+.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-slices bench-search bench-analyse wheels release image lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -159,6 +159,10 @@ wheels: setup
 	@test -x $(VENV)/zig/bin/python || $(PYTHON) -m venv $(VENV)/zig
 	@$(subst $(BIN),$(VENV)/zig/bin,$(PIP)) -r .ci/wheels.txt
 	@PATH="$(CURDIR)/$(VENV)/zig/bin:$$PATH" TARGETS="$(TARGETS)" .ci/wheels $(WHEELS)
+
+# All that a release hands out: the wheels, bills of materials, SHA256SUMS. DRAFT=1 tries it on a tree that is not ready.
+release: wheels
+	@PATH="$(CURDIR)/$(VENV)/zig/bin:$$PATH" DRAFT="$(DRAFT)" .ci/release $(WHEELS)
 
 # An image, from the wheel in dist/ for this machine, with podman, buildah or docker. BASE is another Debian 12.
 image:
