@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-slices bench-search bench-analyse wheels release image lock clean
+.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-gates bench-slices bench-search bench-analyse wheels release image lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -137,6 +137,11 @@ bench-stall: setup
 # studies of minutes each, five hours in all. POWER=--quick shows in some minutes that it works.
 bench-power: setup
 	@$(BIN)/python benches/power.py $(POWER)
+
+# Gates of merge requests that change nothing, as the action for GitHub carries them out: a hundred on each of two
+# engines take hours. GATES="--gates 3 --results FILE" carries out three, and goes on with FILE.
+bench-gates: setup
+	@$(BIN)/python -m benches.gates $(GATES)
 
 bench-slices: setup
 	@$(BIN)/python benches/slices.py $(SLICES)
