@@ -70,6 +70,21 @@ def test_rows_that_differ_in_one_image_are_found() -> None:
     )
 
 
+def test_how_data_were_taken_over_is_told_for_each_image() -> None:
+    def upgraded(image: int, upgrade_s: float) -> Record:
+        record = _record("mariadb@11.8", image=image)
+        return record.but(reset={**record.reset, "upgraded_by": "mariadb-upgrade", "upgrade_s": upgrade_s})
+
+    records = [_record("mariadb@10.11"), upgraded(1, 2.5), upgraded(0, 2.25), upgraded(0, 2.25)]
+    found = engines_compared(STUDY, records)
+    assert found is not None
+    assert [(one.upgraded_by, one.upgrade_s) for one in found.ran] == [
+        ("", ()),
+        ("mariadb-upgrade", (2.25, 2.5)),
+        ("", ()),
+    ]
+
+
 def test_images_of_different_seeds_are_never_held_against_each_other() -> None:
     found = engines_compared(STUDY, [_record("mariadb@10.11"), _record("mariadb@11.8", "t: 9 rows", image=1)])
     assert found is not None and not found.same_rows and not found.other_rows

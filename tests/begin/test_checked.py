@@ -281,3 +281,19 @@ def test_the_statements_of_a_lua_script_are_known_in_a_run_only(homes: Path) -> 
     assert f"the statements of {script} are known in a run only" in " ".join(planned.stdout.split())
     script.write_text("function event(\n")
     assert f"{line_of(path, 'file')}: " in complaint("plan", str(path))
+
+
+def test_a_version_older_than_the_first_takes_no_data_over(homes: Path) -> None:
+    """The versions are those that two scripts in the place of a server tell."""
+    versions = []
+    for major in (17, 15):
+        folder = homes / f"v{major}"
+        folder.mkdir()
+        versions.append(program(folder / "postgres", f"#!/bin/sh\necho 'postgres (PostgreSQL) {major}.2'\n"))
+    levels = ", ".join(f'"postgresql:{one}"' for one in versions)
+    path = homes / "study.toml"
+    path.write_text(f'data = "upgraded"\n[workload]\nname = "tpcb"\n[factors]\nengine = [{levels}]\n')
+    said = complaint("plan", str(path))
+    assert f"{path}: 1 mistake" in said
+    assert "line 1: " in said and "is PostgreSQL 17.2, and" in said and "which is 15.2, is older" in said
+    assert "name the oldest version first" in said

@@ -211,6 +211,31 @@ def test_what_was_written_is_there_after_a_restart_on_a_copy(bench: Bench, tmp_p
     assert [float(row[0] or 0) for row in bench.ask(again)("SELECT a FROM kept")] == [41.0]
 
 
+def test_data_are_taken_over_with_all_their_rows(bench: Bench, tmp_path: Path) -> None:
+    """By the same version, whose tools are here where a study's are; other versions stand in studies."""
+    upgrading, own = bench.engine.upgrading, bench.installation
+    assert upgrading is not None
+    if (lacking := upgrading.lacking(own, own)) is not None:
+        pytest.skip(f"{bench.engine.name} cannot be had here: {lacking.message}")
+    bench.initialise()
+    first = bench.start()
+    bench.ask(first)("CREATE TABLE kept (a BIGINT)")
+    bench.ask(first)("INSERT INTO kept VALUES (41)")
+    first.stop()
+    runtime = bench.runtime / "u"
+    runtime.mkdir()
+    assert upgrading.take_over(own, own, bench.data, runtime, {})
+    again = bench.start()
+    assert [float(row[0] or 0) for row in bench.ask(again)("SELECT a FROM kept")] == [41.0]
+    assert again.log_problems() == []
+
+
+def test_series_tell_which_version_is_older(bench: Bench) -> None:
+    upgrading, version = bench.engine.upgrading, bench.installation.version
+    assert upgrading is not None
+    assert upgrading.series("1.0.0") < upgrading.series(version) <= upgrading.series(f"{version}.9")
+
+
 def test_a_misspelt_setting_fails_the_start_with_the_name_that_is_meant(bench: Bench) -> None:
     bench.initialise()
     with pytest.raises(ServerFailed) as failed:

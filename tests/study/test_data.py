@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,14 @@ def test_what_does_not_go_with_brought_data_is_told() -> None:
     assert message == "`images` and [data] exclude each other"
     [(_, message, _)] = mistakes(STUDY.replace("[workload]", '[application]\nname = "keystone"\n[workload]'))
     assert message == "[data] and [application] exclude each other"
+
+
+def test_what_is_brought_can_be_taken_over_by_later_versions() -> None:
+    text = STUDY.replace('engine = "mariadb"\n', "").replace(
+        '"config.a" = [1, 2]', 'engine = ["mariadb@10.11", "mariadb@11.8"]'
+    )
+    names = replace(NAMES, layers={**NAMES.layers, "engine": lambda *_: []})
+    upgraded = text.replace("[workload]", "upgraded = true\n[workload]")
+    study = parse_study(upgraded.encode(), names, PLACE)
+    assert study.upgraded and study.data == GivenData(dump=("shop.sql.gz",))
+    assert not parse_study(text.encode(), names, PLACE).upgraded

@@ -110,3 +110,29 @@ def test_what_each_session_chooses_every_engine_must_offer() -> None:
         'name = "tpcb"', 'name = "tpcb"\nisolation = "serializable"'
     )
     require_mistake(mistakes(text, NAMES), 3, "`isolation` cannot be chosen with firebird", "leave it out")
+
+
+def test_data_can_be_taken_over_from_the_first_engine() -> None:
+    study = read(f'data = "upgraded"\n{VERSIONS}', NAMES)
+    assert study.upgraded and study.data is None
+    assert not read(VERSIONS, NAMES).upgraded
+    assert study.meaning != read(VERSIONS, NAMES).meaning
+
+
+@pytest.mark.parametrize(
+    ("added", "line", "message"),
+    [
+        ('data = "upgarded"\n', 1, '`data` must be a table or `upgraded`, not "upgarded"'),
+        ("data = true\n", 1, "`data` must be a table or `upgraded`, not true"),
+        ("[data]\nupgraded = true\n", 1, "[data] names no data"),
+    ],
+)
+def test_what_data_can_be_is_told(added: str, line: int, message: str) -> None:
+    found = mistakes(f"{added}{VERSIONS}", NAMES)
+    assert (line, message) in [(one.line, one.message) for one in found]
+
+
+def test_one_engine_has_nobody_to_take_data_over_from() -> None:
+    text = 'engine = "mariadb"\ndata = "upgraded"\n' + VERSIONS.replace("engine = [", '"config.a" = [1, 2] #')
+    [found] = mistakes(text, NAMES)
+    assert (found.line, found.message) == (2, "`upgraded` needs `engine` as a factor")

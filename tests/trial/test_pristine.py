@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dbdyno.begin.engines import on_engines
 from dbdyno.driver.job import Job
+from dbdyno.engines import registry
+from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host import once, paths
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Setup
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome
+from dbdyno.study import Factor
 from dbdyno.study.designs import trial_count
 from dbdyno.study.phases import phases_of
+from dbdyno.study.reference import Reference
 from dbdyno.trial import pristine
-from dbdyno.trial.pristine import pristine_data
+from dbdyno.trial.pristine import Pristine, pristine_data
 from tests.fakes import FakeEngine, make_study
 from tests.spine import carry_out, with_images
-from tests.trials import bench_of, study_of
+from tests.trials import TPCB, bench_of, study_of
 
 
 def test_rows_that_an_earlier_driver_made_are_not_taken(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +96,33 @@ def test_images_are_made_from_different_seeds(homes: Path) -> None:
             assert rows.setdefault(found.image, keys) == keys
     assert [len(keys) for keys in rows.values()] == [500, 500]
     assert rows[0] != rows[1]
+
+
+def test_a_later_version_takes_over_what_the_first_one_made_and_never_mixes_it_with_its_own(
+    homes: Path,
+) -> None:
+    """Two files of one library are two engines."""
+    other = homes / "libsqlite3.so.0"
+    library = registry.engine("sqlite").obtaining.locate(Reference("sqlite")).library
+    assert library is not None
+    other.write_bytes(library.read_bytes() + b"\0")
+    levels = ("sqlite", f"sqlite:{other}")
+    study = with_images(study_of("sqlite", {}, blocks=1), 1)
+    study = study.but(factors=(Factor(name=ENGINE_FACTOR, levels=levels),))
+    job = Job(url="", workload="tpcb", options=TPCB, threads=1, clients=1)
+    found: dict[tuple[bool, str], Pristine] = {}
+    with open_journal() as journal, journal.scope():
+        for upgraded in (True, False):
+            asked = study.but(upgraded=upgraded)
+            bench = replace(bench_of(asked, journal), engines=on_engines(asked))
+            for trial in make_plan(asked, Order(seed=1)).trials:
+                own = bench.of(trial)
+                scratch = paths.cache() / "trials" / f"{upgraded}-{trial.index}"
+                setup = Setup(own.engine, own.installation, scratch, journal, job)
+                found[upgraded, str(trial.variant.levels[ENGINE_FACTOR])] = pristine_data(setup, own, trial)
+    taken, made = found[True, levels[1]], found[False, levels[1]]
+    assert taken.upgrade is not None and taken.upgrade.seconds > 0
+    assert taken.rows == found[True, levels[0]].rows != ""
+    assert made.upgrade is None and made.folder != taken.folder
+    assert found[True, levels[0]].folder == found[False, levels[0]].folder, "the first makes the same data"
+    assert found[True, levels[0]].upgrade is None

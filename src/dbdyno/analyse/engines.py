@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from dbdyno.frozen import ENGINE_FACTOR, Frozen, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Frozen, absent, level_text
 from dbdyno.records.record import Record
 from dbdyno.study import Study
 
@@ -15,13 +15,16 @@ NOT_COMPARED = ("version", "server_version")
 class EngineRan(Frozen):
     """What ran at a level of the factor `engine`: the `product` and its `version`, and in words where it
     comes from (`origin`) and which file the process held (`proof`). Empty where no trial of it came so
-    far."""
+    far. Where it took over the data of the baseline's, `upgraded_by` says how, in words, and `upgrade_s` has
+    the seconds that this took, for each image of the data."""
 
     level: str
     product: str
     version: str = ""
     origin: str = ""
     proof: str = ""
+    upgraded_by: str = absent("")
+    upgrade_s: tuple[float, ...] = absent(())
 
 
 class DefaultChanged(Frozen):
@@ -91,7 +94,12 @@ def engines_compared(study: Study, records: Sequence[Record]) -> EnginesCompared
     )
 
 
-def _ran(level: str, product: str, records: Iterable[Record]) -> EngineRan:
+def _ran(level: str, product: str, records: Sequence[Record]) -> EngineRan:
+    upgrades = {
+        int(record.reset["image"]): (str(record.reset["upgraded_by"]), float(record.reset["upgrade_s"]))
+        for record in records
+        if "upgraded_by" in record.reset and "image" in record.reset
+    }
     for record in records:
         for evidence in record.evidence:
             if evidence.factor == ENGINE_FACTOR and evidence.effective is not None and evidence.in_effect:
@@ -101,6 +109,8 @@ def _ran(level: str, product: str, records: Iterable[Record]) -> EngineRan:
                     version=record.engine_version,
                     origin=evidence.accepted.source if evidence.accepted is not None else "",
                     proof=evidence.effective.source,
+                    upgraded_by=next((by for by, _ in upgrades.values()), ""),
+                    upgrade_s=tuple(seconds for _, (_, seconds) in sorted(upgrades.items())),
                 )
     return EngineRan(level=level, product=product)
 

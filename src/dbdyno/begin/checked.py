@@ -14,7 +14,7 @@ from functools import cached_property
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.building import builds_of
 from dbdyno.begin.catalogue import located
-from dbdyno.begin.engines import engine_of, same_engines
+from dbdyno.begin.engines import engine_of, older_engines, same_engines
 from dbdyno.begin.given import data_of
 from dbdyno.begin.study_lines import StudyLines
 from dbdyno.driver.load import Examined
@@ -107,6 +107,15 @@ class _Checks:
             told = f"{' and '.join(same.levels)} are the same server: {same.origin}, digest {same.digest}"
             yield Mistake(line, told, "name another version; aa = true measures the baseline twice")
 
+        for older in older_engines(self.study):
+            first, later = older.versions
+            yield Mistake(
+                self.lines.of_data(),
+                f"{older.levels[0]} is {older.title} {first}, and {older.levels[1]}, which is {later}, is"
+                " older: a version does not take over data of a newer one",
+                'name the oldest version first, or leave `data = "upgraded"` out',
+            )
+
     def files(self) -> Iterator[Mistake]:
         """All that is wrong with the files of the workload."""
         line = self.lines.of_factor("workload.file") or self.lines.of_factor("workload.name")
@@ -157,7 +166,9 @@ class _Checks:
                 self.told.append(f"the statements of {options['file']} are known in a run only")
 
     def _statements(self, options: Mapping[str, Level], own_sql: str, startable: bool) -> Iterator[Mistake]:
-        for reference in self.study.engines:
+        # The data that later versions take over are not theirs before a run.
+        taken_over = self.study.upgraded and self.study.data is not None
+        for reference in self.study.engines[: 1 if taken_over else None]:
             yield from self._statements_on(reference, options, own_sql, startable)
 
     def _statements_on(

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dbdyno.begin.catalogue import located
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
-from dbdyno.errors import DynoError
+from dbdyno.engines.upgrade import is_older, not_taken_over
+from dbdyno.errors import Blocked, DynoError
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host.allowed import Allowed
 from dbdyno.layers.foresight import Refusal
@@ -54,12 +55,48 @@ def untaken_of(study: Study, variants: Iterable[Variant], allowed: Allowed) -> t
         found = located(study.engine_of(levels))
         installation = found if isinstance(found, Installation) else None
         why = untaken(levels, LAYERS, engine_of(study, levels), installation, allowed)
+        if why is None and study.upgraded and installation is not None:
+            why = _not_taken_over(study, levels, installation)
         if why is not None:
             refused.setdefault((why.factor, why.message, why.hint), []).append(variant.name)
     return tuple(
         Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
         for (factor, reason, remedy), names in refused.items()
     )
+
+
+def _not_taken_over(study: Study, levels: Mapping[str, Level], installation: Installation) -> Blocked | None:
+    first = located(study.engine)
+    if not isinstance(first, Installation):
+        return None
+    return not_taken_over(registry.engine(first.engine), first, engine_of(study, levels), installation)
+
+
+class OlderEngine(Frozen):
+    """A level of the factor `engine` that is older than the first, whose data it was to take over."""
+
+    levels: tuple[str, str]
+    versions: tuple[str, str]
+    title: str
+
+
+def older_engines(study: Study) -> Iterator[OlderEngine]:
+    """The levels that do not read the data of the study's first version, where they were to take them over;
+    as far as they are here."""
+    first = located(study.engine)
+    if not study.upgraded or not isinstance(first, Installation):
+        return
+    engine = registry.engine(first.engine)
+    for reference in study.engines[1:]:
+        found = located(reference)
+        if not isinstance(found, Installation) or found.engine != first.engine:
+            continue
+        if is_older(engine, found.version, first.version):
+            yield OlderEngine(
+                levels=(study.engine.written, reference.written),
+                versions=(first.version, found.version),
+                title=engine.title,
+            )
 
 
 class SameEngine(Frozen):

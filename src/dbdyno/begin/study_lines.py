@@ -21,8 +21,9 @@ class StudyLines:
         return self.of_factor(ENGINE_FACTOR) or named
 
     def of_data(self) -> int:
-        """Where what the study brings is named."""
-        return self._document.line(("data", "dump")) or self._document.line(("data", "folder"))
+        """Where the study says what its data are."""
+        keys = (("data", "dump"), ("data", "folder"), ("data",))
+        return next((line for key in keys if (line := self._document.line(key))), 0)
 
     def of_factor(self, name: str) -> int:
         """Where a factor, a setting or a knob of the workload stands. What a configuration file of the

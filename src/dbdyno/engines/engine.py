@@ -16,6 +16,7 @@ from dbdyno.engines.needs import Need
 from dbdyno.engines.plan import ReadPlan
 from dbdyno.engines.production import Production
 from dbdyno.engines.values import as_text, quantity, same_value
+from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.given.dump import Dump
 from dbdyno.host.launch import Launch
@@ -353,6 +354,29 @@ class Taking(Protocol):
         ...
 
 
+class Upgrading(Protocol):
+    """How a version takes over data that an older version of the engine made, as its own documentation says
+    it is done."""
+
+    def series(self, version: str) -> tuple[int, ...]:
+        """What of a version names the format of its data. A version takes over data of its own series, and of
+        those before it."""
+        ...
+
+    def lacking(self, old: Installation, new: Installation) -> DynoError | None:
+        """Why data cannot be taken over with what is here; None where they can. No server starts."""
+        ...
+
+    def take_over(
+        self, old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
+    ) -> str:
+        """Makes of a data directory of `old`, whose server was stopped cleanly, one of `new`, which is
+        stopped cleanly as well. `runtime` is a short path, and `creation` are the settings fixed when the
+        data were made. Returns what was done, in words. Raises ServerFailed where a server or a tool of the
+        engine fails."""
+        ...
+
+
 class Counters(Protocol):
     """What the engine counts by itself. The observer and the proof of a knob's use ask."""
 
@@ -424,7 +448,8 @@ class Engine:
     `plans` reads the plan that the driver has asked for; without it no plan is asked for.
     Without `vectors` no build's index of vectors is asked, and without a `production` no recipe can be
     written for it. `taking` takes the data that a study brings; without it none can be brought. By `compared`
-    it is held against another version of itself, or another engine.
+    it is held against another version of itself, or another engine. By `upgrading` a version takes over the
+    data of an older one; without it none does.
     """
 
     name: str
@@ -447,6 +472,7 @@ class Engine:
     plans: ReadPlan | None = None
     production: Production | None = None
     compared: ComparedBy | None = None
+    upgrading: Upgrading | None = None
 
     def compensates(self, version: str) -> bool:
         """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""

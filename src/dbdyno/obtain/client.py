@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.errors import EngineMissing
 from dbdyno.host.writers import require_own
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation
+
+ARGV0 = "--argv0"
+"""The loader's option with the name by which a program is called."""
 
 
 def program(installation: Installation, recipe: debian.Recipe, *names: str) -> list[str]:
@@ -38,15 +42,34 @@ def programs(installation: Installation, recipe: debian.Recipe, *names: str) -> 
         for name in names:
             found = (copy.prefix / recipe.binary).with_name(name)
             if found.is_file():
-                yield [*debian.loader(copy.prefix), "--argv0", str(found), str(found)]
+                yield [*debian.loader(copy.prefix), ARGV0, str(found), str(found)]
     for name in names:
         if (on_host := shutil.which(name)) is not None:
             require_own(Path(on_host))
             yield [on_host]
 
 
+def fronts(folder: Path, commands: Mapping[str, Sequence[str]]) -> Path:
+    """A new folder of scripts, each of which becomes the command of its name. A program that looks for others
+    beside itself finds these scripts, whatever loader the programs need."""
+    folder.mkdir()
+    for name, command in commands.items():
+        script = folder / name
+        script.write_text(f'#!/bin/sh\nexec {_by_own_name(command)} "$@"\n')
+        script.chmod(0o700)
+    return folder
+
+
+def _by_own_name(command: Sequence[str]) -> str:
+    """A command for a shell. A loader hands the script's name on, where the program looks for others."""
+    if ARGV0 not in command:
+        return shlex.join(command)
+    place = command.index(ARGV0) + 1
+    return f'{shlex.join(command[:place])} "$0" {shlex.join(command[place + 1 :])}'
+
+
 def _run_like(installation: Installation, program: Path) -> list[str]:
     """A program of an unpacked copy runs on the C library that came with it, as its server does."""
     if len(installation.command) == 1:
         return [str(program)]
-    return [*debian.loader(installation.prefix), "--argv0", str(program), str(program)]
+    return [*debian.loader(installation.prefix), ARGV0, str(program), str(program)]

@@ -22,6 +22,7 @@ from dbdyno.study.tables import (
     RESTARTS,
     SEARCH,
     SOAK,
+    UPGRADED,
     VARIANT,
     WORKLOAD,
     structured,
@@ -34,6 +35,10 @@ BASELINES_MAX = 100
 
 def _engine(catalogue: Catalogue) -> Schema:
     return {"anyOf": [ENGINE.properties(catalogue)["name"], ENGINE.schema(catalogue)]}
+
+
+def _data(catalogue: Catalogue) -> Schema:
+    return {"anyOf": [{"const": UPGRADED}, DATA.schema(catalogue)]}
 
 
 def _workload(catalogue: Catalogue) -> Schema:
@@ -104,7 +109,7 @@ STUDY = Section(
             "loads take, and all images 8 GiB.",
             "images", otherwise="six where that costs little beside the run, else two, else one"),
         Key("application", structured(APPLICATION.schema)),
-        Key("data", structured(DATA.schema)),
+        Key("data", structured(_data)),
         Key("workload", structured(_workload)),
         Key("settings", structured(_settings)),
         Key("factors", structured(_factors)),

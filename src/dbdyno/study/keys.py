@@ -105,5 +105,5 @@ class Section:
     def rows(self, found: Frozen, names: Collection[str]) -> list[Row]:
         """Some keys as a study writes them, in the order declared, with what a noun has in their fields. What
         is nothing by default is left out where it is nothing."""
-        given = ((key, getattr(found, key.field)) for key in self.keys if key.name in names)
+        given = ((key, getattr(found, key.field)) for key in self.keys if key.field and key.name in names)
         return [self.row(key.name, value) for key, value in given if value or value != self._of_noun(key)]

@@ -241,13 +241,15 @@ class Study(Frozen):
     was, `digest` its hash. Its paths count from the folder `place`; `files` are those that it refers to, None
     where they are not known. Engines are restarted beside the blocks as `restarts` says. An
     `application` takes the load in the place of the server beneath. `data` are used in the place of those
-    that the workload makes."""
+    that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other engine
+    takes over a copy of them."""
 
     title: str
     engine: Reference
     configuration: Configuration | None = absent(None)
     application: Application | None = absent(None)
     data: GivenData | None = absent(None)
+    upgraded: bool = absent(False)
     design: Design = Design.ONE_AT_A_TIME
     blocks: int = 6
     seed: int | None = None

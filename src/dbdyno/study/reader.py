@@ -13,7 +13,7 @@ from dbdyno.passwords import without_passwords
 from dbdyno.study import pacing
 from dbdyno.study.application import read_application
 from dbdyno.study.catalogue import Catalogue
-from dbdyno.study.data import read_data
+from dbdyno.study.data import read_data, read_upgraded
 from dbdyno.study.document import Place, Unreadable, parse_document, read_bytes
 from dbdyno.study.engines import read_engines, require_comparable
 from dbdyno.study.files import folder_of
@@ -121,6 +121,7 @@ class _Reader(SectionReader):
         restarts = self.restarts(goal, head["design"])
         application = read_application(self, workload, restarts, soak)
         data = read_data(self, self.folder, workload, factors, application)
+        upgraded = read_upgraded(self, factors, application)
         self.timed(goal, workload)
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
@@ -135,6 +136,7 @@ class _Reader(SectionReader):
             configuration=configuration,
             application=application,
             data=data,
+            upgraded=upgraded,
             settings={**_beside(configuration, factors), **settings},
             factors=factors,
             variants=variants,

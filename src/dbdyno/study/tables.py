@@ -29,6 +29,10 @@ RANGE_FORMS = 'write { from = "64M", to = "8G", scale = "log" } or { levels = [B
 CLIENTS = integer(1, CLIENTS_MAX)
 
 
+UPGRADED = "upgraded"
+"""What `data` is, where the workload makes rows in the baseline's engine, and the others take them over."""
+
+
 def structured(schema: Any) -> Grammar[Any]:
     """What a rule of its own reads: a section, or a table with keys of the user's."""
     return Grammar(lambda value, _: value, schema)
@@ -76,6 +80,10 @@ DATA = Section(
         Key("setup", grammars.TRUTH,
             "Runs the setup, the tables and the finish of a script once the data are there.",
             "For the workload `script`: its `[setup]`, `[[tables]]` and `[finish]`.", "setup"),
+        Key("upgraded", grammars.TRUTH,
+            "The baseline's engine alone takes the data. Every other one takes over a copy of its.",
+            "Needs engines as a factor. For rows that the workload makes, write `data = \"upgraded\"`.",
+            default=False),
     ),
     "Data in the place of those that the workload makes. Paths count from the study's folder.",
     GivenData,

@@ -94,6 +94,14 @@ class Bench:
             return replace(bench, study=restarted(bench.study))
         return replace(bench, callgrind=bench.counter) if trial.counted else bench
 
+    @property
+    def taken_from(self) -> OnEngine | None:
+        """Whose data this bench's engine takes over; None where it makes its own."""
+        if not self.study.upgraded:
+            return None
+        first = self.engines[self.study.engine.written]
+        return None if first.installation.digest == self.installation.digest else first
+
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
         """Every level of a trial, the study's fixed settings included, as layer -> knob -> level."""
         return by_layer({**self.study.settings, **trial.variant.levels})

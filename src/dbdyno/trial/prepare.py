@@ -14,6 +14,7 @@ from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.job import ANSWER_TIMEOUT_S, Job
 from dbdyno.engines.built import Built, Instrumented, built, recipe_of, shares_data
 from dbdyno.engines.engine import Server
+from dbdyno.engines.upgrade import not_taken_over
 from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import paths
@@ -78,6 +79,8 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     undo.push(_stop_or_kill(load.close, load.kill))
     if pristine.rows:
         reset = {**reset, "rows": pristine.rows}
+    if pristine.upgrade is not None:
+        reset = {**reset, "upgraded_by": pristine.upgrade.by, "upgrade_s": pristine.upgrade.seconds}
     if dataset := setup.job.options.get("dataset"):
         # A set's folder is named by its content: the record tells what was searched.
         reset = {**reset, "dataset": Path(str(dataset)).name}
@@ -168,6 +171,8 @@ def _require_taken(trial: Trial, bench: Bench) -> None:
     if bench.engines:
         levels = {**bench.study.settings, **trial.variant.levels}
         refusal = untaken(levels, bench.layers, bench.engine, bench.installation, bench.allowed)
+        if refusal is None and (first := bench.taken_from) is not None:
+            refusal = not_taken_over(first.engine, first.installation, bench.engine, bench.installation)
         if refusal is not None:
             raise refusal
 

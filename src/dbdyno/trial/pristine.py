@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.applications.product import Place
@@ -35,6 +36,10 @@ from dbdyno.study.trials import Purpose, Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.given import Given, checks_of, given_data, make_given
 from dbdyno.trial.rows import TableRows, rows_of
+from dbdyno.trial.upgraded import Takeover, Upgrade, rows_text
+
+WHOLE = once.WHOLE["pristine"]
+"""The account of how data were made, which marks them as whole."""
 
 SEED = 1
 """Of the first image; each further one has the next. Every study has the same, so that data are made once."""
@@ -69,13 +74,15 @@ SPARE_BYTES = 256 << 20
 @dataclass(frozen=True)
 class Pristine:
     """Data ready to be cloned. `checks` is what held right after they were made, which took `seconds`.
-    Where engines are compared, `rows` are the checksums of their tables."""
+    Where engines are compared, `rows` are the checksums of their tables. `upgrade` says how they were taken
+    over from another version, where they were."""
 
     folder: Path
     image: int
     checks: list[Invariant]
     seconds: float
     rows: str = ""
+    upgrade: Upgrade | None = None
 
     @property
     def data(self) -> Path:
@@ -131,14 +138,69 @@ def worth_s(study: Study, budget_s: float | None) -> float:
 
 
 def _image(image: int, setup: Setup, bench: Bench) -> Pristine:
+    first = bench.taken_from
+    if first is not None:
+        return _taken_over(image, Takeover(first, setup, _creation(setup), bench))
     creation = _creation(setup)
     given = given_data(setup, creation, bench)
     folder = _folder(setup, creation, bench, SEED + image, given)
-    account = json.loads((folder / "pristine.json").read_text())
+    account = json.loads((folder / WHOLE).read_text())
     checks = [Invariant.model_validate(check) for check in account["checks"]]
+    rows = account.get("rows", "")
     if given is not None:
         checks = checks_of(given, folder)
-    return Pristine(folder, image, checks, account["seconds"], account.get("rows", ""))
+        if bench.study.upgraded:
+            rows = _rows_beside(folder, setup, creation, bench)
+    return Pristine(folder, image, checks, account["seconds"], rows)
+
+
+def _taken_over(image: int, takeover: Takeover) -> Pristine:
+    """The image of the first version, as this one has taken it over. It counts as made in the time that the
+    first one took, so that all versions have as many images."""
+    setup, first = takeover.setup, takeover.first
+    own = replace(takeover.bench, engine=first.engine, installation=first.installation)
+    source = _image(image, replace(setup, engine=first.engine, installation=first.installation), own)
+    shape = {"from": source.folder.name, **takeover.shape}
+    folder = once.shelf("pristine").once(
+        _digest(shape),
+        lambda making: _make_upgraded(making, source, takeover),
+        takeover.bench.tell,
+        note=takeover.bench.journal.note_tree,
+    )
+    account = json.loads((folder / WHOLE).read_text())
+    upgrade = Upgrade.model_validate(account["upgrade"])
+    return replace(source, folder=folder, rows=account["rows"], upgrade=upgrade)
+
+
+def _make_upgraded(making: Path, source: Pristine, takeover: Takeover) -> tuple[str, str]:
+    old, setup = takeover.first.installation, takeover.setup
+    with takeover.bench.journal.scope():
+        needed_bytes = int(2 * tree_size_bytes(source.data) * HEADROOM) + SPARE_BYTES
+        require_disk(making, needed_bytes, "the data that a version takes over")
+        upgrade = takeover.carry_out(source.data, making / "data")
+        account: dict[str, object] = {
+            "engine": f"{setup.engine.name} {setup.data_maker.version}",
+            "from": source.folder.name,
+            "upgrade": upgrade.model_dump(),
+            "rows": rows_text(making / "data", setup, takeover.creation, takeover.bench),
+        }
+        (making / WHOLE).write_text(json.dumps(account, indent=2) + "\n")
+    what = f"{_shape(setup)} of {setup.engine.name} {old.version}, upgraded to {setup.data_maker.version}"
+    return what, setup.data_maker.origin
+
+
+def _rows_beside(folder: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
+    """The checksums over what a study brings: found on a clone, once, and kept beside the data."""
+    place = folder / "rows.txt"
+    if not place.is_file():
+        clone = setup.scratch / "summed"
+        clone_tree(folder / "data", clone)
+        with bench.journal.scope():
+            found = rows_text(clone, setup, creation, bench)
+        shutil.rmtree(clone)
+        once.keep_beside(place, found)
+        return found
+    return place.read_text()
 
 
 def _creation(setup: Setup) -> dict[str, Level]:
@@ -190,6 +252,10 @@ def _key(
     if given is not None:
         own = ("engine", "installation", "creation") if not given.data.setup else tuple(shape)
         shape = {name: shape[name] for name in own if name in shape} | given.shape
+    return _digest(shape)
+
+
+def _digest(shape: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:24]
 
 
@@ -238,7 +304,7 @@ def _make(
                 "rows": "; ".join(table.text for table in tables),
             }
         account["seconds"] = round(time.monotonic() - began, 3)
-        (making / "pristine.json").write_text(json.dumps(account, indent=2) + "\n")
+        (making / WHOLE).write_text(json.dumps(account, indent=2) + "\n")
     if given is not None:
         return f"{given.words} in {engine}", setup.data_maker.origin
     which = f", image {seed - SEED + 1}" if seed > SEED else ""

@@ -42,7 +42,7 @@ def test_copies_that_were_fetched_are_found_by_the_engine(bare: Path, tmp_path: 
     installation = obtaining.fetch("", "", told.append)
     assert [each.copy is not None for each in (TOMMATH, ICU)] == [True, True] and missing() == ()
     assert sum(line.startswith("fetching") for line in told) == 2
-    environment = life._lay_out(installation, tmp_path / "root", {})
+    environment = life.lay_out(installation, tmp_path / "root", {})
     folder = tmp_path / "root/lib"
     names = [name for each in LIBRARIES for name in each.files]
     assert all((folder / name).is_file() for name in names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.engines.engine import Engine, UnderValgrind
-from dbdyno.engines.firebird import counters, life, obtaining, plans, settings, taking
+from dbdyno.engines.firebird import counters, life, obtaining, plans, settings, taking, upgrading
 from dbdyno.engines.firebird.compared import COMPARED_BY
 from dbdyno.engines.firebird.production import PRODUCTION
 
@@ -23,4 +23,5 @@ FIREBIRD = Engine(
     plans=plans.read,
     production=PRODUCTION,
     compared=COMPARED_BY,
+    upgrading=upgrading,
 )

@@ -31,6 +31,9 @@ from dbdyno.obtain.installation import Installation
 
 DATABASE = "dyno.fdb"
 ATTACH_TIMEOUT_S = 120.0
+VERBS = {"create": "make", "open": "open", "backup": "back up", "restore": "restore"}
+REFUSES_LINKS = "4."
+"""The version that refuses a plug-in whose real name is another one."""
 
 
 def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
@@ -38,7 +41,7 @@ def initialise(installation: Installation, data: Path, settings: Mapping[str, Le
     data.mkdir(mode=0o700)
     root = data / "root"
     try:
-        environment = _lay_out(installation, root, {})
+        environment = lay_out(installation, root, {})
         creation = {name: level for name, level in settings.items() if name in CREATION}
         _carry_out(root, environment, data / DATABASE, creation, create=True)
     except BaseException:
@@ -65,7 +68,7 @@ def start(
     root = runtime / "firebird"
     shutil.rmtree(root, ignore_errors=True)
     parameters = {name: level for name, level in settings.items() if name not in ATTRIBUTES}
-    environment = _lay_out(installation, root, parameters)
+    environment = lay_out(installation, root, parameters)
     attributes = {
         name: level for name, level in settings.items() if name in ATTRIBUTES and name not in CREATION
     }
@@ -82,7 +85,7 @@ def start(
     )
 
 
-def _lay_out(installation: Installation, root: Path, parameters: Mapping[str, Level]) -> dict[str, str]:
+def lay_out(installation: Installation, root: Path, parameters: Mapping[str, Level]) -> dict[str, str]:
     """Makes a private installation at `root` out of links, and returns the environment that leads there.
 
     The folders are real, because the libraries look for each other in `$ORIGIN/../lib`, which a linked
@@ -101,7 +104,10 @@ def _lay_out(installation: Installation, root: Path, parameters: Mapping[str, Le
         (root / "lib" / library.name).symlink_to(library)
     for folder in ("plugins", "intl"):
         for entry in (prefix / folder).iterdir():
-            (root / folder / entry.name).symlink_to(entry)
+            if entry.is_file() and installation.version.startswith(REFUSES_LINKS):
+                shutil.copyfile(entry, root / folder / entry.name)
+            else:
+                (root / folder / entry.name).symlink_to(entry)
     for name in ("tzdata", "firebird.msg", "plugins.conf"):
         if (prefix / name).exists():
             (root / name).symlink_to(prefix / name)
@@ -130,12 +136,17 @@ def _carry_out(
     create: bool,
 ) -> float:
     """Creates or attaches the database with these attributes; the seconds that took. Raises ServerFailed."""
-    request = {
-        "library": str(root / "lib" / CLIENT),
-        "database": str(database),
-        "create": create,
-        "attributes": as_attributes(attributes),
-    }
+    asked = {"action": "create" if create else "open", "attributes": as_attributes(attributes)}
+    return have_done(asked, root, environment, database, ATTACH_TIMEOUT_S)
+
+
+def have_done(
+    asked: Mapping[str, object], root: Path, environment: Mapping[str, str], database: Path, timeout_s: float
+) -> float:
+    """Has the library of the installation at `root` do an `action` to a database; the seconds that took.
+    Raises ServerFailed with Firebird's own words."""
+    verb = VERBS[str(asked["action"])]
+    request = {"library": str(root / "lib" / CLIENT), "database": str(database), **asked}
     try:
         done = subprocess.run(
             [sys.executable, "-I", database_file.__file__, json.dumps(request)],
@@ -144,22 +155,21 @@ def _carry_out(
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,
-            timeout=ATTACH_TIMEOUT_S,
+            timeout=timeout_s,
             preexec_fn=confine(before_exec=Launch().steps(root, database.parent)),
         )
     except subprocess.TimeoutExpired:
-        raise ServerFailed(f"Firebird did not open {database} within {ATTACH_TIMEOUT_S:g} s") from None
+        raise ServerFailed(f"Firebird did not {verb} {database} within {timeout_s:g} s") from None
     log = tail(root / "firebird.log")
     try:
         answer = json.loads(done.stdout)
     except ValueError:
         raise ServerFailed(
-            f"Firebird {how_it_ended(done.returncode)} while it opened {database.name}",
+            f"Firebird {how_it_ended(done.returncode)}: it was to {verb} {database.name}",
             hint(done.stderr),
             f"{log}{done.stderr}",
         ) from None
     if answer["error"]:
-        verb = "make" if create else "open"
         log = f"{log}\n{answer['error']}".strip()
         raise ServerFailed(f"Firebird could not {verb} {database.name}: {answer['error']}", hint(log), log)
-    return float(answer["attach_s"])
+    return float(answer["seconds"])

@@ -41,7 +41,7 @@ def locate(reference: Reference) -> Installation:
             f"Firebird {version} needs {names}, which this machine lacks",
             f"`dyno engines fetch firebird` obtains it without root; or `apt-get install {packages}`",
         )
-    engine = client.parent / "plugins/libEngine13.so"
+    engine = engine_of(client.parent)
     return Installation(
         engine="firebird",
         version=version,
@@ -81,9 +81,15 @@ def _told(lacking: Sequence[Beside]) -> tuple[str, str]:
     return names, " ".join(package for each in lacking for package in each.recipe.packages)
 
 
+def engine_of(prefix: Path) -> Path:
+    """The file of the engine itself, which need not be there. Its number is that of the structure on disk."""
+    found = sorted((prefix / "plugins").glob("libEngine*.so"))
+    return found[-1] if found else prefix / "plugins/libEngine13.so"
+
+
 def _version_below(client: Path) -> str:
     # The library does not tell its version without being loaded; the engine's plug-in carries it as text.
-    engine = client.parent.parent / "plugins/libEngine13.so"
+    engine = engine_of(client.parent.parent)
     text = engine.read_bytes() if engine.is_file() else client.read_bytes()
     found = re.search(rb"[LW]I-[VT](\d+\.\d+\.\d+)\.", text)
     return found[1].decode() if found else "5"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind, VectorWords
-from dbdyno.engines.mariadb import counters, life, obtaining, plans, settings, taking
+from dbdyno.engines.mariadb import counters, life, obtaining, plans, settings, taking, upgrading
 from dbdyno.engines.mariadb.compared import COMPARED_BY
 from dbdyno.engines.mariadb.production import PRODUCTION
 
@@ -37,4 +37,5 @@ MARIADB = Engine(
     plans=plans.read,
     production=PRODUCTION,
     compared=COMPARED_BY,
+    upgrading=upgrading,
 )

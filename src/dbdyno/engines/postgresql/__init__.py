@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.postgresql import counters, life, obtaining, plans, settings, taking
+from dbdyno.engines.postgresql import counters, life, obtaining, plans, settings, taking, upgrading
 from dbdyno.engines.postgresql.compared import COMPARED_BY
 from dbdyno.engines.postgresql.production import PRODUCTION
 
@@ -25,4 +25,5 @@ POSTGRESQL = Engine(
     plans=plans.read,
     production=PRODUCTION,
     compared=COMPARED_BY,
+    upgrading=upgrading,
 )

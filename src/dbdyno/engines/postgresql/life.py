@@ -37,6 +37,13 @@ PORT = 5432
 
 
 def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
+    make_cluster(installation, data, settings)
+    done = alone(installation, data, "postgres", f"CREATE DATABASE {DATABASE};\n")
+    _require_made(done, installation, data)
+
+
+def make_cluster(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
+    """A data directory without a database of Dyno's."""
     require_disk(data.parent, 150_000_000, "a PostgreSQL data directory")
     data.mkdir(mode=0o700)
     options = [
@@ -52,9 +59,10 @@ def initialise(installation: Installation, data: Path, settings: Mapping[str, Le
         "-D",
         str(data / "database"),
     ]
-    done = _run(installation, data, command)
-    if done.returncode == 0:
-        done = alone(installation, data, "postgres", f"CREATE DATABASE {DATABASE};\n")
+    _require_made(_run(installation, data, command), installation, data)
+
+
+def _require_made(done: subprocess.CompletedProcess[str], installation: Installation, data: Path) -> None:
     log = (done.stdout + done.stderr)[-LOG_BYTES:]
     if done.returncode != 0 or problems(log):
         shutil.rmtree(data, ignore_errors=True)

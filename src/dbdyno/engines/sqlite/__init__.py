@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind
-from dbdyno.engines.sqlite import counters, life, obtaining, plans, settings, taking
+from dbdyno.engines.sqlite import counters, life, obtaining, plans, settings, taking, upgrading
 from dbdyno.engines.sqlite.compared import COMPARED_BY
 from dbdyno.engines.sqlite.production import PRODUCTION
 
@@ -26,4 +26,5 @@ SQLITE = Engine(
     plans=plans.read,
     production=PRODUCTION,
     compared=COMPARED_BY,
+    upgrading=upgrading,
 )

@@ -38,9 +38,26 @@ def _body(found: EnginesCompared) -> Iterator[Element]:
     rows = [(one.level, one.version or ABSENT, one.origin, one.proof) for one in found.ran]
     brief = table(HEADS[:2], [row[:2] for row in rows], KINDS, dense=True)
     yield From(Detail.DETAILS, (table(HEADS, rows, KINDS, dense=True),), (brief,))
+    if any(one.upgraded_by for one in found.ran):
+        yield from _upgrades(found)
     yield Lines((*_rows(found),))
     if found.products > 1:
         yield Notes((PRODUCTS,))
+
+
+def _upgrades(found: EnginesCompared) -> Iterator[Element]:
+    baseline, *others = found.ran
+    kinds = {"by": Kind.PHRASE, "took": Kind.PHRASE}
+    rows = [(one.level, one.upgraded_by, _seconds(one.upgrade_s)) for one in others if one.upgraded_by]
+    yield table(("upgraded", "by", "took"), rows, kinds, dense=True)
+    made = f"{baseline.level} has the first data, and each other version took over a copy of them."
+    took = "The seconds count from the clean stop of the one to that of the other. Copying is left out."
+    several = " There is one number for each image of the data." if len(others[0].upgrade_s) > 1 else ""
+    yield Notes((f"{made} {took}{several}",))
+
+
+def _seconds(upgrade_s: Sequence[float]) -> str:
+    return " and ".join(f"{seconds:.2f} s" for seconds in upgrade_s)
 
 
 def _rows(found: EnginesCompared) -> Iterator[str]:
