@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines.firebird import life, obtaining
-from dbdyno.engines.firebird.beside import ICU, LIBRARIES, TOMMATH, missing
+from dbdyno.engines.firebird.beside import ICU, LIBRARIES, TOMMATH, libraries_of, missing
 from dbdyno.errors import EngineMissing
 from dbdyno.host import libraries
 from dbdyno.study.reference import Reference
@@ -24,7 +24,7 @@ def bare(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_host_that_lacks_them_is_told_which_and_how_to_get_them(bare: Path) -> None:
-    assert missing() == LIBRARIES
+    assert missing("5.0.4") == LIBRARIES
     with pytest.raises(EngineMissing, match="needs libtommath and libicu, which this machine lacks") as told:
         obtaining.locate(REFERENCE)
     assert "dyno engines fetch firebird" in told.value.hint
@@ -34,13 +34,13 @@ def test_a_host_that_lacks_them_is_told_which_and_how_to_get_them(bare: Path) ->
 def test_what_the_host_has_is_not_linked(homes: Path) -> None:
     for each in LIBRARIES:
         if libraries.found(each.on_host):
-            assert each.here and each.linked == ()
+            assert each.here and each.linked == {}
 
 
 def test_copies_that_were_fetched_are_found_by_the_engine(bare: Path, tmp_path: Path) -> None:
     told: list[str] = []
     installation = obtaining.fetch("", "", told.append)
-    assert [each.copy is not None for each in (TOMMATH, ICU)] == [True, True] and missing() == ()
+    assert [each.copy is not None for each in (TOMMATH, ICU)] == [True, True] and missing("5.0.4") == ()
     assert sum(line.startswith("fetching") for line in told) == 2
     environment = life.lay_out(installation, tmp_path / "root", {})
     folder = tmp_path / "root/lib"
@@ -52,3 +52,11 @@ def test_copies_that_were_fetched_are_found_by_the_engine(bare: Path, tmp_path: 
     again: list[str] = []
     obtaining.fetch("", "", again.append)
     assert again == []
+
+
+def test_firebird_4_finds_tommath_by_the_older_name(homes: Path) -> None:
+    [tommath, icu] = libraries_of("4.0.7")
+    assert icu is ICU and libraries_of("5.0.4") == LIBRARIES
+    if tommath.copy is not None and not libraries.found(tommath.on_host):
+        assert [*tommath.linked] == ["libtommath.so.0"]
+    assert tommath.recipe == TOMMATH.recipe

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from dbdyno.engines.embedded import EmbeddedServer, refuse_unknown, require_database
 from dbdyno.engines.firebird import database_file
-from dbdyno.engines.firebird.beside import LIBRARIES, missing
+from dbdyno.engines.firebird.beside import libraries_of, missing
 from dbdyno.engines.firebird.log import hint, problems
 from dbdyno.engines.firebird.obtaining import CLIENT
 from dbdyno.engines.firebird.settings import ATTRIBUTES, CREATION, as_attributes, as_parameter, names
@@ -33,13 +33,13 @@ DATABASE = "dyno.fdb"
 ATTACH_TIMEOUT_S = 120.0
 VERBS = {"create": "make", "open": "open", "backup": "back up", "restore": "restore"}
 REFUSES_LINKS = "4."
-"""The version that refuses a plug-in whose real name is another one."""
+"""The version that refuses a plug-in whose real path is another one, be it by a link of a folder above."""
 
 
 def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
     require_disk(data.parent, 50_000_000, "a Firebird database")
     data.mkdir(mode=0o700)
-    root = data / "root"
+    root = data.resolve() / "root"
     try:
         environment = lay_out(installation, root, {})
         creation = {name: level for name, level in settings.items() if name in CREATION}
@@ -65,7 +65,7 @@ def start(
         f"Firebird {installation.version} has no setting",
         "see firebird.conf for what there is",
     )
-    root = runtime / "firebird"
+    root = runtime.resolve() / "firebird"
     shutil.rmtree(root, ignore_errors=True)
     parameters = {name: level for name, level in settings.items() if name not in ATTRIBUTES}
     environment = lay_out(installation, root, parameters)
@@ -92,16 +92,16 @@ def lay_out(installation: Installation, root: Path, parameters: Mapping[str, Lev
     folder would lead out of `root`.
     """
     prefix = installation.prefix
-    if gone := missing():
+    if gone := missing(installation.version):
         raise EngineMissing(f"{gone[0].name} is gone", "`dyno engines fetch firebird` obtains it")
     for folder in ("lib", "plugins", "intl", "lock", "temporary"):
         (root / folder).mkdir(parents=True)
     for library in (*prefix.glob("lib*.so*"), *prefix.glob("lib/lib*.so*")):
         (root / "lib" / library.name).symlink_to(library)
-    copies = [file for each in LIBRARIES for file in each.linked]
-    for library in copies:
-        (root / "lib" / library.name).unlink(missing_ok=True)
-        (root / "lib" / library.name).symlink_to(library)
+    copies = {name: file for each in libraries_of(installation.version) for name, file in each.linked.items()}
+    for name, library in copies.items():
+        (root / "lib" / name).unlink(missing_ok=True)
+        (root / "lib" / name).symlink_to(library)
     for folder in ("plugins", "intl"):
         for entry in (prefix / folder).iterdir():
             if entry.is_file() and installation.version.startswith(REFUSES_LINKS):

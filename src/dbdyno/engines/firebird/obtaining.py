@@ -1,67 +1,64 @@
-"""Where Firebird comes from: its wheel, or a path; and the libraries that the wheel expects of its host."""
+"""Where Firebird comes from: its wheel, as it is installed or fetched, or a path; and the libraries that the
+wheel expects of its host."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from dbdyno.engines.firebird.beside import Beside, missing
-from dbdyno.errors import EngineMissing, EngineUnobtainable, Unreachable
+from dbdyno.errors import EngineMissing, Unreachable, UserError
 from dbdyno.obtain import debian, path, wheel
-from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
+from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, may_hold
 from dbdyno.study.reference import Reference
 
-WHEEL = "firebird-embedded"
-VERSION = "5"
-"""Of which the wheel has releases."""
 CLIENT = "libfbclient.so.2"
+WHEEL = wheel.Package("firebird", "firebird-embedded", CLIENT)
+VERSIONS = ("5", "4")
+"""Of which the wheel has releases that the driver speaks to, the latest first. The first is installed with
+Dyno."""
 
 
 def locate(reference: Reference) -> Installation:
-    if reference.path:
-        client = path.file(reference.path, CLIENT)
-        version = _version_below(client)
-    else:
-        packaged, client = wheel.file(WHEEL, CLIENT)
-        version = ".".join(packaged.split(".")[:3])
-    if not may_hold(reference.version, VERSION):
-        raise EngineUnobtainable(
-            f"firebird@{reference.version} cannot be had; Firebird {version} is on this machine",
-            f"write firebird@{VERSION}: `{WHEEL}` holds no other",
-        )
-    if not covers(reference.version, version):
-        raise EngineMissing(
-            f"firebird@{reference.version} is not on this machine; Firebird {version} is",
-            f"`pip install '{WHEEL}=={reference.version}.*'`",
-        )
-    if lacking := missing():
+    found = (
+        _installation(path.file(reference.path, CLIENT), "")
+        if reference.path
+        else first_covering(_here(reference.version), reference, VERSIONS)
+    )
+    if lacking := missing(found.version):
         names, packages = _told(lacking)
         raise EngineMissing(
-            f"Firebird {version} needs {names}, which this machine lacks",
+            f"Firebird {found.version} needs {names}, which this machine lacks",
             f"`dyno engines fetch firebird` obtains it without root; or `apt-get install {packages}`",
         )
-    engine = engine_of(client.parent)
-    return Installation(
-        engine="firebird",
-        version=version,
-        origin=f"{client.parent}",
-        prefix=client.parent,
-        command=(),
-        digest=path.digest(engine if engine.is_file() else client),
-    )
+    return found
 
 
 def offers() -> list[Offer]:
+    here = list(_here(""))
     try:
-        here = locate(Reference("firebird"))
-    except EngineMissing as missing:
-        return [Offer("firebird", VERSION, missing.message, present=False, command=f"firebird@{VERSION}")]
-    return [here.offer]
+        found = [locate(Reference("firebird", one.version)).offer for one in here]
+    except EngineMissing as missing_one:
+        found = [Offer("firebird", VERSIONS[0], missing_one.message, present=False, command="firebird@5")]
+    others = [one for one in VERSIONS if not any(covers(one, each.version) for each in here)]
+    source = f"wheel {WHEEL.name}"
+    return [
+        *found,
+        *(Offer("firebird", one, source, present=False, command=f"firebird@{one}") for one in others),
+    ]
 
 
 def fetch(version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
-    lacking = missing()
+    wanted = version or VERSIONS[0]
+    if not any(covers(version, one.version) for one in _here("")):
+        if not any(may_hold(wanted, one) for one in VERSIONS):
+            raise UserError(
+                f"firebird@{version} cannot be fetched",
+                f"there are: {', '.join(VERSIONS)}; the driver speaks to Firebird 4.0.1 and later",
+            )
+        wheel.fetch(WHEEL, wanted, tell)
+    lacking = missing(next(one.version for one in _here("") if covers(version, one.version)))
     try:
         for each in lacking:
             debian.fetch(each.recipe, mirror=mirror, tell=tell)
@@ -79,6 +76,32 @@ def _told(lacking: Sequence[Beside]) -> tuple[str, str]:
     """The names of libraries, and Debian's packages of them."""
     names = " and ".join(each.name for each in lacking)
     return names, " ".join(package for each in lacking for package in each.recipe.packages)
+
+
+def _here(version: str) -> Iterator[Installation]:
+    """What is installed beside Dyno, then what was fetched. Raises EngineMissing where neither is there."""
+    found = [_installation(copy.file, copy.release, copy.origin) for copy in wheel.copies(WHEEL)]
+    try:
+        packaged, client = wheel.file(WHEEL.name, CLIENT)
+    except EngineMissing:
+        if not any(covers(version, one.version) for one in found):
+            raise
+    else:
+        yield _installation(client, packaged)
+    yield from found
+
+
+def _installation(client: Path, release: str, origin: str = "") -> Installation:
+    """That of a client library. A `release` of the wheel has one number more than Firebird's version."""
+    engine = engine_of(client.parent)
+    return Installation(
+        engine="firebird",
+        version=".".join(release.split(".")[:3]) if release else _version_below(client),
+        origin=origin or f"{client.parent}",
+        prefix=client.parent,
+        command=(),
+        digest=path.digest(engine if engine.is_file() else client),
+    )
 
 
 def engine_of(prefix: Path) -> Path:

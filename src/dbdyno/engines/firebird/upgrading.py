@@ -40,8 +40,8 @@ def take_over(
     if series(old.version) == series(new.version):
         start(new, data, runtime, {}, Launch())
         return "opening the same file"
-    pass_through("backup", old, data, runtime / "old")
-    pass_through("restore", new, data, runtime / "new")
+    pass_through("backup", old, data, runtime.resolve() / "old")
+    pass_through("restore", new, data, runtime.resolve() / "new")
     # A restore keeps the size of pages, but not whether writes are forced.
     start(new, data, runtime, creation, Launch())
     return "backup and restore"
