@@ -20,7 +20,14 @@ Stored = Callable[[str, int], None]
 def text(design: str, factors: int) -> str:
     lines = "".join(f'"config.f{index}" = [0, 1]\n' for index in range(factors))
     head = f'engine = "firebird@5"\ndesign = "{design}"\nblocks = 2\n[workload]\nname = "tpcb"\n'
-    return f"{head}[factors]\n{lines}"
+    if design != "list":
+        return f"{head}[factors]\n{lines}"
+    variants = []
+    for moved in range(factors + 1):
+        levels = ", ".join(f'"config.f{index}" = {int(index < moved)}' for index in range(factors))
+        name = moved or "baseline"
+        variants.append(f'[[variants]]\nname = "{name}"\nlevels = {{ {levels} }}\n')
+    return head + "".join(variants)
 
 
 @pytest.fixture

@@ -31,6 +31,23 @@ def test_a_gap_is_written_in_every_form(stored: Stored, tmp_path: Path, form: st
     assert text.startswith(beginning) and "f0" in text and "2.0" in text
 
 
+def test_a_list_is_explained_by_its_steps(stored: Stored) -> None:
+    stored("list", 2)
+    said = dyno("explain", "gap", "--json")
+    shares = {share["factor"]: share["share"]["ratio"] for share in json.loads(said.stdout)["shares"]}
+    assert shares == pytest.approx({"config.f0": 2.0, "config.f1": 1.0}, rel=0.01)
+    assert "each variant over the one before it" in " ".join(dyno("explain", "gap").stdout.split())
+
+
+def test_a_study_of_defaults_is_written_for_two_versions_alone(stored: Stored, tmp_path: Path) -> None:
+    stored("factorial", 2)
+    target = tmp_path / "apart.toml"
+    said = complaint("explain", "gap", "--write", str(target))
+    assert "do not differ in the version alone" in said and not target.exists()
+    target.write_text("mine")
+    assert f"{target} is there already" in complaint("explain", "gap", "--write", str(target))
+
+
 def test_a_fraction_is_explained_with_its_residual_and_what_it_cannot_tell_apart(stored: Stored) -> None:
     stored("fractional-factorial", 7)
     said = dyno("explain", "gap")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dbdyno.study import Design, Goal, Guard, Interval, Workload
+from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import GivenData
-from dbdyno.study.written import winner_on
+from dbdyno.study.written import winner_on, with_old_defaults
+from tests.study.catalogue import CATALOGUE
 from tests.study.data_cases import NAMES
 from tests.study.reading import read
 from tests.study.search_cases import SEARCH
@@ -61,3 +65,28 @@ def test_the_data_that_a_search_brought_are_brought_again(data: GivenData, paths
     assert other.data is not None
     assert tuple(map(str, other.data.paths(other.folder))) == paths
     assert (other.data.database, other.data.setup) == (data.database, data.setup)
+
+
+def test_two_versions_are_written_with_their_defaults_apart() -> None:
+    names = replace(CATALOGUE, layers={**CATALOGUE.layers, "engine": lambda *_: []})
+    text = (
+        'title = "Newer?"\ndata = "upgraded"\nblocks = 9\n[workload]\nname = "tpcb"\nclients = [1, 4]\n'
+        'duration = "7s"\nisolation = "serializable"\nconnect_sql = ["SET a = 1"]\n'
+        '[factors]\nengine = ["mariadb@10.11", "mariadb@11.8"]\n[settings]\n"config.fixed" = "3G"\n'
+    )
+    study = read(text, names)
+    found = {one.name: one for one in variants_of(study)}
+    ends = (
+        found["workload.clients=4"],
+        found["workload.clients=4"].but(levels={"workload.clients": 4, "engine": "mariadb@11.8"}),
+    )
+    other = read(with_old_defaults(study, ends, {"config.a": "1"}, {"config.a": "2"}), names)
+    assert other.title == "Newer? the version and its defaults apart" and other.upgraded
+    assert other.design is Design.LIST and other.blocks == 9
+    assert other.workload == study.workload.but(clients=4)
+    assert other.settings == {"config.fixed": "3G"}
+    assert [one.levels for one in other.variants] == [
+        {"engine": "mariadb@10.11", "config.a": "1"},
+        {"engine": "mariadb@11.8", "config.a": "1"},
+        {"engine": "mariadb@11.8", "config.a": "2"},
+    ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.blocks import Trials, pairs, with_copies
+from dbdyno.analyse.chain import explain_chain
 from dbdyno.analyse.columns import (
     HAS_PLANS,
     HAS_REPLAY,
@@ -419,6 +420,14 @@ def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Va
     """
     trials = _by_variant(variants_of(study), Given.of(records).columns)
     return _gap_between(study, _compared(trials), slow.levels, fast.levels)
+
+
+def explain_steps(study: Study, records: Sequence[Record]) -> Gap:
+    """The gap between the first and the last variant of a list, as a product of its steps: `steps_of` says
+    whether it has some."""
+    variants = variants_of(study)
+    trials = _compared(_by_variant(variants, Given.of(records).columns))
+    return explain_chain(study, records, variants, _cells(study, trials))
 
 
 def _compared(trials: Sequence[Trials]) -> list[Trials]:

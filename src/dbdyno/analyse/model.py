@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dbdyno.analyse.counted import CountedVariant
-from dbdyno.analyse.engines import EnginesCompared
+from dbdyno.analyse.engines import DefaultChanged, EnginesCompared
 from dbdyno.analyse.luck import LayoutSpread
 from dbdyno.analyse.noise import Components, Floor, SecondResponse
 from dbdyno.analyse.plans import PlansCompared
@@ -300,11 +300,9 @@ class Share(Frozen):
     """One factor's part of a gap, each as a ratio fast / slow of the response.
 
     `gives_up` is what its fast level lets go of. `share` is its Shapley value: all shares multiply to the
-    total. `alone` is its gain on the slow variant,
-    `last` its gain when all others have been moved, `step` its gain in the order in which the study names
-    the factors. A fraction of the variants tells `share` alone, with the interactions of three factors that
-    are in `holds_besides`.
-    """
+    total. `alone` is its gain on the slow variant, `last` its gain when all others have been moved, `step`
+    its gain in the order in which the study names the factors. A fraction of the variants tells `share`
+    alone, with the interactions of three factors that are in `holds_besides`."""
 
     factor: str
     slow: Level
@@ -319,8 +317,7 @@ class Share(Frozen):
 
 class Confounded(Frozen):
     """Interactions of two factors that a fraction cannot tell apart, and what they come to together: each
-    multiplies, or divides where its sign is -1.
-    """
+    multiplies, or divides where its sign is -1."""
 
     interactions: tuple[tuple[str, ...], ...]
     signs: tuple[int, ...]
@@ -344,8 +341,8 @@ class Gap(Frozen):
     stays at its slow level.
 
     From a fraction come `variants_measured`, how many of the 2^k were measured; `residual`, the total over
-    the product of the shares; and `confounded` in place of `interactions`.
-    """
+    the product of the shares; and `confounded` in place of `interactions`. From a list come shares that are
+    its steps `in_order`, each of one factor or of several; `unset` are changed defaults of no step."""
 
     metric: str
     factors: tuple[str, ...]
@@ -361,6 +358,8 @@ class Gap(Frozen):
     variants_measured: int | None = None
     residual: Ratio | None = None
     confounded: tuple[Confounded, ...] = ()
+    in_order: bool = absent(False)
+    unset: tuple[DefaultChanged, ...] = absent(())
 
 
 class Reach(StrEnum):

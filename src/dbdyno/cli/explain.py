@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from dbdyno.analyse import explain_gap
+from dbdyno.analyse.analysis import explain_steps
+from dbdyno.analyse.chain import steps_of
 from dbdyno.analyse.family import FACTORS_MOST
 from dbdyno.analyse.losses import gap_with_losses
 from dbdyno.begin.losses import with_losses
+from dbdyno.begin.old_defaults import left_out_lines, levels_line, old_defaults
 from dbdyno.begin.stored_study import require_speeds, study_of
+from dbdyno.cli import formats
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.errors import UserError
+from dbdyno.frozen import ENGINE_FACTOR
+from dbdyno.host.alone import alone
 from dbdyno.records.place import store_url
+from dbdyno.records.record import Record
 from dbdyno.records.store import Store
 from dbdyno.study import Design, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Variant
+from dbdyno.study.written import with_old_defaults
+
+DEFAULTS_S = 30.0
+"""About how long servers of two versions take that are asked for their settings."""
 
 
 @click.command()
@@ -34,12 +46,21 @@ from dbdyno.study.trials import Variant
     metavar="VARIANT",
     help="The fast variant, or its number; every factor's last level if left out.",
 )
+@click.option(
+    "--write",
+    "target",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Of two versions: write the study that tells changed defaults from the rest, with the new version"
+    " under the old defaults between the two.",
+)
 @format_options
 @store_option
 def command(
     run: str,
     slow: str | None,
     fast: str | None,
+    target: Path | None,
     form: str | None,
     as_json: bool,
     output: Path | None,
@@ -48,7 +69,8 @@ def command(
     """Explain the gap between two variants of RUN (the last one if left out) as a product of factors.
 
     The run's study must be a factorial one, so that every variant between the two was measured; or, for more
-    factors, a fraction of one, which names what it cannot tell apart.
+    factors, a fraction of one, which names what it cannot tell apart. A list whose variants go on from each
+    other is explained step by step: --write makes one for two versions.
     """
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
@@ -58,11 +80,34 @@ def command(
     study = study_of(found)
     variants = {variant.name: variant for variant in variants_of(study)}
     ends = _slow(variants, slow), _fast(study, variants, fast)
-    _require_all_between(study, *ends)
-    gap = explain_gap(study, records, *ends)
+    if target is not None:
+        _write(study, records, ends, target)
+        return
+    if slow is None and fast is None and steps_of(study, list(variants.values())):
+        gap, ends = explain_steps(study, records), (ends[0], list(variants.values())[-1])
+    else:
+        _require_all_between(study, *ends)
+        gap = explain_gap(study, records, *ends)
     gap = gap_with_losses(gap, study, with_losses(study, found).given_up) or gap
     title = f"{study.title}: {ends[0].name} to {ends[1].name}"
     deliver("explain", gap, form, output, title=title)
+
+
+def _write(study: Study, records: Sequence[Record], ends: tuple[Variant, Variant], target: Path) -> None:
+    """Writes the study that tells the defaults of two versions from the rest of their gap."""
+    if target.exists():
+        raise UserError(f"{target} is there already", "give another name with --write")
+
+    def tell(line: str) -> None:
+        click.echo(line, err=True)
+
+    with alone(f"the defaults of {study.title}", DEFAULTS_S):
+        found = old_defaults(study, records, *ends, tell)
+    for line in (*levels_line(found), *left_out_lines(found)):
+        tell(line)
+    formats.write(target, with_old_defaults(study, ends, found.old, found.new))
+    tell(f"`dyno run {target}` measures it, and `dyno explain` then splits the gap")
+    click.echo(target)
 
 
 def _slow(variants: dict[str, Variant], name: str | None) -> Variant:
@@ -94,7 +139,10 @@ def _require_all_between(study: Study, slow: Variant, fast: Variant) -> None:
         return
     if study.design is not Design.FACTORIAL:
         reason = f"the design {study.design.value!r} does not measure what lies between two variants"
-        raise UserError(reason, 'write design = "factorial", with two levels a factor')
+        hint = 'write design = "factorial", with two levels a factor'
+        if differing == [ENGINE_FACTOR]:
+            hint = "`dyno explain --write FILE.toml` makes a study that tells changed defaults from the rest"
+        raise UserError(reason, hint)
     if not differing:
         raise UserError("the two variants are the same", "name another with --from or --to")
     if len(differing) > FACTORS_MOST:

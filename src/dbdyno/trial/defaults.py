@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import DriverFailed, ServerFailed
+from dbdyno.frozen import Level
+from dbdyno.host import paths
+from dbdyno.host.journal import Journal, open_journal
+from dbdyno.host.launch import Launch
 from dbdyno.layers.setup import Running
+from dbdyno.obtain.installation import Installation
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 
@@ -21,3 +32,50 @@ def defaults_of(running: Running) -> dict[str, str]:
 
 def _text(value: str | float) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def not_in_effect(
+    engine: Engine, installation: Installation, settings: Mapping[str, Level]
+) -> dict[str, str]:
+    """Which of these settings a server does not have after a start with them, and what it has instead. Where
+    it does not start, those that keep it from that. The servers run on empty data in Dyno's cache."""
+    if not settings:
+        return {}
+    try:
+        with open_journal() as journal, journal.scope():
+            return _other_than_asked(engine, installation, settings, journal)
+    except (ServerFailed, DriverFailed) as failed:
+        if len(settings) == 1:
+            [name] = settings
+            return {name: f"the server does not start with it ({failed.message})"}
+    names = list(settings)
+    halves = (names[: len(names) // 2], names[len(names) // 2 :])
+    found: dict[str, str] = {}
+    for half in halves:
+        found |= not_in_effect(engine, installation, {name: settings[name] for name in half})
+    return found
+
+
+def _other_than_asked(
+    engine: Engine, installation: Installation, settings: Mapping[str, Level], journal: Journal
+) -> dict[str, str]:
+    name = f"defaults-{os.getpid()}"
+    folder, runtime = paths.cache() / "trials" / name, paths.runtime() / name
+    for path in (folder, runtime):
+        journal.note_tree(path)
+        path.mkdir(parents=True)
+    creation = {one: settings[one] for one in settings.keys() & engine.settings.CREATION}
+    engine.life.initialise(installation, folder / "data", creation)
+    server = engine.life.start(installation, folder / "data", runtime, settings, Launch())
+    journal.note_processes(server.process_ids)
+    try:
+        launch = Launch().confined_to(*server.driver_folders)
+        with LoadProcess(server.driver_environment, launch) as load:
+            read = engine.settings.read(lambda sql: load.query(server.url, sql), frozenset(settings))
+    finally:
+        server.kill()
+    return {
+        one: f"the server then has {read[one].value}" if one in read else "the server does not tell it"
+        for one, level in settings.items()
+        if one not in read or not engine.settings.same(one, level, read[one].value)
+    }

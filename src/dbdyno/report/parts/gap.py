@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from dbdyno.analyse.engines import DefaultChanged
 from dbdyno.analyse.model import Gap, Ratio, Share
 from dbdyno.frozen import Level, level_text
 from dbdyno.report.document import (
@@ -42,10 +43,15 @@ def _body(gap: Gap) -> Iterator[Element]:
     yield Lines(tuple(Mark(line, Tone.DOUBT) for line in _left_out(gap)))
     if gap.total is None:
         return
-    yield table(FULL_HEADS if gap.variants_measured is None else FRACTION_HEADS, _rows(gap))
+    yield table(FRACTION_HEADS if _in_one_order(gap) else FULL_HEADS, _rows(gap))
     if gap.confounded:
         yield table(CONFOUNDED_HEADS, _confounded(gap))
-    yield Notes((_note(gap),))
+    yield Notes((_note(gap), *_unset(gap)))
+
+
+def _in_one_order(gap: Gap) -> bool:
+    """Whether each part is known by its share alone."""
+    return gap.variants_measured is not None or gap.in_order
 
 
 def _settings(gap: Gap, setting: Sequence[Level]) -> Iterator[str]:
@@ -109,6 +115,12 @@ def _note(gap: Gap) -> str:
     over = f"All ratios fast / slow, geometric means over {numbers.plural(gap.blocks, 'block')}. "
     if gap.variants_measured is not None:
         return over + _note_of_fraction(gap)
+    if gap.in_order:
+        return (
+            f"{over}Share: each variant over the one before it, so the shares multiply to the total exactly."
+            " They hold for this order: in another one the same step may gain more, or less. The intervals of"
+            f" total and shares hold together with {numbers.share_text(gap.confidence)}."
+        )
     return (
         f"{over}Share: averaged over every order of the changes (Shapley), so the shares multiply to the "
         f"total exactly, with no residual. The intervals of total and shares hold together with "
@@ -116,6 +128,24 @@ def _note(gap: Gap) -> str:
         "Alone: on the slow variant. Last: when all others have been changed. Step: in the study's order. "
         "Interactions: the total over the product of the gains alone; 1 where the factors multiply."
     )
+
+
+def _unset(gap: Gap) -> Iterator[str]:
+    """Which changed defaults are part of the version's step, because no variant sets them."""
+    groups = (
+        ("that both versions have and that no variant sets", [_has_both(one) for one in gap.unset]),
+        ("of the new version alone", [one.before is None for one in gap.unset]),
+        ("of the old version alone", [one.after is None for one in gap.unset]),
+    )
+    for which, held in groups:
+        names = [one.name for one, of_group in zip(gap.unset, held, strict=True) if of_group]
+        if names:
+            told = f"Counted with the version: {numbers.plural(len(names), 'changed default')} {which}"
+            yield f"{told}: {', '.join(names)}."
+
+
+def _has_both(one: DefaultChanged) -> bool:
+    return one.before is not None and one.after is not None
 
 
 def _note_of_fraction(gap: Gap) -> str:
@@ -150,9 +180,7 @@ def _rows(gap: Gap) -> list[tuple[str, ...]]:
     if gap.residual is not None:
         lines.append((RESIDUAL, _ratio(gap.residual), _interval(gap.residual)))
     total = ("total", _ratio(gap.total), _interval(gap.total))
-    lines.append(
-        total if gap.variants_measured is not None else (*total, _ratio(gap.total), "", _ratio(gap.total))
-    )
+    lines.append(total if _in_one_order(gap) else (*total, _ratio(gap.total), "", _ratio(gap.total)))
     return lines
 
 
@@ -162,6 +190,8 @@ def _row(gap: Gap, index: int, share: Share) -> tuple[str, ...]:
     shown = (_ratio(share.share), _interval(share.share))
     if gap.variants_measured is not None:
         return (f"{fraction.LETTERS[index]}  {name}", *shown)
+    if gap.in_order:
+        return (name, *shown)
     return (name, *shown, _ratio(share.alone), _ratio(share.last), _ratio(share.step))
 
 
