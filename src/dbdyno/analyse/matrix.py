@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
+from dbdyno.analyse.versions import Versions, versions_of
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records import metrics
 from dbdyno.study.space import Promise
@@ -57,7 +58,8 @@ class Extreme(Frozen):
 
 class Matrix(Frozen):
     """Variants by loads. `confidence` holds for all intervals of one run together. Without a single ratio
-    there is neither a `best` cell nor a `worst` one."""
+    there is neither a `best` cell nor a `worst` one. Where every run varies its engine beside other factors,
+    `versions` has the cells of each: the versions under the same conditions."""
 
     metric: str
     confidence: float
@@ -65,6 +67,7 @@ class Matrix(Frozen):
     rows: tuple[Row, ...]
     best: Extreme | None = None
     worst: Extreme | None = None
+    versions: tuple[Versions, ...] = absent(())
 
 
 def matrix(analyses: Sequence[Analysis]) -> Matrix:
@@ -97,7 +100,13 @@ def matrix(analyses: Sequence[Analysis]) -> Matrix:
         rows=rows,
         best=told[-1] if told else None,
         worst=told[0] if told else None,
+        versions=_versions(analyses),
     )
+
+
+def _versions(analyses: Sequence[Analysis]) -> tuple[Versions, ...]:
+    found = [versions_of(one) for one in analyses]
+    return tuple(one for one in found if one is not None) if all(found) else ()
 
 
 def unlike(analyses: Sequence[Analysis]) -> str:

@@ -11,7 +11,7 @@ from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.profile import Profile
 from dbdyno.records.metrics import number_text
 from dbdyno.report.document import Figure
-from dbdyno.report.figures import charts, flame, gate, search, soak, trend
+from dbdyno.report.figures import charts, flame, gate, heat, search, soak, trend
 from dbdyno.report.renderers.page import fragment, template_text
 
 
@@ -53,6 +53,7 @@ DRAWINGS: Mapping[str, Callable[..., dict[str, Any] | Markup | None]] = {
     "trend-ratios": trend.ratios,
     "trend-speeds": trend.speeds,
     "trials": charts.trials,
+    "versions": heat.versions,
 }
 """A drawing is a specification for Vega, or markup of its own; None where there is nothing to draw."""
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dbdyno.analyse import matrix
 from dbdyno.analyse.matrix import Extreme, Load, Matrix, Row
+from dbdyno.analyse.versions import Versions
 from dbdyno.records import metrics
 from dbdyno.report.document import Cell, Document, Kind, Notes, Section, Words, table
+from dbdyno.report.parts import versions
+from dbdyno.report.parts.versions import CLIENTS
 from dbdyno.report.words import numbers, verdicts
 
 TRAINED = "trained on"
@@ -19,14 +23,46 @@ def document(found: Matrix) -> Document:
     return Document(
         title=f"{variants} under {loads}",
         answer=tuple(_headline(found)),
-        sections=(*_tables(found), Section("", (Notes((_note(found),)),))),
+        sections=tuple(_of_versions(found))
+        if found.versions
+        else (*_tables(found), Section("", (Notes((_note(found),)),))),
         eyebrow="one question under several loads",
         titled=False,
     )
 
 
+def _of_versions(found: Matrix) -> Iterator[Section]:
+    """The versions under each condition, a section for each run."""
+    for one in found.versions:
+        for section in versions.sections(one):
+            yield replace(section, title=f"{_driven(one)}: {section.title[:1].lower()}{section.title[1:]}")
+
+
+def _driven(one: Versions) -> str:
+    """The workload of a run, with its clients where they are the same in all cells."""
+    clients = "" if CLIENTS in one.factors else f", {numbers.plural(one.clients, 'client')}"
+    return f"{one.workload}{clients}"
+
+
+def _headline_of_versions(found: Matrix) -> list[str]:
+    """The worst and the best of all runs' cells."""
+    ends = [
+        (cell.effect.ratio, one, cell)
+        for one in found.versions
+        for cell in (one.worst, one.best)
+        if cell is not None and cell.effect is not None
+    ]
+    if not ends:
+        return ["No condition has a speed of two versions."]
+    ranked = sorted(ends, key=lambda end: end[0], reverse=not found.versions[0].higher_is_better)
+    told = (("Worst", ranked[0]), ("Best", ranked[-1]))
+    return [f"{word}: {_driven(one)}, {versions.extreme_text(one, cell)}." for word, (_, one, cell) in told]
+
+
 def _headline(found: Matrix) -> list[str]:
     """The best and the worst of all cells, told alike."""
+    if found.versions:
+        return _headline_of_versions(found)
     if found.best is None or found.worst is None:
         return ["No variant has a speed under any of these loads."]
     return [f"Best: {_extreme_text(found.best)}.", f"Worst: {_extreme_text(found.worst)}."]

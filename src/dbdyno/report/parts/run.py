@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.analyse.model import Analysis
+from dbdyno.analyse.versions import versions_of
 from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import Detail, Document, Figure, Lines, Section
 from dbdyno.report.parts import (
@@ -27,6 +28,7 @@ from dbdyno.report.parts import (
     split,
     statements,
     verdicts,
+    versions,
 )
 from dbdyno.report.words import answer, method, naming, numbers
 from dbdyno.report.words.moments import moment_text
@@ -74,6 +76,8 @@ def _sections(analysis: Analysis) -> Iterator[Section]:
     yield from search.sections(analysis)
     if analysis.engines is not None:
         yield from engines.sections(analysis.engines)
+    if (by_condition := versions_of(analysis)) is not None:
+        yield from versions.sections(by_condition)
     yield from grid.sections(analysis)
     yield from factors.sections(analysis)
     if analysis.gap is not None:
