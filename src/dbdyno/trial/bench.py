@@ -99,8 +99,8 @@ class Bench:
         """Whose data this bench's engine takes over; None where it makes its own."""
         if not self.study.upgraded:
             return None
-        first = self.engines[self.study.engine.written]
-        return None if first.installation.digest == self.installation.digest else first
+        first = self.engines.get(self.study.engine.written)
+        return None if first is None or first.installation.digest == self.installation.digest else first
 
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
         """Every level of a trial, the study's fixed settings included, as layer -> knob -> level."""
