@@ -57,7 +57,7 @@ def test_a_change_for_the_worse_names_the_command_that_finds_its_commit() -> Non
     )
     assert (good, bad) == (a_commit(6), a_commit(9)), "each one run farther out"
     text = " ".join(words.sentences(found, found.variants[0]))
-    ends = f"--good {good.hash[:12]} --bad {bad.hash[:12]}"
+    ends = f"--good {a_commit(6).hash[:12]} --bad {a_commit(9).hash[:12]}"
     assert "commit changed there" in text
     assert f"Which commit did it: dyno bisect {STUDY.path} {ends}" in text
     better = by_commits([1.0 / value for value in values])
