@@ -98,18 +98,25 @@ def equal_variants(noise: Noise, random: np.random.Generator, blocks: int, varia
 
 
 def false_alarms_of_images(
-    random: np.random.Generator, images: int, blocks: int, luck: float, runs: int
+    random: np.random.Generator,
+    images: int,
+    blocks: int,
+    luck: float,
+    runs: int,
+    interval: Interval = Interval.STUDENT,
 ) -> float:
     """The share of runs in which a candidate that is equal to its baseline is called different, where each of
-    so many images favours it by some `luck`, in spreads of a block."""
-    goal = Goal(margin=0.0)
-    method = method_of(goal, 1, Interval.STUDENT)
+    so many images favours it by some `luck`, in spreads of a block. Other intervals than Student's are looked
+    at after every block."""
+    goal = Goal(margin=0.0, interval=interval)
+    method = method_of(goal, 1, interval)
+    looks = [blocks] if interval is Interval.STUDENT else range(6, blocks + 1)
     alarms = 0
     for _ in range(runs):
         logs = random.normal(0.0, 0.02, (blocks, 2)) / math.sqrt(2.0)
         logs[:, 1] += random.normal(0.0, 0.02 * luck, images)[np.arange(blocks) // 2 % images]
-        baseline, candidate = trials_of(logs, 0.0 * logs, images)
-        alarms += _alarm([variant_result(candidate, baseline, goal, method, ())])
+        sides = (trials_of(logs[:look], 0.0 * logs[:look], images) for look in looks)
+        alarms += any(_alarm([variant_result(two, one, goal, method, ())]) for one, two in sides)
     return alarms / runs
 
 

@@ -66,9 +66,18 @@ def test_images_that_do_not_differ_leave_the_interval_over_blocks() -> None:
     assert effect_of(logs, 6).images is None
 
 
-@pytest.mark.parametrize("interval", [Interval.ANYTIME, Interval.SIGNED_RANK])
-def test_other_intervals_stay_over_blocks(interval: Interval) -> None:
-    assert effect_of(drawn(6, 0.1), 6, interval).images is None
+def test_an_interval_of_all_looks_holds_that_over_images() -> None:
+    logs = drawn(6, 0.1)
+    both, by_block = effect_of(logs, 6, Interval.ANYTIME), effect_of(logs, None, Interval.ANYTIME)
+    by_image = effect_of(logs, 6)
+    assert both.images == 6 and by_block.images is None
+    for one in (by_block, by_image):
+        assert both.low is not None and one.low is not None and both.low <= one.low
+        assert both.high is not None and one.high is not None and both.high >= one.high
+
+
+def test_signed_ranks_stay_over_blocks() -> None:
+    assert effect_of(drawn(6, 0.1), 6, Interval.SIGNED_RANK).images is None
 
 
 def test_more_blocks_of_images_that_differ_are_not_promised_to_settle_it() -> None:

@@ -11,7 +11,7 @@ from statistics import stdev
 import numpy as np
 
 from dbdyno.analyse.columns import DOUBTS, Block, Pairs, Rows, Values, paired
-from dbdyno.analyse.images import over_images
+from dbdyno.analyse.images import over_images, spanning
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
 from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
 from dbdyno.analyse.restarts import Survivor
@@ -136,12 +136,14 @@ def ratio_between(
     common."""
     if method.unit is not Unit.REPETITION:
         found = paired_by_block(trials, baseline, metric)
-        if method.unit is Unit.BLOCK and method.interval is Interval.STUDENT:
-            # Both sides of a block have the same image.
-            by_image = over_images(metric, trials.rows, found, confidence)
-            if by_image is not None:
-                return by_image
-        return ratio_of(metric, found.logs, confidence, method.interval, method.blocks_most)
+        by_block = ratio_of(metric, found.logs, confidence, method.interval, method.blocks_most)
+        if method.unit is not Unit.BLOCK or method.interval is Interval.SIGNED_RANK:
+            return by_block
+        # Both sides of a block have the same image.
+        by_image = over_images(metric, trials.rows, found, confidence)
+        if by_block is None or by_image is None:
+            return by_block
+        return by_image if method.interval is Interval.STUDENT else spanning(by_image, by_block)
     over, under = (
         [log for log in side.values(metric).logs.tolist() if not math.isnan(log)]
         for side in (trials, baseline)

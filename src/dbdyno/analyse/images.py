@@ -43,6 +43,14 @@ def over_images(metric: str, rows: Rows, pairs: Pairs, confidence: float) -> Rat
     return found.but(pairs=len(pairs.logs), log_sd=spread, images=len(means))
 
 
+def spanning(by_image: Ratio, by_block: Ratio) -> Ratio:
+    """The ratio over images with an interval that holds both: that over blocks holds at every look, and that
+    over images their luck, which no number of looks changes."""
+    lows = [one.low for one in (by_image, by_block) if one.low is not None]
+    highs = [one.high for one in (by_image, by_block) if one.high is not None]
+    return by_image.but(low=min(lows, default=None), high=max(highs, default=None))
+
+
 def means_of_images(rows: Rows, pairs: Pairs) -> Floats | None:
     """The mean log ratio of each image that these trials had. None where there are too few images, or none is
     told to differ."""

@@ -38,6 +38,14 @@ def test_each_verdict_names_the_next_command_in_every_form(gate: Gate, command: 
     assert all(command in text.replace("\\", "") for text in shown)
 
 
+def test_more_blocks_are_not_asked_of_images_that_differ() -> None:
+    gate = judged(Verdict.INCONCLUSIVE, Reason.SPREAD)
+    assert gate.result.effect is not None
+    result = gate.result.but(effect=gate.result.effect.but(images=6))
+    step = next(words.next_steps(gate.but(result=result)))
+    assert "`images = 10`" in step and "--add-blocks" not in step
+
+
 def test_a_path_with_a_space_is_one_argument_of_a_command() -> None:
     gate = judged(Verdict.INCONCLUSIVE, Reason.SPREAD, Way.STORED)
     run = gate.run.model_copy(update={"study_path": "my studies/it's.toml"})

@@ -179,6 +179,12 @@ def next_steps(found: Gate) -> Iterator[str]:
         yield f"See which trials ended so, and why: dyno show {run}"
     elif found.way is Way.STORED:
         yield f"If the reference's engine can be restored, measure both: dyno run {study} --against {against}"
+    elif found.result.effect is not None and found.result.effect.images:
+        yield (
+            "The images of the data favour the change differently, and more blocks of these do not settle it."
+            f" Set `images = 10` in the study, and measure both: dyno run {study} --against {against}."
+            " A fresh run is a fresh chance to be wrong."
+        )
     elif found.result.reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS):
         # A fresh run each time would be a fresh chance to be wrong each time.
         told = found.result.blocks_more_even or found.result.blocks_more

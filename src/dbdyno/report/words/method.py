@@ -127,7 +127,7 @@ def _images_text(analysis: Analysis) -> list[str]:
     images = {record.reset["image"] for record in trials if "image" in record.reset}
     if not images:
         return []
-    if len(images) >= IMAGES_LEAST and analysis.method.interval is Interval.STUDENT:
+    if len(images) >= IMAGES_LEAST and analysis.method.interval is not Interval.SIGNED_RANK:
         return [_over_images(analysis, len(images))]
     if len(images) > 1:
         return [
@@ -140,10 +140,11 @@ def _images_text(analysis: Analysis) -> list[str]:
 def _over_images(analysis: Analysis, images: int) -> str:
     over = [clean(one.name) for one in analysis.variants if one.effect is not None and one.effect.images]
     whose = ", ".join(over) or "none"
+    both = " and over blocks, whichever reaches farther" if analysis.method.sequential else ""
     return (
         f"Data: pairs of blocks took {images} images of the pristine data in turn. Where the images differ by"
         " more than their blocks explain (F test at the level of 25 %), the interval is over the means of"
-        f" images (Ibragimov and Müller, JBES 28, 2010): of {whose} here."
+        f" images{both} (Ibragimov and Müller, JBES 28, 2010): of {whose} here."
     )
 
 
