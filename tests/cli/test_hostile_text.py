@@ -41,8 +41,9 @@ HOSTILE = f"=1+1 {STEERING}{HIDDEN} {TAGS} {MARKDOWN}"
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff\U0001fffe]"
 )
-OWN = re.compile(r"\x1b\[[0-9;]*m|\r +\r")
-"""Dyno's colours, and how `dyno load` takes its line back."""
+BAR = r"\x1b\[\?25l(?:[━\w ,:%.-]|\x1b\[[0-9;]*m|\r\x1b\[2K)*\x1b\[\?25h\r?"
+OWN = re.compile(rf"{BAR}|\x1b\[[0-9;]*m|\r +\r")
+"""The bar of a step that takes long, Dyno's colours, and how `dyno load` takes its line back."""
 
 TITLE = json.dumps(f"=1+1 {TAGS} {MARKDOWN}")
 """A study refuses characters that cannot be printed."""
