@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.plan.bisect import ask
-from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome, PhaseRecord, Record
+from dbdyno.records.record import INSTRUCTIONS, Counted, Evidence, Outcome, PhaseRecord, Reading, Record
 from dbdyno.records.run import BisectionRun, Counting, of_kind
 from dbdyno.study import Goal, Study
 from dbdyno.study.line import Along, Line, Point, on_line
@@ -19,12 +20,14 @@ from tests.fakes import make_tally
 
 VARIED = "source.revision"
 TRIALS_MOST = 4000
+OTHER_ROWS = "pgbench_accounts: 1 rows, 00000000"
 
 
 @dataclass(frozen=True)
 class World:
     """A line of `last` steps. From the point `slow` on, speed is lower by the share `loss` and instructions
-    are more by the share `executed`. `ends` are the outcomes of points that have no speed."""
+    are more by the share `executed`. `ends` are the outcomes of points that have no speed. Versions at the
+    places `strange` have other rows."""
 
     last: int = 64
     slow: int | None = None
@@ -34,14 +37,17 @@ class World:
     blocks: int = 30
     ends: Mapping[int, Outcome] = field(default_factory=dict)
     along: Along = Along.COMMITS
+    strange: frozenset[int] = frozenset()
 
     @property
     def line(self) -> Line:
-        points = [
-            Point(name=f"c{place}", title=f"Change {place}", levels={VARIED: f"{place:040x}"})
-            for place in range(self.last + 1)
-        ]
-        return Line(along=self.along, points=tuple(points))
+        return Line(along=self.along, points=tuple(map(self._point, range(self.last + 1))))
+
+    def _point(self, place: int) -> Point:
+        if self.along is Along.VERSIONS:
+            levels: dict[str, Level] = {ENGINE_FACTOR: f"postgresql@{place}"}
+            return Point(name=str(place), title=f"PostgreSQL {place}.4", levels=levels)
+        return Point(name=f"c{place}", title=f"Change {place}", levels={VARIED: f"{place:040x}"})
 
     @property
     def study(self) -> Study:
@@ -55,9 +61,7 @@ class World:
 
     def place(self, trial: Trial) -> int:
         return next(
-            place
-            for place, point in enumerate(self.line.points)
-            if point.levels[VARIED] == trial.variant.levels[VARIED]
+            place for place, point in enumerate(self.line.points) if point.levels == trial.variant.levels
         )
 
     def is_slow(self, place: int) -> bool:
@@ -74,6 +78,9 @@ def measured(world: World, trials: Sequence[Trial], random: np.random.Generator)
         record = _record(study, trial, speed * math.exp(noise))
         if (end := world.ends.get(place)) is not None:
             record = record.but(outcome=end, cause="the compiler refused it", phases=())
+        elif world.along is Along.VERSIONS:
+            rows = OTHER_ROWS if place in world.strange else "pgbench_accounts: 1 rows, ffffffff"
+            record = record.but(reset={"image": 0, "rows": rows}, evidence=(_engine(trial),))
         elif trial.counted:
             record = record.but(phases=(_counted(world, place, random),))
         found.append(record)
@@ -97,6 +104,13 @@ def _record(study: Study, trial: Trial, speed: float) -> Record:
         outcome=Outcome.MEASURED,
         phases=(PhaseRecord(name=study.title, tally=tally),),
     )
+
+
+def _engine(trial: Trial) -> Evidence:
+    """The proof that a version ran."""
+    level = level_text(trial.variant.levels[ENGINE_FACTOR])
+    read = Reading(value=level, source="/proc/PID/maps")
+    return Evidence(factor=ENGINE_FACTOR, requested=level, effective=read, in_effect=True)
 
 
 def _counted(world: World, place: int, random: np.random.Generator) -> PhaseRecord:

@@ -99,6 +99,16 @@ def test_settings_that_are_slower_by_little_are_found_by_time() -> None:
     assert (found.answer, found.bad) == (Answer.FOUND, 17)
 
 
+def test_the_first_slower_version_is_named_and_one_that_does_not_start_is_skipped() -> None:
+    found = found_in(World(last=5, slow=3, along=Along.VERSIONS, ends={2: Outcome.FAILED}))
+    assert (found.answer, found.good, found.bad) == (Answer.RANGE, 1, 3)
+    whole = found_in(World(last=5, slow=3, along=Along.VERSIONS))
+    assert (whole.answer, whole.good, whole.bad, whole.by) == (Answer.FOUND, 2, 3, By.TIME)
+    assert whole.engines is not None
+    asked = [f"postgresql@{one.place}" for one in whole.placed]
+    assert [one.level for one in whole.engines.ran] == asked, "a version without a trial is not among them"
+
+
 def test_two_points_are_one_question() -> None:
     found = found_in(World(last=1, slow=1))
     assert (found.answer, found.bad) == (Answer.FOUND, 1)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from dbdyno.engines.sqlite.obtaining import LIBRARY
+from dbdyno.host import libraries, once
 from tests.cli.calls import complaint, dyno
 from tests.sqlite_fork import make_fork
 
@@ -25,6 +29,32 @@ duration = "0.2s"
 "build.optimisation"  = "-O0"
 [goal]
 margin = "5%"
+"""
+
+
+VERSIONS = """
+title  = "Which version?"
+images = 1
+[workload]
+name     = "tpcb"
+warmup   = "0s"
+duration = "0.2s"
+[factors]
+engine = [{levels}]
+[settings]
+"config.synchronous"  = "OFF"
+"config.journal_mode" = "MEMORY"
+"""
+
+SLOWED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+int sqlite3_step(void *statement) {
+    static int (*host_step)(void *);
+    if (!host_step) host_step = (int (*)(void *))dlsym(dlopen("{host}", RTLD_LAZY), "sqlite3_step");
+    for (volatile int number = 0; number < {loops}; number++);
+    return host_step(statement);
+}
 """
 
 
@@ -57,6 +87,9 @@ def study(homes: Path) -> Path:
         (("--good", "c1"), "needs two ends"),
         (("--settings",), "has no two configurations"),
         (("--resume", "--good", "c1"), "contradict each other"),
+        (("--versions", "--settings"), "--versions and --settings contradict each other"),
+        (("--resume", "--versions"), "--resume and --versions contradict each other"),
+        (("--versions",), "builds its engine (`source.origin`)"),
     ],
 )
 def test_ends_that_are_none_are_refused_before_anything_is_built(
@@ -64,6 +97,32 @@ def test_ends_that_are_none_are_refused_before_anything_is_built(
 ) -> None:
     assert told in complaint("bisect", str(study), *ends)
     assert "no builds" in dyno("builds").stderr
+
+
+def _slowed(folder: Path, name: str, loops: int) -> str:
+    """The level of a library that loops so often before each step of a statement."""
+    host = libraries.find(LIBRARY)
+    if host is None or shutil.which("gcc") is None:
+        pytest.skip("needs gcc and the host's libsqlite3")
+    code, library = folder / f"{name}.c", folder / name / LIBRARY
+    code.write_text(SLOWED.replace("{host}", str(host)).replace("{loops}", str(loops)))
+    library.parent.mkdir()
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, code, "-Wl,--no-as-needed", host], check=True)
+    return f"sqlite:{library}"
+
+
+def test_the_first_slower_version_is_found_and_each_has_its_own_data(homes: Path) -> None:
+    levels = [_slowed(homes, name, loops) for name, loops in (("a", 0), ("b", 1), ("c", 10_000))]
+    path = homes / "study.toml"
+    path.write_text(VERSIONS.replace("{levels}", ", ".join(f'"{level}"' for level in levels)))
+    said = dyno("bisect", str(path), "--versions", "--blocks", "6", "--seed", "1", "--quiet", "--json")
+    assert said.returncode == 0, said.stderr
+    found = json.loads(said.stdout)
+    assert (found["answer"], found["good"], found["bad"]) == ("found", 1, 2)
+    assert [point["name"] for point in found["run"]["line"]["points"]] == [f"{at}/{LIBRARY}" for at in "abc"]
+    assert found["engines"]["same_rows"] == levels[1:]
+    # Each version has made an image to search with and one to confirm with.
+    assert len(once.shelf("pristine").names()) == 2 * len(levels)
 
 
 def test_a_study_without_a_repository_is_refused(study: Path) -> None:

@@ -24,15 +24,16 @@ from statistics import median
 from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.columns import Block
 from dbdyno.analyse.counted import InstructionChange, changes
+from dbdyno.analyse.engines import EnginesCompared, engines_compared
 from dbdyno.analyse.intervals import bounded_exp, half_width
 from dbdyno.analyse.model import Ratio
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
 from dbdyno.records.record import Counted, Outcome, Record
 from dbdyno.records.run import BisectionRun, Run
 from dbdyno.study import Interval, Study
-from dbdyno.study.line import Along, Point
+from dbdyno.study.line import Along, Point, on_line
 from dbdyno.study.trials import Purpose
 
 COUNTED_LEAST = math.log(1.003)
@@ -428,7 +429,7 @@ class Bisection(Frozen):
     `confirmed` is what those say, and `changes` are the functions that execute more or less in the bad place
     than in the good one. `ends_look` says what time says of the ends, `ends_instructions` the ratio of
     what they execute, and `same_code` why their code is the same. `contradicted`: instructions led elsewhere,
-    and time did not agree."""
+    and time did not agree. `engines` are the versions that were measured, where a line goes over those."""
 
     run: Run
     title: str
@@ -448,6 +449,7 @@ class Bisection(Frozen):
     confirmed: Look = Look.NOT_YET
     changes: tuple[InstructionChange, ...] = ()
     contradicted: bool = False
+    engines: EnginesCompared | None = absent(None)
     trials: int
     took_s: float
 
@@ -482,6 +484,7 @@ def bisected(study: Study, run: BisectionRun, records: Sequence[Record]) -> Bise
         confirmed=course.confirmed,
         changes=_changes(seen, low, high) if changing else (),
         contradicted=course.contradicted,
+        engines=_engines(seen) if line.along is Along.VERSIONS else None,
         trials=sum(record.whole for record in records),
         took_s=sum(record.took_s for record in records),
     )
@@ -495,6 +498,13 @@ def _answer(course: Course) -> Answer:
     one = course.way.high - course.way.low == 1
     shown = course.confirmed is Look.WORSE or course.way.by_counts
     return Answer.FOUND if one and shown else Answer.RANGE
+
+
+def _engines(seen: Evidence) -> EnginesCompared | None:
+    """The versions that had a trial. Those between the ends are not asked for their defaults."""
+    asked = on_line(seen.study, seen.run.line, seen.by_place)
+    found = engines_compared(asked, seen.records)
+    return None if found is None else found.but(defaults=())
 
 
 def _changes(seen: Evidence, good: int, bad: int) -> tuple[InstructionChange, ...]:

@@ -13,7 +13,9 @@ from dbdyno.begin.building import make_builds
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.checked import require_sound
 from dbdyno.begin.counting import counted_where_valgrind_runs
-from dbdyno.begin.stored_study import measured_installation, study_of
+from dbdyno.begin.engines import others_of
+from dbdyno.begin.line_of_versions import line_of_versions
+from dbdyno.begin.stored_study import installed_of, measured_installation, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.engines import registry
 from dbdyno.engines.built import built
@@ -48,7 +50,7 @@ class BisectOptions:
     path: Path
     good: str | None
     bad: str | None
-    settings: bool
+    along: Along
     blocks: int | None
     seed: int | None
     allowed: Allowed
@@ -69,20 +71,25 @@ def begin_bisection(options: BisectOptions, tell: Tell) -> BegunBisection:
     line = line_of(read, options, tell)
     # What is to be known before a run shows at its ends and in its middle: all others are alike.
     shown = on_line(read, line, (0, line.last // 2, line.last))
-    for told in require_sound(shown, tell, allowed=options.allowed):
+    # A version between the ends that cannot be asked is skipped, and is no mistake of the study.
+    asked = on_line(read, line, (0, line.last)) if line.along is Along.VERSIONS else shown
+    for told in require_sound(asked, tell, allowed=options.allowed):
         tell(told)
     counting = _counting(shown, line)
     here = adapted(shown)
     study = here.study.but(seed=seed_of(here.study))
     installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
     run = new_run(BisectionRun, study, installation, tell, line=line, counting=counting)
-    run = run.but(calibrated=here.calibrated)
+    others = {level: installed_of(other) for level, other in others_of(on_line(read, line)).items()}
+    run = run.but(calibrated=here.calibrated, engines=others)
     return BegunBisection(study_of(run), run, installation)
 
 
 def _counting(study: Study, line: Line) -> Counting:
     if line.along is Along.SETTINGS:
         return Counting(by="nothing", why_not="settings change more than what is executed")
+    if line.along is Along.VERSIONS:
+        return Counting(by="nothing", why_not="versions change more than what is executed")
     return counted_where_valgrind_runs(study)
 
 
@@ -95,12 +102,15 @@ def bisection_gone_on_with(run: Run) -> BegunBisection:
 
 def line_of(study: Study, options: BisectOptions, tell: Tell) -> Line:
     """The line between the ends that a user names."""
-    if options.settings:
+    if options.along is Along.SETTINGS:
         return _line_of_settings(study, options.good, options.bad)
+    if options.along is Along.VERSIONS:
+        return line_of_versions(study, options.good, options.bad)
     if options.good is None or options.bad is None:
         raise UserError(
             "a bisection needs two ends",
-            "--good REV --bad REV, two commits of source.origin; or --settings for those of the study",
+            "--good REV --bad REV, two commits of source.origin; or --settings or --versions for those of the"
+            " study",
         )
     return _line_of_commits(study, options.good, options.bad, tell)
 

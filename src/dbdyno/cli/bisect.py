@@ -1,4 +1,4 @@
-"""`dyno bisect`: which commit, or which of many settings, made a server slower."""
+"""`dyno bisect`: which commit, which version, or which of many settings, made a server slower."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ from dbdyno.report.parts.bisect import document, way_text
 from dbdyno.report.words.numbers import plural
 from dbdyno.run import Side, run_study
 from dbdyno.study import Study
+from dbdyno.study.line import Along
 from dbdyno.study.trials import Trial
 
 ABOUT_S = 1200.0
@@ -60,12 +61,18 @@ ABOUT_S = 1200.0
 
 @click.command(cls=WaitingCommand)
 @click.argument("study", required=False, type=click.Path(path_type=Path))
-@click.option("--good", metavar="REV", help="The commit that is fast enough; with --settings a variant.")
-@click.option("--bad", metavar="REV", help="The commit that is slower; with --settings a variant.")
+@click.option("--good", metavar="REV", help="The commit, version or variant that is fast enough.")
+@click.option("--bad", metavar="REV", help="The commit, version or variant that is slower.")
 @click.option(
     "--settings",
     is_flag=True,
     help="Ask which of the study's settings did it: of each factor the first level is good and the last bad.",
+)
+@click.option(
+    "--versions",
+    is_flag=True,
+    help="Ask which of the study's versions did it: the first level of the factor `engine` is good, the last"
+    " one bad.",
 )
 @resume_option(help="Go on with a bisection that was cut short: RUN, or the study's latest unfinished one.")
 @click.option(
@@ -85,6 +92,7 @@ def command(
     good: str | None,
     bad: str | None,
     settings: bool,
+    versions: bool,
     resume: str | None,
     blocks: int | None,
     seed: int | None,
@@ -99,25 +107,32 @@ def command(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Find the commit between a good one and a bad one that made the study's baseline slower.
+    """Find the commit, the version or the setting between a good one and a bad one that made the study's
+    baseline slower.
 
     The study names a git repository as source.origin. Each commit that is asked about is built once and
     measured side by side with both ends, until it is clear to which of them it belongs. Commits that do not
     build are skipped. Where the ends differ in the instructions that they execute, counting places a commit.
 
-    It ends in one commit, in a range of them, or in none. Finished trials are kept whatever happens: --resume
+    With --versions the study has the versions of one engine as levels of the factor `engine`, the oldest
+    first. Each version that is asked about has data of its own, and time places it. --good and --bad name two
+    of them, where only those between are to be asked.
+
+    It ends in one of them, in a range, or in none. Finished trials are kept whatever happens: --resume
     goes on where it stopped.
     """
     form = format_of(form, as_json, output)
     study, resume = study_and_run(study, resume)
     allowed = Allowed.of(devices, allowed_paths)
-    refuse_both("--resume", resume, good=good, bad=bad, settings=settings or None, blocks=blocks, seed=seed)
+    along = _along(settings, versions)
+    asked = {"settings": settings or None, "versions": versions or None}
+    refuse_both("--resume", resume, good=good, bad=bad, **asked, blocks=blocks, seed=seed)
     with writable_store(store_url(store)) as opened:
         require_free(opened, name)
         if resume is not None:
             begun = bisection_gone_on_with(run_to_resume(opened, study, resume, allowed, "dyno bisect"))
         elif study is not None:
-            begun = begin_bisection(BisectOptions(study, good, bad, settings, blocks, seed, allowed), tell)
+            begun = begin_bisection(BisectOptions(study, good, bad, along, blocks, seed, allowed), tell)
         else:
             raise UserError("no study was named", "dyno bisect STUDY --good REV --bad REV")
         here = Here(opened, ABOUT_S, quiet, allowed)
@@ -130,6 +145,14 @@ def command(
     found = bisected(begun.study, begun.run, records)
     deliver("bisect", found, form, output)
     click.echo(f"report: {page_beside(document(found), found.run.run)}", err=form != "terminal")
+
+
+def _along(settings: bool, versions: bool) -> Along:
+    """What the line goes over. Raises UserError where both options are given."""
+    refuse_both("--versions", versions or None, settings=settings or None)
+    if versions:
+        return Along.VERSIONS
+    return Along.SETTINGS if settings else Along.COMMITS
 
 
 def _carried_out(begun: BegunBisection, here: Here) -> list[Record]:

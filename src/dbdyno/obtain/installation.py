@@ -66,6 +66,11 @@ def highest_first(installations: Iterable[Installation]) -> list[Installation]:
     return sorted(installations, key=lambda one: _numbers(one.version), reverse=True)
 
 
+def is_below(version: str, other: str) -> bool:
+    """Whether a version has smaller numbers than another one."""
+    return _numbers(version) < _numbers(other)
+
+
 def _numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)]
 

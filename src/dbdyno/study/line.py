@@ -14,6 +14,7 @@ class Along(StrEnum):
 
     COMMITS = "commits"
     SETTINGS = "settings"
+    VERSIONS = "versions"
 
 
 class TouchedFile(Frozen):
@@ -53,7 +54,8 @@ class Line(Frozen):
 
 def on_line(study: Study, line: Line, places: Iterable[int] | None = None) -> Study:
     """The study as a bisection carries it out: its baseline at each point, or at those of some `places`, the
-    good end first. Nothing else of it is varied, and no work is counted but what the bisection asks for."""
+    good end first. Nothing else of it is varied, and no work is counted but what the bisection asks for. Its
+    engine is that of the first of them."""
     shown = sorted(set(range(len(line.points)) if places is None else places))
     varied = line.points[0].levels.keys()
     fixed = {**study.settings, **study.baseline}
@@ -62,6 +64,7 @@ def on_line(study: Study, line: Line, places: Iterable[int] | None = None) -> St
         for name in varied
     )
     return study.but(
+        engine=study.engine_of(line.points[shown[0]].levels),
         design=Design.LIST,
         settings={name: level for name, level in fixed.items() if name not in varied},
         factors=factors,

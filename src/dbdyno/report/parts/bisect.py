@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from dbdyno.analyse.bisect import Answer, Bisection, By, Course, Look, Placed, Side
 from dbdyno.analyse.counted import InstructionChange
+from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.records.metrics import number_text
 from dbdyno.records.run import BisectionRun
 from dbdyno.report.document import Document, Kind, Lines, Mark, Notes, Section, Steps, Table, Tone, table
+from dbdyno.report.parts import engines
 from dbdyno.report.words import numbers
 from dbdyno.report.words.moments import moment_text
 from dbdyno.study.line import Along, Line, Point, TouchedFile
@@ -20,7 +22,7 @@ LOOKS = {
     Answer.UNFINISHED: ("?", Tone.DOUBT),
 }
 """Glyph and tone of each answer."""
-NOUNS = {Along.COMMITS: "commit", Along.SETTINGS: "change"}
+NOUNS = {Along.COMMITS: "commit", Along.SETTINGS: "change", Along.VERSIONS: "version"}
 BY_WORDS = {By.END: "you", By.TIME: "time", By.INSTRUCTIONS: "instructions", By.CODE: "its code"}
 PLACED_HEADS = ("point", "side", "by", "ratio to good", "instructions", "remark")
 CHANGE_HEADS = ("function", "before", "after", "change per transaction")
@@ -39,7 +41,7 @@ def document(found: Bisection) -> Document:
         "Run": run.run,
         "Began": moment_text(run.created_unix_s),
         "Source": line.source,
-        "Engine": f"{run.installation.engine} {run.installation.version}".strip(),
+        "Engine": _engine(found),
     }
     count = numbers.plural(line.last, NOUNS[line.along])
     return Document(
@@ -51,6 +53,20 @@ def document(found: Bisection) -> Document:
         facts=tuple((name, value) for name, value in facts.items() if value),
         footer=count,
     )
+
+
+def _engine(found: Bisection) -> str:
+    """What was measured; of a line over versions the first and the last one."""
+    line = line_of(found)
+    beside = found.run.engines.get(_level_of(line, line.last))
+    first = found.run.installation
+    beyond = f" to {beside.version}" if beside and beside.version != first.version else ""
+    return f"{first.engine} {first.version}{beyond}".strip()
+
+
+def _level_of(line: Line, place: int) -> str:
+    """The engine of a point, as a study writes it; empty where that is the same all along."""
+    return level_text(line.points[place].levels.get(ENGINE_FACTOR, ""))
 
 
 def line_of(found: Bisection) -> Line:
@@ -68,6 +84,8 @@ def headline(found: Bisection) -> str:
     if found.answer is Answer.UNFINISHED:
         left = numbers.plural(found.bad - found.good, noun)
         return f"It is not over: {left} are left, after {name_of(line, found.good)}."
+    if line.along is Along.VERSIONS:
+        return _between(found)
     if found.answer is Answer.FOUND:
         return f"{_named(line.points[found.bad])} made it slower: {_confirmed(found)}."
     first, last = name_of(line, found.good + 1), name_of(line, found.bad)
@@ -75,6 +93,18 @@ def headline(found: Bisection) -> str:
     if len(found.suspects) == 1:
         return f"{_named(line.points[found.bad])} seems to have made it slower: {_confirmed(found)}."
     return f"One of {many} made it slower, from {first} to {last}: {_why_range(found)}."
+
+
+def _between(found: Bisection) -> str:
+    """Between which two versions it became slower, because the later one names no cause."""
+    line = line_of(found)
+    good, bad = line.points[found.good], line.points[found.bad]
+    between = f"between {good.name} and {bad.name}"
+    if found.answer is Answer.FOUND:
+        return f"It became slower {between} ({bad.title}): {_confirmed(found)}."
+    if len(found.suspects) == 1:
+        return f"It seems to have become slower {between} ({bad.title}): {_confirmed(found)}."
+    return f"It became slower {between}: {_why_range(found)}."
 
 
 def _why_none(found: Bisection) -> str:
@@ -134,6 +164,8 @@ def _sections(found: Bisection) -> Iterator[Section]:
     if len(found.placed) > 2:
         placed = [_row(line, one) for one in found.placed]
         yield Section("How each was placed", (table(PLACED_HEADS, placed, KINDS, first=Kind.TEXT),))
+    if found.engines is not None:
+        yield from engines.sections(found.engines)
     yield Section("How to read it", (Notes(tuple(_notes(found))), Steps(tuple(_steps(found)))))
 
 
@@ -187,6 +219,8 @@ def _notes(found: Bisection) -> Iterator[str]:
     line = line_of(found)
     if line.along is Along.SETTINGS:
         yield "Each point has its own change and those of all points before it."
+    elif line.along is Along.VERSIONS and found.answer is not Answer.NONE:
+        yield "Where it became slower in several steps, this is the one past the middle between the ends."
     elif found.by is By.TIME and found.answer is not Answer.NONE:
         yield "Time alone placed the points. The luck of layout can move a build's speed by some per cent."
 
@@ -196,8 +230,15 @@ def _steps(found: Bisection) -> Iterator[str]:
         yield f"dyno bisect --resume {found.run.run}"
     if found.answer is Answer.NONE and found.ends_look is Look.UNKNOWN:
         yield "Take more blocks (--blocks), or longer trials."
-    if found.answer is Answer.FOUND and line_of(found).along is Along.COMMITS:
+    line = line_of(found)
+    if found.answer is Answer.FOUND and line.along is Along.COMMITS:
         yield "dyno diff compares the two builds function by function; dyno builds lists them."
+    if found.answer is Answer.FOUND and line.along is Along.VERSIONS:
+        levels = ", ".join(f'"{_level_of(line, place)}"' for place in (found.good, found.bad))
+        yield (
+            f"Tell the version from its defaults: dyno run a study of these two (engine = [{levels}]), then"
+            " dyno explain --write apart.toml."
+        )
 
 
 def way_text(line: Line, course: Course) -> str:

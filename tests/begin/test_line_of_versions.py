@@ -1,0 +1,144 @@
+"""A line over versions has one product's, on this machine, each once, in rising order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dbdyno.begin import catalogue
+from dbdyno.begin.line_of_versions import line_of_versions
+from dbdyno.begin.study_file import study_at
+from dbdyno.errors import UserError
+from dbdyno.frozen import ENGINE_FACTOR
+from dbdyno.study import Study
+from dbdyno.study.line import Along, on_line
+from dbdyno.study.reference import Reference
+
+VERSIONS = ("10.6.18", "10.11.9", "11.4.2", "11.8.3")
+STUDY = """
+title = "Which version?"
+[workload]
+name     = "tpcb"
+duration = "1s"
+[factors]
+engine = [{levels}]
+"workload.clients" = [1, 4]
+"""
+
+
+def server(folder: Path, version: str) -> str:
+    """The level of a program that says it is this version of MariaDB."""
+    program = folder / version / "mariadbd"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\necho 'mariadbd  Ver {version}-MariaDB'\n")
+    program.chmod(0o755)
+    return f"mariadb:{program}"
+
+
+def study_of(folder: Path, *levels: str) -> Study:
+    catalogue.located.cache_clear()
+    path = folder / "study.toml"
+    path.write_text(STUDY.format(levels=", ".join(f'"{level}"' for level in levels)))
+    return study_at(path, names=replace(catalogue.catalogue(), lone=True))
+
+
+@pytest.fixture
+def levels(homes: Path) -> list[str]:
+    return [server(homes, version) for version in VERSIONS]
+
+
+def test_the_line_is_the_levels_in_their_order(homes: Path, levels: list[str]) -> None:
+    line = line_of_versions(study_of(homes, *levels), None, None)
+    assert line.along is Along.VERSIONS
+    assert [point.name for point in line.points] == list(VERSIONS)
+    assert [point.title for point in line.points] == [f"MariaDB {version}" for version in VERSIONS]
+    assert [point.levels for point in line.points] == [{ENGINE_FACTOR: level} for level in levels]
+
+
+def test_the_ends_narrow_it_and_the_first_is_then_the_engine(homes: Path, levels: list[str]) -> None:
+    study = study_of(homes, *levels)
+    line = line_of_versions(study, levels[1], levels[2].removeprefix("mariadb:"))
+    assert [point.name for point in line.points] == ["10.11.9", "11.4.2"]
+    carried_out = on_line(study, line)
+    assert [one.written for one in carried_out.engines] == levels[1:3]
+    assert carried_out.settings["workload.clients"] == 1
+
+
+def test_builds_of_one_version_have_what_tells_their_paths_apart_as_names(
+    homes: Path, levels: list[str]
+) -> None:
+    mended = Path(server(homes / "10.6.18", "10.6.18").removeprefix("mariadb:"))
+    mended.write_text(mended.read_text() + "# mended\n")
+    line = line_of_versions(study_of(homes, levels[0], f"mariadb:{mended}", levels[1]), None, None)
+    assert [point.name for point in line.points] == [
+        "10.6.18/mariadbd",
+        "10.6.18/10.6.18/mariadbd",
+        "10.11.9",
+    ]
+
+
+def test_a_version_that_is_not_here_and_not_asked_for_is_no_mistake(homes: Path, levels: list[str]) -> None:
+    study = study_of(homes, "mariadb@10.11", *levels[2:])
+    line = line_of_versions(study, levels[2], None)
+    assert [point.name for point in line.points] == ["11.4.2", "11.8.3"]
+    assert Reference.of(levels[2]) == on_line(study, line).engine
+
+
+@pytest.mark.parametrize(
+    ("order", "good", "bad", "told", "hint"),
+    [
+        ((0, 2, 1), None, None, "do not rise: mariadb:", "from the oldest version to the newest"),
+        ((0, 1, 2), "9.9", None, f"no level of `{ENGINE_FACTOR}` is 9.9", "there are: mariadb:"),
+        ((0, 1, 2), "", None, f"no level of `{ENGINE_FACTOR}` is ", "there are: mariadb:"),
+        ((0, 1, 2), 2, 1, "are exchanged", "--good"),
+        ((0, 1, 2), 1, 1, "the same version", "name two"),
+    ],
+)
+def test_what_is_no_line_is_refused(
+    homes: Path,
+    levels: list[str],
+    order: tuple[int, ...],
+    good: str | int | None,
+    bad: str | int | None,
+    told: str,
+    hint: str,
+) -> None:
+    study = study_of(homes, *(levels[place] for place in order))
+    named = [levels[end] if isinstance(end, int) else end for end in (good, bad)]
+    with pytest.raises(UserError) as refused:
+        line_of_versions(study, *named)
+    assert told in refused.value.message and hint in refused.value.hint
+    assert refused.value.exit_code == 2
+
+
+def test_versions_that_are_not_here_are_all_named_with_what_obtains_them(
+    homes: Path, levels: list[str]
+) -> None:
+    study = study_of(homes, "mariadb@10.11", "mariadb@11.8", levels[3])
+    with pytest.raises(UserError) as refused:
+        line_of_versions(study, None, None)
+    assert "mariadb@10.11 is not on this machine; mariadb@11.8 is" in refused.value.message
+    assert "`dyno engines fetch mariadb@11.8` obtains it" in refused.value.hint
+
+
+def test_two_levels_that_are_the_same_server_are_refused(homes: Path, levels: list[str]) -> None:
+    (homes / "copy").mkdir()
+    copy = homes / "copy" / "mariadbd"
+    copy.write_bytes(Path(levels[0].removeprefix("mariadb:")).read_bytes())
+    copy.chmod(0o755)
+    with pytest.raises(UserError, match="are the same server"):
+        line_of_versions(study_of(homes, levels[0], f"mariadb:{copy}", levels[1]), None, None)
+
+
+def test_a_study_of_one_version_is_no_line(homes: Path, levels: list[str]) -> None:
+    study = study_of(homes, *levels[:2])
+    one = study.but(factors=[factor for factor in study.factors if factor.name != ENGINE_FACTOR])
+    with pytest.raises(UserError, match="has no two versions"):
+        line_of_versions(one, None, None)
+
+
+def test_versions_of_several_products_are_refused(homes: Path, levels: list[str]) -> None:
+    with pytest.raises(UserError, match="of several products: mariadb, sqlite"):
+        line_of_versions(study_of(homes, levels[0], "sqlite"), None, None)
