@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -79,6 +79,21 @@ class Server(Protocol):
         ...
 
     def kill(self) -> None: ...
+
+
+@contextmanager
+def ending(server: Server, stop_s: float | None) -> Iterator[None]:
+    """Stops a server within so many seconds once what is done with it is over. Kills it where that failed,
+    and where no seconds are given."""
+    try:
+        yield
+        if stop_s is None:
+            server.kill()
+        else:
+            server.stop(stop_s)
+    except BaseException:
+        server.kill()
+        raise
 
 
 class Obtaining(Protocol):

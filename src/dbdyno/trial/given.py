@@ -9,25 +9,26 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.driver.load import Invariant, Load
+from dbdyno.driver.load import Invariant
 from dbdyno.engines.engine import Server, Taking
 from dbdyno.engines.server import NAME, within
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.given.digest import digest_of
 from dbdyno.given.dump import Dump, dump_at
-from dbdyno.host import once, paths
+from dbdyno.host import once
 from dbdyno.host.clone import clone_tree
 from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
 from dbdyno.layers.setup import Setup
 from dbdyno.study.nouns import GivenData
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.beside import loading, runtime_of, serving
 
 STOP_S = 300.0
 """A server that has just loaded everything writes it before it ends."""
@@ -110,7 +111,7 @@ def make_given(given: Given, making: Path) -> dict[str, object]:
     with (
         given.taking.adopt(setup.data_maker, data) as first,
         _running(given, data, first) as server,
-        _load(given, server) as load,
+        loading(given.bench, server, Launch()) as load,
     ):
         given.taking.require_recovered(server.log() if given.data.folder else "")
         database = _chosen(given.taking.databases(server.url, load.query), given)
@@ -142,7 +143,7 @@ def _checked(given: Given, folder: Path) -> list[Invariant]:
     clone = given.setup.scratch / "looked-at"
     clone_tree(folder / "data", clone)
     try:
-        with _running(given, clone, {}, kept=False) as server, _load(given, server) as load:
+        with _running(given, clone, {}, kept=False) as server, loading(given.bench, server, Launch()) as load:
             return load.check(given.setup.job.but(url=server.url), None)
     except DriverFailed as failed:
         name = given.setup.job.workload
@@ -154,17 +155,6 @@ def _checked(given: Given, folder: Path) -> list[Invariant]:
         ) from None
     finally:
         shutil.rmtree(clone, ignore_errors=True)
-
-
-@contextmanager
-def _load(given: Given, server: Server) -> Iterator[Load]:
-    load = given.bench.open_load(server.driver_environment, Launch().confined_to(*server.driver_folders))
-    try:
-        yield load
-    except BaseException:
-        load.kill()
-        raise
-    load.close()
 
 
 def _loaded(given: Given, server: Server, data: Path, dump: Dump) -> list[str]:
@@ -200,22 +190,9 @@ def _kind(data: GivenData) -> str:
     return "dump" if data.dump else "folder"
 
 
-@contextmanager
-def _running(given: Given, data: Path, first: Mapping[str, Level], kept: bool = True) -> Iterator[Server]:
+def _running(
+    given: Given, data: Path, first: Mapping[str, Level], kept: bool = True
+) -> AbstractContextManager[Server]:
     """The server on the data, as pristine data are loaded; it ends cleanly where they are `kept`."""
-    setup, bench = given.setup, given.bench
-    runtime = paths.runtime() / f"{setup.scratch.name}p"
-    bench.journal.note_tree(runtime)
-    runtime.mkdir(exist_ok=True)
-    settings = {**setup.engine.settings.LOADING, **given.creation, **first}
-    launch = Launch(patience=setup.launch.patience, writable=setup.launch.writable)
-    server = setup.engine.life.start(setup.data_maker, data, runtime, settings, launch)
-    try:
-        yield server
-        if kept:
-            server.stop(STOP_S * launch.patience)
-        else:
-            server.kill()
-    except BaseException:
-        server.kill()
-        raise
+    runtime = runtime_of(given.setup, given.bench, "p")
+    return serving(given.setup, data, runtime, {**given.creation, **first}, STOP_S if kept else None)

@@ -23,9 +23,8 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level, level_text
-from dbdyno.host import once, paths
+from dbdyno.host import once
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
-from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
 from dbdyno.layers.setup import Setup
 from dbdyno.study import Study
@@ -34,6 +33,7 @@ from dbdyno.study.files import digest_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Purpose, Trial
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
 from dbdyno.trial.given import Given, checks_of, given_data, make_given
 from dbdyno.trial.rows import TableRows, rows_of
 from dbdyno.trial.upgraded import Takeover, Upgrade, rows_text
@@ -320,29 +320,14 @@ def _shape(setup: Setup) -> str:
 def _load_rows(
     data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int
 ) -> tuple[Prepared, list[Invariant], tuple[TableRows, ...]]:
-    runtime = paths.runtime() / f"{setup.scratch.name}p"
-    bench.journal.note_tree(runtime)
-    runtime.mkdir()
-    settings = {**setup.engine.settings.LOADING, **creation}
-    # Of the trial's own launch its patience alone: an instrumented build may make the data.
-    launch = Launch(patience=setup.launch.patience, writable=setup.launch.writable)
-    server = setup.engine.life.start(setup.data_maker, data, runtime, settings, launch)
-    try:
+    runtime = runtime_of(setup, bench, "p")
+    with serving(setup, data, runtime, creation, STOP_S) as server:
         if bench.application is not None:
             bench.application.populate(Place(data / APPLICATION, runtime / APPLICATION, server.url))
-        load = bench.open_load(server.driver_environment, launch.confined_to(*server.driver_folders))
-        try:
+        with loading(bench, server, launch_of(setup)) as load:
             job = setup.job.but(url=server.url, seed=seed, answer_timeout_s=INDEXING_S)
             prepared = load.prepare(job)
             checks = load.check(job, None)
             compared = setup.engine.compared if bench.engines else None
             tables = rows_of(load, server.url, compared) if compared else ()
-        except BaseException:
-            load.kill()
-            raise
-        load.close()
-        server.stop(STOP_S * launch.patience)
-    except BaseException:
-        server.kill()
-        raise
     return prepared, checks, tables

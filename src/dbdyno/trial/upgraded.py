@@ -4,25 +4,19 @@ show what came of them."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.driver.load import Load
-from dbdyno.engines.upgrade import not_taken_over
+from dbdyno.engines.upgrade import STOP_S, not_taken_over
 from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level
-from dbdyno.host import paths
 from dbdyno.host.clone import clone_tree
-from dbdyno.host.launch import Launch
 from dbdyno.layers.setup import Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.trial.bench import Bench, OnEngine
+from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
 from dbdyno.trial.rows import rows_of
-
-STOP_S = 300.0
-"""A server that has read all its data may still have some to write."""
 
 
 class Upgrade(Frozen):
@@ -57,7 +51,7 @@ class Takeover:
             raise refused or _failed(old, new, f"{self.setup.engine.title} has no way for it")
         self.bench.tell(f"{self.setup.engine.title} {new.version} takes over data of {old.version}")
         clone_tree(source, data)
-        runtime = _runtime(self.setup, self.bench, "u")
+        runtime = runtime_of(self.setup, self.bench, "u")
         began = time.monotonic()
         try:
             by = upgrading.take_over(old, new, data, runtime, self.creation)
@@ -71,38 +65,12 @@ def rows_text(data: Path, setup: Setup, creation: Mapping[str, Level], bench: Be
     be asked for them. What its server writes into the data stays there."""
     if setup.engine.compared is None:
         return ""
-    with _asked(data, setup, creation, bench) as (url, load):
-        return "; ".join(table.text for table in rows_of(load, url, setup.engine.compared))
-
-
-@contextmanager
-def _asked(
-    data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench
-) -> Iterator[tuple[str, Load]]:
-    launch = Launch(patience=setup.launch.patience, writable=setup.launch.writable)
-    settings = {**setup.engine.settings.LOADING, **creation}
-    runtime = _runtime(setup, bench, "r")
-    server = setup.engine.life.start(setup.data_maker, data, runtime, settings, launch)
-    try:
-        load = bench.open_load(server.driver_environment, launch.confined_to(*server.driver_folders))
-        try:
-            yield server.url, load
-        except BaseException:
-            load.kill()
-            raise
-        load.close()
-        server.stop(STOP_S * launch.patience)
-    except BaseException:
-        server.kill()
-        raise
-
-
-def _runtime(setup: Setup, bench: Bench, part: str) -> Path:
-    """A short folder of its own for one server after the other."""
-    runtime = paths.runtime() / f"{setup.scratch.name}{part}"
-    bench.journal.note_tree(runtime)
-    runtime.mkdir()
-    return runtime
+    runtime = runtime_of(setup, bench, "r")
+    with (
+        serving(setup, data, runtime, creation, STOP_S) as server,
+        loading(bench, server, launch_of(setup)) as load,
+    ):
+        return "; ".join(table.text for table in rows_of(load, server.url, setup.engine.compared))
 
 
 def _failed(old: Installation, new: Installation, reason: str) -> Blocked:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from dbdyno.engines.engine import ending
 from dbdyno.engines.mariadb import life
 from dbdyno.engines.mariadb.obtaining import SERVER
 from dbdyno.engines.server import ACCOUNT, socket_of
@@ -42,17 +43,13 @@ def take_over(
     _old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
 ) -> str:
     server = life.start(new, data, runtime, creation, Launch())
-    try:
+    with ending(server, STOP_S):
         found = {name: command for name, command in _tools(new).items() if command is not None}
         beside = fronts(runtime / "tools", found)
         upgrade = str(beside / "mariadb-upgrade")
         options = ["--no-defaults", f"--socket={socket_of(server.url)}", f"--user={ACCOUNT}"]
         steps = Launch().steps(data, runtime, *new.writes)
         run_tool("mariadb-upgrade", [upgrade, *options], {"TMPDIR": str(runtime)}, steps, runtime)
-        server.stop(STOP_S)
-    except BaseException:
-        server.kill()
-        raise
     return "mariadb-upgrade"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from dbdyno.engines.engine import ending
 from dbdyno.engines.mysql import life
 from dbdyno.engines.upgrade import STOP_S, series_of
 from dbdyno.errors import DynoError
@@ -25,9 +26,6 @@ def take_over(
     _old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
 ) -> str:
     server = life.start(new, data, runtime, creation, Launch())
-    try:
-        server.stop(STOP_S)
-    except BaseException:
-        server.kill()
-        raise
+    with ending(server, STOP_S):
+        pass
     return "the server's first start"

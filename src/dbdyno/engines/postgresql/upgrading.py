@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dbdyno.driver.query import query
+from dbdyno.engines.engine import ending
 from dbdyno.engines.postgresql import life
 from dbdyno.engines.postgresql.obtaining import SERVER, tool
 from dbdyno.engines.postgresql.taking import databases
@@ -49,19 +50,14 @@ def lacking(old: Installation, new: Installation) -> DynoError | None:
 def take_over(
     old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
 ) -> str:
-    if series(old.version) != series(new.version):
+    is_later = series(old.version) != series(new.version)
+    if is_later:
         _upgrade(old, new, data, runtime)
     server = life.start(new, data, runtime, {}, Launch())
-    try:
+    with ending(server, STOP_S):
         for name in databases(server.url, query):
             query(within(server.url, name), "ANALYZE")
-        server.stop(STOP_S)
-    except BaseException:
-        server.kill()
-        raise
-    return (
-        "pg_upgrade --link, ANALYZE" if series(old.version) != series(new.version) else "opening the folder"
-    )
+    return "pg_upgrade --link, ANALYZE" if is_later else "opening the folder"
 
 
 def _upgrade(old: Installation, new: Installation, data: Path, runtime: Path) -> None:
