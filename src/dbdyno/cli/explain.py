@@ -20,6 +20,7 @@ from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import chosen, run_to_read
+from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host.alone import alone
@@ -97,10 +98,6 @@ def _write(study: Study, records: Sequence[Record], ends: tuple[Variant, Variant
     """Writes the study that tells the defaults of two versions from the rest of their gap."""
     if target.exists():
         raise UserError(f"{target} is there already", "give another name with --write")
-
-    def tell(line: str) -> None:
-        click.echo(line, err=True)
-
     with alone(f"the defaults of {study.title}", DEFAULTS_S):
         found = old_defaults(study, records, *ends, tell)
     for line in (*levels_line(found), *left_out_lines(found)):
