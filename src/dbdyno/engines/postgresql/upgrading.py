@@ -1,17 +1,18 @@
-"""How PostgreSQL takes over the data of an older version: `pg_upgrade` with links, then `ANALYZE`, because
-versions before 18 leave the planner's statistics behind. Within one major version the server opens them."""
+"""How PostgreSQL takes over the data of an older version: `pg_upgrade` with links, or a dump where its tools
+are not here; then `ANALYZE`, because neither brings the planner's statistics before 18. Within one major
+version the server opens the folder."""
 
 from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from dbdyno.driver.query import query
 from dbdyno.engines.engine import ending
 from dbdyno.engines.postgresql import life
+from dbdyno.engines.postgresql.dumping import TOOLS, clients, dump_and_restore, release_of
 from dbdyno.engines.postgresql.obtaining import SERVER, tool
 from dbdyno.engines.postgresql.taking import databases
 from dbdyno.engines.server import ACCOUNT, within
@@ -29,8 +30,10 @@ OF_SERVER = ("pg_ctl", "pg_controldata", "pg_resetwal")
 OF_NEW = ("initdb", "pg_upgrade")
 OF_CLIENT = ("pg_dump", "pg_dumpall", "pg_restore", "psql", "vacuumdb")
 """Clients that it needs, of exactly its own version."""
-NEEDED = "an installation of PostgreSQL as Debian's packages have it holds them; npm's packages do not"
-RELEASE = re.compile(r"\d+\.\d+")
+NEEDED = (
+    "an installation of PostgreSQL as Debian's packages have it holds all of them, npm's packages hold none;"
+    " `dyno engines fetch postgresql@17` brings the clients of 17"
+)
 
 
 def series(version: str) -> tuple[int, ...]:
@@ -38,26 +41,49 @@ def series(version: str) -> tuple[int, ...]:
 
 
 def lacking(old: Installation, new: Installation) -> DynoError | None:
-    if series(old.version) == series(new.version):
+    if series(old.version) == series(new.version) or clients(old, new) is not None:
         return None
-    absent = [name for name, command in _tools(old, new=False).items() if command is None]
-    if absent:
-        return _missing(old, new, absent)
-    absent = [name for name, command in _tools(new, new=True).items() if command is None]
-    return _missing(new, new, absent) if absent else None
+    lacks = _lacks(old, new)
+    if lacks is None:
+        return None
+    names, of = lacks
+    return EngineMissing(
+        f"PostgreSQL {new.version} takes over data with pg_upgrade, which needs {', '.join(names)} of"
+        f" {of.version}, or by a dump, which needs {', '.join(TOOLS)} of one version from"
+        f" {series(old.version)[0]} to {series(new.version)[0]}",
+        NEEDED,
+    )
 
 
 def take_over(
     old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
 ) -> str:
-    is_later = series(old.version) != series(new.version)
-    if is_later:
-        _upgrade(old, new, data, runtime)
+    by = _renewed(old, new, data, runtime, creation)
     server = life.start(new, data, runtime, {}, Launch())
     with ending(server, STOP_S):
         for name in databases(server.url, query):
             query(within(server.url, name), "ANALYZE")
-    return "pg_upgrade --link, ANALYZE" if is_later else "opening the folder"
+    return by
+
+
+def _renewed(
+    old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
+) -> str:
+    if series(old.version) == series(new.version):
+        return "opening the folder"
+    if _lacks(old, new) is not None:
+        return f"{dump_and_restore(old, new, data, runtime, creation)}, ANALYZE"
+    _upgrade(old, new, data, runtime)
+    return "pg_upgrade --link, ANALYZE"
+
+
+def _lacks(old: Installation, new: Installation) -> tuple[list[str], Installation] | None:
+    """What `pg_upgrade` lacks, and of which of the two; None where it lacks nothing."""
+    for one in (old, new):
+        absent = [name for name, command in _tools(one, new=one is new).items() if command is None]
+        if absent:
+            return absent, one
+    return None
 
 
 def _upgrade(old: Installation, new: Installation, data: Path, runtime: Path) -> None:
@@ -116,14 +142,5 @@ def _tools(installation: Installation, new: bool) -> dict[str, list[str] | None]
 
 
 def _is_of(command: list[str], installation: Installation) -> bool:
-    said = subprocess.run([*command, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    release = RELEASE.search(said.stdout)
-    return release is not None and installation.version.startswith(release[0])
-
-
-def _missing(of: Installation, new: Installation, names: list[str]) -> EngineMissing:
-    return EngineMissing(
-        f"PostgreSQL {new.version} takes over data with pg_upgrade, which needs {', '.join(names)} of"
-        f" {of.version}",
-        NEEDED,
-    )
+    release = release_of(command)
+    return bool(release) and installation.version.startswith(release)
