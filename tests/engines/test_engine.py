@@ -40,6 +40,8 @@ def test_what_makes_a_commit_durable_gives_nothing_up(name: str) -> None:
         ("mariadb", "config.innodb_flush_log_at_trx_commit", 2, Promise.DURABILITY),
         ("mariadb", "config.innodb_flush_log_at_trx_commit", 1, None),
         ("mariadb", "config.innodb_buffer_pool_size", "1G", None),
+        ("mariadb", "config.innodb_snapshot_isolation", "OFF", Promise.ISOLATION),
+        ("mysql", "config.transaction_isolation", "read-committed", Promise.ISOLATION),
         ("postgresql", "config.synchronous_commit", "off", Promise.DURABILITY),
         ("postgresql", "config.full_page_writes", False, Promise.INTEGRITY),
         ("sqlite", "config.synchronous", "normal", Promise.DURABILITY),

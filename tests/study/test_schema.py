@@ -56,7 +56,7 @@ SEARCH = st.fixed_dictionaries(
     {},
     optional={
         "time": st.sampled_from(["5m", "1s", "x"]),
-        "allow": st.lists(st.sampled_from(["durability", "security", "speed"]), max_size=2),
+        "allow": st.lists(st.sampled_from(["durability", "isolation", "speed"]), max_size=2),
         "constraints": st.lists(
             st.sampled_from(["config.a <= 9", "config.a + 2 * config.b <= 6G", "config.a", "1 <= 2"]),
             max_size=2,

@@ -27,6 +27,7 @@ LOSSES = {
     Promise.DURABILITY: "a commit can be lost, of which a client was told, when the server or the host ends"
     " suddenly",
     Promise.INTEGRITY: "data can be wrong after a sudden end or a fault, and nobody is told",
+    Promise.ISOLATION: "a transaction can see, or overwrite, what another one did in its midst",
     Promise.SECURITY: "a fault of the server is easier to attack",
 }
 SCRIPTS = (

@@ -16,6 +16,7 @@ class Promise(StrEnum):
 
     DURABILITY = "durability"
     INTEGRITY = "integrity"
+    ISOLATION = "isolation"
     SECURITY = "security"
 
 

@@ -77,6 +77,7 @@ OF_BOTH: Mapping[str, Risk] = {
     "sql_mode": Risk(Promise.INTEGRITY, members=("strict_trans_tables", "strict_all_tables", "traditional")),
     # A commit that the log has lost is undone.
     "sync_binlog": Risk(Promise.DURABILITY, loss=Loss.COMMITS, up_to=1),
+    "transaction_isolation": Risk(Promise.ISOLATION, loses=("READ-COMMITTED", "READ-UNCOMMITTED")),
     "unique_checks": Risk(Promise.INTEGRITY, ("ON",)),
 }
 """What both servers of this family give up by settings that they share."""
@@ -86,6 +87,8 @@ RISKS: Mapping[str, Risk] = {
     "check_constraint_checks": Risk(Promise.INTEGRITY, ("ON",)),
     "innodb_encrypt_log": Risk(Promise.SECURITY, ("ON",)),
     "innodb_encrypt_tables": Risk(Promise.SECURITY, ("ON", "FORCE")),
+    # Off, a transaction overwrites a row that changed after its snapshot, and is not told.
+    "innodb_snapshot_isolation": Risk(Promise.ISOLATION, ("ON",)),
     "secure_auth": Risk(Promise.SECURITY, ("ON",)),
 }
 
