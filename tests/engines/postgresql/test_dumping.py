@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.driver.query import query
-from dbdyno.engines.postgresql import POSTGRESQL, life
+from dbdyno.engines.postgresql import life
 from dbdyno.engines.postgresql.dumping import clients, dump_and_restore
+from dbdyno.engines.postgresql.obtaining import SERVER
 from dbdyno.engines.postgresql.upgrading import lacking
 from dbdyno.errors import ServerFailed
 from dbdyno.host.launch import Launch
@@ -36,10 +37,11 @@ HELD_BY_ANOTHER = (
 @pytest.fixture
 def own(homes_with_engines: Path) -> Installation:
     """A server that has the clients of its own version. Those of npm have none."""
-    for installation in POSTGRESQL.obtaining.copies():
-        if clients(installation, installation) is not None:
-            return installation
-    skip_blocked("no server with clients of its own version", "apt install postgresql")
+    here = [*SERVER.copies(), *SERVER.of_host()]
+    found = next((one for one in here if clients(one, one) is not None), None)
+    if found is None:
+        skip_blocked("no server with clients of its own version", "apt install postgresql")
+    return found
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ OF_NEW = ("initdb", "pg_upgrade")
 OF_CLIENT = ("pg_dump", "pg_dumpall", "pg_restore", "psql", "vacuumdb")
 """Clients that it needs, of exactly its own version."""
 NEEDED = (
-    "an installation of PostgreSQL as Debian's packages have it holds all of them, npm's packages hold none;"
-    " `dyno engines fetch postgresql@17` brings the clients of 17"
+    "an installation of PostgreSQL as Debian's packages have it holds all of these programs; npm's packages"
+    " hold none"
 )
 
 
