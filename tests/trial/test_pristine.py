@@ -98,14 +98,43 @@ def test_images_are_made_from_different_seeds(homes: Path) -> None:
     assert rows[0] != rows[1]
 
 
-def test_a_later_version_takes_over_what_the_first_one_made_and_never_mixes_it_with_its_own(
-    homes: Path,
-) -> None:
+def another_library(folder: Path) -> Path:
     """Two files of one library are two engines."""
-    other = homes / "libsqlite3.so.0"
+    other = folder / "libsqlite3.so.0"
     library = registry.engine("sqlite").obtaining.locate(Reference("sqlite")).library
     assert library is not None
     other.write_bytes(library.read_bytes() + b"\0")
+    return other
+
+
+def test_engines_have_as_many_images_as_the_first_one(homes: Path) -> None:
+    """The second one's data took too long for another image."""
+    other = another_library(homes)
+    study = study_of("sqlite", {}, blocks=12)
+    study = study.but(
+        factors=(Factor(name=ENGINE_FACTOR, levels=("sqlite", f"sqlite:{other}")),),
+        workload=study.workload.but(duration_s=3600.0),
+    )
+    job = Job(url="", workload="tpcb", options=TPCB, threads=1, clients=1)
+    with open_journal() as journal, journal.scope():
+        bench = replace(bench_of(study, journal), engines=on_engines(study))
+        images: dict[int, set[int]] = {}
+        for trial in make_plan(study, Order(seed=1)).trials:
+            own = bench.of(trial)
+            scratch = paths.cache() / "trials" / str(trial.index)
+            found = pristine_data(Setup(own.engine, own.installation, scratch, journal, job), own, trial)
+            if own.installation.library == other:
+                account = found.folder / "pristine.json"
+                told = json.loads(account.read_text())
+                account.write_text(json.dumps(told | {"seconds": 1e9}))
+            images.setdefault(trial.block // 2, set()).add(found.image)
+    assert images == {pair: {pair} for pair in range(6)}
+
+
+def test_a_later_version_takes_over_what_the_first_one_made_and_never_mixes_it_with_its_own(
+    homes: Path,
+) -> None:
+    other = another_library(homes)
     levels = ("sqlite", f"sqlite:{other}")
     study = with_images(study_of("sqlite", {}, blocks=1), 1)
     study = study.but(factors=(Factor(name=ENGINE_FACTOR, levels=levels),))

@@ -103,7 +103,7 @@ def pristine_data(setup: Setup, bench: Bench, trial: Trial) -> Pristine:
         # What was brought has one layout.
         return _image(0, setup, bench)
     if images is None:
-        images = _worth(_image(0, setup, bench), worth_s(bench.study, bench.run.budget_s))
+        images = _worth(_image(0, *_on_first(setup, bench)), worth_s(bench.study, bench.run.budget_s))
     first = 0 if trial.purpose in (None, Purpose.SEARCH) else images
     # What is counted stands in no block. It takes the first image, which is always there.
     return _image(first + max(trial.block, 0) // 2 % images, setup, bench)
@@ -116,6 +116,19 @@ def _worth(first: Pristine, further_s: float) -> int:
     if soon and IMAGES_ENOUGH * tree_size_bytes(first.data) <= IMAGES_BYTES:
         return IMAGES_ENOUGH
     return 2 if first.seconds <= further_s else 1
+
+
+def _on_first(setup: Setup, bench: Bench) -> tuple[Setup, Bench]:
+    """A setup on the first of the engines that are compared: its data say for all how many images there are,
+    since a block's ratios hold the luck of one image alone where all trials have the same."""
+    first = bench.engines.get(bench.study.engine.written)
+    if first is None or bench.taken_from is not None:
+        return setup, bench
+    engine, installation = first.engine, first.installation
+    return (
+        replace(setup, engine=engine, installation=installation),
+        replace(bench, engine=engine, installation=installation),
+    )
 
 
 def place_brought(setup: Setup, bench: Bench, target: Path) -> None:
