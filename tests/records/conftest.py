@@ -26,6 +26,6 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'store.sqlite'}"
     found: str = request.getfixturevalue("postgresql")
     with Store(found) as store, store._transaction() as execute:
-        for table in ("records", "names", "notes", "runs"):
+        for table in ("records", "names", "notes", "runs", "chain"):
             execute(f"DELETE FROM dyno_{table}")
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 
+from dbdyno.begin.registered import began
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 
@@ -23,7 +24,7 @@ def require_free(store: Store, name: str | None) -> None:
 
 def keep(store: Store, run: Run, name: str | None, note: str) -> None:
     """Keeps a run before its first trial, with its user's name and note where there are some."""
-    store.add_run(run)
+    store.add_run(run, began(run))
     if name is not None:
         store.name_run(run.run, name)
     if note:

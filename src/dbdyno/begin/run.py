@@ -18,6 +18,7 @@ from dbdyno.begin.counted import counting_text
 from dbdyno.begin.estimate import Estimate, counted_s, estimate
 from dbdyno.begin.naming import name_of_run
 from dbdyno.begin.reference import reference_of
+from dbdyno.begin.registered import registered_as
 from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.engines import registry
@@ -120,7 +121,10 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
         run = new_run(
             ComparisonRun, *begins, duration_s=duration_s, budget_s=budget_s, counting=here.counting
         )
-    return Begun(study, run.but(calibrated=here.calibrated), installation), builds
+    run = run.but(calibrated=here.calibrated, registered=registered_as(store, run))
+    if run.registered is not None:
+        tell(f"registered as entry {run.registered.number} of {store.place}")
+    return Begun(study, run, installation), builds
 
 
 def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:

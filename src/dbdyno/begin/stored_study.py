@@ -15,6 +15,7 @@ from dbdyno.begin.study_file import changed
 from dbdyno.brought import study as brought_study
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError, UserError
+from dbdyno.frozen import Configuration
 from dbdyno.host.facts import Installed
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.run import BisectionRun, ComparisonRun, ImportedRun, Run, SoakRun
@@ -45,11 +46,15 @@ def asked_of(run: Run) -> Study:
     are compared by."""
     if isinstance(run, ImportedRun):
         return brought_study.study_of(run)
-    kept = run.configuration
-    names = replace(catalogue(ask_engines=False), configure=(lambda *_: kept) if kept else None, lone=True)
     folder = Path(run.study_folder or Path(run.study_path).parent)
-    study = parse_study(run.study_text.encode(), names, run.study_path, folder)
-    return study.but(files=run.files)
+    return asked_by(run.study_text, run.study_path, folder, run.configuration).but(files=run.files)
+
+
+def asked_by(text: str, path: str, folder: Path, configuration: Configuration | None) -> Study:
+    """What the text of a study asks, with the engine's own file as it was. Looks at no engine and no file."""
+    configure = (lambda *_: configuration) if configuration else None
+    names = replace(catalogue(ask_engines=False), configure=configure, lone=True)
+    return parse_study(text.encode(), names, path, folder)
 
 
 def is_of(run: Run, study: Study) -> bool:

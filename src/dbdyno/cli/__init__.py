@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "init": "Write a first study; or a study, workload or recording from a production log.",
         "plan": "Show a study's variants, its trials in their order, and the time they will take.",
         "probe": "Find out what this host offers, by trying it.",
+        "register": "Write a study down before its first trial, so that others can see what was planned.",
         "calibrate": "Find the CPU binding on this host that shows the smallest differences, and keep it.",
     },
     "Measure": {

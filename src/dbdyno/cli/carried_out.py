@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.begun import Begun, bench_of
 from dbdyno.begin.counted import counted_text, why_counted
+from dbdyno.begin.registered import began
 from dbdyno.cli.progress import OfReference, Quiet, Searching, shown, told_of, told_to
 from dbdyno.cli.terminal import tell
 from dbdyno.host.allowed import Allowed
@@ -58,7 +59,7 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
         ask = told_to(progress, ask_for(run), store)
         other = None
         if reference is not None:
-            store.add_run(reference.run)
+            store.add_run(reference.run, began(reference.run))
             store.change_run(reference.run)
             # It has trials only beside this run's, so nobody goes on with it alone.
             store.finish_run(reference.run.run)

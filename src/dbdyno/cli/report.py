@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import SoakResult
+from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.stored_run import analysis_to_read, without_speeds
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
@@ -17,6 +19,7 @@ from dbdyno.cli.formats import verdict_format_of, verdict_format_options
 from dbdyno.cli.options import store_option
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_run import run_to_read
+from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.report import junit
@@ -52,7 +55,7 @@ def command(
             sys.exit(soak_code(result) if fail_on and isinstance(result, SoakResult) else 0)
         with waiting(f"reading and analysing {found.run}"):
             analysis = analysis_to_read(opened, found)
-        deliver_report(analysis, form, output, details, fail_on)
+        deliver_report(analysis, form, output, details, fail_on, reruns_of(opened, found))
     if fail_on:
         sys.exit(exit_code(analysis, fail_on))
 
@@ -63,7 +66,8 @@ def deliver_report(
     output: Path | None,
     details: bool = False,
     fail_on: tuple[str, ...] = (),
+    reruns: Sequence[Rerun] | None = None,
 ) -> None:
-    """Prints a run's report, or writes it and prints where."""
+    """Prints a run's report, or writes it and prints where. `reruns` are the runs of the same study."""
     others = {"junit": partial(junit.render, analysis, verdicts_of(fail_on or GATE_FAILS_ON))}
-    deliver("report", analysis, form, output, others, details)
+    deliver("report", analysis, form, output, others, details, reruns=reruns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from dbdyno.begin.estimate import header
 from dbdyno.begin.gate import gate_of
 from dbdyno.begin.naming import keep, require_free
 from dbdyno.begin.reference import names_study
+from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.begin.stored_run import analysed
 from dbdyno.cli.carried_out import Here, carry_out
@@ -50,6 +52,7 @@ from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
+from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, SearchRun
@@ -154,9 +157,10 @@ def command(
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
         run = opened.run(begun.run.run)  # A budget may have changed its blocks.
         gate = _gate(opened, run, _held_against(options, beginning))
+        reruns = reruns_of(opened, run)
     with waiting(f"analysing {run.run}"):
         analysis = analysed(begun.study.but(blocks=run.blocks), run, records)
-    sys.exit(_delivered(analysis, gate, form, output, fail_on))
+    sys.exit(_delivered(analysis, reruns, gate, form, output, fail_on))
 
 
 def _pages(listener: socket, address: Address, store_url: str, run: Run) -> AbstractContextManager[None]:
@@ -192,15 +196,20 @@ def _gate(store: Store, run: Run, against: str | None) -> Gate | None:
 
 
 def _delivered(
-    analysis: Analysis, gate: Gate | None, form: str, output: Path | None, fail_on: tuple[str, ...]
+    analysis: Analysis,
+    reruns: Sequence[Rerun],
+    gate: Gate | None,
+    form: str,
+    output: Path | None,
+    fail_on: tuple[str, ...],
 ) -> int:
     """Shows what the run, or its gate, answered; returns the exit code."""
     if gate is None:
-        deliver_report(analysis, form, output, fail_on=fail_on)
+        deliver_report(analysis, form, output, fail_on=fail_on, reruns=reruns)
     else:
         deliver_gate(gate, form, output, gate_fails_on(fail_on))
     with waiting("drawing its page"):
-        page = page_beside(document(analysis), analysis.run.run)
+        page = page_beside(document(analysis, reruns), analysis.run.run)
     click.echo(f"report: {page}", err=form != "terminal")
     return exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on))
 

@@ -32,6 +32,7 @@ from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Tally
 from dbdyno.engines.built import Foreseen
 from dbdyno.obtain.installation import Offer
+from dbdyno.records.chain import Entry
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.report import as_json
@@ -81,6 +82,8 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "plan": _plan,
     "show": _show,
     "show-trial": _trial,
+    "register": _of(Entry),
+    "register-list": _of(list[Entry]),
     "runs": _of(list[RunRow]),
     "baseline-list": _of(list[BaselineRow]),
     "recipe": _of(Deployment),

@@ -10,6 +10,7 @@ import click
 
 from dbdyno.analyse.soak import soaked
 from dbdyno.begin.begun import make_builds_of
+from dbdyno.begin.registered import began
 from dbdyno.begin.soak import BegunSoak, begin_soak, expected_soak_s, soak_gone_on_with
 from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.deliver import deliver, page_beside
@@ -125,7 +126,7 @@ def _soak(begun: BegunSoak, here: Here, wait_s: float) -> list[Record]:
     trials = size_of_study(study).trials
     try:
         with alone(study.title, here.trials_s, wait_s, tell, run.run):
-            here.store.add_run(run)
+            here.store.add_run(run, began(run))
             here.tell(
                 f"{study.title}\nrun {run.run}: {plural(trials, 'rung')}, about {about_text(here.trials_s)}"
             )

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 
 from dbdyno.frozen import Configuration, Frozen, Level, absent
 from dbdyno.host.facts import Host, Installed
+from dbdyno.records.chain import Registered
 from dbdyno.study.files import StudyFile
 from dbdyno.study.line import Line
 from dbdyno.study.nouns import Arrangement, Design, Interval
@@ -103,7 +104,8 @@ class BaseRun(Frozen):
     are those that it refers to; None in a run of a Dyno that kept none. `given_up` is what variants give up
     that the baseline keeps, by name and without those that keep all; None where nobody looked. Where engines
     are a factor, `engines` has for each level but the baseline's what `installation` has for that one.
-    `commit` is that of the last variant whose source a git repository holds."""
+    `commit` is that of the last variant whose source a git repository holds. `registered` is the registration
+    that it carries out; None where its study was not registered before it began."""
 
     kind: RunKind
     format: int = RUN_FORMAT
@@ -132,6 +134,7 @@ class BaseRun(Frozen):
     given_up: dict[str, tuple[Promise, ...]] | None = absent(None)
     engines: dict[str, Installed] = absent({})
     commit: SourceCommit | None = absent(None)
+    registered: Registered | None = absent(None)
 
 
 class ComparisonRun(BaseRun):

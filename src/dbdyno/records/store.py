@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
 from dbdyno.passwords import json_without_passwords, without_passwords
+from dbdyno.records.chain import Entry, Publication, Registration, RunBegan, canonical
 from dbdyno.records.database import Execute, Unavailable, open_database
 from dbdyno.records.place import SQLITE, place_of
 from dbdyno.records.record import Record
@@ -60,9 +61,15 @@ _TABLES = (
     """CREATE TABLE IF NOT EXISTS dyno_notes (
         run VARCHAR(64) NOT NULL PRIMARY KEY REFERENCES dyno_runs (run),
         note TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS dyno_chain (
+        number INTEGER NOT NULL PRIMARY KEY,
+        previous VARCHAR(64) NOT NULL,
+        digest VARCHAR(64) NOT NULL,
+        question VARCHAR(64) NOT NULL,
+        content TEXT NOT NULL)""",
 )
-_OLDEST, _YOUNGEST = "dyno_schema", "dyno_notes"
-"""Every store has the one; an older store may lack the other."""
+_OLDEST, _LABELS, _YOUNGEST = "dyno_schema", "dyno_notes", "dyno_chain"
+"""Every store has the first; an older store may lack the others."""
 # A run and the reference that takes turns with it begin at the same moment.
 _LATEST_FIRST = "ORDER BY created_unix_s DESC, run"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -101,8 +108,8 @@ class Store:
         holds = self._database.holds
         if not holds(_OLDEST) or (self._database.writable and not holds(_YOUNGEST)):
             self._make()
-        # A store that may not be written can be older than the tables of names and notes.
-        self._labelled = holds(_YOUNGEST)
+        # A store that may not be written can be older than the tables of names and notes, and of the chain.
+        self._labelled, self._chained = holds(_LABELS), holds(_YOUNGEST)
         self._require_schema()
         self._spool = Spool(self._database.key)
         self._ask_again_s = self._wait_s = 0.0
@@ -125,11 +132,49 @@ class Store:
             paths.data()
         raise UserError(f"{self.place} may not be written by this user", "name another: --store, DYNO_STORE")
 
-    def add_run(self, run: Run) -> None:
-        """Keeps a run before its first trial; one that is kept already stays as it is."""
+    def add_run(self, run: Run, began: RunBegan | None = None) -> None:
+        """Keeps a run before its first trial, with the entry of the chain that says so; one that is kept
+        already stays as it is."""
         row = (run.run, run.created_unix_s, run.study_digest, False, _document(run))
         with self._transaction() as execute:
+            if execute("SELECT 1 FROM dyno_runs WHERE run = ?", run.run):
+                return
             execute("INSERT INTO dyno_runs VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", *row)
+            if began is not None:
+                _append(execute, began)
+
+    def append(self, content: Registration | RunBegan | Publication) -> Entry:
+        """Adds an entry to the end of the chain, on disk when this returns."""
+        with self._transaction() as execute:
+            return _append(execute, content)
+
+    def chain(self, question: str | None = None) -> list[Entry]:
+        """The entries of the chain in their order, with the digests that were kept; or those of one question
+        alone."""
+        if not self._chained:
+            return []
+        which, values = ("WHERE question = ?", (question,)) if question is not None else ("", ())
+        columns = f"number, previous, digest, content FROM dyno_chain {which} ORDER BY number"
+        with self._transaction(writes=False) as execute:
+            rows = execute(f"SELECT {columns}", *values)
+        try:
+            entries = [(digest, Entry.of(number, before, text)) for number, before, digest, text in rows]
+        except ValueError:
+            raise DynoError(f"{self.place}: an entry of its chain is no JSON", "it is damaged") from None
+        return [entry.but(digest=digest) for digest, entry in entries]
+
+    def runs_of_file(self, study_digest: str) -> list[Run]:
+        """The runs of a study's very file that can be read, the latest first."""
+        which = f"WHERE study_digest = ? {_LATEST_FIRST}"
+        with self._transaction(writes=False) as execute:
+            rows = execute(f"SELECT document FROM dyno_runs {which}", study_digest)
+        parsed = [self._readable_run(document) for (document,) in rows]
+        return [run for run in parsed if run is not None]
+
+    def has_run(self, run: str) -> bool:
+        """Whether the store has a run of just this name."""
+        with self._transaction(writes=False) as execute:
+            return bool(execute("SELECT 1 FROM dyno_runs WHERE run = ?", run))
 
     def change_run(self, run: Run) -> None:
         """Keeps what has changed of a run since it was added: the number of its blocks."""
@@ -460,6 +505,18 @@ class Store:
 
 def _document(noun: Run | Record) -> str:
     return json_without_passwords(noun.model_dump_json())
+
+
+def _append(execute: Execute, content: Registration | RunBegan | Publication) -> Entry:
+    while True:
+        last = execute("SELECT number, digest FROM dyno_chain ORDER BY number DESC LIMIT 1")
+        entry = Entry.after(last[0] if last else None, content)
+        text = canonical(entry.content).decode()
+        row = (entry.number, entry.previous, entry.digest, entry.question, text)
+        execute("INSERT INTO dyno_chain VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", *row)
+        # On a server another Dyno may have taken that number since.
+        if execute("SELECT 1 FROM dyno_chain WHERE number = ? AND digest = ?", entry.number, entry.digest):
+            return entry
 
 
 def _put(execute: Execute, row: Waiting) -> None:

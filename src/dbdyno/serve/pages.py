@@ -12,6 +12,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, Template
 
 from dbdyno.analyse.trend import trend
 from dbdyno.begin.museum import museum_of
+from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.stored_run import analysis_to_read, without_speeds
 from dbdyno.begin.stored_study import asked_of, require_measured, study_of
 from dbdyno.begin.trend import latest, sorted_out, with_ratio
@@ -123,7 +124,7 @@ class Pages:
             kind, result = other
             return self._document(RESULTS[kind].document(result), path, LIVE if live else RUNS)
         analysis = analysis_to_read(store, run)
-        report: Document = RESULTS["report"].document(analysis)
+        report: Document = RESULTS["report"].document(analysis, reruns=reruns_of(store, run))
         if live:
             report = with_progress(report, analysis, live, time.time())
         return self._document(report, path, LIVE if live else RUNS)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.versions import versions_of
+from dbdyno.records.chain import Rerun
 from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import Detail, Document, Figure, Lines, Section
 from dbdyno.report.parts import (
@@ -21,6 +22,7 @@ from dbdyno.report.parts import (
     grid,
     overhead,
     plans,
+    registered,
     replays,
     request,
     restarts,
@@ -41,15 +43,15 @@ SECONDS = (
 )
 
 
-def document(analysis: Analysis) -> Document:
-    """The whole report."""
+def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Document:
+    """The whole report. `reruns` are all runs of the same study that the store knows, where it was asked."""
     run = analysis.run
     began = moment_text(run.created_unix_s)
     records = numbers.plural(len(analysis.trials), "record")
     return Document(
         title=analysis.study.title,
         answer=(answer.headline(analysis),),
-        sections=(*_sections(analysis),),
+        sections=(*_sections(analysis, reruns),),
         eyebrow=f"run {run.run} · {began}",
         facts=(*_facts(analysis),),
         findings=tuple(answer.findings(analysis)),
@@ -71,7 +73,7 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
         yield "Each", f"{warmup} warm-up, {measured} measured"
 
 
-def _sections(analysis: Analysis) -> Iterator[Section]:
+def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Section]:
     yield from verdicts.sections(analysis)
     yield from search.sections(analysis)
     if analysis.engines is not None:
@@ -98,6 +100,7 @@ def _sections(analysis: Analysis) -> Iterator[Section]:
     yield from _figures(analysis)
     yield from costs.sections(analysis)
     yield from evidence.sections(analysis)
+    yield from registered.sections(analysis, reruns)
     yield Section("Method", (Lines(tuple(method.method_text(analysis)), bullets=True),), detail=Detail.TEXT)
 
 

@@ -1,0 +1,97 @@
+"""`dyno register`: writes a study down before the first trial of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.begin.registered import registration_of
+from dbdyno.begin.run import SEQUENTIAL_BLOCKS
+from dbdyno.begin.study_file import study_at
+from dbdyno.cli.options import json_option, store_option
+from dbdyno.cli.terminal import tell
+from dbdyno.errors import DynoError, UserError
+from dbdyno.records.chain import CHANGED, Entry, Plan, Registration, broken_at
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store, writable_store
+from dbdyno.report.words import safe
+from dbdyno.report.words.moments import moment_text
+from dbdyno.report.words.numbers import plural, seconds_text, share_text
+
+
+@click.command()
+@click.argument("study", required=False, type=click.Path(path_type=Path))
+@click.option("--blocks", type=click.IntRange(1), help="The run will have this many blocks.")
+@click.option(
+    "--until",
+    type=click.Choice(["margin"]),
+    help="The run will end when its verdicts stand, after 50 blocks at most (or --blocks).",
+)
+@json_option
+@store_option
+def command(
+    study: Path | None, blocks: int | None, until: str | None, as_json: bool, store: str | None
+) -> None:
+    """Write STUDY down before its first trial: its text, its files, how it will be analysed, and this host.
+
+    The entry goes to the end of a chain in the store, and each entry holds the digest of the one before. A
+    run of the study then says that it was registered, and names what was carried out otherwise. Give the
+    digest that is printed to somebody else, or commit it: only that shows when the study was registered,
+    because the clock and the store are yours.
+
+    Without STUDY: list what is registered, and check the chain.
+    """
+    if study is None:
+        if blocks is not None or until is not None:
+            raise UserError("no study was named to register", "dyno register STUDY")
+        with Store(store_url(store)) as opened:
+            _list(opened, as_json)
+        return
+    read = study_at(study, blocks or (SEQUENTIAL_BLOCKS if until else None))
+    with writable_store(store_url(store)) as opened:
+        content = registration_of(read, until is not None, None, tell)
+        entry = opened.append(content)
+        place = opened.place
+    if as_json:
+        click.echo(safe.json_text(entry))
+        return
+    click.echo(entry.digest)
+    click.echo(f"{safe.clean(read.title)}: registered as entry {entry.number} of {place}", err=True)
+    click.echo(f"  expected: {plan_text(content.plan)}", err=True)
+    for file in content.files:
+        click.echo(f"  {file.kind} {safe.clean(file.path)}: sha256 {file.sha256}", err=True)
+    click.echo("  commit the digest above, or send it to somebody, before the run begins", err=True)
+
+
+def plan_text(plan: Plan) -> str:
+    """How a study will be analysed, in one line."""
+    ends = "ends when its verdicts stand, at most " if plan.sequential else ""
+    guards = f", guards {'; '.join(plan.guards)}" if plan.guards else ""
+    return safe.clean(
+        f"{plan.design}, {ends}{plural(plan.blocks, 'block')} of {seconds_text(plan.duration_s)} measured, "
+        f"response {plan.response}, margin {share_text(plan.margin)}, "
+        f"confidence {share_text(plan.confidence)}{guards}"
+    )
+
+
+def _list(store: Store, as_json: bool) -> None:
+    """The registrations, the first one first. Raises DynoError for a chain that does not hold."""
+    entries = store.chain()
+    if broken := broken_at(entries):
+        raise DynoError(f"the chain of {store.place} does not hold: {broken}", CHANGED)
+    found = [entry for entry in entries if isinstance(entry.told, Registration)]
+    if as_json:
+        click.echo(safe.json_text(found))
+        return
+    for entry in found:
+        click.echo(_line(entry))
+    registered = plural(len(found), "registration")
+    click.echo(f"{registered}; the chain of {store.place} holds up to its entry {len(entries)}", err=True)
+
+
+def _line(entry: Entry) -> str:
+    told = entry.told
+    assert isinstance(told, Registration)
+    when = moment_text(told.registered_unix_s)
+    return f"{entry.number:>5}  {entry.digest[:12]}  {when}  {safe.clean(told.title)}"
