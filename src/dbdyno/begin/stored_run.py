@@ -40,11 +40,25 @@ def analysis_to_read(store: Store, run: Run) -> Analysis:
 
 def without_speeds(store: Store, run: Run) -> tuple[str, SoakResult | Bisection] | None:
     """What a run found that compares no variants, after the name of its kind of result; None for others."""
-    if isinstance(run, SoakRun):
-        return "soak", soaked(study_of(run), run, store.records(run.run))
-    if isinstance(run, BisectionRun):
-        return "bisect", bisected(study_of(run), run, store.records(run.run))
+    if isinstance(run, SoakRun | BisectionRun):
+        return _without_speeds(run, store.records(run.run))
     return None
+
+
+def _without_speeds(
+    run: SoakRun | BisectionRun, records: Sequence[Record]
+) -> tuple[str, SoakResult | Bisection]:
+    if isinstance(run, SoakRun):
+        return "soak", soaked(study_of(run), run, records)
+    return "bisect", bisected(study_of(run), run, records)
+
+
+def found_by(run: Run, records: Sequence[Record]) -> tuple[str, Analysis | SoakResult | Bisection]:
+    """What a run of any kind found, from the run and its records alone, after the name of its kind of
+    result. Raises UserError where it has no record yet."""
+    if isinstance(run, SoakRun | BisectionRun):
+        return _without_speeds(run, _some(records, run))
+    return "report", analysed(study_of(run), run, _some(records, run))
 
 
 def _some(records: Sequence[Record], run: Run) -> Sequence[Record]:

@@ -49,6 +49,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "explain": "Explain the gap between two variants of a run as a product of factors.",
         "museum": "Show what did not help in any run of the store, with its cause and its evidence.",
         "export": "Write a run's trials as CSV or Parquet.",
+        "publish": "Write a run into a folder that others can check: records, study, page, signature.",
+        "verify": "Check a published folder: signature, digests, and the analysis made again.",
         "serve": "Serve pages on this machine: all runs, reports, trends, and a run under way.",
     },
     "Compare": {
@@ -77,7 +79,7 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 """The verbs by what one wants of them, in the order in which a newcomer needs them."""
 VERBS = {name: told for verbs in GROUPS.values() for name, told in verbs.items()}
-_TOUCH_NOTHING = ("init", "plan", "diff", "config", "schema", "completion", "man", "cleanup")
+_TOUCH_NOTHING = ("init", "plan", "verify", "diff", "config", "schema", "completion", "man", "cleanup")
 """Verbs that do not restore what a dead Dyno left before they begin: they measure nothing."""
 
 _MEASURE = ("demo", "probe", "calibrate", *(verb for verb in GROUPS["Measure"] if verb != "import"))

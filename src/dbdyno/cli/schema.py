@@ -32,6 +32,7 @@ from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Tally
 from dbdyno.engines.built import Foreseen
 from dbdyno.obtain.installation import Offer
+from dbdyno.publish.verified import Verification
 from dbdyno.records.chain import Entry
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
@@ -84,6 +85,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "show-trial": _trial,
     "register": _of(Entry),
     "register-list": _of(list[Entry]),
+    "verify": _of(Verification),
     "runs": _of(list[RunRow]),
     "baseline-list": _of(list[BaselineRow]),
     "recipe": _of(Deployment),

@@ -1,0 +1,92 @@
+"""`dyno publish`: writes a run into a folder that others can check."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from dbdyno.begin.registered import question_of
+from dbdyno.cli.options import store_option
+from dbdyno.cli.patience import waiting
+from dbdyno.cli.stored_run import run_to_read
+from dbdyno.cli.terminal import tell
+from dbdyno.errors import UserError
+from dbdyno.publish.envelope import MAKE_A_KEY, PUBLIC_OF, PrivateKey, private_key
+from dbdyno.publish.folder import require_free, write_folder
+from dbdyno.publish.making import SIGNED, STATEMENT, UNSIGNED, contents_of, given_of
+from dbdyno.records.chain import Publication, sha256
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
+from dbdyno.report.words.numbers import plural
+
+
+@click.command()
+@click.argument("run")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help=f"Sign with this private key (PEM; Ed25519, or ECDSA with P-256). Make one: {MAKE_A_KEY}",
+)
+@click.option("--unsigned", is_flag=True, help="Sign nothing: digests alone show that the folder is whole.")
+@store_option
+def command(run: str, folder: Path, key: Path | None, unsigned: bool, store: str | None) -> None:
+    """Write RUN into FOLDER, so that others can check it without a database: records, study and scripts,
+    evidence, the report, the chain of the store, and signed in-toto statements on all of that.
+
+    The folder tells everything that the run kept, such as the name of this host and the paths of files.
+    Studies that ask another thing are not shown. The store notes that the run was published.
+    """
+    if key is None and not unsigned:
+        raise UserError(
+            "no key signs the folder, so nobody could tell whose it is",
+            f"make a key: {MAKE_A_KEY}; then --key dyno.key, or --unsigned",
+        )
+    if key is not None and unsigned:
+        raise UserError("--key and --unsigned contradict each other", "leave one of the two out")
+    require_free(folder)
+    signing = private_key(key, _password) if key is not None else None
+    with Store(store_url(store)) as opened:
+        found = run_to_read(opened, run)
+        with waiting(f"reading and analysing {found.run}"):
+            contents = contents_of(given_of(opened, found, signing, tell), signing)
+        write_folder(folder, contents)
+        _note(opened, found.run, question_of(found), contents, signing)
+    click.echo(str(folder))
+    click.echo(f"run {found.run}: {plural(len(contents), 'file')}", err=True)
+    if signing is not None:
+        click.echo(f"  signed by the key {signing.public.fingerprint}", err=True)
+        click.echo(f"  others need its public half: {PUBLIC_OF}", err=True)
+
+
+def _password() -> str:
+    """Asks for the password of a key. Raises UserError where there is nobody to ask."""
+    if not sys.stdin.isatty():
+        raise UserError(
+            "the key is encrypted, and there is no terminal to ask for its password",
+            "run it on a terminal, or sign with a key without a password",
+        )
+    return str(click.prompt("Password of the key", hide_input=True, err=True))
+
+
+def _note(
+    store: Store, run: str, question: str, contents: dict[str, bytes], signing: PrivateKey | None
+) -> None:
+    """Notes in the chain that the run was shown, where this user may write the store."""
+    statement = contents[f"{STATEMENT}{SIGNED if signing else UNSIGNED}"]
+    content = Publication(
+        question=question,
+        run=run,
+        published_unix_s=time.time(),
+        statement_sha256=sha256(statement),
+        key=signing.public.fingerprint if signing else "",
+    )
+    try:
+        store.require_writable()
+    except UserError as error:
+        click.echo(f"the store does not note that the run was published: {error.message}", err=True)
+    else:
+        store.append(content)

@@ -1,0 +1,70 @@
+"""`dyno verify`: checks a published folder on any machine, without a database."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.cli.options import json_option
+from dbdyno.cli.patience import waiting
+from dbdyno.cli.terminal import terminal
+from dbdyno.publish.envelope import public_key
+from dbdyno.publish.folder import read_folder
+from dbdyno.publish.verified import Fault, Verification, verified
+from dbdyno.report.words import safe
+
+STATES = {True: ("holds", "green"), False: ("BROKEN", "bold red"), None: ("not checked", "yellow")}
+WORDS = {
+    Fault.SIGNATURE: "the signature does not hold",
+    Fault.FILES: "the folder is not as it was published",
+    Fault.CONTENTS: "its files do not follow from each other",
+}
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--key",
+    type=click.Path(path_type=Path),
+    help="The publisher's public key (PEM), as you got it from the publisher. Without it, the key in the "
+    "folder shows no more than that the folder is whole.",
+)
+@json_option
+def command(folder: Path, key: Path | None, as_json: bool) -> None:
+    """Check FOLDER, which `dyno publish` wrote: signatures, the digest of every file, the chain, and the
+    report, which is made again from the records and compared digit by digit. It also names the runs of the
+    same study that were not registered or not published.
+
+    Exit code 9: a file was changed, added or removed; 10: the signature does not hold; 11: the files do not
+    follow from each other, such as a figure from its records.
+    """
+    trusted = public_key(key) if key is not None else None
+    contents, strange = read_folder(folder)
+    with waiting(f"checking {folder}"):
+        found = verified(str(folder), contents, strange, trusted)
+    if as_json:
+        click.echo(safe.json_text(found))
+    else:
+        _print(found, terminal())
+    if found.fault is not None:
+        click.echo(f"exit code {found.fault.value}, {WORDS[found.fault]}", err=True)
+        sys.exit(found.fault.value)
+
+
+def _print(found: Verification, console: Console) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(3):
+        table.add_column(overflow="fold")
+    for check in found.checks:
+        state, style = STATES[check.holds]
+        table.add_row(Text(state, style=style), Text(safe.clean(check.name)), Text(safe.clean(check.detail)))
+    console.print(table)
+    if found.notes:
+        console.print("\nA reader should know:")
+    for note in found.notes:
+        console.print(Text(f"  {safe.clean(note)}"))

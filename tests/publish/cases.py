@@ -1,0 +1,76 @@
+"""What the tests of publish share: a run as it is given to be published, and keys."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import NoReturn
+
+from dbdyno.begin.registered import question_of
+from dbdyno.begin.stored_study import asked_by
+from dbdyno.obtain.source.build import Made
+from dbdyno.obtain.source.wish import Flags
+from dbdyno.publish.account import Account, Given, PublishedBuild, made_here
+from dbdyno.publish.envelope import PrivateKey, private_key
+from dbdyno.records.chain import Entry, Publication, RunBegan
+from dbdyno.study.files import FileKind, StudyFile
+from tests.analyse.factory import a_run, records_of
+from tests.study_texts import STUDY
+
+SCRIPT = "-- no statement\n"
+KINDS = ("ed25519", "ec")
+BUILD = PublishedBuild(
+    made=Made(
+        key="0123456789abcdef",
+        engine="sqlite",
+        words="gcc -O2",
+        source="sqlite 3.46",
+        toolchain="gcc 12",
+        flags=Flags(compile=("-O2",)),
+        recipe="ab" * 32,
+        program="lib/libsqlite3.so",
+        took_s=1.0,
+    ),
+    program_sha256="cd" * 32,
+)
+
+
+def a_key(folder: Path, kind: str = "ed25519", name: str = "dyno") -> PrivateKey:
+    """A key that openssl makes."""
+    path = folder / f"{name}.key"
+    curve = ("-pkeyopt", "ec_paramgen_curve:P-256") if kind == "ec" else ()
+    subprocess.run(
+        ["openssl", "genpkey", "-algorithm", kind, *curve, "-out", str(path)], check=True, capture_output=True
+    )
+    return private_key(path, no_password)
+
+
+def no_password() -> NoReturn:
+    raise AssertionError("this key needs no password")
+
+
+def a_given(key: PrivateKey | None) -> Given:
+    """A run of synthetic records with a script and a build, which began as entry 2 behind another study's."""
+    study = asked_by(STUDY, "study.toml", Path(), None).but(blocks=6)
+    script = StudyFile(
+        kind=FileKind.WORKLOAD, path="../load.lua", place="/load.lua", size_bytes=len(SCRIPT),
+        digest="00" * 32, text=SCRIPT,
+    )  # fmt: skip
+    run = a_run(study).but(run="published", blocks=6, files=(script,))
+    records = [
+        record.but(run=run.run) for record in records_of(study, {"config.synchronous=OFF": 1.5}, seed=1)
+    ]
+    other = Publication(question="of another", run="hidden", published_unix_s=1.0, statement_sha256="0")
+    first = Entry.after(None, other)
+    began = RunBegan(
+        question=question_of(run), run=run.run, run_kind="comparison",
+        began_unix_s=run.created_unix_s, seed=run.seed,
+    )  # fmt: skip
+    chain = (first.closed(), Entry.after((first.number, first.digest), began))
+    account = Account(
+        run=run.run,
+        published_unix_s=run.created_unix_s,
+        made_by=made_here(),
+        key=key.public.fingerprint if key else "",
+    )
+    return Given(account, run, tuple(records), chain, (BUILD,))
