@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
+from dbdyno.analyse.registered import plan_of
 from dbdyno.begin.registered import question_of
 from dbdyno.begin.stored_study import asked_by
+from dbdyno.host.facts import Host
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.wish import Flags
 from dbdyno.publish.account import Account, Given, PublishedBuild, made_here
 from dbdyno.publish.envelope import PrivateKey, private_key
-from dbdyno.records.chain import Entry, Publication, RunBegan
+from dbdyno.records.chain import Entry, Publication, Registered, Registration, RunBegan
 from dbdyno.study.files import FileKind, StudyFile
 from tests.analyse.factory import a_run, records_of
 from tests.study_texts import STUDY
@@ -47,6 +50,26 @@ def a_key(folder: Path, kind: str = "ed25519", name: str = "dyno") -> PrivateKey
 
 def no_password() -> NoReturn:
     raise AssertionError("this key needs no password")
+
+
+def a_registered(key: PrivateKey | None, **changes: object) -> Given:
+    """The same run, registered as entry 1 and begun as entry 2. The registration may have `changes`."""
+    given = a_given(key)
+    run = given.run
+    study = asked_by(STUDY, "study.toml", Path(), None).but(blocks=6)
+    told = Registration(
+        question=question_of(run), registered_unix_s=1.0, title=study.title, study_path=study.path,
+        study_text=STUDY, study_sha256=study.digest, plan=plan_of(study), dyno_version="0", dyno_code="0",
+        host=Host(),
+    )  # fmt: skip
+    entry = Entry.after(None, told.but(**changes))
+    kept = Registered(number=1, digest=entry.digest, registered_unix_s=1.0, plan=told.plan)
+    began = RunBegan(
+        question=told.question, run=run.run, run_kind="comparison", began_unix_s=run.created_unix_s,
+        seed=run.seed, registration=1,
+    )  # fmt: skip
+    chain = (entry, Entry.after((1, entry.digest), began))
+    return replace(given, run=run.but(registered=kept), chain=chain)
 
 
 def a_given(key: PrivateKey | None) -> Given:

@@ -11,12 +11,13 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.publish import statement
+from dbdyno.publish.account import Given
 from dbdyno.publish.contents import Contents, found_in, given_in
 from dbdyno.publish.envelope import PrivateKey, PublicKey
 from dbdyno.publish.making import contents_of
 from dbdyno.publish.verified import Fault, Verification, verified
 from dbdyno.records.chain import Rerun
-from tests.publish.cases import a_given, a_key
+from tests.publish.cases import a_given, a_key, a_registered
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +175,35 @@ def test_a_folder_that_nobody_signed_says_so(key: PrivateKey) -> None:
     assert checked(contents, key.public).fault is Fault.SIGNATURE
     for name in contents:
         assert checked(flipped(contents, name)).fault is not None, name
+
+
+def test_a_registration_that_the_chain_holds_is_told(key: PrivateKey) -> None:
+    found = checked(contents_of(a_registered(key), key), key.public)
+    told = {check.name: check.detail for check in found.checks}
+    assert found.fault is None
+    assert told["registration"] == "entry 1, and the run began as entry 2"
+
+
+def another_plan(given: Given) -> Given:
+    kept = given.run.registered
+    assert kept is not None
+    return replace(given, run=given.run.but(registered=kept.but(plan=kept.plan.but(blocks=99))))
+
+
+@pytest.mark.parametrize(
+    ("given_of", "told"),
+    [
+        (lambda key: another_plan(a_registered(key)), "registered is not what entry 1 says"),
+        (lambda key: a_registered(key, question="q"), "entry 1 asks another question"),
+        (lambda key: replace(a_registered(key), chain=a_given(key).chain), "no such registration"),
+        (lambda key: replace(a_registered(key), chain=a_registered(key).chain[:1]), "began after entry 1"),
+    ],
+)
+def test_a_registration_that_does_not_fit_is_found_although_it_is_signed(
+    key: PrivateKey, given_of: Callable[[PrivateKey], Given], told: str
+) -> None:
+    found = checked(contents_of(given_of(key), key), key.public)
+    assert found.fault is Fault.CONTENTS and told in faults(found)["registration"]
 
 
 def test_runs_that_were_not_shown_are_named(key: PrivateKey) -> None:

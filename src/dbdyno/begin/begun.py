@@ -17,6 +17,7 @@ from dbdyno.begin.engines import on_engines, others_of
 from dbdyno.begin.given import data_of
 from dbdyno.begin.losses import losses_of
 from dbdyno.begin.naming import name_of_run
+from dbdyno.begin.registered import question_asked
 from dbdyno.begin.stored_study import application_of, installed_of
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
@@ -55,6 +56,7 @@ def new_run(
     vectors and for an application that cannot be had, which would end every trial of it."""
     application = application_of(study)
     with_vector_set(study.workload.name, study.workload.options, study.folder, tell)
+    data = data_of(study, tell)
     return kind(
         run=name or name_of_run(),
         study_path=study.path,
@@ -72,8 +74,9 @@ def new_run(
         installation=installed_of(installation, application),
         arrangement=study.arrangement,
         slice_s=study.slice_s,
-        data=data_of(study, tell),
+        data=data,
         commit=commit_of_source(study),
+        question=question_asked(study, data),
         engines={level: installed_of(other) for level, other in others_of(study).items()},
         given_up=None if study.design is Design.SEARCH else losses_of(study),
         **own,

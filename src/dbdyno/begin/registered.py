@@ -39,7 +39,14 @@ def question_of(run: Run) -> str:
     two runs with the same one ask the same. Empty for a run that was brought, which asks nothing."""
     if isinstance(run, ImportedRun):
         return ""
-    return _question(asked_of(run), run.configuration, run.data)
+    return run.question or _question(asked_of(run), run.configuration, run.data)
+
+
+def question_asked(study: Study, data: Iterable[Data]) -> str:
+    """The same of a study that was read from its file, with the data that it brings."""
+    # The command line, this host and its engines may have changed what was read, and are no part of it.
+    asked = asked_by(study.text, study.path, study.folder, study.configuration).but(files=study.files)
+    return _question(asked, study.configuration, data)
 
 
 def _question(asked: Study, configuration: Configuration | None, data: Iterable[Data]) -> str:
@@ -72,7 +79,6 @@ def code_digest() -> str:
 def registration_of(study: Study, sequential: bool, budget_s: float | None, tell: Tell) -> Registration:
     """A study as it is registered now on this host, as it was read from its file with what the command line
     changes."""
-    asked = asked_by(study.text, study.path, study.folder, study.configuration).but(files=study.files)
     data = data_of(study, tell)
     files = [
         *(
@@ -85,7 +91,7 @@ def registration_of(study: Study, sequential: bool, budget_s: float | None, tell
         ),
     ]
     return Registration(
-        question=_question(asked, study.configuration, data),
+        question=question_asked(study, data),
         registered_unix_s=time.time(),
         title=study.title,
         study_path=study.path,

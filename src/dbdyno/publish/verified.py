@@ -13,6 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from dbdyno.begin.registered import question_of
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Frozen, absent
 from dbdyno.publish.account import Given, made_here
@@ -226,6 +227,9 @@ def _registration(given: Given) -> Check:
         return _broken("registration", f"run.json names one, and {told_so}")
     if told.plan != kept.plan or told.registered_unix_s != kept.registered_unix_s:
         return _broken("registration", f"run.json: registered is not what entry {kept.number} says")
+    if told.question != question_of(run.but(question="")):
+        asks = f"entry {kept.number} asks another question than the study of the run"
+        return _broken("registration", f"{asks}{_other_dyno(given)}")
     if run.run not in places or places[run.run] < kept.number:
         return _broken("registration", f"the chain does not say that the run began after entry {kept.number}")
     if told.study_sha256 != run.study_digest:

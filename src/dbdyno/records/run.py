@@ -104,8 +104,9 @@ class BaseRun(Frozen):
     are those that it refers to; None in a run of a Dyno that kept none. `given_up` is what variants give up
     that the baseline keeps, by name and without those that keep all; None where nobody looked. Where engines
     are a factor, `engines` has for each level but the baseline's what `installation` has for that one.
-    `commit` is that of the last variant whose source a git repository holds. `registered` is the registration
-    that it carries out; None where its study was not registered before it began."""
+    `commit` is that of the last variant whose source a git repository holds. Runs with the same `question`
+    ask the same; it is empty in a run of a Dyno that kept none. `registered` is the registration that the run
+    carries out; None where its study was not registered before it began."""
 
     kind: RunKind
     format: int = RUN_FORMAT
@@ -134,6 +135,7 @@ class BaseRun(Frozen):
     given_up: dict[str, tuple[Promise, ...]] | None = absent(None)
     engines: dict[str, Installed] = absent({})
     commit: SourceCommit | None = absent(None)
+    question: str = absent("")
     registered: Registered | None = absent(None)
 
 
