@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,3 +139,12 @@ def test_a_run_that_goes_on_is_not_published(homes: Path) -> None:
 def test_a_folder_that_nobody_published_is_told(homes: Path) -> None:
     assert "is no folder" in complaint("verify", str(homes / "none"))
     assert "nobody published it" in complaint("verify", str(homes))
+
+
+def test_nobody_else_waits_for_the_libraries_that_sign() -> None:
+    seen = "print([name for name in sys.modules if name.startswith(('securesystemslib', 'cryptography'))])"
+    verbs = ", ".join(f"dbdyno.cli.{verb}" for verb in ("run", "report", "register", "schema", "publish"))
+    said = subprocess.run(
+        [sys.executable, "-c", f"import sys, {verbs}; {seen}"], capture_output=True, text=True
+    )
+    assert said.stdout == "[]\n", said.stderr

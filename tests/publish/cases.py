@@ -15,7 +15,7 @@ from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.wish import Flags
 from dbdyno.publish.account import Account, Given, PublishedBuild, made_here
 from dbdyno.publish.envelope import PrivateKey, private_key
-from dbdyno.records.chain import Entry, Publication, Registered, Registration, RunBegan
+from dbdyno.records.chain import Entry, Publication, Registered, Registration, RunBegan, sha256
 from dbdyno.study.files import FileKind, StudyFile
 from tests.analyse.factory import a_run, records_of
 from tests.study_texts import STUDY
@@ -77,7 +77,7 @@ def a_given(key: PrivateKey | None) -> Given:
     study = asked_by(STUDY, "study.toml", Path(), None).but(blocks=6)
     script = StudyFile(
         kind=FileKind.WORKLOAD, path="../load.lua", place="/load.lua", size_bytes=len(SCRIPT),
-        digest="00" * 32, text=SCRIPT,
+        digest=sha256(SCRIPT.encode()), text=SCRIPT,
     )  # fmt: skip
     run = a_run(study).but(run="published", blocks=6, files=(script,))
     records = [

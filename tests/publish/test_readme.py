@@ -49,4 +49,4 @@ def test_what_is_not_in_the_folder_is_named(tmp_path: Path) -> None:
     [file] = given.run.files or ()
     bare = given.run.but(files=(file.but(text=None),))
     told = contents_of(type(given)(given.account, bare, given.records, given.chain), None)["README.txt"]
-    assert f"../load.lua, sha256 {'00' * 32}: too large, or no text" in told.decode()
+    assert f"../load.lua, sha256 {file.digest}: too large, or no text" in told.decode()

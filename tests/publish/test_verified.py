@@ -16,7 +16,7 @@ from dbdyno.publish.contents import Contents, found_in, given_in
 from dbdyno.publish.envelope import PrivateKey, PublicKey
 from dbdyno.publish.making import contents_of
 from dbdyno.publish.verified import Fault, Verification, verified
-from dbdyno.records.chain import Rerun
+from dbdyno.records.chain import Rerun, sha256
 from tests.publish.cases import a_given, a_key, a_registered
 
 
@@ -182,6 +182,22 @@ def test_a_registration_that_the_chain_holds_is_told(key: PrivateKey) -> None:
     told = {check.name: check.detail for check in found.checks}
     assert found.fault is None
     assert told["registration"] == "entry 1, and the run began as entry 2"
+
+
+def test_a_script_that_the_run_did_not_read_is_found_although_it_is_signed(key: PrivateKey) -> None:
+    given = a_given(key)
+    [file] = given.run.files or ()
+    for text, holds in (("-- another\n", False), ("mysql://u:***@h/", True)):
+        changed = replace(given, run=given.run.but(files=(file.but(text=text),)))
+        found = checked(contents_of(changed, key), key.public)
+        told = "run.json: the text of ../load.lua is not the one with the digest beside it"
+        assert faults(found) == ({} if holds else {"study": told})
+
+
+def test_a_study_with_a_mark_of_its_encoding_holds(key: PrivateKey) -> None:
+    given = a_given(key)
+    marked = given.run.but(study_digest=sha256(b"\xef\xbb\xbf" + given.run.study_text.encode()))
+    assert checked(contents_of(replace(given, run=marked), key), key.public).fault is None
 
 
 def another_plan(given: Given) -> Given:

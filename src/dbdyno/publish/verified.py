@@ -6,6 +6,7 @@ Each check has a line of its own. A check that is `None` was not made, and its d
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -39,8 +40,11 @@ from dbdyno.publish.making import (
 )
 from dbdyno.publish.statement import Found, test_result
 from dbdyno.records.chain import Registration, RunBegan, broken_at, sha256
+from dbdyno.records.run import ImportedRun
 from dbdyno.report.words.numbers import plural
 
+LEFT_OUT = "***"
+"""What stands in a text in the place of a password."""
 ABSENT = "nothing"
 SHOWN_MOST = 60
 """Characters of a value that a difference shows."""
@@ -190,11 +194,25 @@ def _of_contents(given: Given, contents: Contents, signed: _Signed) -> Iterator[
     """What the files say of each other."""
     yield _chain(given)
     yield _registration(given)
+    yield _study(given)
     yield from _signer(given, signed)
     found = found_in(given)
     yield _analysis(given, found, contents)
     yield from _beside(given, found, contents)
     yield _statements(given, found, contents, signed)
+
+
+def _study(given: Given) -> Check:
+    """Whether the texts of the study and of its files are those whose digests the run kept when it began."""
+    run = given.run
+    texts = {run.study_path: (run.study_text, run.study_digest)} if not isinstance(run, ImportedRun) else {}
+    texts |= {file.path: (file.text, file.digest) for file in run.files or () if file.text is not None}
+    for path, (text, digest) in texts.items():
+        # A run keeps no password of a file and no mark of its encoding, and the digest of the file with both.
+        possible = (sha256(text.encode()), sha256(BOM_UTF8 + text.encode()))
+        if digest not in possible and LEFT_OUT not in text:
+            return _broken("study", f"run.json: the text of {path} is not the one with the digest beside it")
+    return Check(name="study", holds=True, detail=f"{plural(len(texts), 'text')}, each with its digest")
 
 
 def _signer(given: Given, signed: _Signed) -> Iterator[Check]:
