@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from dbdyno.driver.conversation import Conversation
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Examined, Explained, Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.host.launch import Launch
-from dbdyno.host.process import confine, kill_family
+from dbdyno.host.process import confine
 
 QUERY_TIMEOUT_S = 60.0
 EXPLAIN_TIMEOUT_S = 120.0
@@ -38,31 +34,23 @@ class LoadProcess:
     def __init__(self, environment: Mapping[str, str], launch: Launch) -> None:
         self._planned_s = 0.0
         self._told: Acknowledged | None = None
-        self._close_s = CLOSE_S * launch.patience
         how = ["exit-handlers"] if launch.exit_handlers else []
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
         try:
-            self._child = subprocess.Popen(
+            self._child = Conversation(
                 [*launch.wrapper, sys.executable, "-m", "dbdyno.driver.child", *how],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env={**os.environ, **environment, **launch.environment},
-                # A session of its own: Ctrl-C reaches Dyno alone, which then decides.
-                start_new_session=True,
-                preexec_fn=confine(launch.affinity, launch.cgroups, launch.before_exec),
+                _death,
+                who="the load process",
+                environment={**os.environ, **environment, **launch.environment},
+                before_exec=confine(launch.affinity, launch.cgroups, launch.before_exec),
+                close_s=CLOSE_S * launch.patience,
             )
         except (OSError, subprocess.SubprocessError) as error:
-            self._errors.close()
             hint = "the kernel refused its CPUs, control group or memory policy: see dyno probe"
             raise DriverFailed(f"the load process could not be started: {error}", hint) from None
-        assert self._child.stdout is not None
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._child.stdout, selectors.EVENT_READ)
 
     @property
     def process_id(self) -> int:
-        return self._child.pid
+        return self._child.child.pid
 
     @property
     def told(self) -> Acknowledged | None:
@@ -125,23 +113,11 @@ class LoadProcess:
 
     def close(self) -> None:
         """Ends the child: asks first, then kills. Calling it twice is harmless."""
-        if self._child.poll() is None and self._child.stdin is not None:
-            try:
-                self._child.stdin.close()
-                self._child.wait(self._close_s)
-            except (OSError, subprocess.TimeoutExpired):
-                pass
-        self.kill()
+        self._child.close()
 
     def kill(self) -> None:
         """Ends the child at once."""
-        if self._child.poll() is None:
-            kill_family(self._child)
-        self._selector.close()
-        for pipe in (self._child.stdin, self._child.stdout, self._errors):
-            if pipe is not None and not pipe.closed:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        self._child.kill()
 
     def __enter__(self) -> LoadProcess:
         return self
@@ -155,53 +131,20 @@ class LoadProcess:
 
     def _stretch(self, **request: Any) -> Tally | None:
         """Has the load go on until it waits, or is over."""
-        answer = self._answer(self._planned_s + GRACE_S, **request)
+        answer = self._child.ask(self._planned_s + GRACE_S, **request)
         if "waits" in answer:
             self._told = Acknowledged.model_validate(answer["waits"])
             return None
         return Tally.model_validate(answer["reply"])
 
     def _request(self, timeout_s: float, **request: Any) -> Any:
-        return self._answer(timeout_s, **request)["reply"]
+        return self._child.ask(timeout_s, **request)["reply"]
 
-    def _answer(self, timeout_s: float, **request: Any) -> dict[str, Any]:
-        assert self._child.stdin is not None
-        try:
-            self._child.stdin.write(json.dumps(request).encode() + b"\n")
-            self._child.stdin.flush()
-        except BrokenPipeError:
-            raise self._death(request["verb"]) from None
-        answer: dict[str, Any] = json.loads(self._read_line(request["verb"], timeout_s))
-        if "error" in answer:
-            error = answer["error"]
-            raise DriverFailed(error["message"], error["hint"], error["kind"])
-        return answer
 
-    def _read_line(self, verb: str, timeout_s: float) -> bytes:
-        assert self._child.stdout is not None
-        deadline = time.monotonic() + timeout_s
-        parts: list[bytes] = []
-        while True:
-            if not self._selector.select(max(0.0, deadline - time.monotonic())):
-                kill_family(self._child)
-                raise DriverFailed(
-                    f"the load process did not answer `{verb}` within {timeout_s:.0f} s and was ended",
-                    "the server may hang: look at its log in the record",
-                )
-            part = os.read(self._child.stdout.fileno(), 1 << 20)
-            if not part:
-                raise self._death(verb)
-            parts.append(part)
-            if part.endswith(b"\n"):
-                return b"".join(parts)
-
-    def _death(self, verb: str) -> LoadDied:
-        code = self._child.wait()
-        self._errors.seek(0)
-        said = self._errors.read()[-4096:].decode(errors="replace").strip()
-        how = _signal_name(-code) if code < 0 else f"exit code {code}"
-        last_line = f"; it said: {said.splitlines()[-1]}" if said else ""
-        return LoadDied(f"the load process died during `{verb}` ({how}){last_line}")
+def _death(verb: str, code: int, said: str) -> DriverFailed:
+    how = _signal_name(-code) if code < 0 else f"exit code {code}"
+    last_line = f"; it said: {said.splitlines()[-1]}" if said else ""
+    return LoadDied(f"the load process died during `{verb}` ({how}){last_line}")
 
 
 def _signal_name(number: int) -> str:
