@@ -63,8 +63,9 @@ ROOT_MODULES = frozenset(
 )
 PURE_ROOMS = frozenset({"analyse", "plan", "report"})
 NOT_PURE = frozenset({"engines", "obtain", "driver", "host", "layers", "trial", "records.store"})
-TALLY = "driver.tally"
-"""What the driver counted is part of a record, so its types are as pure as the rooms that read records."""
+OF_RECORDS = ("driver.tally", "driver.link")
+"""What the driver counted, and how far away it was, are parts of a record, so their types are as pure as the
+rooms that read records."""
 IMPURE_LIBRARIES = frozenset(
     {"time", "datetime", "random", "os", "pathlib", "subprocess", "socket", "secrets"}
 )
@@ -133,10 +134,10 @@ PRINTING = frozenset({"print", "click.echo", "sys.stdout.write", "sys.stderr.wri
 
 @rule
 def the_pure_rooms_need_no_database(source: Source) -> Iterator[str]:
-    if room_of(source.module) not in PURE_ROOMS and source.module not in ("records.metrics", TALLY):
+    if room_of(source.module) not in PURE_ROOMS and source.module not in ("records.metrics", *OF_RECORDS):
         return
     for name in sorted(_imports(source)):
-        if name in NOT_PURE or (room_of(name) in NOT_PURE and not name.startswith(TALLY)):
+        if name in NOT_PURE or (room_of(name) in NOT_PURE and not name.startswith(OF_RECORDS)):
             yield f"imports {name}"
 
 

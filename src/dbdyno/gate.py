@@ -231,7 +231,8 @@ def recovery(asked: Asked, bench: Bench) -> Correctness:
 def _up(levels: Mapping[str, Level], bench: Bench, workload: Workload) -> Iterator[tuple[Running, ExitStack]]:
     """An engine that runs with these levels alone, on its own copy of the workload's data."""
     settings = {name: level for name, level in bench.study.settings.items() if name.startswith(OF_A_BUILD)}
-    study = bench.study.but(settings=settings, workload=workload)
+    # What it asks does not depend on the network.
+    study = bench.study.but(settings=settings, workload=workload, driver=None)
     variant = Variant(name="gate", levels=dict(levels))
     trial = Trial(index=GATE, block=0, position=0, variant=variant, phases=())
     # An application takes requests; another load than the study's own is SQL.

@@ -14,6 +14,7 @@ from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record
 from dbdyno.records.recovery import Recovery
 from dbdyno.study.act import Act
 from tests.fakes import make_tally, no_latency
+from tests.load_hosts import make_load_host
 
 TOTALS = {
     "server_cpu_user_s": 3.0,
@@ -112,6 +113,10 @@ EXPECTED = {
     "errors_per_s": 5.0,
     "fairness": 0.75,
     "retries_per_op": 0.005,
+    "round_trip_us": 100.0,
+    "round_trip_us_max": 200.0,
+    "load_host_busy_share": 0.25,
+    "load_host_steal_share": 0.05,
 }
 
 
@@ -125,14 +130,17 @@ RECOVERIES = (
 )
 RESTARTS = [PhaseRecord(name=f"{one.act}-{number}", recovery=one) for number, one in enumerate(RECOVERIES)]
 
+LOAD_HOST = make_load_host(steal_s=2.0)
+
 
 def record(tally: Tally | None, totals: dict[str, float] | None, ready_s: float | None) -> Record:
+    load_host = LOAD_HOST if totals else None
     observation = None if totals is None else Observation(duration_s=10.0, totals=totals)
     return Record(
         run="r", trial=0, block=0, position=0, variant="baseline", levels={}, host="h", started_unix_s=0,
         finished_unix_s=1, outcome=Outcome.MEASURED, ready_s=ready_s,
         phases=(
-            PhaseRecord(name="load", tally=tally, observation=observation),
+            PhaseRecord(name="load", tally=tally, observation=observation, load_host=load_host),
             *([] if ready_s is None else RESTARTS),
         ),
     )  # fmt: skip

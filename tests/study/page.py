@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from dbdyno.study.format import STUDY
-from dbdyno.study.tables import APPLICATION, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, WORKLOAD
+from dbdyno.study.tables import APPLICATION, DATA, DRIVER, GOAL, RANGE, RESTARTS, SEARCH, SOAK, WORKLOAD
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "study-format.md"
-SECTIONS = (STUDY, APPLICATION, WORKLOAD, DATA, RANGE, SEARCH, RESTARTS, GOAL, SOAK)
+SECTIONS = (STUDY, APPLICATION, WORKLOAD, DATA, DRIVER, RANGE, SEARCH, RESTARTS, GOAL, SOAK)
 """In the order of the page."""
 TABLE = re.compile(r"^\| key \| default \| is \|\n(?:\|.*\n)+", re.MULTILINE)
 

@@ -68,11 +68,13 @@ def test_the_data_that_a_search_brought_are_brought_again(data: GivenData, paths
 
 
 def test_two_versions_are_written_with_their_defaults_apart() -> None:
-    names = replace(CATALOGUE, layers={**CATALOGUE.layers, "engine": lambda *_: []})
+    layers = {**CATALOGUE.layers, "engine": lambda *_: []}
+    names = replace(CATALOGUE, layers=layers, networked=frozenset({"mariadb"}))
     text = (
         'title = "Newer?"\ndata = "upgraded"\nblocks = 9\n[workload]\nname = "tpcb"\nclients = [1, 4]\n'
         'duration = "7s"\nisolation = "serializable"\nconnect_sql = ["SET a = 1"]\n'
         '[factors]\nengine = ["mariadb@10.11", "mariadb@11.8"]\n[settings]\n"config.fixed" = "3G"\n'
+        '[driver]\nhost = "load1"\naddress = "10.0.0.1"\ntls = true\n'
     )
     study = read(text, names)
     found = {one.name: one for one in variants_of(study)}
@@ -83,6 +85,7 @@ def test_two_versions_are_written_with_their_defaults_apart() -> None:
     other = read(with_old_defaults(study, ends, {"config.a": "1"}, {"config.a": "2"}), names)
     assert other.title == "Newer? the version and its defaults apart" and other.upgraded
     assert other.design is Design.LIST and other.blocks == 9
+    assert other.driver == study.driver and study.driver is not None
     assert other.workload == study.workload.but(clients=4)
     assert other.settings == {"config.fixed": "3G"}
     assert [one.levels for one in other.variants] == [

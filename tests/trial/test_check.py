@@ -7,8 +7,9 @@ from pathlib import Path
 from dbdyno.driver.load import Invariant
 from dbdyno.records.record import Doubt, Observation
 from dbdyno.study.trials import Trial
-from dbdyno.trial.check import judge
-from tests.fakes import FakeEngine, Stages, make_tally
+from dbdyno.trial.check import judge, judge_load_host
+from tests.fakes import FakeEngine, Stages, make_tally, no_latency
+from tests.load_hosts import make_load_host, reading
 from tests.report.words.replay_cases import REPLAY
 from tests.spine import two_phases
 
@@ -135,6 +136,32 @@ def test_a_quota_from_outside_warns_and_the_studys_own_does_not() -> None:
     outer = Observation(duration_s=10.0, totals={**asked, "outer_throttled_s": 4.25})
     assert judge(make_tally(), HOLDS, [], outer, cores=2)[1] == {
         Doubt.THROTTLED: "a CPU quota from outside the study held threads back for 4.25 s, summed over CPUs"
+    }
+
+
+def test_a_load_host_is_judged_by_the_limits_of_this_host() -> None:
+    tally = make_tally(latency_us=no_latency().but(count=1, mean=2_000.0))
+    assert judge_load_host(make_load_host(), tally) == {}
+    busy = make_load_host(driver_s=7.0, steal_s=0.5)
+    assert judge_load_host(busy, tally) == {
+        Doubt.LOAD_HOST_BUSY: "the hypervisor took 1.2% of the CPU time of load1; what is not the driver took"
+        " 7.5% of the CPU time of load1"
+    }
+
+
+def test_a_load_that_waits_for_the_network_is_doubted() -> None:
+    tally = make_tally(latency_us=no_latency().but(count=1, mean=500.0))
+    assert judge_load_host(make_load_host(), tally) == {
+        Doubt.NETWORK_BOUND: "one round trip takes 100 us, 20% of a mean latency of 500 us"
+    }
+
+
+def test_a_link_that_became_slower_is_doubted() -> None:
+    tally = make_tally(latency_us=no_latency().but(count=1, mean=10_000.0))
+    steady = make_load_host(readings=(reading(100.0), reading(290.0)))
+    assert judge_load_host(steady, tally) == {}, "a wake-up takes as long"
+    assert judge_load_host(make_load_host(readings=(reading(400.0), reading(1_000.0))), tally) == {
+        Doubt.LINK_UNSTEADY: "the median round trip went from 400 to 1000 us"
     }
 
 

@@ -12,7 +12,10 @@ from dbdyno.records.stage import Stage
 LOAD = "load"
 """The load is part of the stage that drives it; what else that stage took is Dyno's."""
 
-CONDITIONS = ("frequency_ghz", "steal_s", "other_cpu_s", "throttled_s", "throttled_share")
+CONDITIONS = (
+    *("frequency_ghz", "steal_s", "other_cpu_s", "throttled_s", "throttled_share"),
+    *("round_trip_us", "round_trip_us_max", "load_host_busy_share", "load_host_steal_share"),
+)
 
 
 def overhead(columns: Columns, places: Places) -> Overhead | None:

@@ -47,6 +47,7 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         files=NamesFiles(files_named, files_of_level) if ask_engines else None,
         # A stored study is read where its files may be gone.
         recorded=recording.about if ask_engines else None,
+        networked=frozenset(name for name, engine in registry.ENGINES.items() if engine.network),
     )
 
 

@@ -16,6 +16,7 @@ from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.checked import require_sound
 from dbdyno.begin.counted import counting_text
 from dbdyno.begin.estimate import Estimate, counted_s, estimate
+from dbdyno.begin.load_host import require_load_host
 from dbdyno.begin.naming import name_of_run
 from dbdyno.begin.reference import reference_of
 from dbdyno.begin.registered import registered_as
@@ -71,12 +72,13 @@ class Beginning:
 
 def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     """A run that begins, or that goes on, before any of its trials. Raises UserError where the options do not
-    go with the study, and StudyError with all its mistakes."""
+    go with the study, StudyError with all its mistakes, and DriverFailed where its load host is not ready."""
     known: tuple[Foreseen, ...] | None = None
     if options.resume is not None:
         found = _go_on(options.resume, options)
     else:
         found, known = _new(store, options, tell)
+    require_load_host(found.study)
     _require_sound_search(found, options)
     run = found.run.but(sequential=found.run.sequential or options.until is not None)
     if options.until is not None and options.resume is None:

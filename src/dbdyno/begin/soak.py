@@ -87,6 +87,11 @@ def rung_by_rung(study: Study, soak: Soak) -> Study:
             f"{study.application.name} stands in front of the server, and a soak asks the server alone",
             "leave [application] out and take a workload of the server's",
         )
+    if study.driver is not None:
+        raise UserError(
+            f"the load comes from {study.driver.host}, and a soak's clients are processes of this host",
+            "leave [driver] out",
+        )
     if any(factor.name == "workload.clients" for factor in study.factors):
         raise UserError(
             "workload.clients is a factor, and the rungs of a soak give the clients",

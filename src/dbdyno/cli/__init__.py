@@ -67,6 +67,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Keep house": {
         "runs": "List the runs in the store; name, annotate and delete them.",
         "engines": "List the engines that are here or can be obtained; fetch one.",
+        "driver": "Copy the load driver to another host, for studies whose load comes from there.",
         "builds": "List the builds that are kept, with size, time and origin.",
         "data": "Make, read, inspect and list sets of vectors for vector_search.",
         "cache": "List what is kept (engines, sources, builds, data, images, vectors), and free it.",

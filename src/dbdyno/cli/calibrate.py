@@ -146,6 +146,11 @@ def _asked(engine: str | None, workload: str | None, clients: int) -> Study:
 
 
 def _require_server_alone(study: Study) -> None:
+    if study.driver is not None:
+        raise UserError(
+            f"the load comes from {study.driver.host}, and a calibration binds a driver of this host",
+            "such a study needs no calibration: its driver shares no CPU with the server",
+        )
     if study.application is not None:
         raise UserError(
             f"{study.application.name} stands in front of the server, and a calibration is of servers alone",

@@ -24,6 +24,7 @@ from dbdyno.begin.counted import counted_text, counting_text, why_counted
 from dbdyno.begin.engines import engine_of, untaken_of
 from dbdyno.begin.estimate import counted_s, overhead_s, restarts_s
 from dbdyno.begin.given import PlannedData, data_text, planned_data
+from dbdyno.begin.load_host import load_host_lines
 from dbdyno.begin.restarts import restarts_text
 from dbdyno.begin.space import require_space, space_text
 from dbdyno.begin.study_file import study_at
@@ -328,7 +329,7 @@ def _print_plan(console: Console, study: Study, plan: Plan) -> None:
 def _print_foresight(console: Console, study: Study, foresight: Foresight, variants: list[str]) -> None:
     """What stands in front of the server. Then a line for each thing that is done to the host, and one
     for each reason why variants are blocked."""
-    for line in application_lines(planned_application(study)):
+    for line in (*application_lines(planned_application(study)), *load_host_lines(study)):
         console.print(line)
     if not foresight.host:
         console.print("nothing is done to this host beyond processes and folders of Dyno's own")

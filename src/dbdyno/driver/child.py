@@ -50,8 +50,8 @@ _VERBS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def serve() -> None:
-    """Answers requests until standard input ends."""
+def serve(read_line: Callable[[], str] = sys.stdin.readline) -> None:
+    """Answers requests until there are none: what is read is then empty."""
     # An engine's library may print. What it prints must not be taken for a reply.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -62,11 +62,11 @@ def serve() -> None:
 
     def next_slice(told: str) -> bool:
         reply(f'{{"waits": {told}}}')
-        request: dict[str, Any] = json.loads(sys.stdin.readline() or "{}")
+        request: dict[str, Any] = json.loads(read_line() or "{}")
         return request.get("verb") == "go on"
 
     # Not by iterating, which reads ahead of the lines that a run with slices waits for.
-    while line := sys.stdin.readline():
+    while line := read_line():
         reply(_answer(json.loads(line), next_slice))
     if "exit-handlers" not in sys.argv[1:]:
         # Past the interpreter's own teardown: an engine's exit handlers must not hold up the end of a trial.

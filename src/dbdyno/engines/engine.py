@@ -13,6 +13,7 @@ from typing import Protocol
 from dbdyno.engines.compared import ComparedBy
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
+from dbdyno.engines.network import Network
 from dbdyno.engines.plan import ReadPlan
 from dbdyno.engines.production import Production
 from dbdyno.engines.values import as_text, quantity, same_value
@@ -464,7 +465,8 @@ class Engine:
     Without `vectors` no build's index of vectors is asked, and without a `production` no recipe can be
     written for it. `taking` takes the data that a study brings; without it none can be brought. By `compared`
     it is held against another version of itself, or another engine. By `upgrading` a version takes over the
-    data of an older one; without it none does.
+    data of an older one; without it none does. By `network` another host reaches its server; without it none
+    does.
     """
 
     name: str
@@ -488,6 +490,7 @@ class Engine:
     production: Production | None = None
     compared: ComparedBy | None = None
     upgrading: Upgrading | None = None
+    network: Network | None = None
 
     def compensates(self, version: str) -> bool:
         """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""

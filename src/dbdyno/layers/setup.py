@@ -14,6 +14,7 @@ from typing import ClassVar
 from dbdyno.applications.product import Front
 from dbdyno.driver.job import ANSWER_TIMEOUT_S, Job
 from dbdyno.driver.load import Load
+from dbdyno.driver.remote.load import RemoteLoad
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine, Server
@@ -150,7 +151,8 @@ class Running:
     counted in place of a speed. `logged` are the doubtful lines of the server's log that the phases before
     have told. `fastest_per_s` is the speed of the fastest load before an act on the server, in acknowledged
     transactions.
-    `front` is the application that takes the load, where there is one.
+    `front` is the application that takes the load, where there is one. `afar` is the load where it comes from
+    another host.
     """
 
     setup: Setup
@@ -164,6 +166,7 @@ class Running:
     status_before: Mapping[str, float] = field(default_factory=dict)
     status_after: Mapping[str, float] = field(default_factory=dict)
     front: Front | None = None
+    afar: RemoteLoad | None = None
 
     @property
     def data_job(self) -> Job:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from statistics import median
 
+from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import Tally
 from dbdyno.errors import UserError
 from dbdyno.records.record import INSTRUCTIONS, Record
@@ -123,6 +124,11 @@ def _per_operation(*totals: str, times: float = 1.0) -> Callable[[Record], float
         return None if per_operation is None else per_operation * times
 
     return read
+
+
+def _of_load_host(read: Callable[[LoadHost], float]) -> Callable[[Record], float | None]:
+    """What is known of the host that the load came from; None where that is the server's host."""
+    return lambda record: None if record.load_host is None else read(record.load_host)
 
 
 def _instructions_per_operation(record: Record) -> float | None:
@@ -315,6 +321,20 @@ _HOST = (
     Metric("throttled_share", "periods held back", "", _LOWER,
            "Periods of a CPU quota (of 100 ms, as a rule) in which it was used up, over those in which the "
            "group ran, in the measured part; none without a quota.", _throttled_share),
+    Metric("round_trip_us", "round trip to the load host", "us", _LOWER,
+           "Time until a connection from the load host to the server's port is open, median of those before, "
+           "between and after the slices, when nothing was timed; none where the load came from the server's "
+           "host.", _of_load_host(lambda host: host.round_trip_s * 1e6)),
+    Metric("round_trip_us_max", "longest round trip to the load host", "us", _LOWER,
+           "The longest of the connections that `round_trip_us` is the median of.",
+           _of_load_host(lambda host: host.round_trip_max_s * 1e6)),
+    Metric("load_host_busy_share", "load host busy", "", _LOWER,
+           "CPU time that all processes of the load host used during the load, over that of all its CPUs; "
+           "none where the load came from the server's host.",
+           _of_load_host(lambda host: host.share(host.busy_s))),
+    Metric("load_host_steal_share", "load host steal", "", _LOWER,
+           "CPU time that the hypervisor took from the load host during the load, over that of all its CPUs.",
+           _of_load_host(lambda host: host.share(host.steal_s))),
 )  # fmt: skip
 
 _OUTCOMES = (

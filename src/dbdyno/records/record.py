@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
@@ -50,6 +51,9 @@ class Doubt(StrEnum):
     SHORT_SLICES = "short_slices"
     BESIDE_BUSY = "beside_busy"
     REPLAY_LATE = "replay_late"
+    LOAD_HOST_BUSY = "load_host_busy"
+    NETWORK_BOUND = "network_bound"
+    LINK_UNSTEADY = "link_unsteady"
 
 
 class Reading(Frozen):
@@ -177,7 +181,8 @@ class Guested(Frozen):
 class PhaseRecord(Frozen):
     """What one phase of a trial showed. A phase that its load did not live through has no `tally`, nor has
     one that was `counted` in place of timed, that rested, or that ended in an act, whose `recovery` it has.
-    `clients` is their number where it is the phase's own."""
+    `clients` is their number where it is the phase's own. `load_host` is where the load came from, where that
+    was another host."""
 
     name: str
     tally: StoredTally | None = None
@@ -189,6 +194,7 @@ class PhaseRecord(Frozen):
     watched: Watched | None = absent(None)
     guests: tuple[Guested, ...] = absent(())
     recovery: Recovery | None = absent(None)
+    load_host: LoadHost | None = absent(None)
 
 
 class Record(Frozen):
@@ -259,6 +265,12 @@ class Record(Frozen):
     def observation(self) -> Observation | None:
         phase = self.measured_phase
         return None if phase is None else phase.observation
+
+    @property
+    def load_host(self) -> LoadHost | None:
+        """Where the load of the measured phase came from; None where it came from the server's host."""
+        phase = self.measured_phase
+        return None if phase is None else phase.load_host
 
     @property
     def counted(self) -> Counted | None:

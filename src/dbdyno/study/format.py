@@ -16,6 +16,7 @@ from dbdyno.study.schema import LEVEL, LEVELS, Schema, by_factor, by_name, or_li
 from dbdyno.study.tables import (
     APPLICATION,
     DATA,
+    DRIVER,
     ENGINE,
     GOAL,
     RANGE,
@@ -109,6 +110,7 @@ STUDY = Section(
             "loads take, and all images 8 GiB.",
             "images", otherwise="six where that costs little beside the run, else two, else one"),
         Key("application", structured(APPLICATION.schema)),
+        Key("driver", structured(DRIVER.schema)),
         Key("data", structured(_data)),
         Key("workload", structured(_workload)),
         Key("settings", structured(_settings)),

@@ -5,6 +5,7 @@ A grammar knows nothing of where its value stands. The keys that have it are in 
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ Names = Callable[[Catalogue], list[str]]
 DUMPS_MAX = 100
 RUNGS_MAX = 20
 NAME_LENGTH_MAX = 80
+HOST_NAME = r"(?:[\w.-]+@)?\w[\w.:-]*"
+"""What stands behind `ssh`: a host of its configuration, or a name, with an account or without."""
 TERM = rf"(?:({values.NUMBER}) ?\* ?)?([a-z][a-z0-9_]*\.[^\s=,*+<>]+)|({values.NUMBER} ?[A-Za-z]*)"
 
 
@@ -218,6 +221,32 @@ def _database(value: Any) -> str:
 
 
 DATABASE = _plain(_database, TEXT)
+
+
+def _host(value: Any) -> str:
+    if isinstance(value, list):
+        raise Fault("names several hosts", "name one: a study's load comes from one host")
+    name = values.text(value)
+    # An option of ssh would begin with a dash.
+    if not re.fullmatch(HOST_NAME, name):
+        raise Fault(f"cannot be {shown(name)}", 'write the name of one host, as `ssh` knows it: "load1"')
+    return name
+
+
+def _address(value: Any) -> str:
+    text = values.text(value)
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        found = None
+    if found is None or found.is_loopback or found.is_unspecified or found.is_multicast:
+        hint = 'write an address that the load host reaches: "10.0.0.1"'
+        raise Fault(f"{shown(text)} is no address of one host on a network", hint)
+    return str(found)
+
+
+HOST = _plain(_host, pattern(f"^{HOST_NAME}$"))
+ADDRESS = _plain(_address, TEXT)
 
 
 WORKLOAD_NAME = Grammar(

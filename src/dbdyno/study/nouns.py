@@ -185,6 +185,16 @@ class Application(Frozen):
     settings: dict[str, Level] = Field(default_factory=dict)
 
 
+class RemoteDriver(Frozen):
+    """The host that the load comes from, by a name that `ssh` knows, and the address of this host at which it
+    reaches the server. The way is encrypted (`tls`), or the user states that the network is private."""
+
+    host: str
+    address: str
+    network: Literal["private"] | None = None
+    tls: bool = False
+
+
 class GivenData(Frozen):
     """Data that a study brings, in the place of those that its workload makes: the `dump` files, which are
     loaded in their order, or the `folder` of a server that was stopped (the file of an embedded engine).
@@ -242,12 +252,13 @@ class Study(Frozen):
     where they are not known. Engines are restarted beside the blocks as `restarts` says. An
     `application` takes the load in the place of the server beneath. `data` are used in the place of those
     that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other engine
-    takes over a copy of them."""
+    takes over a copy of them. The load comes from this host, or from that of the `driver`."""
 
     title: str
     engine: Reference
     configuration: Configuration | None = absent(None)
     application: Application | None = absent(None)
+    driver: RemoteDriver | None = absent(None)
     data: GivenData | None = absent(None)
     upgraded: bool = absent(False)
     design: Design = Design.ONE_AT_A_TIME

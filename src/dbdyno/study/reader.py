@@ -15,6 +15,7 @@ from dbdyno.study.application import read_application
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.data import read_data, read_upgraded
 from dbdyno.study.document import Place, Unreadable, parse_document, read_bytes
+from dbdyno.study.driver import read_driver
 from dbdyno.study.engines import read_engines, require_comparable
 from dbdyno.study.files import folder_of
 from dbdyno.study.format import STUDY
@@ -120,6 +121,7 @@ class _Reader(SectionReader):
         search = read_search(self, head["design"], factors)
         restarts = self.restarts(goal, head["design"])
         application = read_application(self, workload, restarts, soak)
+        driver = read_driver(self, workload, factors, settings)
         data = read_data(self, self.folder, workload, factors, application)
         upgraded = read_upgraded(self, factors, application)
         self.timed(goal, workload)
@@ -135,6 +137,7 @@ class _Reader(SectionReader):
             workload=_with_baseline(workload, factors),
             configuration=configuration,
             application=application,
+            driver=driver,
             data=data,
             upgraded=upgraded,
             settings={**_beside(configuration, factors), **settings},

@@ -11,7 +11,16 @@ from dbdyno.study.act import OF_SOAKS, Act
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.grammars import Grammar, duration, integer, listed, one_of
 from dbdyno.study.keys import Key, Section
-from dbdyno.study.nouns import Adjustment, Application, GivenData, Goal, Interval, Restarts, Workload
+from dbdyno.study.nouns import (
+    Adjustment,
+    Application,
+    GivenData,
+    Goal,
+    Interval,
+    RemoteDriver,
+    Restarts,
+    Workload,
+)
 from dbdyno.study.ranges import Scale
 from dbdyno.study.schema import BY_ANY_NAME, LEVEL, LEVELS, ONE_OR_MORE, by_factor
 from dbdyno.study.soak import Disturbance, Soak
@@ -65,6 +74,25 @@ APPLICATION = Section(
     "What stands in front of the server and takes the load.",
     Application,
     {"required": ["name"]},
+)  # fmt: skip
+DRIVER = Section(
+    "driver",
+    (
+        Key("host", grammars.HOST, "The host that the load comes from, as `ssh` knows it.",
+            "See [Load from another host](../guides/another-host.md).", "host",
+            missing=lambda _: 'write host = "load1", by which `ssh load1` reaches it'),
+        Key("address", grammars.ADDRESS, "The address of this host at which the load reaches the server.",
+            "The server listens there alone, and only during a trial.", "address",
+            missing=lambda _: 'write address = "10.0.0.1": ip address shows those of this host'),
+        Key("network", grammars.word_of(("private",)),
+            "States that nobody else is on the network between the two.",
+            "Give this or `tls`.", "network"),
+        Key("tls", grammars.TRUTH, "Encrypts between load and server, with a certificate for each trial.",
+            field="tls", default=False),
+    ),
+    "Where the load comes from. Without it, from this host.",
+    RemoteDriver,
+    {"required": ["host", "address"]},
 )  # fmt: skip
 DATA = Section(
     "data",

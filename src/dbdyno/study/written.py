@@ -9,7 +9,7 @@ from dbdyno.driver.job import Opening
 from dbdyno.frozen import ENGINE_FACTOR, Level
 from dbdyno.study.format import STUDY
 from dbdyno.study.nouns import BASELINE, Design, GivenData, Goal, Study, Workload
-from dbdyno.study.tables import DATA, ENGINE, GOAL, UPGRADED, VARIANT, WORKLOAD
+from dbdyno.study.tables import DATA, DRIVER, ENGINE, GOAL, UPGRADED, VARIANT, WORKLOAD
 from dbdyno.study.toml import Row, document, inline, levels_of, rows, table, toml
 from dbdyno.study.trials import Variant
 
@@ -48,6 +48,7 @@ def winner_on(
     ]
     parts = [
         rows(head),
+        *_driver(study),
         *([table("data", _data(data, study.folder))] if data is not None else []),
         table("workload", asked),
         _variant(BASELINE, baseline),
@@ -82,6 +83,7 @@ def with_old_defaults(
     chosen = {name.removeprefix(OF_LOAD): own[name] for name in own.keys() - fixed.keys()}
     parts = [
         rows(head),
+        *_driver(study),
         *([table("data", brought)] if brought else []),
         table("workload", _load(study, chosen)),
         _variant(BASELINE, {ENGINE_FACTOR: first[ENGINE_FACTOR], **old}),
@@ -129,6 +131,11 @@ def _data(data: GivenData, folder: Path) -> list[Row]:
     paths = tuple(str(path.absolute()) for path in data.paths(folder))
     placed = {"dump": paths} if data.dump else {"folder": paths[0]}
     return DATA.rows(data.but(**placed), DATA.names)
+
+
+def _driver(study: Study) -> list[list[str]]:
+    """The section [driver], where the load comes from another host."""
+    return [table("driver", DRIVER.rows(study.driver, DRIVER.names))] if study.driver is not None else []
 
 
 def _variant(name: str, levels: Mapping[str, Level]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dbdyno.driver.link import LoadHost
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import OpenLoop, Tally
 from dbdyno.engines.log import untold
@@ -25,6 +26,10 @@ THROTTLED_SHARE_MAX = 0.01
 EDGES_SHARE_MAX = 0.05
 """Transactions under way at the edges of slices, as a share of those that the slices counted."""
 LOG_LINES_MAX = 5
+NETWORK_SHARE_MAX = 0.1
+"""A round trip of a larger share of the mean latency, and the network is much of what is measured."""
+UNSTEADY_TIMES, UNSTEADY_S = 2.0, 100e-6
+"""How far the median round trip may grow in a load: so many times, and as long as a wake-up takes."""
 
 
 Findings = tuple[tuple[Check, ...], dict[Doubt, str]]
@@ -42,6 +47,8 @@ def check(running: Running, phase: Phase, observation: Observation, cores: int) 
     if tally is None:
         return running, ((), {Doubt.SERVER_LOG: _log(problems)} if problems else {})
     checks, doubts = judge(tally, invariants, problems, observation, cores)
+    if running.afar is not None:
+        doubts |= judge_load_host(running.afar.seen, tally)
     return running, ((*checks, *_slices(tally, phase)), doubts)
 
 
@@ -70,6 +77,42 @@ def judge(
         Doubt.BESIDE_BUSY: _beside(tally, observation, cores),
     }
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
+
+
+def judge_load_host(host: LoadHost, tally: Tally) -> dict[Doubt, str]:
+    """What of the host that the load came from, and of the way to it, makes a speed doubtful. The limits are
+    those of the server's host."""
+    shares = (
+        (host.share(host.steal_s), STEAL_SHARE_MAX, "the hypervisor"),
+        (host.share(host.busy_s - host.driver_s), OTHERS_SHARE_MAX, "what is not the driver"),
+    )
+    busy = [
+        f"{who} took {share:.1%} of the CPU time of {host.name}"
+        for share, most, who in shares
+        if share > most
+    ]
+    found = {
+        Doubt.LOAD_HOST_BUSY: "; ".join(busy),
+        Doubt.NETWORK_BOUND: _network_bound(host, tally),
+        Doubt.LINK_UNSTEADY: _unsteady(host),
+    }
+    return {doubt: text for doubt, text in found.items() if text}
+
+
+def _network_bound(host: LoadHost, tally: Tally) -> str:
+    """A transaction waits for the network once at least, and most wait once for each statement."""
+    mean_us, trip_us = tally.latency_us.mean, host.round_trip_s * 1e6
+    if not mean_us or trip_us <= NETWORK_SHARE_MAX * mean_us:
+        return ""
+    share = f"{trip_us / mean_us:.0%} of a mean latency of {mean_us:.0f} us"
+    return f"one round trip takes {trip_us:.0f} us, {share}"
+
+
+def _unsteady(host: LoadHost) -> str:
+    medians = [reading.network.median_s for reading in host.readings]
+    if not medians or max(medians) <= UNSTEADY_TIMES * min(medians) + UNSTEADY_S:
+        return ""
+    return f"the median round trip went from {min(medians) * 1e6:.0f} to {max(medians) * 1e6:.0f} us"
 
 
 def _slices(tally: Tally, phase: Phase) -> tuple[Check, ...]:

@@ -33,6 +33,7 @@ from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
+from dbdyno.trial.across import network_of
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.placement import place
 from dbdyno.trial.pristine import APPLICATION, STOP_S, Pristine, pristine_data
@@ -65,7 +66,8 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         _put_under(bench.callgrind, setup)
     if bench.instrumented:
         bench.instrumented.forget()
-    server = _start(setup, runtime)
+    network = network_of(setup, bench, runtime)
+    server = _start(setup, runtime, network.settings if network else {})
     # Under Valgrind a clean end takes minutes, and says nothing.
     stop = server.kill if bench.callgrind else partial(server.stop, STOP_S * setup.launch.patience)
     undo.push(_stop_or_kill(stop, server.kill))
@@ -77,6 +79,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         setup.job = setup.job.but(url=front.process.url, answer_timeout_s=patience_s)
     load = bench.open_load(server.driver_environment, setup.launch_of_load(server))
     undo.push(_stop_or_kill(load.close, load.kill))
+    afar = network.load(server, load, undo) if network else None
     if pristine.rows:
         reset = {**reset, "rows": pristine.rows}
     if pristine.upgrade is not None:
@@ -84,7 +87,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     if dataset := setup.job.options.get("dataset"):
         # A set's folder is named by its content: the record tells what was searched.
         reset = {**reset, "dataset": Path(str(dataset)).name}
-    return Running(setup, server, load, front=front), reset
+    return Running(setup, server, afar or load, front=front, afar=afar), reset
 
 
 def _put_under(callgrind: Callgrind, setup: Setup) -> None:
@@ -94,9 +97,10 @@ def _put_under(callgrind: Callgrind, setup: Setup) -> None:
     setup.launch.patience = PATIENCE
 
 
-def _start(setup: Setup, runtime: Path) -> Server:
+def _start(setup: Setup, runtime: Path, network: Mapping[str, Level]) -> Server:
+    settings = {**setup.settings, **network}
     try:
-        return setup.engine.life.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
+        return setup.engine.life.start(setup.installation, setup.data, runtime, settings, setup.launch)
     except ServerFailed as failure:
         if setup.launch.wrapper and signal.SIGILL.name in failure.message:
             raise Blocked(

@@ -62,6 +62,7 @@ def _study(study: Study, trainer: Trainer) -> Study:
         design=Design.ONE_AT_A_TIME,
         arrangement=None,
         images=1,
+        driver=None,
         workload=workload,
         settings=dict(trainer.settings),
         factors=(),

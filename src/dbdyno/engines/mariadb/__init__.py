@@ -1,11 +1,13 @@
-"""MariaDB, rootless: a data directory of its own, a socket in a private folder, no network."""
+"""MariaDB, rootless: a data directory of its own, a socket in a private folder, and no network unless the
+load comes from another host.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind, VectorWords
-from dbdyno.engines.mariadb import counters, life, obtaining, plans, settings, taking, upgrading
+from dbdyno.engines.mariadb import counters, life, network, obtaining, plans, settings, taking, upgrading
 from dbdyno.engines.mariadb.compared import COMPARED_BY
 from dbdyno.engines.mariadb.production import PRODUCTION
 
@@ -38,4 +40,5 @@ MARIADB = Engine(
     production=PRODUCTION,
     compared=COMPARED_BY,
     upgrading=upgrading,
+    network=network,
 )

@@ -1,4 +1,5 @@
-"""PostgreSQL, rootless: a data directory of its own, a socket in a private folder, no network.
+"""PostgreSQL, rootless: a data directory of its own, a socket in a private folder, and no network unless the
+load comes from another host.
 
 Where Dyno is root, the server runs in a user namespace of its own.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.postgresql import counters, life, obtaining, plans, settings, taking, upgrading
+from dbdyno.engines.postgresql import counters, life, network, obtaining, plans, settings, taking, upgrading
 from dbdyno.engines.postgresql.compared import COMPARED_BY
 from dbdyno.engines.postgresql.production import PRODUCTION
 
@@ -26,4 +27,5 @@ POSTGRESQL = Engine(
     production=PRODUCTION,
     compared=COMPARED_BY,
     upgrading=upgrading,
+    network=network,
 )

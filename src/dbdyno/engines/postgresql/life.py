@@ -81,13 +81,15 @@ def start(
     launch: Launch,
 ) -> ServerProcess:
     require_data(data)
-    socket_path = runtime / f".s.PGSQL.{PORT}"
+    # The name of its socket goes by the port of its network, too.
+    port = settings.get("port", PORT)
+    socket_path = runtime / f".s.PGSQL.{port}"
     require_short(socket_path.with_name(f"{socket_path.name}.lock"))
     ours: dict[str, Level] = {
         "unix_socket_directories": str(runtime),
         "unix_socket_permissions": "0700",
         "listen_addresses": "",
-        "port": PORT,
+        "port": port,
     }
     chosen = {name: level for name, level in settings.items() if name not in CREATION}
     arguments = [f"--{name}={as_text(level)}" for name, level in {**ours, **chosen}.items()]

@@ -72,6 +72,18 @@ WARNINGS: dict[Doubt, Advice] = {
         "the driver sent statements of the recording late, so part of the latencies is its own wait",
         "lower workload.speed, give the driver CPUs of its own (cpu.driver), or raise workload.threads",
     ),
+    Doubt.LOAD_HOST_BUSY: Advice(
+        "the host that the load came from had other work, or less CPU time than it should",
+        "stop what runs there, or take another host",
+    ),
+    Doubt.NETWORK_BOUND: Advice(
+        "clients waited for the network for much of the time, so the network is part of what is measured",
+        "raise workload.clients until the server is busy, or take a host that is closer",
+    ),
+    Doubt.LINK_UNSTEADY: Advice(
+        "the way between load and server became slower or faster during the load",
+        "look for other traffic on it, or add blocks",
+    ),
     Doubt.MIXED_RESETS: Advice(
         "the pristine data were restored in different ways in trials that are compared",
         "run all trials on one file system, so that all copies are made alike",

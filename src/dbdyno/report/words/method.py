@@ -46,7 +46,7 @@ def method_text(analysis: Analysis) -> list[str]:
         " variant once, in random order, so a disturbance of a whole block cancels out.",
         *filter(None, [_baselines_text(analysis), search.METHOD if analysis.search else ""]),
         f"Interval: {INTERVALS[method.interval]}. {_correction(method)}",
-        *filter(None, [calibration_text(analysis)]),
+        *filter(None, [calibration_text(analysis), load_host_text(analysis)]),
         f"A verdict needs at least {plural(method.blocks_least, 'block')}. Faster also needs every guard to"
         " hold over its whole interval.",
         "Costs (p99, CPU per operation): each interval holds alone with"
@@ -234,6 +234,31 @@ def calibration_text(analysis: Analysis) -> str:
         told.append(f"a slice is about {seconds_text(used.slice_s)}")
     told += [f"the interval is {used.interval}"] if used.interval else []
     return f"Calibration of this host, made before the run: {'; '.join(told)}."
+
+
+def load_host_text(analysis: Analysis) -> str:
+    """Where the load came from and how far that is from the server. Empty where it came from the server's
+    host."""
+    hosts = [trial.record.load_host for trial in analysis.trials if trial.record.load_host is not None]
+    if not hosts:
+        return ""
+    first, trips_us = hosts[0], sorted(host.round_trip_s * 1e6 for host in hosts)
+    median_us, longest_us = trips_us[len(trips_us) // 2], 1e6 * max(host.round_trip_max_s for host in hosts)
+    way = "encrypted" if first.encrypted else "not encrypted"
+    told = (
+        f"Load: from {clean(first.name)} ({plural(first.cpus, 'CPU')}), {way}. A round trip of the network"
+        f" took {metrics.microseconds_text(median_us)} (median of {plural(len(hosts), 'trial')}), and"
+        f" {metrics.microseconds_text(longest_us)} at the longest."
+    )
+    clocks = [host.clock for host in hosts if host.clock is not None]
+    if not clocks:
+        return told
+    farthest = max(clocks, key=lambda one: abs(one.clock_offset_s))
+    apart_us, within_us = 1e6 * abs(farthest.clock_offset_s), 1e6 * farthest.clock_within_s
+    return (
+        f"{told} The clocks were apart by {metrics.microseconds_text(apart_us)} at most, known to within"
+        f" {metrics.microseconds_text(within_us)}. All times are by the clock of the server's host."
+    )
 
 
 def aa_text(analysis: Analysis) -> str:

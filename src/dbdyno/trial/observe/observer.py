@@ -113,7 +113,9 @@ class Observer:
         else:
             self._missing["frequency_hz"] = "no cycles were counted, in user mode and in the kernel"
         totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
-        known_s = _sum(totals, "server_", "application_", "driver_", "dyno_", "kernel_", "beside_")
+        # A driver on another host takes nothing of this one.
+        ours = () if running.afar is not None else ("driver_",)
+        known_s = _sum(totals, "server_", "application_", *ours, "dyno_", "kernel_", "beside_")
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
         changed = _changed(running.status_before, running.status_after)
         return Observation(

@@ -1,0 +1,233 @@
+"""What runs on a load host: it keeps the driver's file there, and starts the driver from it.
+
+This text is sent over SSH as it is, so it imports nothing but Python's own library, and nothing of Dyno lies
+on that host but the one file. The first line that it says is of these:
+
+    {"ready": {"python", "machine", "kernel", "cpu", "cpus"}}
+    {"kept": PATH}
+    {"refused": WHY, "detail": "..."}
+
+WHY is a key of `ssh.REFUSALS`. After "ready" it speaks as `driver/child.py` does, and knows three verbs more.
+They are answered while a load waits, too:
+
+    {"verb": "ping"}                                    ->  {"reply": {"received_unix_s", "sent_unix_s", ...}}
+    {"verb": "reach", "address", "port", "count"}       ->  {"reply": {"connects_s": [...]}}
+    {"verb": "hold", "text"}                            ->  {"reply": {"path"}}
+
+A ping also tells what this host's CPUs did in all stretches of load so far. `reach` times the opening of a
+connection to the server: one round trip of the network. `hold` keeps a text in memory, at a path that this
+process alone can read.
+
+A request can say with `quiet_s` for how long nobody may ask for anything after it. The process ends then, and
+as soon as its input does, even in the midst of a load: whoever asked for that is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import os
+import platform
+import queue
+import resource
+import select
+import socket
+import sys
+import threading
+import time
+import types
+import zipfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+MODULE = "_driver.abi3.so"
+CHILD = "child.py"
+MACHINE = "machine"
+"""The members of the driver's file: the driver, the child that speaks for it, and for which CPUs it is."""
+QUIET_S = 300.0
+CONNECT_S = 5.0
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def place(digest: str) -> Path:
+    """Where the driver's file with this hash lies on a load host."""
+    return Path.home() / ".cache" / "dyno" / f"driver-{digest[:16]}.zip"
+
+
+def say(answer: dict[str, Any]) -> None:
+    os.write(1, json.dumps(answer).encode() + b"\n")
+
+
+def refuse(why: str, detail: object = "") -> NoReturn:
+    say({"refused": why, "detail": str(detail)})
+    os._exit(0)
+
+
+def keep(digest: str, size: int) -> None:
+    """Keeps the file that follows on standard input. It gets its name when it is whole and on disk."""
+    path = place(digest)
+    part = path.with_suffix(f".{os.getpid()}")
+    content = sys.stdin.buffer.read(size)
+    if hashlib.sha256(content).hexdigest() != digest:
+        refuse("torn", f"{len(content)} of {size} bytes came")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        refuse("disk", f"{path.parent}: {error.strerror}")
+    say({"kept": str(path)})
+
+
+def start(digest: str) -> None:
+    """Checks the file by its hash and serves requests with the driver in it."""
+    try:
+        content = place(digest).read_bytes()
+    except FileNotFoundError:
+        refuse("absent")
+    except OSError as error:
+        refuse("disk", f"{place(digest)}: {error.strerror}")
+    if hashlib.sha256(content).hexdigest() != digest:
+        refuse("changed", place(digest))
+    members = zipfile.ZipFile(io.BytesIO(content))
+    built_for = members.read(MACHINE).decode()
+    if built_for != platform.machine():
+        refuse("machine", f"{platform.machine()}, and the driver is built for {built_for}")
+    try:
+        child = loaded(members)
+    except ImportError as error:
+        refuse("load", error)
+    requests = Requests()
+    say({"ready": about()})
+    child.serve(requests.read_line)
+
+
+def loaded(members: zipfile.ZipFile) -> types.ModuleType:
+    """The module of the child. The driver is loaded from memory, so that it is what was checked."""
+    for name in ("dbdyno", "dbdyno.driver"):
+        sys.modules[name] = types.ModuleType(name)
+    path = held(members.read(MODULE))
+    loader = importlib.machinery.ExtensionFileLoader("dbdyno.driver._driver", path)
+    spec = importlib.util.spec_from_loader(loader.name, loader, origin=path)
+    assert spec is not None
+    driver = importlib.util.module_from_spec(spec)
+    loader.exec_module(driver)
+    sys.modules[loader.name] = driver
+    sys.modules["dbdyno.driver"].__dict__["_driver"] = driver
+    child = types.ModuleType("dbdyno.driver.child")
+    sys.modules[child.__name__] = child
+    exec(compile(members.read(CHILD), CHILD, "exec"), child.__dict__)
+    return child
+
+
+def held(content: bytes) -> str:
+    """A path of this process's own memory that holds these bytes."""
+    descriptor = os.memfd_create("dyno")
+    # It stays open, because the path leads there for as long.
+    with os.fdopen(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    return f"/proc/self/fd/{descriptor}"
+
+
+def about() -> dict[str, Any]:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "kernel": platform.release(),
+        "cpu": model,
+        "cpus": os.cpu_count() or 1,
+    }
+
+
+class Requests:
+    """The lines of standard input, which a thread waits for, so that their end is noticed under load as
+    well."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
+        self._began: dict[str, float] | None = None
+        self._loaded = {"load_s": 0.0, "busy_s": 0.0, "steal_s": 0.0, "driver_s": 0.0}
+        # The child gives its standard output to what an engine's library prints.
+        self._replies = os.dup(1)
+        threading.Thread(target=self._listen, name="requests", daemon=True).start()
+
+    def read_line(self) -> str:
+        """The next request that is the child's to answer. Whatever it does until it asks for another one
+        counts as load."""
+        if self._began is not None:
+            for name, value in counters().items():
+                self._loaded[name] += value - self._began[name]
+            self._began = None
+        while True:
+            line, received_unix_s = self._lines.get()
+            request: dict[str, Any] = json.loads(line)
+            answer = self._answer(request, received_unix_s)
+            if answer is None:
+                if request["verb"] in ("run", "go on"):
+                    self._began = counters()
+                return line
+            os.write(self._replies, json.dumps(answer).encode() + b"\n")
+
+    def _answer(self, request: dict[str, Any], received_unix_s: float) -> dict[str, Any] | None:
+        """What this host itself answers; None where the driver has to."""
+        if request["verb"] == "ping":
+            stamps = {"received_unix_s": received_unix_s, "sent_unix_s": time.time()}
+            return {"reply": {**stamps, **self._loaded}}
+        if request["verb"] == "hold":
+            return {"reply": {"path": held(request["text"].encode())}}
+        if request["verb"] == "reach":
+            return reached(request["address"], request["port"], request["count"])
+        return None
+
+    def _listen(self) -> None:
+        quiet_s, rest = QUIET_S, b""
+        while True:
+            if not select.select([0], [], [], quiet_s)[0]:
+                os._exit(1)
+            part = os.read(0, 1 << 16)
+            received_unix_s = time.time()
+            if not part:
+                os._exit(0)
+            *lines, rest = (rest + part).split(b"\n")
+            for line in lines:
+                quiet_s = json.loads(line).get("quiet_s", QUIET_S)
+                self._lines.put((line.decode(), received_unix_s))
+
+
+def reached(address: str, port: int, count: int) -> dict[str, Any]:
+    """How long connections to a server take to open, one after the other, each in seconds."""
+    connects_s = []
+    for _ in range(count):
+        began = time.perf_counter()
+        try:
+            with socket.create_connection((address, port), CONNECT_S):
+                connects_s.append(time.perf_counter() - began)
+        except OSError as error:
+            why = error.strerror or str(error)
+            return {"error": {"kind": "connect", "message": why, "hint": ""}}
+    return {"reply": {"connects_s": connects_s}}
+
+
+def counters() -> dict[str, float]:
+    """Running totals in seconds: time, and CPU time of this host and of this process."""
+    line = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
+    values = [int(value) / TICKS_PER_S for value in line.split()[1:]]
+    user, nice, system, _idle, _wait, interrupt, soft_interrupt, steal = values[:8]
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "load_s": time.monotonic(),
+        "busy_s": user + nice + system + interrupt + soft_interrupt,
+        "steal_s": steal,
+        "driver_s": own.ru_utime + own.ru_stime,
+    }

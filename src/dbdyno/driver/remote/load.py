@@ -1,0 +1,285 @@
+"""The load that clients on another host put on the server. All else stays with the load process here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.driver.conversation import Conversation, Explain
+from dbdyno.driver.job import Job
+from dbdyno.driver.link import LinkReading, LoadHost, Moment, Stamps
+from dbdyno.driver.load import Explained, Invariant, Load, Prepared
+from dbdyno.driver.load_process import CLOSE_S, GRACE_S
+from dbdyno.driver.remote import ssh
+from dbdyno.driver.remote.archive import archive
+from dbdyno.driver.remote.boot import CONNECT_S
+from dbdyno.driver.tally import Acknowledged, Tally
+from dbdyno.errors import DriverFailed
+from dbdyno.host.process import confine
+
+ANSWER_S = 30.0
+"""How long a load host may take to answer what needs no driver."""
+TURNS_S = 600.0
+"""How long nobody may ask a load that waits for anything: other servers have their slices meanwhile."""
+TRIPS, TRIPS_BETWEEN = 9, 3
+"""Round trips that are timed before and after a load, and between two slices."""
+INSTALL_S = 600.0
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Where a load host finds the server: its address and port, the URL of the account that is for the load,
+    and the certificate that the server must show, as PEM; empty without encryption."""
+
+    address: str
+    port: int
+    url: str
+    certificate: str = ""
+
+
+class RemoteDriver:
+    """A driver that runs on a host, started over SSH from the file that was copied there.
+
+    Raises DriverFailed where it cannot be reached or started, with what would mend that. Ends with the
+    connection, whichever side ends that.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.digest = archive().digest
+        self._began = False
+        self._conversation = _over_ssh(host, f"start({self.digest!r})", self._explain)
+        try:
+            self.about: Answer = _first_answer(self._conversation, host, "start", ssh.START_TIMEOUT_S)[
+                "ready"
+            ]
+        except BaseException:
+            self.kill()
+            raise
+        self._began = True
+
+    def ask(self, timeout_s: float, quiet_s: float | None = None, **request: Any) -> Answer:
+        """The answer to a request. After it the driver waits `quiet_s` for the next one, and then ends."""
+        return self._conversation.ask(timeout_s, quiet_s=quiet_s or timeout_s + TURNS_S, **request)
+
+    def ping(self) -> tuple[Stamps, Answer]:
+        """When a request was sent and answered, and what that host's CPUs did under load so far (s)."""
+        sent_s = time.time()
+        reply: Answer = self.ask(ANSWER_S, verb="ping")["reply"]
+        stamps = Stamps(
+            sent_s=sent_s,
+            received_s=reply.pop("received_unix_s"),
+            answered_s=reply.pop("sent_unix_s"),
+            returned_s=time.time(),
+        )
+        return stamps, reply
+
+    def connects_s(self, reached: Reached, count: int) -> list[float]:
+        """How long connections to the server take to open, each in seconds. Raises DriverFailed where one
+        cannot be opened."""
+        where: Answer = {"address": reached.address, "port": reached.port}
+        try:
+            answer = self.ask(ANSWER_S + CONNECT_S * count, verb="reach", count=count, **where)
+        except DriverFailed as refused:
+            if refused.kind != "connect":
+                raise
+            raise DriverFailed(
+                f"{self.host} does not reach the server at {reached.address}, port {reached.port}:"
+                f" {refused.message}",
+                "give the address of this host that it reaches, and let it pass any firewall",
+            ) from None
+        connects_s: list[float] = answer["reply"]["connects_s"]
+        return connects_s
+
+    def hold(self, text: str) -> str:
+        """A path on the host, of memory that the driver's process alone reads, which holds the text."""
+        path: str = self.ask(ANSWER_S, verb="hold", text=text)["reply"]["path"]
+        return path
+
+    def close(self) -> None:
+        self._conversation.close()
+
+    def kill(self) -> None:
+        self._conversation.kill()
+
+    def _explain(self, verb: str, code: int, said: str) -> DriverFailed:
+        if not self._began:
+            return ssh.not_reached(self.host, code, said)
+        return ssh.lost(self.host, verb, code, said)
+
+
+class RemoteLoad:
+    """A load whose clients run on another host. The load process `beside` the server asks it all else: so
+    proofs, invariants and plans do not depend on the network.
+
+    `seen` tells of the last load. The times of its tally are by this host's clock.
+    """
+
+    def __init__(self, beside: Load, driver: RemoteDriver, reached: Reached) -> None:
+        self._beside, self._driver, self._reached = beside, driver, reached
+        tls = f"verify&tls_ca={driver.hold(reached.certificate)}" if reached.certificate else "off"
+        self._url = f"{reached.url}?tls={tls}"
+        self._planned_s = 0.0
+        self._told: Acknowledged | None = None
+        self._before: Answer = {}
+        self._readings: list[LinkReading] = []
+        self._used: Answer = {}
+
+    @property
+    def process_id(self) -> int:
+        """That of the process beside the server."""
+        return self._beside.process_id
+
+    @property
+    def told(self) -> Acknowledged | None:
+        return self._told
+
+    @property
+    def seen(self) -> LoadHost:
+        """The load host and the link, as the last load found them."""
+        driver, used = self._driver, self._used
+        return LoadHost(
+            name=driver.host,
+            address=self._reached.address,
+            encrypted=bool(self._reached.certificate),
+            driver=driver.digest,
+            **driver.about,
+            **{name: round(value - self._before.get(name, 0.0), 6) for name, value in used.items()},
+            readings=tuple(self._readings),
+        )
+
+    def prepare(self, job: Job) -> Prepared:
+        return self._beside.prepare(job)
+
+    def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
+        return self._beside.check(job, acknowledged)
+
+    def explain(self, job: Job) -> Explained:
+        return self._beside.explain(job)
+
+    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
+        return self._beside.query(url, sql)
+
+    def run(self, job: Job) -> Tally:
+        tally = self.begin(job)
+        assert tally is not None, "a load in one piece does not wait"
+        return tally
+
+    def begin(self, job: Job) -> Tally | None:
+        self._planned_s, self._told, self._readings = job.longest_s, None, []
+        self._before = self._measure("before", TRIPS)
+        over = self._stretch(verb="run", job=job.but(url=self._url, folder="").model_dump())
+        if over is None:
+            # What was used until now is the warm-up's.
+            self._before = self._driver.ping()[1]
+        return over
+
+    def go_on(self) -> Tally | None:
+        self._measure("between", TRIPS_BETWEEN)
+        return self._stretch(verb="go on")
+
+    def end(self) -> Tally:
+        tally = self._stretch(verb="end")
+        assert tally is not None, "a load that was ended does not wait"
+        return tally
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def kill(self) -> None:
+        self._driver.kill()
+
+    def _stretch(self, **request: Any) -> Tally | None:
+        """Has the load go on until it waits, or is over."""
+        answer = self._driver.ask(self._planned_s + GRACE_S, **request)
+        if "waits" in answer:
+            self._told = Acknowledged.model_validate(answer["waits"])
+            return None
+        self._used = self._measure("after", TRIPS)
+        clock = self.seen.clock
+        assert clock is not None, "the link was measured"
+        return by_clock_here(Tally.model_validate(answer["reply"]), clock.clock_offset_s)
+
+    def _measure(self, moment: Moment, trips: int) -> Answer:
+        """Reads the link while nothing is timed. Gives what the load host's CPUs did under load so far."""
+        stamps, used = list[Stamps](), dict[str, Any]()
+        for _ in range(trips):
+            one, used = self._driver.ping()
+            stamps.append(one)
+        connects_s = self._driver.connects_s(self._reached, trips)
+        self._readings.append(LinkReading.of(moment, connects_s, stamps))
+        return used
+
+
+def by_clock_here(tally: Tally, ahead_s: float) -> Tally:
+    """A tally whose times are those of a clock that is ahead by so many seconds, by the clock here."""
+    slices = tuple(one.but(started_unix_s=one.started_unix_s - ahead_s) for one in tally.slices)
+    return tally.but(started_unix_s=tally.started_unix_s - ahead_s, slices=slices)
+
+
+def install(host: str) -> str:
+    """Copies the driver's file to a host and returns its path there. Raises DriverFailed where that cannot be
+    done, with what would mend it."""
+    file = archive()
+    conversation = _over_ssh(
+        host,
+        f"keep({file.digest!r}, {len(file.content)})",
+        lambda _verb, code, said: ssh.not_reached(host, code, said),
+    )
+    try:
+        conversation.send(file.content, "install")
+        kept: str = _first_answer(conversation, host, "install", INSTALL_S)["kept"]
+    except BaseException:
+        conversation.kill()
+        raise
+    conversation.close()
+    return kept
+
+
+def _over_ssh(host: str, call: str, explain: Explain) -> Conversation:
+    """A program of `boot.py` on a host, with its text sent."""
+    text = ssh.program(call)
+    try:
+        conversation = Conversation(
+            ssh.command(host, text),
+            explain,
+            who=f"the driver on {host}",
+            environment=dict(os.environ),
+            before_exec=confine(),
+            close_s=CLOSE_S,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DriverFailed(
+            f"{ssh.client()[0]} cannot be started: {reason}",
+            "install OpenSSH's client: apt install openssh-client",
+        ) from None
+    conversation.send(text.encode(), "start")
+    return conversation
+
+
+def _first_answer(conversation: Conversation, host: str, verb: str, timeout_s: float) -> Mapping[str, Any]:
+    """The first line of `boot.py`. A login shell may print lines of its own before it."""
+    while True:
+        line = conversation.line(verb, timeout_s)
+        answer = _json_of(line)
+        if "refused" in answer:
+            raise ssh.refused(host, answer)
+        if answer:
+            return answer
+
+
+def _json_of(line: bytes) -> Mapping[str, Any]:
+    """An answer of `boot.py`; empty for what is none."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    known = ("ready", "kept", "refused")
+    return found if isinstance(found, dict) and any(name in found for name in known) else {}

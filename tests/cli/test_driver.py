@@ -1,0 +1,150 @@
+"""A load from another host: one in a network namespace of its own, which a real sshd lets in."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dbdyno.driver.link import LoadHost
+from dbdyno.records.place import store_url
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.store import Store
+from tests.cli.calls import complaint, dyno
+from tests.load_hosts import NAME, Apart, apart
+from tests.trials import alone_on_host
+
+STUDY = """
+title  = "From another host"
+engine = "{engine}"
+blocks = 1
+images = 1
+[driver]
+host    = "load1"
+address = "{address}"
+{way}
+[workload]
+name     = "tpcb"
+clients  = 4
+warmup   = "0.2s"
+duration = "{duration}"
+plans    = false
+{more}
+[factors]
+{factor}
+"""
+ELSEWHERE = "198.51.100.7"
+"""Of a network that only documentation has (RFC 5737)."""
+IN_THE_MIDST_S = 2.0
+OF_ENGINE = {
+    "postgresql": ('network = "private"', '"config.synchronous_commit" = ["on", "off"]', "rate_per_s = 200"),
+    "mariadb@11.8": ("tls = true", '"config.innodb_flush_log_at_trx_commit" = [1, 0]', ""),
+}
+
+
+@pytest.fixture
+def load_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes_with_data: Path) -> Iterator[Apart]:
+    (tmp_path / "load-host").mkdir()
+    with apart(tmp_path / "load-host", monkeypatch) as host:
+        yield host
+
+
+def text_of(engine: str, address: str, duration: str = "1s") -> str:
+    way, factor, more = OF_ENGINE[engine]
+    return STUDY.format(engine=engine, address=address, way=way, factor=factor, more=more, duration=duration)
+
+
+def study_at(folder: Path, host: Apart, engine: str, duration: str = "1s") -> str:
+    path = folder / "study.toml"
+    path.write_text(text_of(engine, host.address, duration))
+    return str(path)
+
+
+def records() -> list[Record]:
+    with Store(store_url()) as store:
+        return list(store.records(store.run("last").run))
+
+
+@pytest.mark.parametrize("engine", OF_ENGINE)
+def test_a_study_is_measured_from_another_host(load_host: Apart, homes: Path, engine: str) -> None:
+    path = study_at(homes, load_host, engine)
+    assert "the driver of this Dyno is not on load1" in complaint("run", path, "--quiet", code=1)
+    assert dyno("driver", "install", NAME).returncode == 0
+    with alone_on_host():
+        ran = dyno("run", path, "--quiet")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    found = records()
+    assert [one.outcome for one in found] == [Outcome.MEASURED] * 2, [one.cause for one in found]
+    for record in found:
+        tally = record.tally
+        assert tally is not None and tally.operations > 0
+        assert sum(tally.errors.values()) == tally.retries, "conflicts between clients alone"
+        assert all(check.holds for check in record.checks)
+        assert not record.server_log or "dyno_load:" not in record.server_log
+        host = record.load_host
+        assert isinstance(host, LoadHost)
+        assert (host.name, host.address, host.encrypted) == (NAME, load_host.address, engine != "postgresql")
+        assert host.readings[0].moment == "before" and host.readings[-1].moment == "after"
+        assert 0.0 < host.round_trip_s < 0.1 and host.driver_s > 0.0
+    assert "Load: from load1" in dyno("report", "--format", "markdown").stdout
+    listening = subprocess.run(["ss", "-Hltn"], capture_output=True, text=True).stdout
+    assert load_host.address not in listening, "no server outlives its trial"
+
+
+def cut_off(host: Apart, over: threading.Event) -> None:
+    """Ends the sessions of the load host, once, when a driver has been there for so long that it is in the
+    midst of a load."""
+    listener = psutil.Process(host.sshd.pid)
+    while not over.wait(0.05):
+        sessions = listener.children()
+        drivers = [one for session in sessions for one in session.children(recursive=True)]
+        if any(map(is_in_the_midst, drivers)):
+            for session in sessions:
+                session.kill()
+            return
+
+
+def is_in_the_midst(process: psutil.Process) -> bool:
+    try:
+        driver = any("stdin.buffer.read" in word for word in process.cmdline())
+        return driver and time.time() - process.create_time() > IN_THE_MIDST_S
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_connection_that_is_lost_fails_its_trial_and_the_run_goes_on(load_host: Apart, homes: Path) -> None:
+    path, over = study_at(homes, load_host, "postgresql", duration="4s"), threading.Event()
+    dyno("driver", "install", NAME)
+    cutter = threading.Thread(target=cut_off, args=(load_host, over))
+    cutter.start()
+    try:
+        with alone_on_host():
+            ran = dyno("run", path, "--quiet")
+    finally:
+        over.set()
+        cutter.join()
+    lost, rest = (
+        [one for one in records() if (one.outcome is Outcome.FAILED) is failed] for failed in (True, False)
+    )
+    assert lost and len(lost) + len(rest) == 2, ran.stderr
+    assert all("the connection to load1 was lost during" in one.cause for one in lost)
+    assert all("sshd there" in one.remedy for one in lost)
+    assert dyno("run", "--resume", "last", "--add-blocks", "1", "--quiet").returncode in (0, 3)
+    assert [one.outcome for one in records()[2:]] == [Outcome.MEASURED] * 2
+
+
+def test_a_run_does_not_begin_where_this_host_has_no_such_address(
+    homes_with_engines: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(text_of("postgresql", ELSEWHERE))
+    assert f"this host cannot listen on {ELSEWHERE}" in complaint("run", str(path), "--quiet")
+
+
+def test_an_option_is_no_name_of_a_host(homes: Path) -> None:
+    assert "cannot be" in complaint("driver", "install", "--", "-oProxyCommand=x")
