@@ -63,6 +63,8 @@ def make_load_host(**changes: Any) -> LoadHost:
         "busy_s": 10.0,
         "steal_s": 0.0,
         "driver_s": 10.0,
+        "segments_sent": 9_990.0,
+        "segments_resent": 10.0,
         "readings": (reading(),),
     }
     return LoadHost(**{**given, **changes})

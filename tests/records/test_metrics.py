@@ -117,6 +117,7 @@ EXPECTED = {
     "round_trip_us_max": 200.0,
     "load_host_busy_share": 0.25,
     "load_host_steal_share": 0.05,
+    "load_host_resent_share": 0.001,
 }
 
 

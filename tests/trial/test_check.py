@@ -140,7 +140,7 @@ def test_a_quota_from_outside_warns_and_the_studys_own_does_not() -> None:
 
 
 def test_a_load_host_is_judged_by_the_limits_of_this_host() -> None:
-    tally = make_tally(latency_us=no_latency().but(count=1, mean=2_000.0))
+    tally = make_tally(latency_us=no_latency().but(count=1, mean=4_000.0))
     assert judge_load_host(make_load_host(), tally) == {}
     busy = make_load_host(driver_s=7.0, steal_s=0.5)
     assert judge_load_host(busy, tally) == {
@@ -157,11 +157,18 @@ def test_a_load_that_waits_for_the_network_is_doubted() -> None:
 
 
 def test_a_link_that_became_slower_is_doubted() -> None:
-    tally = make_tally(latency_us=no_latency().but(count=1, mean=10_000.0))
-    steady = make_load_host(readings=(reading(100.0), reading(290.0)))
+    tally = make_tally(latency_us=no_latency().but(count=1, mean=100_000.0))
+    steady = make_load_host(readings=(reading(200.0), reading(590.0)))
     assert judge_load_host(steady, tally) == {}, "a wake-up takes as long"
-    assert judge_load_host(make_load_host(readings=(reading(400.0), reading(1_000.0))), tally) == {
-        Doubt.LINK_UNSTEADY: "the median round trip went from 400 to 1000 us"
+    assert judge_load_host(make_load_host(readings=(reading(800.0), reading(2_000.0))), tally) == {
+        Doubt.LINK_UNSTEADY: "the shortest round trip went from 400 to 1000 us"
+    }
+
+
+def test_a_network_that_loses_what_is_sent_is_doubted() -> None:
+    tally = make_tally(latency_us=no_latency().but(count=1, mean=100_000.0))
+    assert judge_load_host(make_load_host(segments_resent=100.0), tally) == {
+        Doubt.LINK_UNSTEADY: "load1 sent 1.0% of its TCP segments again"
     }
 
 

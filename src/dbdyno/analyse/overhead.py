@@ -15,6 +15,7 @@ LOAD = "load"
 CONDITIONS = (
     *("frequency_ghz", "steal_s", "other_cpu_s", "throttled_s", "throttled_share"),
     *("round_trip_us", "round_trip_us_max", "load_host_busy_share", "load_host_steal_share"),
+    "load_host_resent_share",
 )
 
 

@@ -81,7 +81,8 @@ class LoadHost(Frozen):
     It reached the server at `address`, `encrypted` or not. `driver` is the hash of the driver's file there.
     Over the `load_s` seconds of the load its CPUs were busy for `busy_s`, the hypervisor took `steal_s`, and
     the driver's process used `driver_s`, each summed over its CPUs. Where the load had slices, its warm-up is
-    no part of that. `readings` are of the link, in their order.
+    no part of that. Of the `segments_sent` by TCP, `segments_resent` were sent again, because nobody
+    acknowledged them. `readings` are of the link, in their order.
     """
 
     name: str
@@ -97,6 +98,8 @@ class LoadHost(Frozen):
     busy_s: float
     steal_s: float
     driver_s: float
+    segments_sent: float
+    segments_resent: float
     readings: tuple[LinkReading, ...]
 
     @property
@@ -108,6 +111,12 @@ class LoadHost(Frozen):
     def round_trip_max_s(self) -> float:
         """The longest round trip of the network; 0 without a reading."""
         return max((one.network.max_s for one in self.readings), default=0.0)
+
+    @property
+    def resent_share(self) -> float:
+        """The share of segments that were sent again; 0 where none was sent."""
+        every = self.segments_sent + self.segments_resent
+        return self.segments_resent / every if every else 0.0
 
     @property
     def clock(self) -> LinkReading | None:

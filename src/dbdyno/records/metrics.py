@@ -335,6 +335,9 @@ _HOST = (
     Metric("load_host_steal_share", "load host steal", "", _LOWER,
            "CPU time that the hypervisor took from the load host during the load, over that of all its CPUs.",
            _of_load_host(lambda host: host.share(host.steal_s))),
+    Metric("load_host_resent_share", "segments sent again by the load host", "", _LOWER,
+           "TCP segments that the load host sent again during the load because nobody acknowledged them, "
+           "over all that it sent.", _of_load_host(lambda host: host.resent_share)),
 )  # fmt: skip
 
 _OUTCOMES = (

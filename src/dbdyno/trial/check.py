@@ -26,10 +26,12 @@ THROTTLED_SHARE_MAX = 0.01
 EDGES_SHARE_MAX = 0.05
 """Transactions under way at the edges of slices, as a share of those that the slices counted."""
 LOG_LINES_MAX = 5
-NETWORK_SHARE_MAX = 0.1
+NETWORK_SHARE_MAX = 0.05
 """A round trip of a larger share of the mean latency, and the network is much of what is measured."""
+RESENT_SHARE_MAX = 0.001
+"""Each segment that is lost holds its client up for at least 200 ms, which is what Linux waits."""
 UNSTEADY_TIMES, UNSTEADY_S = 2.0, 100e-6
-"""How far the median round trip may grow in a load: so many times, and as long as a wake-up takes."""
+"""How far the shortest round trip may grow in a load: so many times, and as long as a wake-up takes."""
 
 
 Findings = tuple[tuple[Check, ...], dict[Doubt, str]]
@@ -109,10 +111,15 @@ def _network_bound(host: LoadHost, tally: Tally) -> str:
 
 
 def _unsteady(host: LoadHost) -> str:
-    medians = [reading.network.median_s for reading in host.readings]
-    if not medians or max(medians) <= UNSTEADY_TIMES * min(medians) + UNSTEADY_S:
-        return ""
-    return f"the median round trip went from {min(medians) * 1e6:.0f} to {max(medians) * 1e6:.0f} us"
+    # A median of a few also shows that a process there, or the server, had to wait for a CPU.
+    shortest = [reading.network.min_s for reading in host.readings]
+    told = []
+    if shortest and max(shortest) > UNSTEADY_TIMES * min(shortest) + UNSTEADY_S:
+        least, most = min(shortest) * 1e6, max(shortest) * 1e6
+        told.append(f"the shortest round trip went from {least:.0f} to {most:.0f} us")
+    if host.resent_share > RESENT_SHARE_MAX:
+        told.append(f"{host.name} sent {host.resent_share:.1%} of its TCP segments again")
+    return "; ".join(told)
 
 
 def _slices(tally: Tally, phase: Phase) -> tuple[Check, ...]:

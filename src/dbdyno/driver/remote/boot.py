@@ -14,9 +14,9 @@ They are answered while a load waits, too:
     {"verb": "reach", "address", "port", "count"}       ->  {"reply": {"connects_s": [...]}}
     {"verb": "hold", "text"}                            ->  {"reply": {"path"}}
 
-A ping also tells what this host's CPUs did in all stretches of load so far. `reach` times the opening of a
-connection to the server: one round trip of the network. `hold` keeps a text in memory, at a path that this
-process alone can read.
+A ping also tells what this host's CPUs and its network did in all stretches of load so far. `reach` times
+the opening of a connection to the server: one round trip of the network. `hold` keeps a text in memory, at a
+path that this process alone can read.
 
 A request can say with `quiet_s` for how long nobody may ask for anything after it. The process ends then, and
 as soon as its input does, even in the midst of a load: whoever asked for that is gone.
@@ -50,6 +50,8 @@ MACHINE = "machine"
 """The members of the driver's file: the driver, the child that speaks for it, and for which CPUs it is."""
 QUIET_S = 300.0
 CONNECT_S = 5.0
+SEGMENTS = Path("/proc/net/snmp")
+"""A line of names and one of numbers for each protocol (RFC 4022 for TCP)."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -157,7 +159,7 @@ class Requests:
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
         self._began: dict[str, float] | None = None
-        self._loaded = {"load_s": 0.0, "busy_s": 0.0, "steal_s": 0.0, "driver_s": 0.0}
+        self._loaded = dict.fromkeys(counters(), 0.0)
         # The child gives its standard output to what an engine's library prints.
         self._replies = os.dup(1)
         threading.Thread(target=self._listen, name="requests", daemon=True).start()
@@ -220,14 +222,18 @@ def reached(address: str, port: int, count: int) -> dict[str, Any]:
 
 
 def counters() -> dict[str, float]:
-    """Running totals in seconds: time, and CPU time of this host and of this process."""
+    """Running totals: seconds of time, and of CPU time of this host and of this process; segments of TCP."""
     line = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
     values = [int(value) / TICKS_PER_S for value in line.split()[1:]]
     user, nice, system, _idle, _wait, interrupt, soft_interrupt, steal = values[:8]
     own = resource.getrusage(resource.RUSAGE_SELF)
+    names, numbers = (line.split() for line in SEGMENTS.read_text().splitlines() if line.startswith("Tcp:"))
+    tcp = dict(zip(names, numbers, strict=True))
     return {
         "load_s": time.monotonic(),
         "busy_s": user + nice + system + interrupt + soft_interrupt,
         "steal_s": steal,
         "driver_s": own.ru_utime + own.ru_stime,
+        "segments_sent": float(tcp["OutSegs"]),
+        "segments_resent": float(tcp["RetransSegs"]),
     }

@@ -81,7 +81,7 @@ WARNINGS: dict[Doubt, Advice] = {
         "raise workload.clients until the server is busy, or take a host that is closer",
     ),
     Doubt.LINK_UNSTEADY: Advice(
-        "the way between load and server became slower or faster during the load",
+        "the way between load and server changed its speed, or lost some of what was sent",
         "look for other traffic on it, or add blocks",
     ),
     Doubt.MIXED_RESETS: Advice(
