@@ -9,6 +9,7 @@ import os
 import selectors
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from typing import IO, Any
@@ -41,6 +42,7 @@ class Conversation:
         close_s: float,
     ) -> None:
         self._explain, self._who, self._close_s = explain, who, close_s
+        self._sending = threading.Lock()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by kill()
         try:
             self.child = subprocess.Popen(
@@ -73,12 +75,21 @@ class Conversation:
 
     def send(self, content: bytes, verb: str) -> None:
         """Sends bytes as they are. Raises what `explain` makes of it where the child died."""
-        assert self.child.stdin is not None
         try:
-            self.child.stdin.write(content)
-            self.child.stdin.flush()
+            self._write(content)
         except BrokenPipeError:
             raise self._death(verb) from None
+
+    def beat(self, content: bytes) -> None:
+        """Sends what has no answer, from any thread. Whoever asks next tells of a child that is gone."""
+        with contextlib.suppress(OSError, ValueError):
+            self._write(content)
+
+    def _write(self, content: bytes) -> None:
+        assert self.child.stdin is not None
+        with self._sending:
+            self.child.stdin.write(content)
+            self.child.stdin.flush()
 
     def line(self, verb: str, timeout_s: float) -> bytes:
         """The next line that the child says. It is ended where it says none in time."""

@@ -12,7 +12,7 @@ import pytest
 
 from dbdyno.driver.conversation import Conversation
 from dbdyno.driver.job import Job
-from dbdyno.driver.remote import boot, ssh
+from dbdyno.driver.remote import boot, load, ssh
 from dbdyno.driver.remote.archive import archive
 from dbdyno.driver.remote.load import RemoteDriver, install
 from dbdyno.errors import DriverFailed
@@ -118,13 +118,25 @@ def test_a_load_in_one_piece_ends_with_the_connection(
     driver.kill()
 
 
-def test_a_driver_of_which_nobody_asks_anything_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_hears_nothing_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "QUIET_S", 0.5)
     driver = driver_on(monkeypatch, tmp_path)
-    driver.ask(60.0, quiet_s=0.2, verb="ping")
     assert child_of(driver).wait(DEADLINE_S) == 1
     with pytest.raises(DriverFailed, match=r"the driver on load1 died during `ping` \(exit code 1\)"):
         driver.ping()
     driver.kill()
+
+
+def test_a_driver_that_waits_for_long_is_told_that_it_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "QUIET_S", 2.0)
+    monkeypatch.setattr(load, "BEAT_S", 0.2)
+    driver = driver_on(monkeypatch, tmp_path)
+    time.sleep(3.0)
+    stamps, _ = driver.ping()
+    assert stamps.round_trip_s > 0.0
+    driver.close()
 
 
 def test_a_text_is_held_in_memory_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

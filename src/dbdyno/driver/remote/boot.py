@@ -18,8 +18,8 @@ A ping also tells what this host's CPUs and its network did in all stretches of 
 the opening of a connection to the server: one round trip of the network. `hold` keeps a text in memory, at a
 path that this process alone can read.
 
-A request can say with `quiet_s` for how long nobody may ask for anything after it. The process ends then, and
-as soon as its input does, even in the midst of a load: whoever asked for that is gone.
+A line with the verb "alive" has no answer. The process ends where it reads nothing for `quiet_s`, and as soon
+as its input ends, even in the midst of a load: whoever asked for that is gone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MODULE = "_driver.abi3.so"
 CHILD = "child.py"
 MACHINE = "machine"
 """The members of the driver's file: the driver, the child that speaks for it, and for which CPUs it is."""
-QUIET_S = 300.0
+ALIVE = "alive"
 CONNECT_S = 5.0
 SEGMENTS = Path("/proc/net/snmp")
 """A line of names and one of numbers for each protocol (RFC 4022 for TCP)."""
@@ -90,8 +90,9 @@ def keep(digest: str, size: int) -> None:
     say({"kept": str(path)})
 
 
-def start(digest: str) -> None:
-    """Checks the file by its hash and serves requests with the driver in it."""
+def start(digest: str, quiet_s: float) -> None:
+    """Checks the file by its hash and serves requests with the driver in it, unless there is nothing to read
+    for `quiet_s`."""
     try:
         content = place(digest).read_bytes()
     except FileNotFoundError:
@@ -108,7 +109,7 @@ def start(digest: str) -> None:
         child = loaded(members)
     except ImportError as error:
         refuse("load", error)
-    requests = Requests()
+    requests = Requests(quiet_s)
     say({"ready": about()})
     child.serve(requests.read_line)
 
@@ -156,13 +157,13 @@ class Requests:
     """The lines of standard input, which a thread waits for, so that their end is noticed under load as
     well."""
 
-    def __init__(self) -> None:
+    def __init__(self, quiet_s: float) -> None:
         self._lines: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
         self._began: dict[str, float] | None = None
         self._loaded = dict.fromkeys(counters(), 0.0)
         # The child gives its standard output to what an engine's library prints.
         self._replies = os.dup(1)
-        threading.Thread(target=self._listen, name="requests", daemon=True).start()
+        threading.Thread(target=self._listen, args=(quiet_s,), name="requests", daemon=True).start()
 
     def read_line(self) -> str:
         """The next request that is the child's to answer. Whatever it does until it asks for another one
@@ -192,8 +193,8 @@ class Requests:
             return reached(request["address"], request["port"], request["count"])
         return None
 
-    def _listen(self) -> None:
-        quiet_s, rest = QUIET_S, b""
+    def _listen(self, quiet_s: float) -> None:
+        rest = b""
         while True:
             if not select.select([0], [], [], quiet_s)[0]:
                 os._exit(1)
@@ -203,8 +204,8 @@ class Requests:
                 os._exit(0)
             *lines, rest = (rest + part).split(b"\n")
             for line in lines:
-                quiet_s = json.loads(line).get("quiet_s", QUIET_S)
-                self._lines.put((line.decode(), received_unix_s))
+                if json.loads(line)["verb"] != ALIVE:
+                    self._lines.put((line.decode(), received_unix_s))
 
 
 def reached(address: str, port: int, count: int) -> dict[str, Any]:

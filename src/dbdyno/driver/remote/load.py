@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,15 +18,16 @@ from dbdyno.driver.load import Explained, Invariant, Load, Prepared
 from dbdyno.driver.load_process import CLOSE_S, GRACE_S
 from dbdyno.driver.remote import ssh
 from dbdyno.driver.remote.archive import archive
-from dbdyno.driver.remote.boot import CONNECT_S
+from dbdyno.driver.remote.boot import ALIVE, CONNECT_S
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed
 from dbdyno.host.process import confine
 
 ANSWER_S = 30.0
 """How long a load host may take to answer what needs no driver."""
-TURNS_S = 600.0
-"""How long nobody may ask a load that waits for anything: other servers have their slices meanwhile."""
+BEAT_S, QUIET_S = 30.0, 120.0
+"""How often a driver is told that it is still wanted, and how long it stays without hearing of that: a
+network that is silent ends no connection."""
 TRIPS, TRIPS_BETWEEN = 9, 3
 """Round trips that are timed before and after a load, and between two slices."""
 INSTALL_S = 600.0
@@ -54,7 +56,8 @@ class RemoteDriver:
         self.host = host
         self.digest = archive().digest
         self._began = False
-        self._conversation = _over_ssh(host, f"start({self.digest!r})", self._explain)
+        self._over = threading.Event()
+        self._conversation = _over_ssh(host, f"start({self.digest!r}, {QUIET_S})", self._explain)
         try:
             self.about: Answer = _first_answer(self._conversation, host, "start", ssh.START_TIMEOUT_S)[
                 "ready"
@@ -63,10 +66,11 @@ class RemoteDriver:
             self.kill()
             raise
         self._began = True
+        threading.Thread(target=self._beat, name="beat", daemon=True).start()
 
-    def ask(self, timeout_s: float, quiet_s: float | None = None, **request: Any) -> Answer:
-        """The answer to a request. After it the driver waits `quiet_s` for the next one, and then ends."""
-        return self._conversation.ask(timeout_s, quiet_s=quiet_s or timeout_s + TURNS_S, **request)
+    def ask(self, timeout_s: float, **request: Any) -> Answer:
+        """The answer to a request, within so many seconds."""
+        return self._conversation.ask(timeout_s, **request)
 
     def ping(self) -> tuple[Stamps, Answer]:
         """When a request was sent and answered, and what that host's CPUs did under load so far (s)."""
@@ -103,10 +107,17 @@ class RemoteDriver:
         return path
 
     def close(self) -> None:
+        self._over.set()
         self._conversation.close()
 
     def kill(self) -> None:
+        self._over.set()
         self._conversation.kill()
+
+    def _beat(self) -> None:
+        line = json.dumps({"verb": ALIVE}).encode() + b"\n"
+        while not self._over.wait(BEAT_S):
+            self._conversation.beat(line)
 
     def _explain(self, verb: str, code: int, said: str) -> DriverFailed:
         if not self._began:
