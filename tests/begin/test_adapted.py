@@ -16,6 +16,7 @@ from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import identity
 from dbdyno.plan.budget import fitted
 from dbdyno.study import Arrangement
+from dbdyno.study.nouns import RemoteDriver
 from tests.calibrate.kept_cases import a_calibration
 from tests.cli.calls import STUDY
 
@@ -64,3 +65,11 @@ def test_the_slices_of_a_calibration_are_told_where_there_are_slices(calibrated:
     calibrated.write_text('arrangement = "one-after-the-other"\n' + STUDY)
     told = adapted(study_at(calibrated)).told
     assert "calibrated on" in told and "slices" not in told
+
+
+def test_a_study_whose_driver_is_elsewhere_takes_no_calibration(calibrated: Path) -> None:
+    study = study_at(calibrated)
+    assert adapted(study).calibrated is not None
+    driver = RemoteDriver(host="load1", address="10.0.0.1", tls=True)
+    found = adapted(study.but(driver=driver))
+    assert (found.calibrated, found.told) == (None, "")

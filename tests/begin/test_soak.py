@@ -8,7 +8,7 @@ from dbdyno.begin.soak import rung_by_rung
 from dbdyno.errors import UserError
 from dbdyno.study import Goal, Restarts
 from dbdyno.study.designs import trials_in_all
-from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, Application
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, Application, RemoteDriver
 from dbdyno.study.size import size_of_study
 from dbdyno.study.soak import SMOKE
 from tests.fakes import make_study
@@ -32,3 +32,12 @@ def test_an_application_in_front_of_the_server_is_refused() -> None:
     with pytest.raises(UserError, match="keystone stands in front of the server") as refused:
         rung_by_rung(asked, SMOKE)
     assert "[application]" in refused.value.hint
+
+
+def test_a_load_from_another_host_is_refused() -> None:
+    driver = RemoteDriver(host="load1", address="10.0.0.1", tls=True)
+    with pytest.raises(
+        UserError, match="the load comes from load1, and a soak's clients are processes"
+    ) as no:
+        rung_by_rung(make_study(1, 2, driver=driver), SMOKE)
+    assert "[driver]" in no.value.hint

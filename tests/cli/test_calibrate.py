@@ -15,7 +15,7 @@ from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
-from dbdyno.study.nouns import Application
+from dbdyno.study.nouns import Application, RemoteDriver
 from tests.cli.calls import dyno
 from tests.cli.schemas import require_valid
 from tests.conftest import homes_in
@@ -62,6 +62,13 @@ def test_an_application_in_front_of_the_server_is_refused() -> None:
     with pytest.raises(UserError, match="keystone stands in front of the server") as refused:
         _require_server_alone(study)
     assert "dyno calibrate --engine" in refused.value.hint
+
+
+def test_a_load_from_another_host_is_refused() -> None:
+    driver = RemoteDriver(host="load1", address="10.0.0.1", tls=True)
+    study = make_study(1, 2).model_copy(update={"driver": driver})
+    with pytest.raises(UserError, match="the load comes from load1, and a calibration binds a driver"):
+        _require_server_alone(study)
 
 
 def test_each_binding_is_measured_against_itself(calibrated: Calibration) -> None:

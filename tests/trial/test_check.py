@@ -158,10 +158,10 @@ def test_a_load_that_waits_for_the_network_is_doubted() -> None:
 
 def test_a_link_that_became_slower_is_doubted() -> None:
     tally = make_tally(latency_us=no_latency().but(count=1, mean=100_000.0))
-    steady = make_load_host(readings=(reading(200.0), reading(590.0)))
+    steady = make_load_host(readings=(reading(200.0), reading(1_390.0)))
     assert judge_load_host(steady, tally) == {}, "a wake-up takes as long"
-    assert judge_load_host(make_load_host(readings=(reading(800.0), reading(2_000.0))), tally) == {
-        Doubt.LINK_UNSTEADY: "the shortest round trip went from 400 to 1000 us"
+    assert judge_load_host(make_load_host(readings=(reading(800.0), reading(4_000.0))), tally) == {
+        Doubt.LINK_UNSTEADY: "the shortest round trip went from 400 to 2000 us"
     }
 
 

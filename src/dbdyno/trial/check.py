@@ -30,8 +30,9 @@ NETWORK_SHARE_MAX = 0.05
 """A round trip of a larger share of the mean latency, and the network is much of what is measured."""
 RESENT_SHARE_MAX = 0.001
 """Each segment that is lost holds its client up for at least 200 ms, which is what Linux waits."""
-UNSTEADY_TIMES, UNSTEADY_S = 2.0, 100e-6
-"""How far the shortest round trip may grow in a load: so many times, and as long as a wake-up takes."""
+UNSTEADY_TIMES, UNSTEADY_S = 2.0, 500e-6
+"""How far the shortest round trip may grow in a load: so many times, and as long as a wake-up takes where all
+CPUs are busy."""
 
 
 Findings = tuple[tuple[Check, ...], dict[Doubt, str]]

@@ -7,9 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from dbdyno.analyse.model import Analysis
+from dbdyno.driver.link import LoadHost
 from dbdyno.frozen import Level
+from dbdyno.records.record import Record
 from dbdyno.report.words.method import method_text
 from tests.analyse.factory import a_study, records_of
+from tests.load_hosts import make_load_host, reading
 from tests.report.cases import CASES, analysed
 
 
@@ -70,3 +73,28 @@ def test_a_report_says_how_many_trials_were_checked_for_a_steady_state(
         if line.startswith("Steady state:")
     ]
     assert said in line
+
+
+def test_a_report_says_where_its_load_came_from() -> None:
+    analysis = CASES["guards"]()
+    assert not [line for line in method_text(analysis) if line.startswith("Load:")]
+    host = make_load_host(readings=(reading(200.0, within_us=30.0, offset_s=-0.25),))
+    trials = tuple(
+        trial.model_copy(update={"record": _from(host, trial.record)}) for trial in analysis.trials
+    )
+    [line] = [
+        line
+        for line in method_text(analysis.model_copy(update={"trials": trials}))
+        if line.startswith("Load:")
+    ]
+    driven = sum(trial.record.tally is not None for trial in trials)
+    assert line == (
+        "Load: from load1 (4 CPUs), not encrypted. A round trip of the network took 200 us"
+        f" (median of {driven} trials), and 400 us at the longest. The clocks were apart by 250 ms at most,"
+        " known to within 30 us. All times are by the clock of the server's host."
+    )
+
+
+def _from(host: LoadHost, record: Record) -> Record:
+    phases = tuple(phase.but(load_host=host) for phase in record.phases)
+    return record.model_copy(update={"phases": phases})

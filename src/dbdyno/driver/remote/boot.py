@@ -77,6 +77,9 @@ def keep(digest: str, size: int) -> None:
     if hashlib.sha256(content).hexdigest() != digest:
         refuse("torn", f"{len(content)} of {size} bytes came")
     try:
+        if path.exists() and path.read_bytes() == content:
+            say({"kept": str(path)})
+            return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with part.open("xb") as file:
             file.write(content)
