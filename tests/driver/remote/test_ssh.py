@@ -90,4 +90,6 @@ def test_a_connection_that_is_lost_is_told_from_a_driver_that_died() -> None:
     assert lost.message == (
         "the connection to load1 was lost during `go on`: Timeout, server load1 not responding."
     )
+    killed = ssh.lost("load1", "go on", ssh.FAILED, "")
+    assert killed.message == "the driver on load1 was killed during `go on`"
     assert ssh.lost("load1", "run", 1, "").message == "the driver on load1 died during `run` (exit code 1)"

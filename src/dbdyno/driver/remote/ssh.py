@@ -126,11 +126,16 @@ def not_reached(host: str, code: int, said: str) -> DriverFailed:
 
 def lost(host: str, verb: str, code: int, said: str) -> DriverFailed:
     """Why a driver that had begun is gone."""
-    if code == FAILED:
-        words = f": {said.splitlines()[-1].strip()}" if said else ""
+    if code == FAILED and said:
         return LoadDied(
-            f"the connection to {host} was lost during `{verb}`{words}",
+            f"the connection to {host} was lost during `{verb}`: {said.splitlines()[-1].strip()}",
             f"look at the network and at sshd there: ssh {host}",
+        )
+    if code == FAILED:
+        # The client says nothing where a signal ended the program.
+        return LoadDied(
+            f"the driver on {host} was killed during `{verb}`",
+            f"look at the log of {host}: its kernel kills what takes too much memory",
         )
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     last_line = f"; it said: {said.splitlines()[-1]}" if said else ""
