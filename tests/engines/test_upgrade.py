@@ -48,8 +48,10 @@ def test_the_version_that_made_the_data_needs_no_tool() -> None:
 
 def test_a_server_without_the_tools_beside_it_is_told_with_their_names() -> None:
     postgresql = registry.engine("postgresql")
-    old, new = _installation("postgresql", "15.18"), _installation("postgresql", "17.12")
+    # No machine has clients of versions between these, so a dump cannot take their place.
+    old, new = _installation("postgresql", "1.18"), _installation("postgresql", "2.12")
     refused = not_taken_over(postgresql, old, postgresql, new)
     assert refused is not None
-    assert "needs pg_ctl, pg_controldata, pg_resetwal of 15.18" in refused.message
+    assert "needs pg_ctl, pg_controldata, pg_resetwal of 1.18" in refused.message
+    assert "needs pg_dumpall, pg_dump, psql of one version from 1 to 2" in refused.message
     assert refused.hint
