@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -102,11 +103,19 @@ def cut_off(host: Apart, over: threading.Event) -> None:
     listener = psutil.Process(host.sshd.pid)
     while not over.wait(0.05):
         sessions = listener.children()
-        drivers = [one for session in sessions for one in session.children(recursive=True)]
-        if any(map(is_in_the_midst, drivers)):
+        if any(is_in_the_midst(one) for session in sessions for one in below(session)):
             for session in sessions:
-                session.kill()
+                with suppress(psutil.NoSuchProcess):
+                    session.kill()
             return
+
+
+def below(session: psutil.Process) -> list[psutil.Process]:
+    """What runs in a session, which may have ended by itself since it was listed."""
+    try:
+        return session.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
 
 
 def is_in_the_midst(process: psutil.Process) -> bool:
