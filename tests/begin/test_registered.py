@@ -40,7 +40,7 @@ def run_of(text: str = STUDY, name: str = "one", began_unix_s: float = 1.0) -> C
 def registration(homes: Path, text: str = STUDY) -> Registration:
     path = homes / "study.toml"
     path.write_text(text)
-    return registration_of(study_at(path), False, None, silently)
+    return registration_of(study_at(path), False, silently)
 
 
 def test_a_question_does_not_depend_on_its_spelling() -> None:

@@ -76,7 +76,7 @@ def code_digest() -> str:
     return whole.hexdigest()
 
 
-def registration_of(study: Study, sequential: bool, budget_s: float | None, tell: Tell) -> Registration:
+def registration_of(study: Study, sequential: bool, tell: Tell) -> Registration:
     """A study as it is registered now on this host, as it was read from its file with what the command line
     changes."""
     data = data_of(study, tell)
@@ -99,7 +99,7 @@ def registration_of(study: Study, sequential: bool, budget_s: float | None, tell
         study_sha256=study.digest,
         files=tuple(files),
         configuration_sha256=_digest_of(study.configuration),
-        plan=plan_of(study, sequential, budget_s),
+        plan=plan_of(study, sequential),
         dyno_version=__version__,
         dyno_code=code_digest(),
         host=fingerprint(),

@@ -50,7 +50,7 @@ def command(
         return
     read = study_at(study, blocks or (SEQUENTIAL_BLOCKS if until else None))
     with writable_store(store_url(store)) as opened:
-        content = registration_of(read, until is not None, None, tell)
+        content = registration_of(read, until is not None, tell)
         entry = opened.append(content)
         place = opened.place
     if as_json:

@@ -12,6 +12,7 @@ from typing import Any
 from dbdyno.driver.conversation import Conversation
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Examined, Explained, Invariant, Prepared
+from dbdyno.driver.stretches import InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.host.launch import Launch
@@ -21,19 +22,15 @@ QUERY_TIMEOUT_S = 60.0
 EXPLAIN_TIMEOUT_S = 120.0
 PREPARE_TIMEOUT_S = 3600.0
 CLOSE_S = 5.0
-GRACE_S = 60.0
-"""Beyond the planned duration: connecting thousands of clients, the last transactions, a slow engine."""
 
 
-class LoadProcess:
+class LoadProcess(InStretches):
     """The child that holds the driver, one request at a time. A context manager that leaves no child behind.
 
     `launch` is how an embedded engine's process is to be started; for a server of its own it is empty.
     """
 
     def __init__(self, environment: Mapping[str, str], launch: Launch) -> None:
-        self._planned_s = 0.0
-        self._told: Acknowledged | None = None
         how = ["exit-handlers"] if launch.exit_handlers else []
         try:
             self._child = Conversation(
@@ -52,11 +49,6 @@ class LoadProcess:
     def process_id(self) -> int:
         return self._child.child.pid
 
-    @property
-    def told(self) -> Acknowledged | None:
-        """What clients had been told when the load last waited for a slice."""
-        return self._told
-
     def prepare(self, job: Job) -> Prepared:
         """Makes the workload's schema and rows."""
         reply = self._request(PREPARE_TIMEOUT_S, verb="prepare", job=job.model_dump())
@@ -71,28 +63,13 @@ class LoadProcess:
         reply = self._request(QUERY_TIMEOUT_S, verb="examine", job=job.model_dump())
         return Examined.model_validate(reply)
 
-    def run(self, job: Job) -> Tally:
-        """Puts the load on the server, in one piece, and returns the tally."""
-        tally = self.begin(job)
-        assert tally is not None, "a load in one piece does not wait"
-        return tally
-
     def begin(self, job: Job) -> Tally | None:
         """Puts the load on the server, up to the end of the warm-up where it has slices."""
-        # Each wait for the next reply is shorter than this.
-        self._planned_s = job.longest_s
-        self._told = None
-        return self._stretch(verb="run", job=job.model_dump())
+        return self._begin(job)
 
     def go_on(self) -> Tally | None:
         """The next slice of the load that has begun."""
         return self._stretch(verb="go on")
-
-    def end(self) -> Tally:
-        """Ends the load where it waits."""
-        tally = self._stretch(verb="end")
-        assert tally is not None, "a load that was ended does not wait"
-        return tally
 
     def check(self, job: Job, acknowledged: Acknowledged | None) -> list[Invariant]:
         """The workload's invariants."""
@@ -129,16 +106,11 @@ class LoadProcess:
         else:
             self.kill()
 
-    def _stretch(self, **request: Any) -> Tally | None:
-        """Has the load go on until it waits, or is over."""
-        answer = self._child.ask(self._planned_s + GRACE_S, **request)
-        if "waits" in answer:
-            self._told = Acknowledged.model_validate(answer["waits"])
-            return None
-        return Tally.model_validate(answer["reply"])
+    def _ask(self, timeout_s: float, **request: Any) -> dict[str, Any]:
+        return self._child.ask(timeout_s, **request)
 
     def _request(self, timeout_s: float, **request: Any) -> Any:
-        return self._child.ask(timeout_s, **request)["reply"]
+        return self._ask(timeout_s, **request)["reply"]
 
 
 def _death(verb: str, code: int, said: str) -> DriverFailed:

@@ -32,7 +32,7 @@ from dbdyno.study.designs import trial_count
 from dbdyno.study.files import digest_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Purpose, Trial
-from dbdyno.trial.bench import Bench
+from dbdyno.trial.bench import Bench, OnEngine
 from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
 from dbdyno.trial.given import Given, checks_of, given_data, make_given
 from dbdyno.trial.rows import TableRows, rows_of
@@ -122,12 +122,14 @@ def _on_first(setup: Setup, bench: Bench) -> tuple[Setup, Bench]:
     """A setup on the first of the engines that are compared: its data say for all how many images there are,
     since a block's ratios hold the luck of one image alone where all trials have the same."""
     first = bench.engines.get(bench.study.engine.written)
-    if first is None or bench.taken_from is not None:
-        return setup, bench
-    engine, installation = first.engine, first.installation
+    return (setup, bench) if first is None or bench.taken_from is not None else _on(first, setup, bench)
+
+
+def _on(one: OnEngine, setup: Setup, bench: Bench) -> tuple[Setup, Bench]:
+    """A setup and its bench on another engine."""
     return (
-        replace(setup, engine=engine, installation=installation),
-        replace(bench, engine=engine, installation=installation),
+        replace(setup, engine=one.engine, installation=one.installation),
+        replace(bench, engine=one.engine, installation=one.installation),
     )
 
 
@@ -170,9 +172,7 @@ def _image(image: int, setup: Setup, bench: Bench) -> Pristine:
 def _taken_over(image: int, takeover: Takeover) -> Pristine:
     """The image of the first version, as this one has taken it over. It counts as made in the time that the
     first one took, so that all versions have as many images."""
-    setup, first = takeover.setup, takeover.first
-    own = replace(takeover.bench, engine=first.engine, installation=first.installation)
-    source = _image(image, replace(setup, engine=first.engine, installation=first.installation), own)
+    source = _image(image, *_on(takeover.first, takeover.setup, takeover.bench))
     shape = {"from": source.folder.name, **takeover.shape}
     folder = once.shelf("pristine").once(
         _digest(shape),

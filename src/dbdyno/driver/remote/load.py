@@ -15,10 +15,11 @@ from dbdyno.driver.conversation import Conversation, Explain
 from dbdyno.driver.job import Job
 from dbdyno.driver.link import LinkReading, LoadHost, Moment, Stamps
 from dbdyno.driver.load import Explained, Invariant, Load, Prepared
-from dbdyno.driver.load_process import CLOSE_S, GRACE_S
+from dbdyno.driver.load_process import CLOSE_S
 from dbdyno.driver.remote import ssh
 from dbdyno.driver.remote.archive import archive
 from dbdyno.driver.remote.boot import ALIVE, CONNECT_S
+from dbdyno.driver.stretches import InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed
 from dbdyno.host.process import confine
@@ -125,7 +126,7 @@ class RemoteDriver:
         return ssh.lost(self.host, verb, code, said)
 
 
-class RemoteLoad:
+class RemoteLoad(InStretches):
     """A load whose clients run on another host. The load process `beside` the server asks it all else: so
     proofs, invariants and plans do not depend on the network.
 
@@ -136,8 +137,6 @@ class RemoteLoad:
         self._beside, self._driver, self._reached = beside, driver, reached
         tls = f"verify&tls_ca={driver.hold(reached.certificate)}" if reached.certificate else "off"
         self._url = f"{reached.url}?tls={tls}"
-        self._planned_s = 0.0
-        self._told: Acknowledged | None = None
         self._before: Answer = {}
         self._readings: list[LinkReading] = []
         self._used: Answer = {}
@@ -146,10 +145,6 @@ class RemoteLoad:
     def process_id(self) -> int:
         """That of the process beside the server."""
         return self._beside.process_id
-
-    @property
-    def told(self) -> Acknowledged | None:
-        return self._told
 
     @property
     def seen(self) -> LoadHost:
@@ -177,15 +172,10 @@ class RemoteLoad:
     def query(self, url: str, sql: str) -> list[list[str | float | None]]:
         return self._beside.query(url, sql)
 
-    def run(self, job: Job) -> Tally:
-        tally = self.begin(job)
-        assert tally is not None, "a load in one piece does not wait"
-        return tally
-
     def begin(self, job: Job) -> Tally | None:
-        self._planned_s, self._told, self._readings = job.longest_s, None, []
+        self._told, self._readings = None, []
         self._before = self._measure("before", TRIPS)
-        over = self._stretch(verb="run", job=job.but(url=self._url, folder="").model_dump())
+        over = self._begin(job.but(url=self._url, folder=""))
         if over is None:
             # What was used until now is the warm-up's.
             self._before = self._driver.ping()[1]
@@ -195,11 +185,6 @@ class RemoteLoad:
         self._measure("between", TRIPS_BETWEEN)
         return self._stretch(verb="go on")
 
-    def end(self) -> Tally:
-        tally = self._stretch(verb="end")
-        assert tally is not None, "a load that was ended does not wait"
-        return tally
-
     def close(self) -> None:
         self._driver.close()
 
@@ -207,15 +192,16 @@ class RemoteLoad:
         self._driver.kill()
 
     def _stretch(self, **request: Any) -> Tally | None:
-        """Has the load go on until it waits, or is over."""
-        answer = self._driver.ask(self._planned_s + GRACE_S, **request)
-        if "waits" in answer:
-            self._told = Acknowledged.model_validate(answer["waits"])
+        tally = super()._stretch(**request)
+        if tally is None:
             return None
         self._used = self._measure("after", TRIPS)
         clock = self.seen.clock
         assert clock is not None, "the link was measured"
-        return by_clock_here(Tally.model_validate(answer["reply"]), clock.clock_offset_s)
+        return by_clock_here(tally, clock.clock_offset_s)
+
+    def _ask(self, timeout_s: float, **request: Any) -> Answer:
+        return self._driver.ask(timeout_s, **request)
 
     def _measure(self, moment: Moment, trips: int) -> Answer:
         """Reads the link while nothing is timed. Gives what the load host's CPUs did under load so far."""

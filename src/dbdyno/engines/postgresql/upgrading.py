@@ -41,10 +41,10 @@ def series(version: str) -> tuple[int, ...]:
 
 
 def lacking(old: Installation, new: Installation) -> DynoError | None:
-    if series(old.version) == series(new.version) or clients(old, new) is not None:
+    if series(old.version) == series(new.version):
         return None
     lacks = _lacks(old, new)
-    if lacks is None:
+    if lacks is None or clients(old, new) is not None:
         return None
     names, of = lacks
     return EngineMissing(
