@@ -108,7 +108,8 @@ def fetched(
 def _archives_of(wanted: SourcePackage, session: apt.Session) -> list[apt.Archive]:
     """Fetches the archives. Raises UserError where the suite lists none of that version, and DynoError with
     the versions that are served instead."""
-    versions = session.source_versions(wanted.package)
+    # A suite and its security updates may list the same one.
+    versions = list(dict.fromkeys(session.source_versions(wanted.package)))
     version = wanted.version or (versions or [""])[-1]
     if version not in versions:
         reason = f"{wanted.suite} has no source of {' '.join(filter(None, [wanted.package, version]))}"
