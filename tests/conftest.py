@@ -22,6 +22,7 @@ from dbdyno.host.read_only import SHORT_LIVED
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import covers
 from dbdyno.obtain.source import making
+from dbdyno.obtain.source.reuse import SWITCHED_OFF
 from dbdyno.study.reference import Reference
 from dbdyno.trial.acts import engine as acts_engine
 from tests import skips
@@ -84,6 +85,8 @@ def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
     for variable in ("DATA", "CACHE", "STATE", "CONFIG"):
         patch.setenv(f"XDG_{variable}_HOME", str(folder / variable.lower()))
     patch.setenv(paths.HOST_VARIABLE, str(folder / "host"))
+    # A build of a test is made by its own commands, whether ccache is here or not.
+    patch.setenv(SWITCHED_OFF, "1")
     for key in KEYS.values():
         patch.delenv(key.variable, raising=False)
     # A process remembers which builds failed.

@@ -21,6 +21,7 @@ needs_gcc = pytest.mark.skipif(
     reason="needs gcc on x86-64: apt install gcc libc6-dev",
 )
 needs_patch = pytest.mark.skipif(not shutil.which("patch"), reason="needs patch: apt install patch")
+needs_ccache = pytest.mark.skipif(not shutil.which("ccache"), reason="needs ccache: apt install ccache")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 

@@ -20,7 +20,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.host import once
 from dbdyno.host.allowed import Allowed
 from dbdyno.obtain.source import making
-from dbdyno.obtain.source.build import Training
+from dbdyno.obtain.source.build import Reused, Training
 from dbdyno.records.metrics import bytes_text
 from dbdyno.report.words.moments import moment_text
 from dbdyno.report.words.numbers import about_text
@@ -42,8 +42,8 @@ class GateRow(Frozen):
 
 class BuildRow(Frozen):
     """One build. `folder` holds what it installed, `took_s` is how long its commands took. `key` is that of
-    its trials' evidence. `training` says how the compiler's profile came about, and `bolt` that of BOLT; None
-    where there is none."""
+    its trials' evidence. `training` says how the compiler's profile came about, `bolt` that of BOLT, and
+    `reused` what the build took of earlier ones; None where there is none."""
 
     name: str
     key: str
@@ -54,6 +54,7 @@ class BuildRow(Frozen):
     toolchain: str
     training: Training | None
     bolt: Training | None
+    reused: Reused | None
     folder: str
     size_bytes: int
     took_s: float
@@ -139,7 +140,8 @@ def _lines(row: BuildRow) -> list[str]:
     trained += [f"by BOLT: {row.bolt.words}"] if row.bolt else []
     gates = [f"correctness gate: {gate.found} ({gate.asked})" for gate in row.gate]
     gates = gates or [f"correctness gate: {NOT_YET}"]
-    return [row.name, f"{row.build} ({row.toolchain})", *trained, row.source, *row.patches, *gates]
+    taken = [row.reused.words] if row.reused else []
+    return [row.name, f"{row.build} ({row.toolchain})", *trained, row.source, *row.patches, *taken, *gates]
 
 
 def _figures(row: BuildRow) -> tuple[str, str, str]:
@@ -167,6 +169,7 @@ def kept_builds() -> list[BuildRow]:
             toolchain=account.toolchain,
             training=account.training,
             bolt=account.bolt,
+            reused=account.reused,
             folder=str(kept.folder / making.PREFIX),
             size_bytes=kept.size_bytes,
             took_s=account.took_s,

@@ -40,8 +40,8 @@ class CacheDocument(Frozen):
 
 @click.group(cls=ListingGroup)
 def command() -> None:
-    """List what is kept, and free it: engines, sources, builds, data, images, vectors, checked
-    statements, what finished runs say.
+    """List what is kept, and free it: engines, sources, compiled objects, builds, data, images, vectors,
+    checked statements, what finished runs say.
 
     All of it can be made again. What a dyno uses at this moment is never freed. Without a command: list.
     """

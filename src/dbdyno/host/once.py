@@ -1,10 +1,11 @@
 """Make once under a lock, name it when whole: what Dyno keeps because making it takes long.
 
-A *shelf* is a folder of the cache that holds things of one kind: fetched engines, sources, builds, pristine
-data, images of volumes, sets of vectors, what servers said to statements, what finished runs say. A thing is
-made in a `.making` folder under the lock of its key, and gets its name by a rename once it is whole. So what
-bears a name is whole, and a making that failed or was killed leaves nothing but a `.making` folder, which its
-own end, the next making of that key, or `sweep` removes. What can `resume` goes on in that folder instead.
+A *shelf* is a folder of the cache that holds things of one kind: fetched engines, sources, compiled objects,
+builds, pristine data, images of volumes, sets of vectors, what servers said to statements, what finished runs
+say. A thing is made in a `.making` folder under the lock of its key, and gets its name by a rename once it is
+whole. So what bears a name is whole, and a making that failed or was killed leaves nothing but a `.making`
+folder, which its own end, the next making of that key, or `sweep` removes. What can `resume` goes on in that
+folder instead.
 
 A process that takes a thing shares its `.used` lock until the process ends: such a thing is never freed. It
 is not the lock of the making, because who waits to make a thing would then wait for the end of who uses it.
@@ -63,7 +64,17 @@ ACCOUNT = "account.json"
 WHOLE = {"engines": "manifest.json", "pristine": "pristine.json", "vectors": "data.json"}
 """The file that a whole thing of a kind has, where not the account. Its time is that of the last use."""
 
-KINDS = ("engines", "sources", "builds", "pristine", "volumes", "vectors", "statements", "readings")
+KINDS = (
+    "engines",
+    "sources",
+    "objects",
+    "builds",
+    "pristine",
+    "volumes",
+    "vectors",
+    "statements",
+    "readings",
+)
 PARTS = {"pristine": "volumes"}
 """Kinds that lie within a thing of another kind: they are made from it, and go with it."""
 

@@ -100,11 +100,26 @@ class Training(Frozen):
         return f"trained by {self.trainer.words}: {', '.join(told)}, profile {self.profile[:12]}"
 
 
+class Reused(Frozen):
+    """How many objects of a build were `compiled`, and how many `taken` from earlier builds. Of both, so many
+    were compiled once more and `compared`, byte for byte."""
+
+    compiled: int
+    taken: int
+    compared: int
+
+    @property
+    def words(self) -> str:
+        told = f"{self.taken:,} of {self.compiled + self.taken:,} objects taken from earlier builds"
+        return f"{told}, {self.compared:,} compiled again: the same"
+
+
 class Made(Frozen):
     """What is kept of a build: the account of how it came about. `program` lies below its prefix, `took_s`
     are the seconds of its commands and of its trainings, and `network` says whether the commands could have
     asked for it. `training` is the compiler's, and `bolt` that of BOLT. `tests` are the source's own that
-    were run, and `layout` is the seed that shuffled its functions, as the study writes it."""
+    were run, and `layout` is the seed that shuffled its functions, as the study writes it. `reused` is None
+    where the build took no objects of others."""
 
     key: str
     engine: str
@@ -121,3 +136,4 @@ class Made(Frozen):
     bolt: Training | None = absent(None)
     tests: tuple[OwnTest, ...] = ()
     layout: str = ""
+    reused: Reused | None = absent(None)

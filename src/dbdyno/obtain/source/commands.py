@@ -33,14 +33,44 @@ NETWORK = re.compile(
 FULL = "No space left on device"
 
 
+BIND = ("sh", "-euc", 'mount --bind "$1" "$2"; cd "$3"; shift 3; exec "$@"', "bind")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A folder that commands see in another place. Nobody else sees it there."""
+
+    folder: Path
+    place: Path
+
+    def outside(self, path: Path) -> Path:
+        """Where a path is that a command sees."""
+        return self.folder / path.relative_to(self.place) if path.is_relative_to(self.place) else path
+
+    def before(self, inside: Path) -> tuple[str, ...]:
+        """What a command follows so that it sees the folder there, and begins `inside`."""
+        mount = ("--mount", "--propagation", "private")
+        return (*(wrapper() or ()), *mount, *BIND, str(self.folder), str(self.place), str(inside))
+
+
 @dataclass(frozen=True)
 class Workplace:
     """Where commands run: what a recipe's places stand for, and the environment. All that they print goes to
-    `log`."""
+    `log`. Places of what is `bound` are as commands see them. `cc` is the compiler itself."""
 
     places: Mapping[str, str | tuple[str, ...]]
     environment: Mapping[str, str]
     log: Path
+    cc: str = ""
+    bound: Bound | None = None
+
+    def outside(self, path: Path) -> Path:
+        """Where a path is that a command sees."""
+        return self.bound.outside(path) if self.bound else path
+
+    def before(self, folder: Path) -> tuple[str, ...]:
+        """What a command follows that begins in a folder."""
+        return self.bound.before(folder) if self.bound else wrapper() or ()
 
 
 @cache
@@ -68,9 +98,9 @@ def run_step(step: Step, workplace: Workplace, tell: Tell) -> None:
     """Runs a step, unless the file that it makes is there. Raises BuildFailed with the first error, and
     Blocked where this machine lacks what the step needs."""
     folder = Path(expanded([step.folder], workplace.places)[0])
-    if step.makes and (folder / step.makes).exists():
+    if step.makes and workplace.outside(folder / step.makes).exists():
         return
-    require_needs([step], expanded(["{cc}", "{cflags}"], workplace.places))
+    require_needs([step], [workplace.cc, *expanded(["{cflags}"], workplace.places)])
     command = expanded(step.command, workplace.places)
     returncode, said = run_command(command, folder, workplace, lambda text: tell(step.name + text))
     if returncode != 0:
@@ -85,21 +115,19 @@ def run_command(command: Sequence[str], folder: Path, workplace: Workplace, tell
     with workplace.log.open("ab", buffering=0) as log:
         line = " ".join(command).replace("\n", " ")
         log.write(f"$ {line}\n".encode(errors="replace"))
-        returncode = _run(command, folder, workplace.environment, log, tell)
+        returncode = _run(command, folder, workplace, log, tell)
     with workplace.log.open("rb") as file:
         file.seek(said_from)
         return returncode, file.read().decode(errors="replace")
 
 
-def _run(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], log: IO[bytes], tell: Tell
-) -> int:
+def _run(command: Sequence[str], folder: Path, workplace: Workplace, log: IO[bytes], tell: Tell) -> int:
     """Its exit code. What it prints goes to the log, and how far it is to `tell`."""
     try:
         child = subprocess.Popen(
-            [*(wrapper() or ()), *command],
-            cwd=folder,
-            env=dict(environment),
+            [*workplace.before(folder), *command],
+            cwd=workplace.outside(folder),
+            env=dict(workplace.environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -22,11 +22,12 @@ from dbdyno.host.room import require_disk
 from dbdyno.obtain.source import layout, patch, profile
 from dbdyno.obtain.source.bolt import REORDERING, Bolt, Rewriting
 from dbdyno.obtain.source.build import ENVIRONMENT, Bolting, Build, Made, OwnTest, Training
-from dbdyno.obtain.source.commands import LOG_BYTES, Workplace, run_step, wrapper
+from dbdyno.obtain.source.commands import LOG_BYTES, Bound, Workplace, run_step, wrapper
 from dbdyno.obtain.source.own_tests import run_tests
 from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.profile import Profile, mismatched, mismatches
 from dbdyno.obtain.source.recipe import Recipe, expanded
+from dbdyno.obtain.source.reuse import COMPILERS, Reuse, place, reuse_of, reused
 from dbdyno.obtain.source.toolchain import Toolchain, native_target
 from dbdyno.obtain.source.training import (
     PROFILE,
@@ -190,6 +191,8 @@ def expected_s(recipe: Recipe, is_trained: bool, is_bolted: bool = False) -> flo
         one.took_s
         for one in all_made()
         if one.recipe == recipe.digest
+        # Another source may find fewer objects of earlier builds.
+        and not (one.reused and one.reused.taken)
         and (one.training is not None, one.bolt is not None) == (is_trained, is_bolted)
     ]
     if seen:
@@ -231,6 +234,7 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
         bolt=bolted,
         tests=_tested(folder, materials, tell),
         layout="" if materials.seed is None else str(materials.seed),
+        reused=reused(folder),
     )
     shutil.rmtree(folder / WORK)
     shutil.rmtree(folder / TREE)
@@ -245,19 +249,28 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
 def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, tell: Tell) -> Path:
     """Carries out a recipe's steps with these flags, in a build's folder; returns the prefix."""
     recipe, work, prefix, log = materials.recipe, folder / WORK, folder / PREFIX, folder / LOG
-    tree = folder / TREE
+    tree, reuse = folder / TREE, _reuse(materials, flags, tell)
+    if work.exists() and _has_reused(folder) != (reuse is not None):
+        # It was configured for other paths.
+        shutil.rmtree(work)
+        shutil.rmtree(tree, ignore_errors=True)
+        reused(folder)
     if work.exists():
         tell(f"going on with a build of {recipe.engine} that was interrupted")
         remove_torn(work)
         remove_torn(tree)
-    for place in (work, prefix):
-        place.mkdir(exist_ok=True)
+    for own in (work, prefix):
+        own.mkdir(exist_ok=True)
     # A copy of its own, because what one build writes into its source must not reach the next one.
     needed_bytes = tree_size_bytes(shared) - tree_size_bytes(tree)
     require_disk(folder, needed_bytes, f"the source of {recipe.engine}")
     copy(shared, tree)
     lay_profile(folder)
-    workplace = _workplace(materials, tree, work, prefix, log, flags + _shuffling(folder, materials))
+    if reuse is not None:
+        reuse.lay(folder, materials.toolchain)
+    workplace = _workplace(
+        materials, tree, work, prefix, log, flags + _shuffling(folder, materials), reuse is not None
+    )
     objects = _objects(materials, tell)
     if objects is not None:
         copy(objects / WORK, work)
@@ -289,19 +302,37 @@ def _compile(folder: Path, materials: Materials, flags: Flags, tell: Tell) -> tu
     tree, work = folder / TREE, folder / WORK
     copy(prepared(materials, tell), tree)
     work.mkdir()
-    workplace = _workplace(materials, tree, work, folder / PREFIX, folder / LOG, flags)
+    reuse = _reuse(materials, flags, tell)
+    if reuse is not None:
+        reuse.lay(folder, materials.toolchain)
+    places = tree, work, folder / PREFIX, folder / LOG
+    workplace = _workplace(materials, *places, flags, reuse is not None)
     for step in materials.recipe.steps:
         if step.shared:
             tell(f"{materials.title}: {step.name}")
             run_step(step, workplace, tell)
     shutil.rmtree(tree)
+    reused(folder)
     return f"objects of {materials.title}", materials.source.title
 
 
 def _tested(folder: Path, materials: Materials, tell: Tell) -> tuple[OwnTest, ...]:
     """What the source's own tests say of a build, while its folder is there."""
     places = folder / TREE, folder / WORK, folder / PREFIX, folder / LOG
-    return run_tests(materials.recipe.tests, _workplace(materials, *places, materials.flags), tell)
+    workplace = _workplace(materials, *places, materials.flags, _has_reused(folder))
+    return run_tests(materials.recipe.tests, workplace, tell)
+
+
+def _reuse(materials: Materials, flags: Flags, tell: Tell) -> Reuse | None:
+    """How a build takes objects of others, which one that is trained never does."""
+    if materials.trainer is not None:
+        return None
+    return reuse_of(materials.toolchain, materials.build.target, flags, tell)
+
+
+def _has_reused(folder: Path) -> bool:
+    """Whether the commands of a build in this folder saw it in the place of all."""
+    return (folder / COMPILERS["cc"]).exists()
 
 
 def _shuffling(folder: Path, materials: Materials) -> Flags:
@@ -343,7 +374,7 @@ def _trained_by_bolt(folder: Path, materials: Materials, tell: Tell, train: Trai
     prefix = folder / PREFIX
     places = folder / TREE, folder / WORK, prefix, folder / LOG
     program = (prefix / materials.recipe.program).resolve()
-    workplace = _workplace(materials, *places, materials.flags)
+    workplace = _workplace(materials, *places, materials.flags, _has_reused(folder))
     rewriting = Rewriting(materials.bolt, program, folder / BOLT / WORK, workplace, tell)
 
     def instrument(raw: Path) -> Path:
@@ -414,9 +445,22 @@ def _prepare(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
 
 
 def _workplace(
-    materials: Materials, tree: Path, work: Path, prefix: Path, log: Path, flags: Flags
+    materials: Materials,
+    tree: Path,
+    work: Path,
+    prefix: Path,
+    log: Path,
+    flags: Flags,
+    is_bound: bool = False,
 ) -> Workplace:
-    recipe, toolchain = materials.recipe, materials.toolchain
+    """Where a build's commands run. Those of one that `is_bound` see its folder in the place of all, with
+    what stands for the compilers there."""
+    recipe, toolchain, bound = materials.recipe, materials.toolchain, None
+    cc, cxx = toolchain.cc, toolchain.cxx
+    if is_bound:
+        bound = Bound(log.parent, place())
+        tree, work = bound.place / TREE, bound.place / WORK
+        cc, cxx = (str(bound.place / name) for name in COMPILERS.values())
     # Where a build lies must not show in it: two builds would differ by their paths.
     paths = (f"-ffile-prefix-map={tree}=/source", f"-ffile-prefix-map={work}=/build")
     compiled = (*expanded(flags.compile, {"profile": str(log.with_name(PROFILE))}), *paths)
@@ -424,13 +468,13 @@ def _workplace(
         "source": str(tree),
         "build": str(work),
         "prefix": str(prefix),
-        "cc": toolchain.cc,
-        "cxx": toolchain.cxx,
+        "cc": cc,
+        "cxx": cxx if toolchain.cxx else "",
         "cflags": compiled,
         "ldflags": flags.link,
         "jobs": str(len(os.sched_getaffinity(0))),
     }
-    compilers = {"CC": toolchain.cc, "CXX": toolchain.cxx} if toolchain.cxx else {"CC": toolchain.cc}
+    compilers = {"CC": cc, "CXX": cxx} if toolchain.cxx else {"CC": cc}
     environment = {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": str(work),
@@ -442,7 +486,7 @@ def _workplace(
         "LDFLAGS": " ".join(flags.link),
         **{name: " ".join(expanded([value], places)) for name, value in recipe.environment.items()},
     }
-    return Workplace(places, environment, log)
+    return Workplace(places, environment, log, toolchain.cc, bound)
 
 
 def _archivers(toolchain: Toolchain) -> dict[str, str]:

@@ -44,7 +44,7 @@ def run_tests(tests: Sequence[SourceTest], workplace: Workplace, tell: Tell) -> 
 
 
 def _run(test: SourceTest, workplace: Workplace, tell: Tell) -> OwnTest:
-    if test.carried and not (Path(_path("{source}", workplace)) / test.carried).exists():
+    if test.carried and not (_path("{source}", workplace) / test.carried).exists():
         return OwnTest(name=test.name, verdict="absent", detail=f"not run: the source has no {test.carried}")
     before = not_root()
     if before is None:
@@ -70,7 +70,7 @@ def _cause(test: SourceTest, workplace: Workplace, failure: BuildFailed) -> str:
     since = said[failing[0].end() :]
     names = list(dict.fromkeys(found[1].strip() for found in failing))
     more = f" and {len(names) - NAMES_MOST} more" if len(names) > NAMES_MOST else ""
-    written = Path(_path(test.differences, workplace))
+    written = _path(test.differences, workplace)
     answered = written.read_text(errors="replace") if test.differences and written.is_file() else since
     differs = " | ".join(first_difference(answered)) or first_error(since)
     return f"{', '.join(names[:NAMES_MOST])}{more}: {differs}"
@@ -89,8 +89,8 @@ def first_difference(text: str) -> list[str]:
     return changed[:LINES_MOST]
 
 
-def _path(place: str, workplace: Workplace) -> str:
-    return "".join(expanded([place], workplace.places))
+def _path(place: str, workplace: Workplace) -> Path:
+    return workplace.outside(Path("".join(expanded([place], workplace.places))))
 
 
 def _loopback() -> tuple[str, ...]:
