@@ -11,6 +11,7 @@ import pytest
 from tests.patches.programs import PATCHES
 
 PATCHES_TO_11_8 = PATCHES / "mariadb" / "11.8"
+PATCHES_TO_10_11 = PATCHES / "mariadb" / "10.11"
 SOURCE = "DYNO_MARIADB_SOURCE"
 """The folder of an unpacked MariaDB 11.8.6."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.obtain.source import patch
-from tests.patches.mariadb import PATCHES_TO_11_8
+from tests.patches.mariadb import PATCHES_TO_10_11, PATCHES_TO_11_8
 from tests.patches.programs import COMPILER, PROGRAMS, SHIM, compiled, needs_compiler, started
 
 pytestmark = needs_compiler
@@ -18,9 +18,9 @@ BACK_END = "sql/threadpool_pollset.h"
 THREADS, CLIENTS, REQUESTS = 4, 8, 2000
 
 
-def new_file(patch_name: str, name: str) -> str:
+def new_file(patch_name: str, name: str, patches: Path = PATCHES_TO_11_8) -> str:
     """The text of a file that a patch creates."""
-    text = (PATCHES_TO_11_8 / patch_name).read_text()
+    text = (patches / patch_name).read_text()
     body = text.split(f"\n+++ b/{name}\n", 1)[1].split("\ndiff --git", 1)[0]
     return "".join(line[1:] + "\n" for line in body.splitlines() if line.startswith("+"))
 
@@ -33,6 +33,19 @@ def stress(folder: Path, back_end: str, *options: str) -> Path:
 def pressed(program: Path, requests: int = REQUESTS, **surroundings: str) -> subprocess.CompletedProcess[str]:
     arguments = (str(THREADS), str(CLIENTS), str(requests))
     return started(program, *arguments, POLLSET_SHIM_ONE_SHOT="1", **surroundings)
+
+
+@pytest.mark.parametrize(
+    ("patch_name", "name"),
+    [
+        ("pollset-back-end.patch", BACK_END),
+        ("pollset-shim.patch", "sql/pollset_shim/pollset.cc"),
+        ("pollset-shim.patch", "sql/pollset_shim/sys/pollset.h"),
+    ],
+)
+def test_both_versions_get_the_same_files(patch_name: str, name: str) -> None:
+    """So that what the tests say of one holds for the other."""
+    assert new_file(patch_name, name) == new_file(patch_name, name, PATCHES_TO_10_11) != ""
 
 
 ALL_WELL = f"answered {CLIENTS * REQUESTS}, delivered twice 0, not readable 0, refused 0, lost 0\n"
@@ -108,4 +121,5 @@ def test_the_shims_patch_carries_the_shim() -> None:
 
 def test_the_patches_can_be_read() -> None:
     for name in ("pollset-back-end.patch", "pollset-shim.patch"):
-        assert patch.read_patch(PATCHES_TO_11_8 / name).digest
+        for patches in (PATCHES_TO_11_8, PATCHES_TO_10_11):
+            assert patch.read_patch(patches / name).digest
