@@ -325,8 +325,7 @@ def _package(wish: BuildWish, recipe: Recipe) -> SourcePackage:
             f"the recipe of {recipe.engine} names no source package", "name a folder as source.origin"
         )
     suite, _, version = wish.origin.partition(":")[2].partition("=")
-    chosen = {"suite": suite, "version": version} if suite else {}
-    return recipe.debian.but(**chosen)
+    return recipe.debian.of(suite, version) if suite else recipe.debian
 
 
 def patches_of(wish: BuildWish, folder: Path) -> tuple[Patch, ...]:

@@ -35,6 +35,18 @@ def test_a_recipe_of_dynos_can_be_read(engine: str) -> None:
     assert "{prefix}" in recipe.model_dump_json()
 
 
+def test_a_package_may_have_another_name_in_another_suite() -> None:
+    path = RECIPES["postgresql"]
+    package = path and read_recipe(path).debian
+    assert package is not None
+    found = [package.of(suite, "1.2") for suite in ("trixie", "bookworm", "sid")]
+    assert [(one.package, one.suite, one.version) for one in found] == [
+        ("postgresql-17", "trixie", "1.2"),
+        ("postgresql-15", "bookworm", "1.2"),
+        ("postgresql-17", "sid", "1.2"),
+    ]
+
+
 def test_sqlite_and_two_servers_can_be_built() -> None:
     assert RECIPES.keys() == {"sqlite", "postgresql", "mariadb"}
 

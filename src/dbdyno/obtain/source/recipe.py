@@ -88,11 +88,18 @@ class SourceTest(Step):
 
 class SourcePackage(Frozen):
     """The distribution's source package, and the Debian suite that it is taken from. An empty version means
-    the copy that is here already, else the latest that the suite's indexes list."""
+    the copy that is here already, else the latest that the suite's indexes list. `others` are those of suites
+    in which it has another name."""
 
     package: str
     suite: str
     version: str = ""
+    others: tuple[SourcePackage, ...] = absent(())
+
+    def of(self, suite: str, version: str) -> SourcePackage:
+        """The one of a suite."""
+        package = next((one.package for one in self.others if one.suite == suite), self.package)
+        return SourcePackage(package=package, suite=suite, version=version)
 
 
 class Recipe(Frozen):
