@@ -29,7 +29,8 @@ WARNINGS: dict[Doubt, Advice] = {
     ),
     Doubt.DRIVER_WAITED: Advice(
         "a driver thread waited for a CPU half of the time or more, so part of each latency is its wait",
-        "give server and driver CPUs of their own (cpu.server, cpu.driver), or lower workload.clients",
+        "give server and driver CPUs of their own (cpu.server, cpu.driver), a load host more CPUs, or lower"
+        " workload.clients",
     ),
     Doubt.RATE_NOT_KEPT: Advice(
         "the offered rate was not kept: some failed, or latencies include the wait in a growing queue",
@@ -70,7 +71,8 @@ WARNINGS: dict[Doubt, Advice] = {
     ),
     Doubt.REPLAY_LATE: Advice(
         "the driver sent statements of the recording late, so part of the latencies is its own wait",
-        "lower workload.speed, give the driver CPUs of its own (cpu.driver), or raise workload.threads",
+        "lower workload.speed, give the driver CPUs of its own (cpu.driver) or a load host more CPUs, or raise"
+        " workload.threads",
     ),
     Doubt.LOAD_HOST_BUSY: Advice(
         "the host that the load came from had other work, or less CPU time than it should",
