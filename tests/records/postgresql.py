@@ -8,23 +8,44 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import psycopg
+from psycopg import sql
+
+SELF_SIGNED = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
 INITDB = max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default=None)
 
 
 class PostgreSQL:
-    """A server that can start again. A context manager: it and its data are gone at the end."""
+    """A server that can start again. A context manager: it and its data are gone at the end.
 
-    def __init__(self) -> None:
+    With an `address` it listens there too, for those alone who encrypt and know the `password`. `certificate`
+    is then the file of its certificate."""
+
+    def __init__(self, address: str = "", password: str = "") -> None:
+        self._address, self._password = address, password
         self._kept = tempfile.TemporaryDirectory(prefix="dyno-pg-")
         self._folder = Path(self._kept.name)
         self._ids: dict[str, Any] = {"user": 65534, "group": 65534} if os.geteuid() == 0 else {}
         self.url = f"postgresql://dyno@/postgres?host={self._folder}"
 
+    @property
+    def certificate(self) -> Path:
+        return self._folder / "certificate"
+
     def __enter__(self) -> PostgreSQL:
         if self._ids:
             os.chown(self._folder, 65534, 65534)
         self._run("initdb", "-U", "dyno", "--auth=trust", "--no-sync")
+        if self._address:
+            self._certify()
         self._control("start")
+        if self._password:
+            with psycopg.connect(self.url) as session:
+                session.execute(
+                    sql.SQL("ALTER USER dyno PASSWORD {password}").format(
+                        password=sql.Literal(self._password)
+                    )
+                )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -38,11 +59,28 @@ class PostgreSQL:
     def _control(self, what: str) -> None:
         how = () if what == "start" else ("-m", "immediate")
         options = (
-            () if what == "stop" else ("-o", f"-k {self._folder} -h ''", "-l", str(self._folder / "log"))
+            ()
+            if what == "stop"
+            else ("-o", f"-k {self._folder} -h '{self._address}'", "-l", str(self._folder / "log"))
         )
         self._run("pg_ctl", what, "-w", *how, *options)
 
+    def _certify(self) -> None:
+        """Has the server encrypt on its address, with a certificate of its own that names it."""
+        written = ("-keyout", str(self._folder / "key"), "-out", str(self.certificate))
+        names = ("-subj", f"/CN={self._address}", "-addext", f"subjectAltName=IP:{self._address}")
+        self._call([*SELF_SIGNED, *names, *written])
+        data = self._folder / "data"
+        with (data / "postgresql.conf").open("a") as settings:
+            settings.write(
+                f"ssl = on\nssl_cert_file = '{self.certificate}'\nssl_key_file = '{self._folder}/key'\n"
+            )
+        with (data / "pg_hba.conf").open("a") as accounts:
+            accounts.write("hostssl all all 0.0.0.0/0 scram-sha-256\n")
+
     def _run(self, program: str, *words: str) -> None:
         assert INITDB is not None
-        command = [str(INITDB.with_name(program)), "-D", str(self._folder / "data"), *words]
+        self._call([str(INITDB.with_name(program)), "-D", str(self._folder / "data"), *words])
+
+    def _call(self, command: list[str]) -> None:
         subprocess.run(command, check=True, capture_output=True, cwd=self._folder, **self._ids)
