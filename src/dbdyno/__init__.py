@@ -1,3 +1,3 @@
 """Dyno: a performance laboratory for database servers."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
