@@ -71,8 +71,8 @@ WARNINGS: dict[Doubt, Advice] = {
     ),
     Doubt.REPLAY_LATE: Advice(
         "the driver sent statements of the recording late, so part of the latencies is its own wait",
-        "lower workload.speed, give the driver CPUs of its own (cpu.driver) or a load host more CPUs, or raise"
-        " workload.threads",
+        "lower workload.speed, give the driver CPUs of its own (cpu.driver) or a load host more CPUs, or"
+        " raise workload.threads",
     ),
     Doubt.LOAD_HOST_BUSY: Advice(
         "the host that the load came from had other work, or less CPU time than it should",
