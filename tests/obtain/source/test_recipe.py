@@ -37,7 +37,8 @@ def test_a_recipe_of_dynos_can_be_read(engine: str) -> None:
 
 def test_a_package_may_have_another_name_in_another_suite() -> None:
     path = RECIPES["postgresql"]
-    package = path and read_recipe(path).debian
+    assert path is not None
+    package = read_recipe(path).debian
     assert package is not None
     found = [package.of(suite, "1.2") for suite in ("trixie", "bookworm", "sid")]
     assert [(one.package, one.suite, one.version) for one in found] == [
