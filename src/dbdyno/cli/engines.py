@@ -40,9 +40,18 @@ def list_(as_json: bool) -> None:
 @command.command()
 @click.argument("reference", metavar="ENGINE[@VERSION]")
 @mirror_option
-def fetch(reference: str, mirror: str) -> None:
+@click.option(
+    "--platform",
+    metavar="ARCHITECTURE",
+    help="The engine's packages of this architecture, which run here under an emulator.",
+)
+def fetch(reference: str, mirror: str, platform: str | None) -> None:
     """Obtain an engine into Dyno's own cache: no root, nothing installed on the host."""
     name, _, version = reference.partition("@")
+    engine = registry.engine(name)
     with patient() as patience:
-        installation = registry.engine(name).obtaining.fetch(version, mirror, patience.tell)
+        if platform is None:
+            installation = engine.obtaining.fetch(version, mirror, patience.tell)
+        else:
+            installation = registry.platforms(engine).fetch(version, platform, mirror, patience.tell)
     click.echo(f"{installation.engine} {installation.version}: {installation.origin}")

@@ -23,6 +23,7 @@ from dbdyno.given.dump import Dump
 from dbdyno.host.launch import Launch
 from dbdyno.host.once import Tell
 from dbdyno.obtain.installation import Installation, Offer
+from dbdyno.obtain.platforms import Platforms
 from dbdyno.records.record import Reading
 from dbdyno.records.recovery import Loss
 from dbdyno.study.reference import Reference
@@ -466,7 +467,7 @@ class Engine:
     written for it. `taking` takes the data that a study brings; without it none can be brought. By `compared`
     it is held against another version of itself, or another engine. By `upgrading` a version takes over the
     data of an older one; without it none does. By `network` another host reaches its server; without it none
-    does.
+    does. By `platforms` it is had for other architectures.
     """
 
     name: str
@@ -491,6 +492,7 @@ class Engine:
     compared: ComparedBy | None = None
     upgrading: Upgrading | None = None
     network: Network | None = None
+    platforms: Platforms | None = None
 
     def compensates(self, version: str) -> bool:
         """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""

@@ -12,6 +12,7 @@ from dbdyno.engines.postgresql import POSTGRESQL
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import UserError
 from dbdyno.obtain.installation import Offer
+from dbdyno.obtain.platforms import Platforms
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine for engine in (MARIADB, FIREBIRD, POSTGRESQL, SQLITE, MYSQL)
@@ -27,6 +28,17 @@ def engine(name: str) -> Engine:
     raise UserError(f"there is no engine `{name}`", suggestion)
 
 
+def platforms(engine: Engine) -> Platforms:
+    """Where an engine's programs of other architectures come from. Raises UserError where nowhere."""
+    if engine.platforms is None:
+        have = ", ".join(one.name for one in ENGINES.values() if one.platforms)
+        raise UserError(f"{engine.title} cannot be had for other architectures", f"there are: {have}")
+    return engine.platforms
+
+
 def offers() -> list[Offer]:
     """What is here and what can be had, engine by engine; reads the disk alone."""
-    return [offer for engine in ENGINES.values() for offer in engine.obtaining.offers()]
+    found = list[Offer]()
+    for engine in ENGINES.values():
+        found += [*engine.obtaining.offers(), *(engine.platforms.offers() if engine.platforms else ())]
+    return found

@@ -144,7 +144,8 @@ def _machine_keyring() -> Path:
 class Session:
     """apt on a working folder of ours. The folder may be one that an earlier, killed session left.
 
-    It reads the index of packages, `deb`, or that of source packages, `deb-src`.
+    It reads the index of packages, `deb`, or that of source packages, `deb-src`. Packages are of this
+    machine's architecture, or of the one that is named.
     """
 
     def __init__(
@@ -155,6 +156,7 @@ class Session:
         sources: list[Source],
         without: tuple[str, ...] = (),
         kind: str = "deb",
+        architecture: str = "",
     ) -> None:
         self.suite = suite
         self.kind = kind
@@ -164,7 +166,7 @@ class Session:
         self._configuration = folder / "apt.conf"
         for part in ("state/lists/partial", "cache/archives/partial", "nothing/partial", "etc"):
             (folder / part).mkdir(parents=True, exist_ok=True)
-        architecture = _run(["dpkg", "--print-architecture"]).strip()
+        architecture = architecture or _run(["dpkg", "--print-architecture"]).strip()
         (folder / "etc/sources.list").write_text("\n".join(self.source_lines) + "\n")
         (folder / "state/status").write_text("".join(_stand_in(name, architecture) for name in without))
         self._configuration.write_text(_configuration(folder, architecture))

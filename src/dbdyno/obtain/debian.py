@@ -14,8 +14,9 @@ import os
 import tarfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from dbdyno.errors import DynoError, Unreachable, UserError
 from dbdyno.host import once
@@ -23,6 +24,7 @@ from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.once import Step, Tell, silently
 from dbdyno.obtain import apt
 from dbdyno.obtain.absent import absent
+from dbdyno.obtain.architecture import emulator_of
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
 
@@ -36,7 +38,8 @@ class Recipe:
     `packages` are asked for by name, with all that they depend on except `without`, which stands for what
     only an installation on the host would need (users, configuration prompts, service scripts). `server` is
     the package whose version is the engine's; `binary` is its path below the prefix. `suites` names the
-    Debian suite that holds each version, the preferred one first.
+    Debian suite that holds each version, the preferred one first. Without an `architecture` the packages are
+    this machine's.
     """
 
     engine: str
@@ -45,6 +48,16 @@ class Recipe:
     binary: str
     suites: Mapping[str, str]
     without: tuple[str, ...] = ()
+    architecture: str = ""
+
+    def of(self, architecture: str) -> Recipe:
+        """The same engine's packages of an architecture, which are kept beside those of this machine."""
+        return replace(self, architecture=architecture)
+
+    @property
+    def shelved(self) -> str:
+        """How the names of its copies begin. An engine's own begin with its name."""
+        return f"{self.architecture}-of-{self.engine}" if self.architecture else self.engine
 
     def suite(self, version: str) -> str:
         """The suite that holds a version (`11.8`, `11.8.6`; empty: the preferred one). Raises UserError for
@@ -61,7 +74,8 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Fetched:
-    """One engine in the cache, complete. `digest` identifies the packages it was unpacked from."""
+    """One engine in the cache, complete. `digest` identifies the `packages` it was unpacked from, which have
+    a version by name."""
 
     engine: str
     version: str
@@ -69,6 +83,8 @@ class Fetched:
     prefix: Path
     digest: str
     fetched_unix_s: float
+    architecture: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def origin(self) -> str:
@@ -122,22 +138,28 @@ def fetch(
         return _fetch(recipe, version, mirror, keyring, tell)
     except Unreachable as unreachable:
         suite = recipe.suite(version)
-        here = (copy for copy in fetched(recipe.engine) if copy.suite == suite)
+        here = (copy for copy in fetched(recipe.shelved) if copy.suite == suite)
         copy = next((copy for copy in here if covers(version, copy.version)), None)
         if copy is not None:
             tell(f"{unreachable.message}; the {copy.engine} {copy.version} that is here stays")
             return copy
-        raise absent(recipe.engine, version, f"Debian {suite}", unreachable) from None
+        of = recipe.architecture
+        raise absent(recipe.engine, version, f"Debian {suite}", unreachable, of) from None
 
 
 def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell: Tell) -> Fetched:
     suite = recipe.suite(version)
     shelf = once.shelf("engines")
-    with shelf.making(f"{recipe.engine}-{suite}", tell) as work:
+    with shelf.making(f"{recipe.shelved}-{suite}", tell) as work:
+        sources = apt.sources(suite, mirror, keyring)
+        if recipe.architecture:
+            # Its updates reach architectures on other days, and all are to have one version.
+            sources = sources[:1]
         session = apt.Session(
-            work, suite=suite, sources=apt.sources(suite, mirror, keyring), without=recipe.without
+            work, suite=suite, sources=sources, without=recipe.without, architecture=recipe.architecture
         )
-        tell(f"reading the signed index of {suite}")
+        without = " of its last point release, without later updates" if recipe.architecture else ""
+        tell(f"reading the signed index of {suite}{without}")
         session.update()
         archives = session.resolve(recipe.packages)
         found = _upstream(session.version(recipe.server))
@@ -147,7 +169,7 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
                 f"write {recipe.engine}@{found}, or give the path of an installed server",
             )
         digest = hashlib.sha256("".join(sorted(one.sha256 for one in archives)).encode()).hexdigest()[:12]
-        name = f"{recipe.engine}-{found}-{digest}"
+        name = f"{recipe.shelved}-{found}-{digest}"
         if not shelf.holds(name):
             size_bytes = sum(one.size_bytes for one in archives)
             line = f"fetching {recipe.engine} {found}: {len(archives)} packages, {size_bytes / 1e6:.1f} MB"
@@ -166,18 +188,23 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
 
 
 def loader(prefix: Path) -> tuple[str, ...]:
-    """The start of a command that runs a binary below `prefix` on the C library that came with it.
+    """The start of a command that runs a binary below `prefix` on the C library that came with it, under an
+    emulator where that is made for another machine. Raises DynoError where there is none or no emulator.
 
     `--inhibit-cache` keeps the host's ld.so.cache, which names the host's libraries, out of the search.
     """
     # Up to Debian 12 the C library lies in /lib, and what depends on it in /usr/lib.
     roots = (prefix / "usr", prefix)
     places = [place for root in roots for place in (*root.glob("lib*"), *root.glob("lib/*-linux-gnu*"))]
-    loaders = sorted(found for place in places for found in place.glob("ld-linux*.so.*") if found.is_file())
+    # Of ppc64el and s390x it is called ld64.so.
+    names = ("ld-linux*.so.*", "ld64.so.*")
+    listed = (found for place in places for name in names for found in place.glob(name))
+    loaders = sorted(found for found in listed if found.is_file())
     if not loaders:
         raise DynoError(f"no dynamic loader below {prefix}", "remove that folder and fetch the engine again")
     libraries = [str(place) for place in places if place.name.endswith("-linux-gnu")]
-    return (str(loaders[0]), "--inhibit-cache", "--library-path", ":".join(libraries))
+    emulator = emulator_of(loaders[0])
+    return (*emulator, str(loaders[0]), "--inhibit-cache", "--library-path", ":".join(libraries))
 
 
 def _upstream(version: str) -> str:
@@ -210,6 +237,7 @@ def _write_manifest(
         "engine": recipe.engine,
         "version": version,
         "suite": session.suite,
+        "architecture": recipe.architecture,
         "digest": digest,
         "fetched_unix_s": time.time(),
         "sources": session.source_lines,
@@ -235,6 +263,14 @@ def _read_manifest(path: Path) -> Fetched | None:
             prefix=path.parent,
             digest=manifest["digest"],
             fetched_unix_s=manifest["fetched_unix_s"],
+            architecture=manifest.get("architecture", ""),
+            packages=dict(_package(one["name"]) for one in manifest.get("packages", ())),
         )
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _package(archive: str) -> tuple[str, str]:
+    """Name and version in the file name of a package: `libc6_2.36-9_s390x.deb`."""
+    name, _, rest = archive.partition("_")
+    return name, unquote(rest.rpartition("_")[0])

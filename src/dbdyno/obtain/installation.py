@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.errors import EngineMissing, EngineUnobtainable
+from dbdyno.obtain.architecture import emulator
 from dbdyno.study.reference import Reference
 
 
@@ -32,7 +33,7 @@ class Installation:
     `origin` says where it came from in words a person can check; `digest` identifies the bytes. `library` is
     the file that the load process must hold, for an embedded engine that proves it. `facts` are what else the
     engine says of its build, by name. `writes` is where its programs write besides: an instrumented one's
-    profiles.
+    profiles. One that was fetched for a study of platforms names its `architecture`.
     """
 
     engine: str
@@ -45,6 +46,12 @@ class Installation:
     library: Path | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     writes: tuple[Path, ...] = ()
+    architecture: str = ""
+
+    @property
+    def emulated(self) -> bool:
+        """Whether its instructions are those of another machine."""
+        return bool(self.architecture and emulator(self.architecture))
 
     @property
     def offer(self) -> Offer:

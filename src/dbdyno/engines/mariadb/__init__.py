@@ -41,4 +41,5 @@ MARIADB = Engine(
     compared=COMPARED_BY,
     upgrading=upgrading,
     network=network,
+    platforms=obtaining.PLATFORMS,
 )

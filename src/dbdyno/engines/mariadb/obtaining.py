@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dbdyno.obtain import debian
+from dbdyno.obtain.platforms import Platforms
 from dbdyno.obtain.server import PackagedServer
 
 SERVER = PackagedServer(
@@ -25,3 +28,12 @@ SERVER = PackagedServer(
         suites={"11.8": "trixie", "10.11": "bookworm"},
     ),
 )
+
+PLATFORMS = Platforms(
+    engine="mariadb",
+    title=SERVER.title,
+    version=SERVER.version,
+    recipes=(replace(SERVER.recipe, suites={"10.11": "bookworm", "11.8": "trixie"}),),
+    unpacked=lambda recipe, copy: copy.installation(str(copy.prefix / recipe.binary)),
+)
+"""The older version is the usual one here, because mirrors have it for all architectures."""

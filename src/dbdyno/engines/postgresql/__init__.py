@@ -28,4 +28,5 @@ POSTGRESQL = Engine(
     compared=COMPARED_BY,
     upgrading=upgrading,
     network=network,
+    platforms=obtaining.PLATFORMS,
 )

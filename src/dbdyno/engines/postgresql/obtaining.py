@@ -11,6 +11,7 @@ from pathlib import Path
 from dbdyno.errors import DynoError
 from dbdyno.obtain import debian, npm
 from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, may_hold
+from dbdyno.obtain.platforms import Platforms
 from dbdyno.obtain.server import PackagedServer
 from dbdyno.study.reference import Reference
 
@@ -75,9 +76,7 @@ class _PostgreSQL(PackagedServer):
         return sorted(binary for binary in binaries if (binary.parent / "initdb").is_file())
 
     def unpacked(self, copy: debian.Fetched) -> Installation:
-        binary = copy.prefix / self.recipe.binary
-        _front(copy.prefix, binary)
-        return copy.installation("--argv0", str(binary), str(_behind(binary)))
+        return _unpacked(self.recipe, copy)
 
 
 SERVER = _PostgreSQL(
@@ -125,11 +124,36 @@ SERVER = _PostgreSQL(
 )
 
 
+def _unpacked(recipe: debian.Recipe, copy: debian.Fetched) -> Installation:
+    binary = copy.prefix / recipe.binary
+    _front(copy.prefix, binary)
+    return copy.installation("--argv0", str(binary), str(_behind(binary)))
+
+
+PLATFORMS = Platforms(
+    engine="postgresql",
+    title=SERVER.title,
+    version=SERVER.version,
+    recipes=(
+        replace(
+            SERVER.recipe,
+            packages=("postgresql-15",),
+            server="postgresql-15",
+            binary="usr/lib/postgresql/15/bin/postgres",
+            suites={"15": "bookworm"},
+            without=(*SERVER.recipe.without, "postgresql-client-15"),
+        ),
+        SERVER.recipe,
+    ),
+    unpacked=_unpacked,
+)
+
+
 def tool(installation: Installation, name: str) -> list[str]:
     """The command of a program that stands beside the server."""
+    tool = Path(installation.command[-1]).with_name(name)
     if len(installation.command) == 1:
-        return [str(Path(installation.command[0]).with_name(name))]
-    tool = installation.prefix / Path(SERVER.recipe.binary).with_name(name)
+        return [str(tool)]
     return [*debian.loader(installation.prefix), "--argv0", str(tool), str(tool)]
 
 

@@ -27,4 +27,5 @@ SQLITE = Engine(
     production=PRODUCTION,
     compared=COMPARED_BY,
     upgrading=upgrading,
+    platforms=obtaining.PLATFORMS,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ from dbdyno.host import libraries
 from dbdyno.host.launch import Launch
 from dbdyno.obtain import debian, path
 from dbdyno.obtain.installation import Installation, Offer, first_covering
+from dbdyno.obtain.platforms import Platforms
 from dbdyno.study.reference import Reference
 
 LIBRARY = "libsqlite3.so.0"
@@ -29,6 +31,15 @@ RECIPE = debian.Recipe(
     suites={"3.40": "bookworm"},
     without=("libc6",),
 )
+
+PLATFORMS = Platforms(
+    engine="sqlite",
+    title="SQLite",
+    version=r"^(\d+\.\d+\.\d+) ",
+    recipes=(replace(RECIPE, packages=("sqlite3",), server="sqlite3", binary="usr/bin/sqlite3", without=()),),
+    unpacked=lambda recipe, copy: copy.installation(str(copy.prefix / recipe.binary)),
+)
+"""Its shell stands for it there, because a load process of this machine loads no library of another one."""
 
 
 def locate(reference: Reference) -> Installation:
