@@ -37,6 +37,7 @@ from dbdyno.trial.fill import fill, has_passes
 from dbdyno.trial.guests import Visit, guests_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.plans import has_plans, plans_of
+from dbdyno.trial.platform import platform_of
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
@@ -239,6 +240,7 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
     trial = draft.trial
     with draft.catching():
         with draft.stage(Stage.PREPARE):
+            draft.platform = platform_of(trial, bench)
             draft.code = code_beside_baseline(trial, bench)
             require_own_code(trial, bench.study, draft.code)
             running = draft.started(*prepare(trial, bench, undo))

@@ -53,6 +53,7 @@ from dbdyno.analyse.museum import answer, museum
 from dbdyno.analyse.noise import Components
 from dbdyno.analyse.overhead import conditions, overhead
 from dbdyno.analyse.plans import compared_plans
+from dbdyno.analyse.platforms import judged_by_function
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.analyse.replays import replays
 from dbdyno.analyse.request import request_times
@@ -133,6 +134,8 @@ def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
     planned = _in_all(study, run, trials, given.leave_out)
     method = _method(study, run, trials, unfinished=_shown(trials) < planned)
     results = _results(study, run, trials, method)
+    if study.of_platforms:
+        results = judged_by_function(results, survived)
     compared, head = _compared(trials), _head(method)
     # Per variant, in the study's order.
     shown = np.concatenate([each.rows.places for each in trials])

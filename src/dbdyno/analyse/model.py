@@ -74,6 +74,7 @@ class Reason(StrEnum):
     LAYOUT = "layout"
     MEAN = "mean"
     LOST = "lost"
+    EMULATED = "emulated"
 
 
 class Role(StrEnum):

@@ -13,11 +13,13 @@ from itertools import groupby
 from dbdyno.analyse.pareto import is_beaten
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import median_of
+from dbdyno.records.platform import Platform
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.recovery import Loss
 from dbdyno.study import Study
 from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.designs import variants_of
+from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.restarts import CONTROL
 
 CONFIDENCE = 0.95
@@ -61,7 +63,8 @@ class ByAct(Frozen):
 class Survivor(Frozen):
     """One variant, what its settings `permit` a power cut to take along, and what each act did in its
     `trials`. `faults` are what they do not permit, each told once. `cause` says why rounds are missing; empty
-    where none are."""
+    where none are. In a study of platforms it ran on a `platform`, its server `says` for which machine it was
+    built, its trials came to an `outcome`, and nothing has a time."""
 
     variant: str
     trials: tuple[int, ...] = ()
@@ -69,6 +72,9 @@ class Survivor(Frozen):
     acts: tuple[ByAct, ...] = ()
     faults: tuple[str, ...] = ()
     cause: str = ""
+    platform: Platform | None = absent(None)
+    says: str = absent("")
+    outcome: Outcome | None = absent(None)
 
     @property
     def power(self) -> tuple[ByAct, ...]:
@@ -110,6 +116,8 @@ def survival(study: Study, records: Sequence[Record]) -> Survival | None:
     if not found:
         return None
     variants = tuple(survivor(variant.name, found) for variant in variants_of(study) if not variant.twin)
+    if study.of_platforms:
+        variants = tuple(_on_platform(one, found) for one in variants)
     if not any(one.power for one in variants):
         return Survival(variants=variants)
     tried = Survival(variants=variants, control=survivor(CONTROL, found))
@@ -139,6 +147,19 @@ def survivor(name: str, records: Iterable[Record]) -> Survivor:
         acts=tuple(_by_act(mine)),
         faults=tuple(dict.fromkeys(_faults(mine))),
         cause=next((one.cause for one in mine if one.outcome in (Outcome.BLOCKED, Outcome.FAILED)), ""),
+    )
+
+
+def _on_platform(one: Survivor, records: Iterable[Record]) -> Survivor:
+    """A variant of a study of platforms, without the times of an emulator."""
+    mine = [record for record in records if record.variant == one.variant]
+    machine = (each for record in mine for each in record.evidence if each.factor == PLATFORM_FACTOR)
+    effective = next((each.effective for each in machine), None)
+    return one.but(
+        acts=tuple(act.but(ready_s=None, full_speed_s=None, stop_s=None) for act in one.acts),
+        platform=next((record.platform for record in mine if record.platform), None),
+        says="" if effective is None else f"{effective.value}: {effective.source}",
+        outcome=max((record.outcome for record in mine), key=list(Outcome).index, default=None),
     )
 
 

@@ -31,6 +31,8 @@ from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.run import ComparisonRun, Run, SearchRun
 from dbdyno.records.store import Store
 from dbdyno.study import Study
+from dbdyno.study.nouns import PLATFORM_FACTOR
+from dbdyno.study.platforms import TIMES_NOTHING
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -105,6 +107,7 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
     builds = builds_of(read)
     for line in require_sound(read, tell, builds, allowed=options.allowed):
         tell(line)
+    _require_untimed(read, options)
     budget_s = options.budget_s
     here = adapted(read, budget_s, options.calibration, store)
     study = here.study.but(seed=seed_of(here.study))
@@ -127,6 +130,19 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
     if run.registered is not None:
         tell(f"registered as entry {run.registered.number} of {store.place}")
     return Begun(study, run, installation), builds
+
+
+def _require_untimed(study: Study, options: RunOptions) -> None:
+    """Raises UserError for an option on blocks or on speed where the study is one of platforms."""
+    given = {
+        "blocks": options.blocks,
+        "until": options.until,
+        "budget": options.budget_s,
+        "against": options.against,
+    }
+    for name, value in given.items() if study.of_platforms else ():
+        if value is not None:
+            raise UserError(f"--{name} does not go with `{PLATFORM_FACTOR}`: {TIMES_NOTHING}", "leave it out")
 
 
 def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:

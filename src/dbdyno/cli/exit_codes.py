@@ -79,6 +79,8 @@ fail_on_option = click.option(
 def exit_code(analysis: Analysis, fail_on: tuple[str, ...]) -> int:
     """0, or the code of the worst finding, which is said on standard error."""
     baseline = analysis.baseline
+    if analysis.study.of_platforms:
+        return _worst(analysis.variants, fail_on)
     if analysis.answer.baseline_broken or baseline.response is None:
         cause = analysis.answer.baseline_broken or "it was not measured"
         return _told(NO_BASELINE, f"the baseline has no speed to compare with: {cause}")

@@ -467,7 +467,8 @@ class Engine:
     written for it. `taking` takes the data that a study brings; without it none can be brought. By `compared`
     it is held against another version of itself, or another engine. By `upgrading` a version takes over the
     data of an older one; without it none does. By `network` another host reaches its server; without it none
-    does. By `platforms` it is had for other architectures.
+    does. By `platforms` it is had for other architectures, and
+    `machine_sql` is answered with the machine that the server was built for.
     """
 
     name: str
@@ -493,6 +494,7 @@ class Engine:
     upgrading: Upgrading | None = None
     network: Network | None = None
     platforms: Platforms | None = None
+    machine_sql: str = ""
 
     def compensates(self, version: str) -> bool:
         """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""

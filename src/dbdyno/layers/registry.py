@@ -15,6 +15,7 @@ from dbdyno.layers.fault import FAULT
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer
 from dbdyno.layers.memory import MEMORY
+from dbdyno.layers.platform import PLATFORM
 from dbdyno.layers.source import SOURCE
 from dbdyno.layers.storage import STORAGE
 from dbdyno.layers.workload import WorkloadLayer
@@ -23,13 +24,24 @@ from dbdyno.study.space import Promise
 
 LAYERS: dict[str, Layer] = {
     layer.name: layer
-    for layer in (ENGINE, WorkloadLayer(), SOURCE, BUILD, ConfigLayer(), MEMORY, CPU, STORAGE, FAULT)
+    for layer in (
+        ENGINE,
+        PLATFORM,
+        WorkloadLayer(),
+        SOURCE,
+        BUILD,
+        ConfigLayer(),
+        MEMORY,
+        CPU,
+        STORAGE,
+        FAULT,
+    )
 }
 """Every layer by name, in the order in which their requests are applied: memory needs what config has put."""
 
 KNOBS: dict[str, Knob] = {
     knob.name: knob
-    for layer in (ENGINE, SOURCE, BUILD, MEMORY, CPU, STORAGE, FAULT)
+    for layer in (ENGINE, PLATFORM, SOURCE, BUILD, MEMORY, CPU, STORAGE, FAULT)
     for knob in layer.knobs.values()
 }
 """The knobs of the layers that know all of theirs, by factor. The engine knows those of `config`, and the

@@ -31,6 +31,11 @@ class Architecture:
     emulator: str
     page_kib: tuple[int, ...]
 
+    def is_named_in(self, text: str) -> bool:
+        """Whether a server's words on its machine name it, by its kernel's name or its compilers'."""
+        words = set(re.split(r"[\s,-]+", text))
+        return bool(words & {self.kernel, self.triplet.partition("-")[0]})
+
 
 ARCHITECTURES = {
     one.name: one

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from dbdyno.errors import EngineUnobtainable, UserError
@@ -100,7 +101,10 @@ def ask(command: tuple[str, ...], *arguments: str) -> str:
 
 
 def answer(
-    command: tuple[str, ...], *arguments: str, timeout_s: float = 30.0
+    command: tuple[str, ...],
+    *arguments: str,
+    timeout_s: float = 30.0,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """A short, harmless run of the server's binary: what it wrote, what it complained of, and its status."""
     try:
@@ -112,7 +116,7 @@ def answer(
             stdin=subprocess.DEVNULL,
             timeout=timeout_s,
             cwd="/",
-            env={**os.environ, **NO_PROFILE},
+            env={**os.environ, **NO_PROFILE, **(environment or {})},
         )
     except OSError as error:
         raise UserError(

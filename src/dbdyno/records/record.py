@@ -17,6 +17,7 @@ from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.plan import Plans
+from dbdyno.records.platform import Platform
 from dbdyno.records.recovery import Recovery
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Purpose
 
@@ -204,9 +205,9 @@ class Record(Frozen):
     each stage's name to the seconds it took, over all phases; `reset` tells how the pristine data came back
     and how long that took; `evidence` holds the settings read from the live server; `filled` says how its
     caches were filled, where they were. `code` tells how that of its build differs from the baseline's, where
-    it is another one. `plans` are those of the load's statements, asked after it. Where
-    engines are compared, the first block has the server's own `defaults` of its settings. `phases` are those
-    that began; `trial_doubts` belong to none of them.
+    it is another one. A study of platforms has the `platform` of each trial. `plans` are those of the load's
+    statements, asked after it. Where engines are compared, the first block has the server's own `defaults` of
+    its settings. `phases` are those that began; `trial_doubts` belong to none of them.
     A trial beside the timed blocks, whose work was counted or whose engine was restarted, has the `block`
     NO_BLOCK, and one of a search says what its block was for. A record that is not `whole` was kept between
     two phases of a trial that went on.
@@ -234,6 +235,7 @@ class Record(Frozen):
     evidence: tuple[Evidence, ...] = ()
     filled: Filled | None = absent(None)
     code: CodeBeside | None = absent(None)
+    platform: Platform | None = absent(None)
     phases: tuple[PhaseRecord, ...] = ()
     plans: Plans | None = absent(None)
     defaults: dict[str, str] | None = absent(None)

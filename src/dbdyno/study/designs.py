@@ -134,4 +134,4 @@ def _quoted(text: str) -> str:
 def trial_count(study: Study, left_out: int = 0) -> int:
     """How many trials the study's blocks hold, where blocks after the first leave so many variants out."""
     variants = len(variants_of(study))
-    return variants + (study.blocks - 1) * (variants - left_out)
+    return variants + (study.blocks - 1) * (variants - left_out) if study.blocks else 0

@@ -235,6 +235,8 @@ class ListedVariant(Frozen):
     levels: dict[str, Level]
 
 
+PLATFORM_FACTOR = "platform.architecture"
+"""The factor whose levels are architectures. A study with it has no blocks."""
 OF_FILES = frozenset(("source.patches", "source.recipe"))
 """Factors whose levels name files."""
 
@@ -312,6 +314,11 @@ class Study(Frozen):
         }
         asked = self.model_dump(mode="json", exclude=spelling)
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def of_platforms(self) -> bool:
+        """Whether its engine runs as packages of named architectures, so that nothing is timed."""
+        return PLATFORM_FACTOR in {*self.settings, *self.baseline}
 
     @property
     def baseline(self) -> dict[str, Level]:

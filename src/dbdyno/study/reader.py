@@ -35,6 +35,7 @@ from dbdyno.study.nouns import (
     Workload,
 )
 from dbdyno.study.phases import ACT_OF_METRIC, FULL_SPEED
+from dbdyno.study.platforms import only_kills, read_platforms
 from dbdyno.study.referred import read_files
 from dbdyno.study.replay import read_replay
 from dbdyno.study.rungs import read_soak
@@ -117,9 +118,11 @@ class _Reader(SectionReader):
         configuration = self.configuration()
         settings = self.settings({factor.name for factor in factors})
         require_comparable(self, head["design"], factors, settings)
+        head = read_platforms(self, head, factors, settings)
         goal, soak = self.goal(), read_soak(self, workload)
         search = read_search(self, head["design"], factors)
         restarts = self.restarts(goal, head["design"])
+        only_kills(self, restarts, (*(factor.name for factor in factors), *settings))
         application = read_application(self, workload, restarts, soak)
         driver = read_driver(self, workload, factors, settings)
         data = read_data(self, self.folder, workload, factors, application)

@@ -12,6 +12,7 @@ from dbdyno.layers.setup import Running
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.load_words import by_kind
 from dbdyno.records.plan import Plans
+from dbdyno.records.platform import Platform
 from dbdyno.records.record import (
     Check,
     Doubt,
@@ -46,6 +47,7 @@ class Draft:
     on_stage: Callable[[Trial, Stage], None]
     evidence: tuple[Evidence, ...] = ()
     code: CodeBeside | None = None
+    platform: Platform | None = None
     plans: Plans | None = None
     reset: Mapping[str, Level] = field(default_factory=dict)
     defaults: Mapping[str, str] | None = None
@@ -214,6 +216,7 @@ class Draft:
             evidence=self.evidence,
             filled=self._filled,
             code=self.code,
+            platform=self.platform,
             phases=tuple(self._phases),
             plans=self.plans,
             defaults=None if self.defaults is None else dict(self.defaults),

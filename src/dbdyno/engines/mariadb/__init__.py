@@ -42,4 +42,5 @@ MARIADB = Engine(
     upgrading=upgrading,
     network=network,
     platforms=obtaining.PLATFORMS,
+    machine_sql="SELECT @@version_compile_machine",
 )

@@ -32,6 +32,10 @@ GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT}@localhost WITH GRANT OPTION;
 CREATE DATABASE {DATABASE};
 """
 
+UNDER_EMULATION = ("--loose-innodb-buffer-pool-size-max=8M",)
+"""An emulator keeps an account of each page that a server reserves, and a buffer pool reserves terabytes to
+grow into: that takes all memory of this machine. With the least maximum the pool is as large as it begins."""
+
 
 def initialise(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
     require_disk(data.parent, 400_000_000, "a MariaDB data directory")
@@ -96,6 +100,7 @@ def _command(installation: Installation, data: Path) -> list[str]:
         *folders(installation),
         f"--datadir={data / 'database'}",
         f"--tmpdir={data / 'temporary'}",
+        *(UNDER_EMULATION if installation.emulated else ()),
         *root,
     ]
 

@@ -29,4 +29,5 @@ POSTGRESQL = Engine(
     upgrading=upgrading,
     network=network,
     platforms=obtaining.PLATFORMS,
+    machine_sql="SELECT version()",
 )

@@ -22,6 +22,7 @@ from dbdyno.report.parts import (
     grid,
     overhead,
     plans,
+    platforms,
     registered,
     replays,
     request,
@@ -61,6 +62,9 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
 
 
 def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    if analysis.study.of_platforms:
+        yield from platforms.facts(analysis)
+        return
     done, planned = len(analysis.trials), analysis.trials_planned
     trials = numbers.plural(done, "trial") if done == planned else f"{done} of {planned} trials"
     yield "Engine", naming.engine_text(analysis)
@@ -74,6 +78,10 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 
 def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Section]:
+    if analysis.study.of_platforms:
+        yield from platforms.sections(analysis)
+        yield from registered.sections(analysis, reruns)
+        return
     yield from verdicts.sections(analysis)
     yield from search.sections(analysis)
     if analysis.engines is not None:

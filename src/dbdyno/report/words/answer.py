@@ -19,7 +19,7 @@ from dbdyno.analyse.museum import JUDGED
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import ImportedRun
-from dbdyno.report.words import noise, plans, search
+from dbdyno.report.words import noise, plans, platforms, search
 from dbdyno.report.words.brought import alone, latencies_text, warning
 from dbdyno.report.words.naming import main_text
 from dbdyno.report.words.numbers import (
@@ -47,6 +47,8 @@ NAMED_MOST = 4
 def headline(analysis: Analysis) -> str:
     """The answer in one sentence: what won and by how much, or that nothing did."""
     answer = analysis.answer
+    if analysis.study.of_platforms:
+        return platforms.headline(analysis)
     if not any(trial.record.outcome is Outcome.MEASURED for trial in analysis.trials):
         return "Nothing was measured, so nothing can be said about speed."
     if analysis.search is not None and not answer.baseline_broken:
@@ -166,7 +168,10 @@ def _helped(analysis: Analysis, name: str, how: str) -> str:
 
 
 def findings(analysis: Analysis) -> list[tuple[str, str]]:
-    """The rest of the answer: a heading and the variants it holds for, only where there are any."""
+    """The rest of the answer: a heading and the variants it holds for, only where there are any. A study of
+    platforms has none, because none of its variants has a speed."""
+    if analysis.study.of_platforms:
+        return []
     answer, run = analysis.answer, analysis.run
     idle = tuple(name for name in answer.no_effect if not_exercised(variant_of(analysis, name)))
     no_effect = tuple(name for name in answer.no_effect if name not in idle)

@@ -135,6 +135,7 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
         Reason.NO_BASELINE: "the baseline has no trial with a response above zero",
         Reason.NO_RESPONSE: "its trials gave no response above zero",
         Reason.NOT_RUN: "it has not been run yet",
+        Reason.EMULATED: "emulated speed has no verdict",
         Reason.LAYOUT: "",
         Reason.MEAN: "",
         Reason.LOST: "blocks were lost to failures: had they been the slowest of all, the verdict would be"

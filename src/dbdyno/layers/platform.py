@@ -1,0 +1,113 @@
+"""The platform layer: on which machine's programs an engine runs, proved by the file that its process has
+mapped and by the server's own word.
+
+A program of another machine runs under emulation, whose speed says nothing of that machine. So a study of
+platforms times nothing: its variants are asked whether they start, keep their invariants, and recover.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import Blocked, DynoError, Mistake
+from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.layers.engine import held_file
+from dbdyno.layers.knob import Knob
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.proof import proof
+from dbdyno.layers.setup import Before, Request, Running, Setup
+from dbdyno.obtain.architecture import ARCHITECTURES, emulator_version, header
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.record import Evidence, Reading
+from dbdyno.study import Factor
+from dbdyno.study.nouns import PLATFORM_FACTOR as FACTOR
+
+PATIENCE = 10.0
+"""How many times longer an emulated server may take to answer, and to end."""
+
+
+@dataclass(frozen=True)
+class OnPlatform(Request):
+    """The engine's packages of an architecture, in the place of the study's installation."""
+
+    architecture: str
+    before = Before.ENGINE
+
+    def apply(self, setup: Setup) -> None:
+        platforms = setup.engine.platforms
+        assert platforms is not None, "a study names no other engine"
+        try:
+            setup.installation = platforms.locate(setup.installation.version, self.architecture)
+        except DynoError as missing:
+            raise Blocked(FACTOR, missing.message, missing.hint) from None
+        # Data made on another machine may have another byte order, so each makes its own.
+        setup.data_maker = setup.installation
+        if setup.installation.emulated:
+            setup.launch.patience = PATIENCE
+
+
+class PlatformLayer(LayerOfKnobs):
+    """Its levels are for engines that can be had for other architectures alone."""
+
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
+        found = super().mistakes(factor, engine, installation, allowed)
+        if engine.platforms is None:
+            told = f"{engine.title} cannot be had for other architectures"
+            found.append(Mistake(0, told, "take mariadb, postgresql or sqlite"))
+        return found
+
+
+def _prove(level: str, running: Running) -> Evidence:
+    """The server's process holds a file of that machine, and the server says that it was built for it."""
+    setup, wanted = running.setup, ARCHITECTURES[level]
+    file = held_file(setup.installation, running.process_ids)
+    if file is None:
+        found = Reading(value="another file", source="/proc/PID/maps")
+        return proof(FACTOR, level, found, False, setup.installation.origin)
+    made_for, said = header(file), _said(running)
+    machine = next((one.name for one in ARCHITECTURES.values() if one.machine == made_for.machine), "other")
+    in_effect = machine == level and wanted.is_named_in(said)
+    emulator = emulator_version(level)
+    found = Reading(
+        value=f"{machine}, {made_for.byte_order}-endian",
+        source=f"the ELF header of {file}, which /proc/PID/maps holds; the server says {said}",
+    )
+    ran = f"{emulator} runs it" if emulator else "this machine runs it"
+    accepted = f"{setup.installation.origin}, {setup.installation.facts.get('packages', '')}; {ran}"
+    return proof(FACTOR, level, found, in_effect, accepted, "something else started in its place")
+
+
+def _said(running: Running) -> str:
+    asked = running.setup.engine.machine_sql
+    return str(running.ask(asked)[0][0]) if asked else ""
+
+
+def _unknown(text: str) -> Mistake | None:
+    if text in ARCHITECTURES:
+        return None
+    return Mistake(0, f"{FACTOR}: {text!r} is no architecture", f"there are: {', '.join(ARCHITECTURES)}")
+
+
+PLATFORM = PlatformLayer(
+    "platform",
+    Knob(
+        name=FACTOR,
+        levels="amd64, arm64, ppc64el or s390x",
+        pattern=r".*",
+        refused=_unknown,
+        effect="the engine's packages of that architecture run, under an emulator where they must",
+        proof="the ELF header of the file in /proc/PID/maps, and the server's word on its machine",
+        ask=lambda level, _: (OnPlatform(level),),
+        prove=_prove,
+        # A server that is there runs on the machine that it runs on.
+        in_production=False,
+    ),
+)
+"""`platform.architecture = LEVEL`."""
