@@ -39,6 +39,7 @@ from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.plans import has_plans, plans_of
 from dbdyno.trial.platform import platform_of
 from dbdyno.trial.prepare import prepare
+from dbdyno.trial.shell import shell_of
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
 
@@ -239,39 +240,65 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
     """
     trial = draft.trial
     with draft.catching():
-        with draft.stage(Stage.PREPARE):
-            draft.platform = platform_of(trial, bench)
-            draft.code = code_beside_baseline(trial, bench)
-            require_own_code(trial, bench.study, draft.code)
-            running = draft.started(*prepare(trial, bench, undo))
-        with draft.stage(Stage.VERIFY):
-            draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
-            require_in_effect(draft.evidence)
-            draft.defaults = defaults_of(running) if has_defaults(trial, bench) else None
-        if running.setup.built is not None:
-            with draft.stage(Stage.GATE):
-                draft.gated(gated(running.setup.built, bench))
-        if has_passes(running.setup) and not bench.callgrind:
-            with draft.stage(Stage.FILL):
-                draft.filled(fill(running))
-        for phase in trial.phases:
-            if phase is not trial.phases[0]:
-                # What the phases so far showed stays, whatever happens to the next.
-                with draft.stage(Stage.RECORD):
-                    keep(draft.record(whole=False))
-            draft.phase_began(phase)
-            if phase.then is None:
-                running = yield from phase_of(draft, bench, running, phase, beside)
-            else:
-                yield None
-                running = ended(draft, bench, running, phase, undo)
-            if draft.over:
-                break
+        draft.platform = platform_of(trial, bench)
+        if draft.platform is not None and bench.engine.shell is not None:
+            yield from asked_by_shell(draft, bench)
+        else:
+            yield from on_server(draft, bench, undo, keep, beside)
     with draft.stage(Stage.RECORD):
         keep(draft.record())
     if draft.failed:
         # Its server must not disturb those that go on.
         end(draft, undo)
+
+
+def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Beside) -> Steps[None]:
+    """The stages of a trial whose engine a load process drives, from its preparation to its last phase."""
+    trial = draft.trial
+    with draft.stage(Stage.PREPARE):
+        draft.code = code_beside_baseline(trial, bench)
+        require_own_code(trial, bench.study, draft.code)
+        running = draft.started(*prepare(trial, bench, undo))
+    with draft.stage(Stage.VERIFY):
+        draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
+        require_in_effect(draft.evidence)
+        draft.defaults = defaults_of(running) if has_defaults(trial, bench) else None
+    if running.setup.built is not None:
+        with draft.stage(Stage.GATE):
+            draft.gated(gated(running.setup.built, bench))
+    if has_passes(running.setup) and not bench.callgrind:
+        with draft.stage(Stage.FILL):
+            draft.filled(fill(running))
+    for phase in trial.phases:
+        if phase is not trial.phases[0]:
+            # What the phases so far showed stays, whatever happens to the next.
+            with draft.stage(Stage.RECORD):
+                keep(draft.record(whole=False))
+        draft.phase_began(phase)
+        if phase.then is None:
+            running = yield from phase_of(draft, bench, running, phase, beside)
+        else:
+            yield None
+            running = ended(draft, bench, running, phase, undo)
+        if draft.over:
+            break
+
+
+def asked_by_shell(draft: Draft, bench: Bench) -> Steps[None]:
+    """The stages of a trial whose engine is asked by its shell of another machine."""
+    with ExitStack() as closing_shell:
+        with draft.stage(Stage.PREPARE):
+            asked = closing_shell.enter_context(shell_of(draft.trial, bench))
+        with draft.stage(Stage.VERIFY):
+            draft.evidence = asked.evidence
+            require_in_effect(draft.evidence)
+        for phase in draft.trial.phases:
+            draft.phase_began(phase)
+            yield None
+            with draft.stage(Stage.RESTART):
+                draft.shell_ended(asked.round_of(phase))
+            if draft.over:
+                break
 
 
 def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside: Beside) -> Steps[Running]:

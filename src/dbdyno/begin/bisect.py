@@ -17,6 +17,7 @@ from dbdyno.begin.engines import others_of
 from dbdyno.begin.line_of_versions import line_of_versions
 from dbdyno.begin.stored_study import installed_of, measured_installation, study_of
 from dbdyno.begin.study_file import study_at
+from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
 from dbdyno.engines.built import built
 from dbdyno.errors import Blocked, BuildFailed, DiskFull, UserError
@@ -68,6 +69,7 @@ def begin_bisection(options: BisectOptions, tell: Tell) -> BegunBisection:
     line, and StudyError with all mistakes of the study."""
     names = replace(catalogue(allowed=options.allowed), lone=True)
     read = study_at(options.path, options.blocks or BLOCKS_MOST, options.seed, names=names)
+    require_timed(read, "a bisection")
     line = line_of(read, options, tell)
     # What is to be known before a run shows at its ends and in its middle: all others are alike.
     shown = on_line(read, line, (0, line.last // 2, line.last))

@@ -110,7 +110,8 @@ def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float
     left_s = found.builds_s + found.trials_s * (whole - kept) / whole
     end = clock_text(now_unix_s + left_s)
     basis = f"by {plural(found.trials_seen, 'earlier trial')}" if found.trials_seen else "by a rule of thumb"
-    size = f"{plural(len(variants_of(study)), 'variant')}, {plural(study.blocks, 'block')}"
+    variants = plural(len(variants_of(study)), "variant")
+    size = variants if study.of_platforms else f"{variants}, {plural(study.blocks, 'block')}"
     done = f", {kept} of them kept" if kept else ""
     done += f" and {found.again} of the reference" if found.again else ""
     return (

@@ -13,6 +13,7 @@ from dbdyno.begin.checked import require_sound
 from dbdyno.begin.commits import PREFIX, study_in_commit
 from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.begin.study_file import study_at
+from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
@@ -108,6 +109,7 @@ def _reference_still(store: Store, run: Run) -> Begun | None:
 
 def require_one_load(study: Study, reference: Study, against: str) -> None:
     """Raises UserError where two studies cannot be held against each other."""
+    require_timed(reference, "--against")
     same = study.workload == reference.workload and study.goal.response == reference.goal.response
     if not same:
         raise UserError(

@@ -22,4 +22,5 @@ def restarts_text(study: Study) -> str:
         control = ", and of a control that must lose; on volumes of Dyno's own, which needs root"
     size = f"{plural(restart_trial_count(study), 'trial')}, about {about_text(restarts_s(study))}"
     load = restarted(study).workload.name
-    return f"before the blocks, under {load}: {each} of each variant{control}; {size}"
+    when = "no blocks, because nothing is timed" if study.of_platforms else "before the blocks"
+    return f"{when}, under {load}: {each} of each variant{control}; {size}"

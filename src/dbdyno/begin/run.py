@@ -22,6 +22,7 @@ from dbdyno.begin.reference import reference_of
 from dbdyno.begin.registered import registered_as
 from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.begin.study_file import study_at
+from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
 from dbdyno.engines.built import Foreseen
 from dbdyno.errors import UserError
@@ -31,8 +32,6 @@ from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.run import ComparisonRun, Run, SearchRun
 from dbdyno.records.store import Store
 from dbdyno.study import Study
-from dbdyno.study.nouns import PLATFORM_FACTOR
-from dbdyno.study.platforms import TIMES_NOTHING
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -140,9 +139,9 @@ def _require_untimed(study: Study, options: RunOptions) -> None:
         "budget": options.budget_s,
         "against": options.against,
     }
-    for name, value in given.items() if study.of_platforms else ():
+    for name, value in given.items():
         if value is not None:
-            raise UserError(f"--{name} does not go with `{PLATFORM_FACTOR}`: {TIMES_NOTHING}", "leave it out")
+            require_timed(study, f"--{name}")
 
 
 def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:

@@ -11,6 +11,7 @@ from dbdyno.begin.checked import require_sound
 from dbdyno.begin.estimate import overhead_s
 from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.begin.study_file import study_at
+from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
@@ -48,7 +49,7 @@ def begin_soak(
     tell: Tell,
 ) -> BegunSoak:
     """A soak that begins, before any of its trials."""
-    read = study_at(path, seed=seed, allowed=allowed)
+    read = require_timed(study_at(path, seed=seed, allowed=allowed), "a soak")
     for line in require_sound(read, tell, allowed=allowed):
         tell(line)
     engine = registry.engine(read.engine.engine)

@@ -15,6 +15,7 @@ from dbdyno.analyse.losses import gap_with_losses
 from dbdyno.begin.losses import with_losses
 from dbdyno.begin.old_defaults import left_out_lines, levels_line, old_defaults
 from dbdyno.begin.stored_study import require_speeds, study_of
+from dbdyno.begin.timed import require_timed
 from dbdyno.cli import formats
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
@@ -78,7 +79,7 @@ def command(
         found = run_to_read(opened, run)
         require_speeds(found)
         records = opened.records(found.run)
-    study = study_of(found)
+    study = require_timed(study_of(found), "a gap")
     variants = {variant.name: variant for variant in variants_of(study)}
     ends = _slow(variants, slow), _fast(study, variants, fast)
     if target is not None:

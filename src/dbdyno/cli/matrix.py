@@ -9,6 +9,7 @@ import click
 from dbdyno.analyse.matrix import matrix, unlike
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
+from dbdyno.begin.timed import require_timed
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of, format_options
 from dbdyno.cli.options import store_option
@@ -35,6 +36,8 @@ def command(
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = [opened.run(name) for name in runs]
+        for run in found:
+            require_timed(study_of(run), "a matrix")
         with waiting(f"analysing {plural(len(found), 'run')}"):
             analyses = [analysed(study_of(run), run, opened.records(run.run)) for run in found]
     names = [run.run for run in found]

@@ -223,8 +223,10 @@ class _Whole:
             yield Text(unchecked, style="yellow")
         fitted = budget_text(study, here.basis) if here.basis is not None else ""
         lines = [*self.checks, here.told, fitted, *_beside_blocks(study, here)]
-        lines += [arranged_text(study, here.arranged), memory_text(study, here.arranged)]
-        yield from map(Text, filter(None, (*lines, _images_text(study, self.budget_s))))
+        if not study.of_platforms:
+            lines += [arranged_text(study, here.arranged), memory_text(study, here.arranged)]
+            lines.append(_images_text(study, self.budget_s))
+        yield from map(Text, filter(None, lines))
 
 
 def _around_load(study: Study) -> dict[str, Any]:
@@ -301,7 +303,8 @@ def _foresight(study: Study, plan: Plan, allowed: Allowed) -> Foresight:
 
 def _print_plan(console: Console, study: Study, plan: Plan) -> None:
     console.print(Text(study.title, style="bold"))
-    console.print(Text(f"{study.design.value}, {plural(study.blocks, 'block')}, seed {plan.seed}"))
+    blocks = "nothing is timed" if study.of_platforms else plural(study.blocks, "block")
+    console.print(Text(f"{study.design.value}, {blocks}, seed {plan.seed}"))
     if study.seed is None:
         again = f"give --seed {plan.seed} to `dyno run` to have this order"
         console.print(Text(f"order drawn from seed {plan.seed}; {again}"))
@@ -319,7 +322,8 @@ def _print_plan(console: Console, study: Study, plan: Plan) -> None:
         order.add_row(
             str(block + 1), " ".join(str(numbers[t.variant.name]) for t in plan.trials if t.block == block)
         )
-    console.print(order)
+    if study.blocks:
+        console.print(order)
     if study.design is Design.FRACTIONAL:
         letters = zip(fraction.LETTERS, study.factors, strict=False)
         named = [f"{letter} = {factor.name}" for letter, factor in letters]

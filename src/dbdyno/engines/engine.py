@@ -16,6 +16,7 @@ from dbdyno.engines.needs import Need
 from dbdyno.engines.network import Network
 from dbdyno.engines.plan import ReadPlan
 from dbdyno.engines.production import Production
+from dbdyno.engines.shell import Shell
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
@@ -468,7 +469,8 @@ class Engine:
     it is held against another version of itself, or another engine. By `upgrading` a version takes over the
     data of an older one; without it none does. By `network` another host reaches its server; without it none
     does. By `platforms` it is had for other architectures, and
-    `machine_sql` is answered with the machine that the server was built for.
+    `machine_sql` is answered with the machine that the server was built for. An embedded one is asked there
+    by its `shell`.
     """
 
     name: str
@@ -495,6 +497,7 @@ class Engine:
     network: Network | None = None
     platforms: Platforms | None = None
     machine_sql: str = ""
+    shell: Shell | None = None
 
     def compensates(self, version: str) -> bool:
         """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""

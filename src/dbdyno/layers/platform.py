@@ -8,6 +8,7 @@ platforms times nothing: its variants are asked whether they start, keep their i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, DynoError, Mistake
@@ -74,14 +75,31 @@ def _prove(level: str, running: Running) -> Evidence:
     made_for, said = header(file), _said(running)
     machine = next((one.name for one in ARCHITECTURES.values() if one.machine == made_for.machine), "other")
     in_effect = machine == level and wanted.is_named_in(said)
-    emulator = emulator_version(level)
     found = Reading(
         value=f"{machine}, {made_for.byte_order}-endian",
         source=f"the ELF header of {file}, which /proc/PID/maps holds; the server says {said}",
     )
-    ran = f"{emulator} runs it" if emulator else "this machine runs it"
-    accepted = f"{setup.installation.origin}, {setup.installation.facts.get('packages', '')}; {ran}"
+    accepted = _accepted(level, setup.installation)
     return proof(FACTOR, level, found, in_effect, accepted, "something else started in its place")
+
+
+def proved_by_file(level: str, installation: Installation) -> Evidence:
+    """The same of an engine that is asked by its shell: the file that is run is of that machine."""
+    file, wanted = Path(installation.command[-1]), ARCHITECTURES[level]
+    made_for = header(file)
+    found = Reading(
+        value=f"{level if made_for.machine == wanted.machine else 'other'}, {made_for.byte_order}-endian",
+        source=f"the ELF header of {file}, its shell, which is asked in the place of a load process",
+    )
+    in_effect = made_for.machine == wanted.machine
+    return proof(FACTOR, level, found, in_effect, _accepted(level, installation))
+
+
+def _accepted(level: str, installation: Installation) -> str:
+    """Who took a level: packages, and what runs them."""
+    emulator = emulator_version(level)
+    ran = f"{emulator} runs it" if emulator else "this machine runs it"
+    return f"{installation.origin}, {installation.facts.get('packages', '')}; {ran}"
 
 
 def _said(running: Running) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dbdyno.engines.shell import ShellRound
 from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
@@ -25,6 +26,7 @@ from dbdyno.records.record import (
     Record,
     Watched,
 )
+from dbdyno.records.recovery import Recovery
 from dbdyno.records.stage import Stage
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
@@ -168,14 +170,22 @@ class Draft:
             self._remedy = "raise workload.threads, give the driver more CPUs, or lower workload.clients"
 
     def survived(self, acted: Acted) -> Running:
-        """A round is over. Only what the settings do not permit breaks the trial."""
+        """A round is over."""
         self._running = acted.running
-        self._note(recovery=acted.recovery, checks=acted.checks)
-        self._damaged = bool(acted.recovery.damage)
         self._log = acted.log or self._log
-        if acted.recovery.fault:
-            self._outcome, self._cause = Outcome.BROKEN, acted.recovery.fault
+        self._ended(acted.recovery, acted.checks)
         return acted.running
+
+    def shell_ended(self, done: ShellRound) -> None:
+        """A round of an engine that is asked by its shell is over."""
+        self._ended(done.recovery, done.checks)
+
+    def _ended(self, recovery: Recovery, checks: tuple[Check, ...]) -> None:
+        """Only what the settings do not permit breaks the trial."""
+        self._note(recovery=recovery, checks=checks)
+        self._damaged = bool(recovery.damage)
+        if recovery.fault:
+            self._outcome, self._cause = Outcome.BROKEN, recovery.fault
 
     def doubt(self, doubt: Doubt, text: str) -> None:
         """Notes what makes the trial as a whole doubtful."""
@@ -209,7 +219,7 @@ class Draft:
             cause=self._cause,
             remedy=self._remedy,
             mistaken=self._mistaken,
-            engine_version=running.server.version if running else self.bench.installation.version,
+            engine_version=self._engine_version,
             ready_s=self._ready_s if timed else None,
             stages_s=dict(self._stages_s),
             reset=dict(self.reset),
@@ -225,6 +235,13 @@ class Draft:
             server_log=(running.log() if running else "") or self._log,
             whole=whole,
         )
+
+    @property
+    def _engine_version(self) -> str:
+        """By the server's word, else by that of its packages."""
+        if self._running is not None:
+            return self._running.server.version
+        return self.platform.version if self.platform else self.bench.installation.version
 
     def _note(self, **found: object) -> None:
         """What the phase that runs has shown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind
-from dbdyno.engines.sqlite import counters, life, obtaining, plans, settings, taking, upgrading
+from dbdyno.engines.sqlite import counters, life, obtaining, plans, settings, shell, taking, upgrading
 from dbdyno.engines.sqlite.compared import COMPARED_BY
 from dbdyno.engines.sqlite.production import PRODUCTION
 
@@ -28,4 +28,5 @@ SQLITE = Engine(
     compared=COMPARED_BY,
     upgrading=upgrading,
     platforms=obtaining.PLATFORMS,
+    shell=shell,
 )

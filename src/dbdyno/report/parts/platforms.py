@@ -9,20 +9,23 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.restarts import Survivor
 from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.records.platform import Platform
-from dbdyno.report.document import Kind, Notes, Row, Section, table
+from dbdyno.report.document import Detail, Kind, Notes, Row, Section, table
 from dbdyno.report.words import naming, numbers, safe
 from dbdyno.report.words.platforms import works
 from dbdyno.study.act import Act
 from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import PLATFORM_FACTOR
 
-HEADS = ("engine", "architecture", "version", "starts", "answers", "after kills", "after stops")
-MACHINE_HEADS = ("engine", "architecture", "byte order", "pages here", "pages at most", "run by", "packages")
-TEXT = dict.fromkeys((*HEADS[3:], *MACHINE_HEADS[2:]), Kind.TEXT)
+HEADS = ("engine", "on", "version", "starts", "answers", "kills", "stops")
+MACHINE_HEADS = ("engine", "on", "bytes", "pages", "at most", "run by")
+TEXT = dict.fromkeys((*HEADS[1:], *MACHINE_HEADS[1:]), Kind.TEXT)
 METHOD = (
     "Each engine ran as packages of each architecture, in a root of its own. A native driver loaded it over"
     " its socket, and it was ended in the midst of the load and started again. Every transaction that a"
     " client had been told of was then looked for, one by one, and the invariants were checked.",
+    "An embedded engine lives in the load process, which loads no library of another machine. So its shell of"
+    " that machine ran transfers of one client, and was killed, started again and asked. This machine's"
+    " library then read the same file.",
     "Emulated speed has no verdict: an emulator translates each instruction, so no time of it says anything"
     " of the machine. This report has none.",
     "An emulator uses this kernel. It shows no fault of another kernel, and most faults of another memory"
@@ -42,19 +45,38 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     tried = [one for one in _tried(analysis) if one.outcome is not None]
     if not tried:
         return
-    yield Section("What works", (table(HEADS, [_row(analysis, one) for one in tried], TEXT),))
+    rows = [_row(analysis, one) for one in tried]
+    yield Section("What works", (table(HEADS, rows, TEXT), Notes((_rounds(analysis),))))
     if failures := [_failure(one) for one in tried if not works(one)]:
         yield Section("What does not, and why", (Notes(tuple(failures)),))
     machines = [(one, one.platform) for one in tried if one.platform is not None]
-    rows = [_machine(analysis, one, platform) for one, platform in machines]
-    yield Section("On what", (table(MACHINE_HEADS, rows, TEXT), Notes((*_versions(analysis, machines),))))
-    said = [f"{one.variant}: {safe.clause(one.says)}." for one in tried if one.says]
-    yield Section("Proofs", (Notes(tuple(said)),))
+    of_machines = [_machine(analysis, one, platform) for one, platform in machines]
+    notes = (*_versions(analysis, machines),)
+    yield Section("On what", (table(MACHINE_HEADS, of_machines, TEXT), Notes(notes)))
+    yield Section("Proofs", (Notes((*_proofs(tried),)),), detail=Detail.DETAILS)
     yield Section("Method", (Notes(METHOD),))
 
 
 def _tried(analysis: Analysis) -> Sequence[Survivor]:
     return analysis.survival.variants if analysis.survival else ()
+
+
+def _proofs(tried: Sequence[Survivor]) -> Iterator[str]:
+    """What shows that each variant ran on its platform, and the packages that it was."""
+    for one in tried:
+        if one.says and one.platform is not None:
+            yield f"{one.variant}: {safe.clause(one.says)}. Packages: {one.platform.packages}."
+
+
+def _rounds(analysis: Analysis) -> str:
+    """What the columns of restarts count."""
+    restarts = analysis.study.restarts
+    counts = (restarts.kills, restarts.stops) if restarts else (0, 0)
+    acts = f"{numbers.plural(counts[0], 'kill')} and {numbers.plural(counts[1], 'clean stop')}"
+    return (
+        f"`kills` and `stops` say how many of the commits that clients had been told of were there after"
+        f" {acts} of each, and `answers` whether the invariants held each time."
+    )
 
 
 def _levels(analysis: Analysis, one: Survivor) -> tuple[str, str]:
@@ -83,7 +105,7 @@ def _answers(one: Survivor) -> str:
     if not one.acts:
         return numbers.DASH
     damaged = sum(act.damaged for act in one.acts)
-    return "violated" if damaged else "all right"
+    return "violated" if damaged else "right"
 
 
 def _after(one: Survivor, act: Act) -> str:
@@ -91,12 +113,9 @@ def _after(one: Survivor, act: Act) -> str:
     found = next((each for each in one.acts if each.act is act), None)
     if found is None:
         return numbers.DASH
-    rounds = numbers.plural(found.rounds, "round")
     if found.damaged:
-        return f"damaged after {found.damaged} of {rounds}"
-    if found.lost:
-        return f"{found.lost:,} of {found.acknowledged:,} commits lost in {rounds}"
-    return f"all {found.acknowledged:,} commits there, {rounds}"
+        return f"damaged, {found.damaged} of {found.rounds}"
+    return f"{found.lost:,} of {found.acknowledged:,} lost" if found.lost else f"all {found.acknowledged:,}"
 
 
 def _failure(one: Survivor) -> str:
@@ -112,15 +131,14 @@ def _machine(analysis: Analysis, one: Survivor, platform: Platform) -> Row:
         pages,
         f"{platform.alignment_bytes >> 10} KiB",
         platform.emulator or "this machine",
-        platform.packages,
     )
 
 
 def _versions(analysis: Analysis, machines: Sequence[tuple[Survivor, Platform]]) -> Iterator[str]:
     """What the columns mean, and engines whose versions differ between architectures."""
     yield (
-        "`pages here` is what a program was told of this host's pages. `pages at most` is the largest page of"
-        " a kernel that can map its file."
+        "`bytes` is the byte order. `pages` is what a program was told of this host's pages, and `at most`"
+        " the largest page of a kernel that can map its file."
     )
     versions: dict[str, dict[str, str]] = {}
     for one, platform in machines:
