@@ -182,7 +182,7 @@ def _believe_every_check(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("servers are left")
 def _leave_servers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(prepare, "_stop_or_kill", lambda stop, kill: lambda *_: None)
+    patch.setattr(prepare, "stop_or_kill", lambda stop, kill: lambda *_: None)
 
 
 @breaks("after the replay: ", seed=2)

@@ -115,6 +115,11 @@ class Blocked(DynoError):
         self.factor = factor
 
 
+class Stopped(DynoError):
+    """The run is not to go on: a guard of the server that it studies has stopped it, or that server cannot be
+    used any more."""
+
+
 class Inert(DynoError):
     """A build has the baseline's code: `message` says what was compared. To measure it would be to measure
     the baseline once more."""

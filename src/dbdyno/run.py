@@ -39,6 +39,7 @@ from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.plans import has_plans, plans_of
 from dbdyno.trial.platform import platform_of
 from dbdyno.trial.prepare import prepare
+from dbdyno.trial.running.prepare import prepare_running
 from dbdyno.trial.shell import shell_of
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
@@ -258,7 +259,8 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
     with draft.stage(Stage.PREPARE):
         draft.code = code_beside_baseline(trial, bench)
         require_own_code(trial, bench.study, draft.code)
-        running = draft.started(*prepare(trial, bench, undo))
+        ready = prepare if bench.switch is None else prepare_running
+        running = draft.started(*ready(trial, bench, undo))
     with draft.stage(Stage.VERIFY):
         draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
         require_in_effect(draft.evidence)

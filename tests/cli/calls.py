@@ -18,7 +18,7 @@ from unittest import mock
 import pytest
 
 import dbdyno
-from dbdyno.begin import catalogue
+from dbdyno.begin import catalogue, running
 from dbdyno.cli import main
 from dbdyno.interrupts import SIGNALS
 
@@ -59,6 +59,7 @@ def called(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     """Calls the command, which writes there, and returns its exit code."""
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     catalogue.located.cache_clear()
+    running.look_anew()
     try:
         with (
             mock.patch.object(sys, "argv", ["dyno", *arguments]),

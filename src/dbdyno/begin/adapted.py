@@ -58,7 +58,7 @@ def adapted(
     found = arranged_for(study, counted)
     study = study.but(arrangement=found.arrangement)
     # A calibration binds server and driver to CPUs that they share.
-    calibration = calibration and study.driver is None
+    calibration = calibration and study.driver is None and study.server is None
     made, why_not = found_for(study, place_of(identity()), time.time()) if calibration else (None, "")
     basis = None
     if budget_s is not None and study.search is None:

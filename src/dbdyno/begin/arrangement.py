@@ -8,6 +8,7 @@ from functools import partial
 
 from dbdyno.applications.registry import PRODUCTS
 from dbdyno.begin.engines import engine_of
+from dbdyno.begin.running import needs_restarts, settable
 from dbdyno.driver import _driver
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
@@ -47,13 +48,16 @@ def arranged_in_turn(study: Study, reference: Study) -> Arranged:
 
 def _circumstances(study: Study, variants: Sequence[Variant], counted: bool = False) -> Circumstances:
     levels = {variant.name: {**study.settings, **variant.levels} for variant in variants}
-    changes = foresee(levels, partial(engine_of, study)).host
+    asked = {name: settable(study, one) for name, one in levels.items()}
+    changes = foresee(asked, partial(engine_of, study)).host
     of_host = [one.factor for one in changes if one.scope is Scope.HOST or one.factor.startswith("storage.")]
-    each_bytes = [server_bytes(study, one) for one in levels.values()]
+    # A server that runs already takes what it takes.
+    each_bytes = [0 if study.server else server_bytes(study, one) for one in levels.values()]
     return Circumstances(
         host_factors=tuple(of_host),
         counted=counted,
         pauses=has_pauses(study),
+        restarted_for=needs_restarts(study),
         # A search puts into a block what has room, and compares with the baseline at the least.
         needed_bytes=sum(each_bytes) if study.search is None else 2 * each_bytes[0],
         available_bytes=available_memory_bytes(),
@@ -91,6 +95,10 @@ def arranged_text(study: Study, found: Arranged) -> str:
         return f"trials run one after the other: {found.why}"
     phase = phases_of(study)[0]
     length = numbers.seconds_text(phase.duration_s / (phase.slices or 1))
+    if study.server is not None:
+        return (
+            f"variants take turns on the one server: the load goes round in {phase.slices} slices of {length}"
+        )
     return (
         f"the servers of a block run side by side: the load goes round in {phase.slices} slices of {length}"
     )
@@ -98,7 +106,7 @@ def arranged_text(study: Study, found: Arranged) -> str:
 
 def memory_text(study: Study, found: Arranged) -> str:
     """What the settings of servers that are up together allow them; empty where each is up by itself."""
-    if found.why or study.search is not None:
+    if found.why or study.search is not None or study.server is not None:
         return ""
     each_bytes = [server_bytes(study, {**study.settings, **one.levels}) for one in variants_of(study)]
     limit_bytes, who = memory_limit()

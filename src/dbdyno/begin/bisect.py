@@ -80,7 +80,7 @@ def begin_bisection(options: BisectOptions, tell: Tell) -> BegunBisection:
     counting = _counting(shown, line)
     here = adapted(shown)
     study = here.study.but(seed=seed_of(here.study))
-    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
+    installation = registry.locate(study.engine)
     run = new_run(BisectionRun, study, installation, tell, line=line, counting=counting)
     others = {level: installed_of(other) for level, other in others_of(on_line(read, line)).items()}
     run = run.but(calibrated=here.calibrated, engines=others)

@@ -62,5 +62,5 @@ class _Training:
     def _begun(self) -> Begun:
         """As a run would begin; nothing keeps it."""
         study = self._study
-        installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
+        installation = registry.locate(study.engine)
         return Begun(study, new_run(ComparisonRun, study, installation, self._tell), installation)

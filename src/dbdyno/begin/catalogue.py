@@ -103,6 +103,6 @@ def installation_of(reference: Reference) -> Installation | None:
 def located(reference: Reference) -> Installation | DynoError:
     """The installation, or why there is none."""
     try:
-        return registry.engine(reference.engine).obtaining.locate(reference)
+        return registry.locate(reference)
     except DynoError as missing:
         return missing

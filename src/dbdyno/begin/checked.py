@@ -126,6 +126,8 @@ class _Checks:
     def memory(self) -> Iterator[Mistake]:
         """Levels with which one server alone would be allowed more memory than there is."""
         limit_bytes, who = memory_limit()
+        if self.study.server is not None:
+            return
         for variant in extremes_of(self.study):
             levels = {**self.study.settings, **variant.levels}
             settings = engine_of(self.study, levels).settings
@@ -158,6 +160,9 @@ class _Checks:
 
     def statements(self, startable: bool = True) -> Iterator[Mistake]:
         """What a server of the baseline refuses of the user's statements, on each engine of the study."""
+        if self.study.server is not None:
+            self.told += ["statements are judged by the server in the run"] if self.options else []
+            return
         for options in self.options:
             own_sql = review(self.study.workload.name, options, self.study.folder).own_sql
             if own_sql and self.study.application is None:

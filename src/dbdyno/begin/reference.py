@@ -84,7 +84,7 @@ def _of_file(
     require_one_load(study, asked, str(path))
     for line in require_sound(asked, tell, allowed=allowed):
         tell(line)
-    installation = registry.engine(asked.engine.engine).obtaining.locate(asked.engine)
+    installation = registry.locate(asked.engine)
     asked = asked.but(arrangement=study.arrangement, slice_s=study.slice_s)
     return new_run(ComparisonRun, asked, installation, tell), asked, installation
 

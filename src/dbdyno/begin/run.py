@@ -20,6 +20,7 @@ from dbdyno.begin.load_host import require_load_host
 from dbdyno.begin.naming import name_of_run
 from dbdyno.begin.reference import reference_of
 from dbdyno.begin.registered import registered_as
+from dbdyno.begin.running import in_use_of, require_allowed, require_started
 from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.timed import require_timed
@@ -80,6 +81,9 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     else:
         found, known = _new(store, options, tell)
     require_load_host(found.study)
+    require_allowed(found.study, options.allowed)
+    if options.against is not None:
+        require_started(found.study, "--against")
     _require_sound_search(found, options)
     run = found.run.but(sequential=found.run.sequential or options.until is not None)
     if options.until is not None and options.resume is None:
@@ -111,7 +115,7 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
     here = adapted(read, budget_s, options.calibration, store)
     study = here.study.but(seed=seed_of(here.study))
     require_few_enough(study)
-    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
+    installation = registry.locate(study.engine)
     fit = budget_text(study, here.basis) if here.basis is not None else ""
     for line in filter(None, (here.told, counting_text(here.counting, counted_s(study)), fit)):
         tell(line)
@@ -123,7 +127,12 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
     else:
         duration_s = None if budget_s is None else study.workload.duration_s
         run = new_run(
-            ComparisonRun, *begins, duration_s=duration_s, budget_s=budget_s, counting=here.counting
+            ComparisonRun,
+            *begins,
+            duration_s=duration_s,
+            budget_s=budget_s,
+            counting=here.counting,
+            in_use=in_use_of(study),
         )
     run = run.but(calibrated=here.calibrated, registered=registered_as(store, run))
     if run.registered is not None:

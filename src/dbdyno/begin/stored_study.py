@@ -125,7 +125,7 @@ def measured_installation(study: Study, run: Run) -> Installation:
     now, or in that of an engine which it was compared with."""
     require_measured(run)
     require_kept(run)
-    installation = registry.engine(study.engine.engine).obtaining.locate(study.engine)
+    installation = registry.locate(study.engine)
     _require_measured_engine(run, run.installation, installation)
     for level, other in others_of(study).items():
         _require_measured_engine(run, run.engines.get(level, Installed()), other)

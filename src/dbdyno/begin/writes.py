@@ -62,6 +62,9 @@ def _writes(study: Study, changes: tuple[HostChange, ...], store: str, allowed: 
     if _cuts_power(study) and not any(LOOP_DEVICES in change.places for change in changes):
         what = "volumes whose power is cut, where Dyno has the right to make them"
         yield Write(place=LOOP_DEVICES, what=what, after=CLEARED)
+    if study.server is not None:
+        what = "settings that levels move, schemas whose names begin with dyno_"
+        yield Write(place=study.engine.url, what=what, after="put back, or dropped")
     for path in sorted(allowed.paths):
         yield Write(place=str(path), what="what levels of config write there (--allow-path)", after=STAYS)
 

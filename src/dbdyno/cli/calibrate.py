@@ -181,7 +181,7 @@ def _calibrated(study: Study, time_s: float, allowed: Allowed) -> Calibration:
             study=study,
             run=_run(study, host),
             engine=registry.engine(study.engine.engine),
-            installation=registry.engine(study.engine.engine).obtaining.locate(study.engine),
+            installation=registry.locate(study.engine),
             layers=LAYERS,
             journal=journal,
             open_load=LoadProcess,

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.begun import Begun, bench_of
 from dbdyno.begin.counted import counted_text, why_counted
+from dbdyno.begin.held import held
 from dbdyno.begin.registered import began
 from dbdyno.cli.progress import OfReference, Quiet, Searching, shown, told_of, told_to
 from dbdyno.cli.terminal import tell
@@ -51,7 +52,8 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
     trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
     with ExitStack() as stack:
         journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
-        bench = replace(bench_of(begun, journal, callgrind, here.allowed), tell=here.tell)
+        switch = stack.enter_context(held(begun, journal, store, here.allowed))
+        bench = replace(bench_of(begun, journal, callgrind, here.allowed), tell=here.tell, switch=switch)
         if isinstance(run, SearchRun):
             return _searched(run, bench, here)
         progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))

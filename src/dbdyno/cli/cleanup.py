@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from dbdyno.host.journal import left_by_others, replay_abandoned
+from dbdyno.cli.options import RunningServerUrl
+from dbdyno.host.journal import forget_abandoned, left_by_others, replay_abandoned
 from dbdyno.host.once import sweep
 
 
 @click.command()
-def command() -> None:
-    """Restore what a Dyno that died left behind: its processes, sockets, files and host settings."""
-    lines = replay_abandoned() + [f"unfinished {path}" for path in sweep()]
+@click.option(
+    "--server",
+    type=RunningServerUrl(),
+    help="Put back what any Dyno left on the server at this URL, by what it noted there. From any machine.",
+)
+@click.option(
+    "--forget",
+    type=RunningServerUrl(),
+    help="Give up what is to be put back on the server at this URL, because that server is gone for good.",
+)
+def command(server: str | None, forget: str | None) -> None:
+    """Restore what a Dyno that died left behind: its processes, sockets, files and host settings, and the
+    settings of servers that ran already."""
+    given_up = _given_up(forget) if forget is not None else []
+    for line in given_up:
+        click.echo(f"given up: {line}")
+    lines = _noted_on(server) if server is not None else []
+    lines += replay_abandoned() + [f"unfinished {path}" for path in sweep()]
     for line in lines:
         click.echo(line)
     click.echo(f"{len(lines)} restored" if lines else "nothing was left behind", err=True)
     tell_of_others()
+
+
+def _noted_on(url: str) -> list[str]:
+    # Here, because most cleanups reach no server.
+    from dbdyno.engines.put_back import put_back_noted
+
+    return put_back_noted(url)
+
+
+def _given_up(url: str) -> list[str]:
+    from dbdyno.engines.put_back import is_on
+
+    return forget_abandoned(partial(is_on, url=url))
 
 
 def tell_of_others() -> None:

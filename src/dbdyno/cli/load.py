@@ -28,7 +28,7 @@ from dbdyno.passwords import without_passwords
 from dbdyno.report.words.safe import json_text
 from dbdyno.report.words.tally import tally_text
 from dbdyno.study import Option, WorkloadOffer, workload_offers
-from dbdyno.trial.pristine import INDEXING_S
+from dbdyno.trial.job import INDEXING_S
 
 Carry = Callable[[Job, dict[str, Any]], None]
 """What a verb does with a job, and with its own options that are not the job's."""

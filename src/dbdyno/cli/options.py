@@ -13,6 +13,7 @@ import click
 from dbdyno.cli.preferences import FOREVER, PreferredOption
 from dbdyno.cli.server_url import StoreUrl
 from dbdyno.errors import UserError
+from dbdyno.passwords import without_passwords
 
 ANY_PORT, PORT_MOST = 0, 65535
 HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
@@ -66,6 +67,20 @@ class Wait(Duration):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         return math.inf if value == FOREVER else super().convert(value, param, ctx)
+
+
+class RunningServerUrl(click.ParamType[str]):
+    """The URL of a server that runs already, which needs no password."""
+
+    name = "URL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if without_passwords(str(value)) != str(value):
+            self.fail(
+                "the URL holds a password, which is not taken from here: give it by PGPASSWORD or ~/.pgpass,"
+                " or by MYSQL_PWD or ~/.my.cnf"
+            )
+        return str(value)
 
 
 class WaitingCommand(click.Command):
@@ -164,6 +179,20 @@ paths_option = click.option(
     multiple=True,
     type=click.Path(path_type=Path),
     help="A file or folder that levels of config may lead to. The server writes there, and nothing puts it "
+    "back.",
+)
+servers_option = click.option(
+    "--allow-server",
+    "servers",
+    multiple=True,
+    type=RunningServerUrl(),
+    help="The URL of a server that runs already, whose settings may be moved. `dyno plan` says what is done.",
+)
+writes_option = click.option(
+    "--allow-writes",
+    "writes",
+    is_flag=True,
+    help="On a server that runs already, let the load change tables that are not Dyno's. Nothing puts them "
     "back.",
 )
 calibration_option = click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,9 +22,11 @@ from dbdyno.begin.checked import require_sound
 from dbdyno.begin.counted import counted_text, counting_text, why_counted
 from dbdyno.begin.engines import engine_of, untaken_of
 from dbdyno.begin.estimate import counted_s, overhead_s, restarts_s
-from dbdyno.begin.given import PlannedData, data_text, planned_data
+from dbdyno.begin.given import PlannedData, planned_data
+from dbdyno.begin.images import images_text
 from dbdyno.begin.load_host import load_host_lines
 from dbdyno.begin.restarts import restarts_text
+from dbdyno.begin.running import in_use_of, refusals_of, server_lines, settable
 from dbdyno.begin.space import require_space, space_text
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.writes import Write, writes_lines, writes_of
@@ -48,10 +49,11 @@ from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
 from dbdyno.plan.search.pace import FINALISTS
 from dbdyno.plan.soak import expected_s as soak_s
+from dbdyno.records.in_use import InUse
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Calibrated, Counting
 from dbdyno.report.parts import configuration
-from dbdyno.report.words.numbers import about_text, plural, seconds_text
+from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.report.words.safe import json_text
 from dbdyno.study import Design, Factor, Study, fraction
 from dbdyno.study.act import OF_POWER
@@ -59,7 +61,6 @@ from dbdyno.study.designs import counted_variants, extremes_of, trials_in_all
 from dbdyno.study.soak import Soak
 from dbdyno.study.space import Search
 from dbdyno.study.trials import Plan, Trial, Variant
-from dbdyno.trial.pristine import IMAGES_ENOUGH, worth_s
 
 
 class PlanDocument(Frozen):
@@ -92,6 +93,7 @@ class PlanDocument(Frozen):
     application: PlannedApplication | None = absent(None)
     data: tuple[PlannedData, ...] = absent(())
     checks: tuple[str, ...] = absent(())
+    in_use: InUse | None = absent(None)
 
 
 # All trials of a study have the same phases.
@@ -225,13 +227,17 @@ class _Whole:
         lines = [*self.checks, here.told, fitted, *_beside_blocks(study, here)]
         if not study.of_platforms:
             lines += [arranged_text(study, here.arranged), memory_text(study, here.arranged)]
-            lines.append(_images_text(study, self.budget_s))
+            lines.append(images_text(study, self.budget_s))
         yield from map(Text, filter(None, lines))
 
 
 def _around_load(study: Study) -> dict[str, Any]:
     """What stands in front of the server, and the data that it begins with."""
-    return {"application": planned_application(study), "data": planned_data(study)}
+    return {
+        "application": planned_application(study),
+        "data": planned_data(study),
+        "in_use": in_use_of(study),
+    }
 
 
 def _beside_blocks(study: Study, here: Adapted) -> Iterator[str]:
@@ -277,26 +283,13 @@ def _expected_s(here: Adapted, plan: Plan, budget_s: float | None) -> float:
     return time_s
 
 
-def _images_text(study: Study, budget_s: float | None) -> str:
-    """How many images of the pristine data pairs of blocks take in turn, as far as that is known before the
-    first, and where they come from."""
-    if planned := planned_data(study):
-        return data_text(planned)
-    if study.search is not None:
-        return "pristine data: the confirmation takes images of its own"
-    if study.images is not None:
-        images = min(study.images, math.ceil(study.blocks / 2))
-        turns = ", which pairs of blocks take in turn" if images > 1 else ""
-        return f"pristine data: {plural(images, 'image')}{turns}"
-    limit = f"at most {seconds_text(worth_s(study, budget_s))}; two if the second one does; else one"
-    turns = f"{IMAGES_ENOUGH} images, which pairs of blocks take in turn"
-    return f"pristine data: {turns}, if the further {IMAGES_ENOUGH - 1} take {limit}"
-
-
 def _foresight(study: Study, plan: Plan, allowed: Allowed) -> Foresight:
-    levels = {variant.name: {**study.settings, **variant.levels} for variant in plan.variants}
+    levels = {
+        variant.name: settable(study, {**study.settings, **variant.levels}) for variant in plan.variants
+    }
     found = foresee(levels, partial(engine_of, study))
-    found = found.but(blocked=(*found.blocked, *untaken_of(study, plan.variants, allowed)))
+    refused = (*untaken_of(study, plan.variants, allowed), *refusals_of(study, plan.variants))
+    found = found.but(blocked=(*found.blocked, *refused))
     # In a search, what is idle beside the baseline's other levels need not be so in a candidate.
     return found if study.search is None else found.but(idle=())
 
@@ -333,7 +326,8 @@ def _print_plan(console: Console, study: Study, plan: Plan) -> None:
 def _print_foresight(console: Console, study: Study, foresight: Foresight, variants: list[str]) -> None:
     """What stands in front of the server. Then a line for each thing that is done to the host, and one
     for each reason why variants are blocked."""
-    for line in (*application_lines(planned_application(study)), *load_host_lines(study)):
+    around = (*application_lines(planned_application(study)), *load_host_lines(study))
+    for line in (*around, *map(Text, server_lines(study))):
         console.print(line)
     if not foresight.host:
         console.print("nothing is done to this host beyond processes and folders of Dyno's own")

@@ -97,6 +97,16 @@ def interrupted(
     return 130
 
 
+def tell_stopped(store: Store, run: Run | None, allowed: Allowed) -> None:
+    """Tells what is kept of a run that a guard of its server stopped, and how to go on."""
+    stored = _kept(store, run)
+    if stored is None:
+        return
+    kept = sum(record.whole for record in store.records(stored.run))
+    tell(f"stopped: {_trials_text(kept, _in_all(stored))} {is_or_are(kept)} kept")
+    tell(f"  go on with: {verb_of(stored)} --resume {stored.run}{allowed.options}")
+
+
 def _kept(store: Store, run: Run | None) -> Run | None:
     """The run as the store has it; None where it did not come so far."""
     try:

@@ -42,14 +42,16 @@ from dbdyno.cli.options import (
     paths_option,
     quiet_option,
     refuse_both,
+    servers_option,
     store_option,
     wait_option,
+    writes_option,
 )
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.report import deliver_report
-from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
+from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run, tell_stopped
 from dbdyno.cli.terminal import tell
-from dbdyno.errors import UserError
+from dbdyno.errors import Stopped, UserError
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.records.chain import Rerun
@@ -104,6 +106,8 @@ from dbdyno.serve.beside import pages_beside
 @calibration_option
 @devices_option
 @paths_option
+@servers_option
+@writes_option
 @live_option
 @wait_option
 @quiet_option
@@ -117,6 +121,8 @@ def command(
     note: str,
     devices: tuple[Path, ...],
     allowed_paths: tuple[Path, ...],
+    servers: tuple[str, ...],
+    writes: bool,
     live: int | None,
     wait_s: float,
     quiet: bool,
@@ -133,7 +139,7 @@ def command(
     """
     form = verdict_format_of(form, as_json, output)
     study, resume = _meant(study, resume, asked["add_blocks"])
-    options = RunOptions(path=study, allowed=Allowed.of(devices, allowed_paths), **asked)
+    options = RunOptions(path=study, allowed=Allowed.of(devices, allowed_paths, servers, writes), **asked)
     with writable_store(store_url(store)) as opened, ExitStack() as around:
         require_free(opened, name)
         _require_agreement(options, resume)
@@ -153,6 +159,9 @@ def command(
                 if pages is not None:
                     around.enter_context(_pages(*pages, store_url(store), begun.run))
                 records = _carried_out(beginning, options, here)
+        except Stopped as stopped:
+            tell_stopped(opened, run, options.allowed)
+            raise stopped
         except KeyboardInterrupt:
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
         run = opened.run(begun.run.run)  # A budget may have changed its blocks.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.engine import Ask, Engine
+from dbdyno.engines.found import FoundServer, process_at
 from dbdyno.engines.production import Production
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
@@ -20,36 +21,6 @@ from dbdyno.host.launch import Launch
 from dbdyno.host.process import family
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
-
-
-@dataclass(frozen=True)
-class FoundServer:
-    """A server that runs already. Dyno neither stops it nor reads its log."""
-
-    url: str
-    version: str
-    process_id: int | None
-    ready_s: float = 0.0
-    driver_environment: Mapping[str, str] = field(default_factory=dict)
-    driver_folders: tuple[Path, ...] = ()
-
-    @property
-    def process_ids(self) -> tuple[int, ...]:
-        """Empty where the process cannot be found from here."""
-        return family(self.process_id) if self.process_id is not None else ()
-
-    def alive(self) -> bool:
-        return self.process_id is None or bool(self.process_ids)
-
-    def log(self) -> str:
-        return ""
-
-    def log_problems(self) -> list[str]:
-        return []
-
-    def stop(self, timeout_s: float = 30.0) -> None: ...
-
-    def kill(self) -> None: ...
 
 
 @dataclass
@@ -122,16 +93,6 @@ def _require_fitting(url: str, engine: Engine, production: Production) -> None:
     # SQLite would make an empty file without a word.
     if target.scheme and is_file(url) and not Path(path).is_file():
         raise UserError(f"there is no database {path}", "correct the path")
-
-
-def process_at(url: str, production: Production) -> int | None:
-    """The process that listens where a URL leads; None for another host, and for a file."""
-    target = urlsplit(url)
-    if sockets := parse_qs(target.query).get("socket"):
-        return listening.at_socket(Path(sockets[0]))
-    if not target.hostname or not listening.is_here(target.hostname):
-        return None
-    return listening.at_port(target.port or production.port)
 
 
 def is_file(url: str) -> bool:

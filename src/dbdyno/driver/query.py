@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import Protocol
 
 from dbdyno.driver import _driver
 from dbdyno.errors import DriverFailed
 
 Rows = list[list[str | float | None]]
+
+
+class Ask(Protocol):
+    """Runs one SQL statement on a server and returns its rows."""
+
+    def __call__(self, sql: str) -> Rows: ...
 
 
 def query(url: str, sql: str) -> Rows:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from dbdyno.driver.query import Ask as Ask
 from dbdyno.engines.compared import ComparedBy
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
 from dbdyno.engines.network import Network
 from dbdyno.engines.plan import ReadPlan
 from dbdyno.engines.production import Production
+from dbdyno.engines.runtime import Runtime
 from dbdyno.engines.shell import Shell
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import DynoError
@@ -30,12 +32,6 @@ from dbdyno.records.recovery import Loss
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Promise
 from dbdyno.study.toml import Value
-
-
-class Ask(Protocol):
-    """Runs one SQL statement on the system under test and returns its rows."""
-
-    def __call__(self, sql: str) -> list[list[str | float | None]]: ...
 
 
 class Server(Protocol):
@@ -468,9 +464,9 @@ class Engine:
     written for it. `taking` takes the data that a study brings; without it none can be brought. By `compared`
     it is held against another version of itself, or another engine. By `upgrading` a version takes over the
     data of an older one; without it none does. By `network` another host reaches its server; without it none
-    does. By `platforms` it is had for other architectures, and
-    `machine_sql` is answered with the machine that the server was built for. An embedded one is asked there
-    by its `shell`.
+    does. By `runtime` a server that runs already is studied. By `platforms` it is had for other
+    architectures, and `machine_sql` is answered with the machine that the server was built for. An embedded
+    one is asked there by its `shell`.
     """
 
     name: str
@@ -495,6 +491,7 @@ class Engine:
     compared: ComparedBy | None = None
     upgrading: Upgrading | None = None
     network: Network | None = None
+    runtime: Runtime | None = None
     platforms: Platforms | None = None
     machine_sql: str = ""
     shell: Shell | None = None

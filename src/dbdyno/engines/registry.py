@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.firebird import FIREBIRD
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.mysql import MYSQL
 from dbdyno.engines.postgresql import POSTGRESQL
+from dbdyno.engines.runtime import Runtime, connected
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import UserError
-from dbdyno.obtain.installation import Offer
+from dbdyno.obtain.installation import Installation, Offer
 from dbdyno.obtain.platforms import Platforms
+from dbdyno.study.reference import Reference
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine for engine in (MARIADB, FIREBIRD, POSTGRESQL, SQLITE, MYSQL)
@@ -34,6 +37,33 @@ def platforms(engine: Engine) -> Platforms:
         have = ", ".join(one.name for one in ENGINES.values() if one.platforms)
         raise UserError(f"{engine.title} cannot be had for other architectures", f"there are: {have}")
     return engine.platforms
+
+
+def locate(reference: Reference) -> Installation:
+    """The installation that is named, or the server that runs at a URL as it says of itself. Raises
+    EngineMissing with the command that obtains it, and DriverFailed where no server answers."""
+    named = engine(reference.engine)
+    if not reference.url:
+        return named.obtaining.locate(reference)
+    ask, runtime = connected(reference.url), runtime_of(reference.engine)
+    who = runtime.identity(ask)
+    return Installation(
+        engine=named.name,
+        version=who.version,
+        origin=f"a server that runs already, {reference.url}",
+        prefix=Path("/"),
+        command=(),
+        digest=who.digest,
+        offered=runtime.known(ask),
+    )
+
+
+def runtime_of(name: str) -> Runtime:
+    """How servers of an engine are studied while they run. Raises UserError for an engine whose are not."""
+    found = engine(name)
+    if found.runtime is None:
+        raise UserError(f"{found.title} is not studied while it runs", "name an installation of it")
+    return found.runtime
 
 
 def offers() -> list[Offer]:

@@ -35,6 +35,7 @@ Undo = Callable[[Mapping[str, Any]], None]
 _undo_of_kind: dict[str, Undo] = {}
 
 UNDOING = (
+    "dbdyno.engines.put_back",
     "dbdyno.host.cgroups",
     "dbdyno.host.kernel_values",
     "dbdyno.host.volumes.loop",
@@ -55,7 +56,7 @@ ASK_AGAIN_S = 0.01
 OWN_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """A link is not followed, and a pipe not waited for."""
 
-OUTLASTING = ("tree",)
+OUTLASTING = ("tree", "server setting", "server schema", "server ledger")
 """Kinds of which something is left when the host has started again: all else went with the kernel."""
 
 
@@ -139,6 +140,14 @@ class Journal:
                     self._append({"undone": entry["id"]})
         return done, failures
 
+    def forget(self, given_up: Callable[[Mapping[str, Any]], bool]) -> list[str]:
+        """Gives up entries, which nobody undoes any more. Returns a line for each."""
+        forgotten = [entry for entry in self._standing if given_up(entry)]
+        self._standing = [entry for entry in self._standing if entry not in forgotten]
+        for entry in forgotten:
+            self._append({"undone": entry["id"]})
+        return [_describe(entry) for entry in forgotten]
+
     def close(self) -> None:
         """Undoes what still stands and removes the file, unless something could not be undone."""
         try:
@@ -216,6 +225,16 @@ def replay_abandoned() -> list[str]:
     if failures:
         raise DynoError("could not restore: " + "; ".join(failures), "fix the cause, then run: dyno cleanup")
     return done
+
+
+def forget_abandoned(given_up: Callable[[Mapping[str, Any]], bool]) -> list[str]:
+    """Gives up entries that Dynos of this user left that died. Returns a line for each."""
+    lines = list[str]()
+    with _nobody_else():
+        for left in _abandoned():
+            lines += left.forget(given_up)
+            left.let_go()
+    return lines
 
 
 @contextmanager
@@ -405,6 +424,9 @@ def _undo(entry: Mapping[str, Any]) -> str:
 
 
 def _describe(entry: Mapping[str, Any]) -> str:
+    """An entry in a line: what it says of itself, or all that it holds."""
+    if "says" in entry:
+        return f"{entry['kind']} {entry['says']}"
     details = " ".join(f"{value}" for key, value in entry.items() if key not in ("id", "kind", "folders"))
     return f"{entry['kind']} {details}"
 

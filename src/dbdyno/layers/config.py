@@ -78,9 +78,11 @@ class ConfigLayer:
         # A level that reaches out is not even asked of the server.
         if outside or installation is None:
             return outside
-        known = engine.settings.names(installation)
+        offered = installation.offered
+        known = engine.settings.names(installation) if offered is None else offered
         if factor.knob in known:
-            return self._refused(factor, engine, installation)
+            # A server that runs already says what it takes when it is to take it.
+            return self._refused(factor, engine, installation) if offered is None else []
         told = f"{engine.title} {installation.version} has no setting {factor.knob!r}"
         return [Mistake(0, told, _hint(factor.knob, engine, known))]
 
@@ -105,7 +107,7 @@ class ConfigLayer:
         return (Settings(levels),)
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
-        readings = running.setup.engine.settings.read(running.ask, frozenset(levels))
+        readings = running.readings(frozenset(levels))
         return [self._prove_one(name, level, readings.get(name), running) for name, level in levels.items()]
 
     def exercised(self, evidence: Evidence, running: Running) -> Evidence:
@@ -131,9 +133,7 @@ class ConfigLayer:
         return Evidence(
             factor=f"config.{name}",
             requested=requested,
-            accepted=Reading(
-                value=requested, source=f"{engine.title} {running.server.version} started with it"
-            ),
+            accepted=Reading(value=requested, source=running.accepted_by(name)),
             effective=reading,
             in_effect=in_effect,
             reason=reason,

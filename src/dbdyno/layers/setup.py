@@ -28,7 +28,7 @@ from dbdyno.host.volumes.volume import Volume, Wish
 from dbdyno.layers.part import Part
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.wish import BuildWish
-from dbdyno.records.record import Counted
+from dbdyno.records.record import Counted, Reading
 
 RESTORED = "restored after each trial"
 REMOVED = "removed after each trial"
@@ -186,6 +186,14 @@ class Running:
     def process_ids(self) -> tuple[int, ...]:
         """The server's processes; an embedded engine lives in the load process."""
         return (self.load.process_id,) if self.setup.engine.embedded else self.server.process_ids
+
+    def readings(self, names: frozenset[str]) -> dict[str, Reading]:
+        """What the live server says of settings, by name."""
+        return self.setup.engine.settings.read(self.ask, names)
+
+    def accepted_by(self, _name: str) -> str:
+        """How the server was given the level of a setting."""
+        return f"{self.setup.engine.title} {self.server.version} started with it"
 
     def log(self) -> str:
         """The server's log, and that of the application in front of it."""

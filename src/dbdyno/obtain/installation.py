@@ -33,7 +33,8 @@ class Installation:
     `origin` says where it came from in words a person can check; `digest` identifies the bytes. `library` is
     the file that the load process must hold, for an embedded engine that proves it. `facts` are what else the
     engine says of its build, by name. `writes` is where its programs write besides: an instrumented one's
-    profiles. One that was fetched for a study of platforms names its `architecture`.
+    profiles. One that was fetched for a study of platforms names its `architecture`. A server that runs
+    already has no command; `offered` are then the names of its settings.
     """
 
     engine: str
@@ -47,6 +48,7 @@ class Installation:
     facts: Mapping[str, str] = field(default_factory=dict)
     writes: tuple[Path, ...] = ()
     architecture: str = ""
+    offered: frozenset[str] | None = None
 
     @property
     def emulated(self) -> bool:

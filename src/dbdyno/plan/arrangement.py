@@ -18,12 +18,14 @@ PACED = ("rate_per_s", "schedule", "think_time")
 
 class Circumstances(Frozen):
     """What an arrangement depends on beside the study. `host_factors` change the host, or give each variant a
-    volume; `pauses` are the workload's own, such as keying and think times; `needed_bytes` is the memory that
-    all servers take together."""
+    volume; `pauses` are the workload's own, such as keying and think times; `restarted_for` is a setting that
+    only a restart of a server which runs already puts into force; `needed_bytes` is the memory that all
+    servers take together."""
 
     host_factors: tuple[str, ...] = ()
     counted: bool = False
     pauses: bool = False
+    restarted_for: str = ""
     needed_bytes: int = 0
     available_bytes: int = 1
 
@@ -64,6 +66,8 @@ def obstacle(study: Study, circumstances: Circumstances) -> str:
         return "engines are restarted within trials, so a load is one whole"
     if circumstances.host_factors:
         return f"{circumstances.host_factors[0]} concerns the host, not one server"
+    if circumstances.restarted_for:
+        return f"config.{circumstances.restarted_for} needs a restart of the server, so a load is one whole"
     if paced:
         return f"workload.{paced[0]} starts transactions by the clock, so a load is one whole"
     if circumstances.pauses:

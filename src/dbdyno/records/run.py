@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from dbdyno.frozen import Configuration, Frozen, Level, absent
 from dbdyno.host.facts import Host, Installed
 from dbdyno.records.chain import Registered
+from dbdyno.records.in_use import InUse
 from dbdyno.study.files import StudyFile
 from dbdyno.study.line import Line
 from dbdyno.study.nouns import Arrangement, Design, Interval
@@ -106,7 +107,8 @@ class BaseRun(Frozen):
     are a factor, `engines` has for each level but the baseline's what `installation` has for that one.
     `commit` is that of the last variant whose source a git repository holds. Runs with the same `question`
     ask the same; it is empty in a run of a Dyno that kept none. `registered` is the registration that the run
-    carries out; None where its study was not registered before it began."""
+    carries out; None where its study was not registered before it began. `in_use` is the server that ran
+    already, where the run started none."""
 
     kind: RunKind
     format: int = RUN_FORMAT
@@ -137,6 +139,7 @@ class BaseRun(Frozen):
     commit: SourceCommit | None = absent(None)
     question: str = absent("")
     registered: Registered | None = absent(None)
+    in_use: InUse | None = absent(None)
 
 
 class ComparisonRun(BaseRun):

@@ -22,6 +22,7 @@ from dbdyno.study.tables import (
     RANGE,
     RESTARTS,
     SEARCH,
+    SERVER,
     SOAK,
     UPGRADED,
     VARIANT,
@@ -109,6 +110,7 @@ STUDY = Section(
             "Making the further ones costs little where they take at most 5 % of the time that the run's "
             "loads take, and all images 8 GiB.",
             "images", otherwise="six where that costs little beside the run, else two, else one"),
+        Key("server", structured(SERVER.schema)),
         Key("application", structured(APPLICATION.schema)),
         Key("driver", structured(DRIVER.schema)),
         Key("data", structured(_data)),

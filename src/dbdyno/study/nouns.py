@@ -16,7 +16,7 @@ from dbdyno.frozen import ENGINE_FACTOR, Configuration, Frozen, Level, absent, l
 from dbdyno.study.files import StudyFile
 from dbdyno.study.reference import Reference
 from dbdyno.study.soak import Soak
-from dbdyno.study.space import Condition, Search
+from dbdyno.study.space import Condition, Promise, Search
 
 BASELINE = "baseline"
 """The name of the variant that every ratio divides by."""
@@ -195,6 +195,24 @@ class RemoteDriver(Frozen):
     tls: bool = False
 
 
+class ServerInUse(Frozen):
+    """How a study treats a server that runs already. Its `data` are a schema of Dyno's own that is dropped,
+    or the user's tables, which are read. `restart` is the shell command that restarts it; empty where it is
+    not to be. Its levels may give up what `allow` names. The run ends where the server's own load passes a
+    bound: the 99th percentile of the ages of its statements (s), or errors per second."""
+
+    data: Literal["own", "mine"] = "own"
+    restart: str = ""
+    allow: tuple[Promise, ...] = ()
+    guard_p99_s: float | None = None
+    guard_errors_per_s: float | None = None
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the server's own load is watched."""
+        return self.guard_p99_s is not None or self.guard_errors_per_s is not None
+
+
 class GivenData(Frozen):
     """Data that a study brings, in the place of those that its workload makes: the `dump` files, which are
     loaded in their order, or the `folder` of a server that was stopped (the file of an embedded engine).
@@ -254,11 +272,13 @@ class Study(Frozen):
     where they are not known. Engines are restarted beside the blocks as `restarts` says. An
     `application` takes the load in the place of the server beneath. `data` are used in the place of those
     that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other engine
-    takes over a copy of them. The load comes from this host, or from that of the `driver`."""
+    takes over a copy of them. The load comes from this host, or from that of the `driver`. Where the engine
+    is a URL, `server` says how that server is treated; else it is None."""
 
     title: str
     engine: Reference
     configuration: Configuration | None = absent(None)
+    server: ServerInUse | None = absent(None)
     application: Application | None = absent(None)
     driver: RemoteDriver | None = absent(None)
     data: GivenData | None = absent(None)

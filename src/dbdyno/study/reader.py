@@ -20,6 +20,7 @@ from dbdyno.study.engines import read_engines, require_comparable
 from dbdyno.study.files import folder_of
 from dbdyno.study.format import STUDY
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
+from dbdyno.study.in_use import read_server
 from dbdyno.study.nouns import (
     DURABLE,
     INSTRUCTIONS_PER_OP,
@@ -125,6 +126,7 @@ class _Reader(SectionReader):
         only_kills(self, restarts, (*(factor.name for factor in factors), *settings))
         application = read_application(self, workload, restarts, soak)
         driver = read_driver(self, workload, factors, settings)
+        server = read_server(self, factors, settings)
         data = read_data(self, self.folder, workload, factors, application)
         upgraded = read_upgraded(self, factors, application)
         self.timed(goal, workload)
@@ -139,6 +141,7 @@ class _Reader(SectionReader):
             engine=self.engine,
             workload=_with_baseline(workload, factors),
             configuration=configuration,
+            server=server,
             application=application,
             driver=driver,
             data=data,

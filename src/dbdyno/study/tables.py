@@ -19,6 +19,7 @@ from dbdyno.study.nouns import (
     Interval,
     RemoteDriver,
     Restarts,
+    ServerInUse,
     Workload,
 )
 from dbdyno.study.ranges import Scale
@@ -32,7 +33,7 @@ THREADS_MAX = 1_024
 WORKERS_MAX = 1_024
 CUTS_OF_GUARD = 20
 """Power cuts of each variant where the guard `durable` alone asks for them."""
-ENGINE_FORMS = 'write "mariadb@11.8" or "mariadb:/usr/sbin/mariadbd"'
+ENGINE_FORMS = 'write "mariadb@11.8", "mariadb:/usr/sbin/mariadbd" or "mariadb://USER@HOST/DATABASE"'
 APPLICATION_FORMS = 'write "keystone@30.0.0", or "keystone:/PATH" with the folder that it is installed in'
 RANGE_FORMS = 'write { from = "64M", to = "8G", scale = "log" } or { levels = [BASELINE, OTHER] }'
 CLIENTS = integer(1, CLIENTS_MAX)
@@ -56,7 +57,8 @@ ENGINE = Section(
     "engine",
     (
         Key("name", grammars.reference(grammars.engines, "engine", ENGINE_FORMS, examples=True),
-            "NAME, NAME@VERSION or NAME:/PATH/TO/SERVER.", missing=_name_one(grammars.engines)),
+            "NAME, NAME@VERSION, NAME:/PATH/TO/SERVER or the URL of a server that runs already.",
+            missing=_name_one(grammars.engines)),
         Key("configuration", grammars.ONE_TEXT,
             "The engine's own configuration file, from the study's folder: the base of every variant."),
     ),
@@ -74,6 +76,26 @@ APPLICATION = Section(
     "What stands in front of the server and takes the load.",
     Application,
     {"required": ["name"]},
+)  # fmt: skip
+SERVER = Section(
+    "server",
+    (
+        Key("data", grammars.word_of(("own", "mine")),
+            "A schema of Dyno's own, which is dropped, or the tables that are there, which are read.",
+            "See [a server that runs](../guides/running-server.md).", "data"),
+        Key("restart", grammars.ONE_TEXT, "The shell command that restarts the server.",
+            "Without it, levels that the server reads at its start are blocked.", "restart"),
+        Key("allow", listed(one_of(Promise), unique=False, hint="write allow = [...]"),
+            "What levels may give up for their speed. Without it, nothing.", field="allow"),
+        Key("guard_p99", duration(0.001),
+            "The run ends where statements of others pass this age in their 99th percentile.",
+            "At two looks in a row, a second apart.", "guard_p99_s"),
+        Key("guard_errors_per_s", grammars.RATE,
+            "The run ends where the server counts more errors per second, at two looks in a row.",
+            field="guard_errors_per_s"),
+    ),
+    "How a server that runs already is treated. For an engine that is a URL.",
+    ServerInUse,
 )  # fmt: skip
 DRIVER = Section(
     "driver",

@@ -306,14 +306,31 @@ def option_value(value: Any, option: Option) -> Level:
     return number(value, limits.min if limits else -1e300, limits.max if limits else 1e300)
 
 
+RUNNING = ("mariadb", "mysql", "postgresql")
+"""Engines of which a server that runs already can be studied: those that take settings over a connection."""
+
+
+def _running(url: str, names: Collection[str], forms: str) -> Reference:
+    """A server that runs already. Raises Fault for a URL that leads to none."""
+    scheme, _, rest = url.partition("://")
+    known = [name for name in RUNNING if name in names]
+    if scheme not in known:
+        if not known:
+            raise Fault("is a URL", forms)
+        forms = " or ".join(f"{name}://USER@HOST/DATABASE" for name in known)
+        raise Fault(f"is the URL of no server that can be studied while it runs: {scheme}", f"write {forms}")
+    account, _, place = rest.partition("?")[0].rpartition("@")
+    if not account or not place.partition("/")[2]:
+        hint = f"write {scheme}://USER@HOST:PORT/DATABASE, with ?socket=PATH for a socket"
+        raise Fault("names no account, or no database", hint)
+    return Reference(engine=scheme, url=url)
+
+
 def reference(value: Any, names: Collection[str], what: str, forms: str) -> Reference:
-    """`mariadb@11.8`, `mariadb:/usr/sbin/mariadbd` or `mariadb`."""
+    """`mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`, `mariadb` or the URL of a server that runs already."""
     written = text(value)
     if "://" in written:
-        raise Fault(
-            "is the URL of a server that runs already; a study starts its own, on the same bytes each time",
-            f"{forms}; `dyno load run WORKLOAD --url URL` puts a load on a server as it is",
-        )
+        return _running(written, names, forms)
     name, separator, rest = re.fullmatch(r"([^@:]*)([@:]?)(.*)", written).groups()  # type: ignore[union-attr]
     if name not in names:
         raise Fault(f"unknown {what} {shown(name)}", nearest(name, names))

@@ -23,6 +23,7 @@ from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.restarts import restarted
 from dbdyno.study.trials import Trial
+from dbdyno.trial.running.switch import OF_RUNNING, Switch
 
 OpenLoad = Callable[[Mapping[str, str], Launch], Load]
 """Starts a load process with an environment, in the way that an embedded engine asks for."""
@@ -62,7 +63,8 @@ class Bench:
     the timed ones. `instrumented` takes the installation's place in a trial that trains it, and so does a
     `built` one that the correctness gate asks. An `application` takes the load in front of the server. `drop`
     says which trials of a search's block need no further slice. What takes long before a trial is `tell`-ed.
-    Where engines are a factor, `engines` has what each level leads to, by its text.
+    Where engines are a factor, `engines` has what each level leads to, by its text. A `switch` moves the
+    settings of a server that runs already.
     """
 
     study: Study
@@ -84,6 +86,7 @@ class Bench:
     drop: Drop = nobody
     tell: Tell = silently
     engines: Mapping[str, OnEngine] = field(default_factory=dict)
+    switch: Switch | None = None
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""
@@ -103,5 +106,9 @@ class Bench:
         return None if first is None or first.installation.digest == self.installation.digest else first
 
     def levels_by_layer(self, trial: Trial) -> dict[str, dict[str, Level]]:
-        """Every level of a trial, the study's fixed settings included, as layer -> knob -> level."""
-        return by_layer({**self.study.settings, **trial.variant.levels})
+        """Every level of a trial, the study's fixed settings included, as layer -> knob -> level. Of a server
+        that runs already those alone that it can be given."""
+        levels = by_layer({**self.study.settings, **trial.variant.levels})
+        return (
+            levels if self.switch is None else {name: levels[name] for name in OF_RUNNING if name in levels}
+        )

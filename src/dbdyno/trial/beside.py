@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,3 +51,15 @@ def loading(bench: Bench, server: Server, launch: Launch) -> Iterator[Load]:
         load.kill()
         raise
     load.close()
+
+
+def stop_or_kill(stop: Callable[[], None], kill: Callable[[], None]) -> Callable[..., None]:
+    """Ends cleanly after a trial, at once after an interruption: the data are thrown away anyway."""
+
+    def end(failure: type[BaseException] | None, *_: object) -> None:
+        if failure is None:
+            stop()
+        else:
+            kill()
+
+    return end

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dbdyno.engines.shell import ShellRound
-from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, ServerFailed
+from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, ServerFailed, Stopped
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
 from dbdyno.records.binary import CodeBeside
@@ -90,8 +90,8 @@ class Draft:
         try:
             yield
         except (DynoError, OSError) as failure:
-            if self._stage is Stage.RECORD:
-                # That nothing can be kept is no fault of the variant.
+            if self._stage is Stage.RECORD or isinstance(failure, Stopped):
+                # That nothing can be kept, or that the whole run ends, is no fault of the variant.
                 raise
             self._outcome = self._outcome_of(failure)
             self._mistaken = self._outcome is Outcome.FAILED and is_mistake(failure)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from dbdyno.applications.product import Front, Place
 from dbdyno.datasets.vectors import with_vector_set
-from dbdyno.driver.job import ANSWER_TIMEOUT_S, Job
+from dbdyno.driver.job import ANSWER_TIMEOUT_S
 from dbdyno.engines.built import Built, Instrumented, built, recipe_of, shares_data
 from dbdyno.engines.engine import Server
 from dbdyno.engines.upgrade import not_taken_over
@@ -31,10 +31,11 @@ from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.obtain.source.wish import BuildWish
-from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
 from dbdyno.trial.across import network_of
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.beside import stop_or_kill
+from dbdyno.trial.job import job_of
 from dbdyno.trial.placement import place
 from dbdyno.trial.pristine import APPLICATION, STOP_S, Pristine, pristine_data
 
@@ -70,7 +71,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     server = _start(setup, runtime, network.settings if network else {})
     # Under Valgrind a clean end takes minutes, and says nothing.
     stop = server.kill if bench.callgrind else partial(server.stop, STOP_S * setup.launch.patience)
-    undo.push(_stop_or_kill(stop, server.kill))
+    undo.push(stop_or_kill(stop, server.kill))
     bench.journal.note_processes(server.process_ids)
     front = _in_front(server, setup, runtime, bench, undo)
     setup.job = setup.job.but(url=server.url, baseline=baseline)
@@ -78,7 +79,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         patience_s = min(ANSWER_TIMEOUT_S, REQUEST_PATIENCE_S * setup.launch.patience)
         setup.job = setup.job.but(url=front.process.url, answer_timeout_s=patience_s)
     load = bench.open_load(server.driver_environment, setup.launch_of_load(server))
-    undo.push(_stop_or_kill(load.close, load.kill))
+    undo.push(stop_or_kill(load.close, load.kill))
     afar = network.load(server, load, undo) if network else None
     if pristine.rows:
         reset = {**reset, "rows": pristine.rows}
@@ -117,7 +118,7 @@ def _in_front(server: Server, setup: Setup, runtime: Path, bench: Bench, undo: E
         return None
     front = bench.application.start(Place(setup.data / APPLICATION, runtime / APPLICATION, server.url))
     stop = partial(front.process.stop, STOP_S * setup.launch.patience)
-    undo.push(_stop_or_kill(stop, front.process.kill))
+    undo.push(stop_or_kill(stop, front.process.kill))
     bench.journal.note_processes(front.process.process_ids)
     return front
 
@@ -134,24 +135,12 @@ def _release_volume(setup: Setup) -> None:
         setup.volume.close()
 
 
-def _stop_or_kill(stop: Callable[[], None], kill: Callable[[], None]) -> Callable[..., None]:
-    """Ends cleanly after a trial, at once after an interruption: the data are thrown away anyway."""
-
-    def end(failure: type[BaseException] | None, *_: object) -> None:
-        if failure is None:
-            stop()
-        else:
-            kill()
-
-    return end
-
-
 def _setup(trial: Trial, bench: Bench) -> Setup:
     """The trial's own folder, and what its levels ask for before the data are in place."""
     scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
     bench.journal.note_tree(scratch)
     scratch.mkdir(parents=True)
-    job = _job(bench.study.workload, trial, bench)
+    job = job_of(bench.study.workload, trial, bench)
     setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
     setup.allowed = bench.allowed
     setup.launch.writable = tuple(sorted(bench.allowed.paths))
@@ -270,33 +259,3 @@ def _put_in(instrumented: Instrumented, setup: Setup) -> Recipe:
     setup.launch.exit_handlers = True
     setup.job = setup.job.but(operations=instrumented.trainer.transactions)
     return instrumented.recipe
-
-
-def _job(workload: Workload, trial: Trial, bench: Bench) -> Job:
-    load = pacing.load(
-        workload.rate_per_s,
-        workload.arrivals,
-        pacing.schedule(workload.schedule) if workload.schedule else None,
-        pacing.think_time(workload.think_time) if workload.think_time else None,
-    )
-    return Job(
-        workload=workload.name,
-        options=dict(workload.options),
-        folder=str(bench.study.folder),
-        clients=workload.clients,
-        threads=workload.threads,
-        ramp_s=workload.ramp_s,
-        gather=workload.gather,
-        by_statement=workload.by_statement,
-        opening=workload.opening,
-        warmup_s=workload.warmup_s,
-        duration_s=workload.duration_s,
-        seed=trial_seed(bench.run.seed, trial.block),
-        load=load,
-    )
-
-
-def trial_seed(run_seed: int, block: int) -> int:
-    """What the keys of a trial are drawn from, 0 to 2**64 - 1. All variants of a block draw the same keys, so
-    that they differ in nothing but their levels."""
-    return (run_seed * 1_000_003 + block) % 2**64

@@ -35,6 +35,7 @@ from dbdyno.study.trials import Purpose, Trial
 from dbdyno.trial.bench import Bench, OnEngine
 from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
 from dbdyno.trial.given import Given, checks_of, given_data, make_given
+from dbdyno.trial.job import INDEXING_S
 from dbdyno.trial.rows import TableRows, rows_of
 from dbdyno.trial.upgraded import Takeover, Upgrade, rows_text
 
@@ -56,9 +57,6 @@ luck is at least not in every block."""
 
 IMAGES_BYTES = 8 << 30
 """What all images of a run may take of the disk."""
-
-INDEXING_S = 3600.0
-"""A server that makes an index is silent until it is done."""
 
 STOP_S = 30.0
 """How long a server may take to stop."""

@@ -9,7 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.postgresql import counters, life, network, obtaining, plans, settings, taking, upgrading
+from dbdyno.engines.postgresql import (
+    counters,
+    life,
+    network,
+    obtaining,
+    plans,
+    running,
+    settings,
+    taking,
+    upgrading,
+)
 from dbdyno.engines.postgresql.compared import COMPARED_BY
 from dbdyno.engines.postgresql.production import PRODUCTION
 
@@ -30,4 +40,5 @@ POSTGRESQL = Engine(
     network=network,
     platforms=obtaining.PLATFORMS,
     machine_sql="SELECT version()",
+    runtime=running,
 )

@@ -21,12 +21,16 @@ from dbdyno.trial.observe.processes import (
     host_counters,
 )
 from dbdyno.trial.observe.quotas import QuotaCounters
-from dbdyno.trial.observe.window import Totals
+from dbdyno.trial.observe.window import Totals, Windows
 
 PERIOD_S = 0.5
 """Short enough that what a thread did after its last sample is small beside a measured part of seconds."""
 
 _SERIES = ["resident_bytes", "read_bytes", "written_bytes", "steal_s", "host_busy_s"]
+_OF_HOST = ["steal_s", "host_busy_s"]
+UNSEEN = "the server's processes are not on this host, or hide from this user"
+OF_PROCESSES = ("frequency_hz", "other_cpu_s", "resident_bytes_end", "resident_bytes_max")
+"""What is not known without the server's processes, beside what is read of them."""
 APPLICATION = {
     "cpu_user_s": "application_cpu_user_s",
     "cpu_system_s": "application_cpu_system_s",
@@ -61,6 +65,7 @@ class Observer:
         self._kernel = KernelThreads()
         self._quotas = QuotaCounters(process_ids)
         self._embedded = embedded
+        self._seen = bool(process_ids)
         # An embedded engine shares its process with the driver, and second by second the two cannot be told
         # apart.
         self._cpu_name = "process_cpu_s" if embedded else "server_cpu_s"
@@ -112,20 +117,27 @@ class Observer:
             totals["frequency_hz"] = gained["cycles"] / used_s
         else:
             self._missing["frequency_hz"] = "no cycles were counted, in user mode and in the kernel"
-        totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
+        if self._seen:
+            totals |= {"resident_bytes_end": resident[-1], "resident_bytes_max": max(resident)}
         # A driver on another host takes nothing of this one.
         ours = () if running.afar is not None else ("driver_",)
         known_s = _sum(totals, "server_", "application_", *ours, "dyno_", "kernel_", "beside_")
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
+        if not self._seen:
+            self._missing |= dict.fromkeys((*filter(_of_server, totals), *OF_PROCESSES), UNSEEN)
         changed = _changed(running.status_before, running.status_after)
         return Observation(
             duration_s=sum(end_s - start_s for start_s, end_s in windows),
             totals={name: round(value, 6) for name, value in totals.items() if name not in self._missing},
-            series=window.per_second(self._samples, [self._cpu_name, *_SERIES], windows),
+            series=self._series(windows),
             missing=self._missing,
             engine_status=changed,
             engine_view=running.setup.engine.counters.view(changed),
         )
+
+    def _series(self, windows: Windows) -> dict[str, list[float]]:
+        names = [self._cpu_name, *_SERIES] if self._seen else _OF_HOST
+        return window.per_second(self._samples, names, windows)
 
     def _split_cpu(self, gained: Counters, driver: Cpu) -> Counters:
         """Server and driver apart. An embedded engine's process holds both, and the driver knows its own
@@ -153,6 +165,11 @@ class Observer:
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing
         self._samples.append(Totals(self._clock(), counters))
+
+
+def _of_server(name: str) -> bool:
+    """Whether a total is read of the server's own processes."""
+    return name.startswith(("server_", "context_switches", "run_queue_wait", "read_bytes", "written_bytes"))
 
 
 def of_application(processes: ProcessCounters) -> Counters:

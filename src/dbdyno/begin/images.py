@@ -1,0 +1,28 @@
+"""The images of the pristine data that a run would make, as `dyno plan` shows them."""
+
+from __future__ import annotations
+
+import math
+
+from dbdyno.begin.given import data_text, planned_data
+from dbdyno.report.words.numbers import plural, seconds_text
+from dbdyno.study import Study
+from dbdyno.trial.pristine import IMAGES_ENOUGH, worth_s
+
+
+def images_text(study: Study, budget_s: float | None) -> str:
+    """How many images of the pristine data pairs of blocks take in turn, as far as that is known before the
+    first, and where they come from."""
+    if planned := planned_data(study):
+        return data_text(planned)
+    if study.server is not None:
+        return ""
+    if study.search is not None:
+        return "pristine data: the confirmation takes images of its own"
+    if study.images is not None:
+        images = min(study.images, math.ceil(study.blocks / 2))
+        turns = ", which pairs of blocks take in turn" if images > 1 else ""
+        return f"pristine data: {plural(images, 'image')}{turns}"
+    limit = f"at most {seconds_text(worth_s(study, budget_s))}; two if the second one does; else one"
+    turns = f"{IMAGES_ENOUGH} images, which pairs of blocks take in turn"
+    return f"pristine data: {turns}, if the further {IMAGES_ENOUGH - 1} take {limit}"

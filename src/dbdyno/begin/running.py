@@ -1,0 +1,239 @@
+"""A server that runs already: what a study would do to it, by reading alone, and whether its user allows
+that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from dbdyno.engines import registry
+from dbdyno.engines.found import process_at
+from dbdyno.engines.ledger import Ledger
+from dbdyno.engines.put_back import Standing
+from dbdyno.engines.runtime import Runtime, connected, one_server
+from dbdyno.errors import UserError
+from dbdyno.frozen import Level, level_text
+from dbdyno.host.allowed import Allowed
+from dbdyno.layers.foresight import Refusal
+from dbdyno.layers.layer import by_layer
+from dbdyno.records.in_use import InUse, Means, Way
+from dbdyno.report.words.numbers import plural
+from dbdyno.study import Study
+from dbdyno.study.reference import Reference
+from dbdyno.study.trials import Variant
+from dbdyno.trial.running.guard import words_of
+from dbdyno.trial.running.switch import OF_RUNNING, Switch
+
+OPTION = "--allow-server"
+
+
+def settings_of(study: Study) -> dict[str, tuple[Level, ...]]:
+    """All levels that any variant has of each setting of the server."""
+    levels: dict[str, tuple[Level, ...]] = {name: (level,) for name, level in study.settings.items()}
+    levels |= {factor.name: factor.levels for factor in study.factors}
+    return by_knob(levels)
+
+
+def by_knob(levels: Mapping[str, tuple[Level, ...]]) -> dict[str, tuple[Level, ...]]:
+    """Those of the layer config, by the server's own names."""
+    prefix = "config."
+    return {name.removeprefix(prefix): each for name, each in levels.items() if name.startswith(prefix)}
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A server as it was looked at, and what stands there for each setting that is moved for all of it."""
+
+    in_use: InUse
+    lines: Mapping[str, str | None]
+
+    def standing(self, study: Study) -> tuple[Standing, ...]:
+        """What a run of the study moves, before it is moved."""
+        levels, server = settings_of(study), study.server
+        restart = server.restart if server is not None else ""
+        return tuple(
+            Standing.of(
+                way,
+                self.lines[way.name],
+                tuple(map(level_text, levels[way.name])),
+                restart if way.means is Means.RESTART else "",
+            )
+            for way in self.in_use.ways
+            if way.name in self.lines
+        )
+
+
+def looked_at(study: Study) -> Looked:
+    """The server of a study, by reading alone. Raises DriverFailed where it does not answer."""
+    assert study.server is not None, "this is of a server that runs already"
+    found = _looked(study.engine, tuple(sorted(settings_of(study))), bool(study.server.restart))
+    guard = words_of(study.server)
+    return Looked(found.in_use.but(data=study.server.data, guard=guard), found.lines)
+
+
+@cache
+def _looked(reference: Reference, names: tuple[str, ...], hook: bool) -> Looked:
+    runtime, ask = registry.runtime_of(reference.engine), connected(reference.url)
+    production = registry.engine(reference.engine).production
+    ways, lines = dict[str, Way](), dict[str, str | None]()
+    for name, way in sorted(runtime.ways(ask, names, hook).items()):
+        ways[name] = way
+        if way.refused or way.means is Means.SESSION:
+            continue
+        try:
+            lines[name] = runtime.standing(ask, name)
+        except UserError as unseen:
+            ways[name] = way.but(refused=unseen.message, remedy=unseen.hint)
+    return Looked(
+        InUse(
+            url=reference.url,
+            identity=runtime.identity(ask),
+            here=production is not None and process_at(reference.url, production) is not None,
+            data="",
+            ways=tuple(ways.values()),
+        ),
+        lines,
+    )
+
+
+def look_anew() -> None:
+    """Forgets what was looked at. Who waited for this host must look again before anything is moved."""
+    _looked.cache_clear()
+
+
+def in_use_of(study: Study) -> InUse | None:
+    """What a run keeps of the server that it studies; None where it starts its own."""
+    return None if study.server is None else looked_at(study).in_use
+
+
+def needs_restarts(study: Study) -> str:
+    """A setting that only a restart puts into force; empty where there is none."""
+    if study.server is None:
+        return ""
+    looked = looked_at(study)
+    return next((way.name for way in looked.in_use.ways if way.name in looked.lines and _restarts(way)), "")
+
+
+def _restarts(way: Way) -> bool:
+    return way.means is Means.RESTART
+
+
+def settable(study: Study, levels: Mapping[str, Level]) -> dict[str, Level]:
+    """Of a variant's levels those that layers are asked about: on a server that runs already not those that
+    only a server of Dyno's own can have."""
+    if study.server is None:
+        return dict(levels)
+    return {
+        name: level for name, level in levels.items() if next(iter(by_layer({name: level}))) in OF_RUNNING
+    }
+
+
+def refusals_of(study: Study, variants: tuple[Variant, ...]) -> Iterator[Refusal]:
+    """The variants that cannot be put into effect on this server, and why."""
+    if study.server is None:
+        return
+    engine = registry.engine(study.engine.engine)
+    switch = Switch(engine, looked_at(study).in_use, ())
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for variant in variants:
+        config = by_layer({**study.settings, **variant.levels}).get("config", {})
+        refused = [switch.refusal(name, level) for name, level in config.items()]
+        for one in filter(None, refused):
+            found.setdefault((one.factor, one.message, one.hint), []).append(variant.name)
+        for name, level in variant.levels.items():
+            if name not in settable(study, variant.levels) and level != study.baseline.get(name):
+                told = f"Dyno did not start this server, so {name} can be neither put in nor proved"
+                found.setdefault((name, told, "study it on a server of Dyno's own"), []).append(variant.name)
+    for (factor, reason, remedy), names in found.items():
+        yield Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
+
+
+def server_lines(study: Study) -> Iterator[str]:
+    """What a run would do to the server, a line each; nothing where it starts its own."""
+    if study.server is None:
+        return
+    found = looked_at(study).in_use
+    who = found.identity
+    where = "its processes are on this host" if found.here else "its processes are not seen from here"
+    title = registry.engine(study.engine.engine).title
+    yield f"a server that runs already: {title} {who.version} at {found.url}"
+    yield f"  the account is {who.account}; {where}"
+    if who.replica:
+        yield f"  it is a replica: {who.replica}; it is only read"
+    others = "nobody else is connected" if not who.others else f"{plural(who.others, 'other session')} on it"
+    yield f"  {others}"
+    for way in found.ways:
+        if way.refused:
+            yield f"  {way.name} (now {way.now}): blocked, because {way.refused}; {way.remedy}"
+        else:
+            right = f"needs {way.right}, which {who.account} has" if way.right else "needs no right"
+            yield f"  {way.name} (now {way.now}): {way.does}; {right}"
+    yield f"  data: {_data_words(study)}"
+    if found.guard:
+        lacking = registry.runtime_of(study.engine.engine).lacking_for_guard(connected(found.url))
+        lack = f"; {who.account} does not see that: {lacking}" if lacking else ""
+        yield f"  guard of the server's own load: {found.guard}{lack}"
+    yield f"  nothing is changed without {OPTION} {found.url}"
+
+
+def _data_words(study: Study) -> str:
+    assert study.server is not None
+    if study.server.data == "own":
+        return "each trial makes a schema of Dyno's own, and drops it"
+    return "the tables that are there, read in sessions that the server holds read-only"
+
+
+def require_started(study: Study, verb: str) -> None:
+    """Raises UserError for a study of a server that runs already, where a verb starts its own."""
+    if study.server is not None:
+        raise UserError(
+            f"{verb} does not go with a server that runs already, {study.engine.url}",
+            "dyno run carries its study out; or name an installation as the engine",
+        )
+
+
+def require_allowed(study: Study, allowed: Allowed) -> None:
+    """Raises UserError where the user does not allow what the study does to a server that runs already, and
+    where others on that server would suffer."""
+    if study.server is None:
+        return
+    url = study.engine.url
+    if not any(one_server(url, each) for each in allowed.servers):
+        names = ", ".join(settings_of(study)) or "no setting"
+        told = f"{study.path} puts a load on a server that runs already, {url}, and moves {names} on it"
+        raise UserError(told, f"dyno plan {study.path} says what is done; to allow it: {OPTION} '{url}'")
+    found = looked_at(study).in_use
+    runtime, ask = registry.runtime_of(study.engine.engine), connected(url)
+    own = study.server.data == "own"
+    if own and found.identity.replica:
+        hint = 'write data = "mine" under [server]'
+        raise UserError(
+            f"the server is a replica, {found.identity.replica}: it takes no schema of Dyno's", hint
+        )
+    if own and study.names_files and not allowed.writes:
+        told = f"{study.workload.name} has statements of your own, which may write to tables of the server"
+        raise UserError(told, 'write data = "mine" to have them read, or give --allow-writes')
+    _require_paced(study, found)
+    if study.server.guarded and (lacking := runtime.lacking_for_guard(ask)):
+        raise UserError(
+            f"{found.identity.account} does not see the server's own load, which is guarded", lacking
+        )
+    _require_unchanged(runtime, Ledger(ask), url)
+
+
+def _require_paced(study: Study, found: InUse) -> None:
+    load = study.workload
+    varied = {factor.knob for factor in study.factors if factor.layer == "workload"}
+    paced = load.rate_per_s or load.schedule or varied & {"rate_per_s", "schedule"}
+    if found.identity.others and not paced:
+        others = plural(found.identity.others, "other session")
+        told = f"the load takes all that it can get, and there are {others} on {found.url}"
+        raise UserError(told, "write rate_per_s = N under [workload]")
+
+
+def _require_unchanged(runtime: Runtime, ledger: Ledger, url: str) -> None:
+    """Raises UserError where changes of another Dyno stand on the server."""
+    for row in ledger.rows(runtime.NOW)[:1]:
+        told = f"run {row.run} of a Dyno on {row.host} has changed {row.name} on {url}, and not put it back"
+        raise UserError(told, f"wait for its end, or, where it died: dyno cleanup --server '{url}'")

@@ -1,0 +1,52 @@
+"""A server that Dyno did not start, and which of this host's processes it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from dbdyno.engines.production import Production
+from dbdyno.host import listening
+from dbdyno.host.process import family
+
+
+@dataclass(frozen=True)
+class FoundServer:
+    """A server that runs already. Dyno neither stops it nor reads its log."""
+
+    url: str
+    version: str
+    process_id: int | None
+    ready_s: float = 0.0
+    driver_environment: Mapping[str, str] = field(default_factory=dict)
+    driver_folders: tuple[Path, ...] = ()
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """Empty where the process cannot be found from here."""
+        return family(self.process_id) if self.process_id is not None else ()
+
+    def alive(self) -> bool:
+        return self.process_id is None or bool(self.process_ids)
+
+    def log(self) -> str:
+        return ""
+
+    def log_problems(self) -> list[str]:
+        return []
+
+    def stop(self, timeout_s: float = 30.0) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def process_at(url: str, production: Production) -> int | None:
+    """The process that listens where a URL leads; None for another host, and for a file."""
+    target = urlsplit(url)
+    if sockets := parse_qs(target.query).get("socket"):
+        return listening.at_socket(Path(sockets[0]))
+    if not target.hostname or not listening.is_here(target.hostname):
+        return None
+    return listening.at_port(target.port or production.port)

@@ -1,0 +1,230 @@
+"""A PostgreSQL that runs already: what of its settings an account may move, and how.
+
+A session sets for itself what it may. The rest goes through ALTER SYSTEM and a reload, for which one right on
+one parameter is enough from version 15 on. What is read at the start alone needs a restart by the user's
+hook."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dbdyno.driver.query import Ask
+from dbdyno.engines.postgresql.settings import OURS
+from dbdyno.engines.runtime import LoadOfOthers, OwnPlace, digest, first_row, named, quoted
+from dbdyno.engines.values import as_text
+from dbdyno.errors import UserError
+from dbdyno.frozen import Level
+from dbdyno.records.in_use import Identity, Means, Way
+
+READ_ONLY = "SET default_transaction_read_only = on"
+NOW = "EXTRACT(EPOCH FROM clock_timestamp())"
+LATENCY = "pg_stat_activity: how long each statement of sessions that are not Dyno's has run"
+ERRORS = "pg_stat_database: transactions that were rolled back, those of Dyno's load included"
+
+AUTO_CONF = "postgresql.auto.conf"
+LISTS = frozenset(
+    {
+        "local_preload_libraries",
+        "search_path",
+        "session_preload_libraries",
+        "shared_preload_libraries",
+        "temp_tablespaces",
+        "unix_socket_directories",
+    }
+)
+"""Settings whose values are lists of names in quotes, which the text of a level does not tell."""
+RIGHTS_FROM = 150_000
+"""The version from which on a right on one parameter can be given."""
+
+OTHERS = (
+    "FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND pid <> pg_backend_pid()"
+    " AND application_name IS DISTINCT FROM 'dyno'"
+)
+"""Sessions of clients that are not the driver's, which names itself."""
+
+WAYS_SQL = """SELECT s.name, s.context, s.source, current_setting(s.name), {rights}
+  FROM pg_settings s WHERE s.name IN ({names})"""
+RIGHTS = (
+    "has_parameter_privilege(current_user, s.name, 'SET')::int,"
+    " has_parameter_privilege(current_user, s.name, 'ALTER SYSTEM')::int"
+)
+
+
+def identity(ask: Ask) -> Identity:
+    version, account, recovering = first_row(ask, "SELECT version(), current_user, pg_is_in_recovery()::int")
+    if not version.startswith("PostgreSQL"):
+        raise UserError(f"the URL leads to {version.split(',')[0]}, and not to PostgreSQL", "name its engine")
+    [number] = first_row(ask, "SHOW server_version")
+    system, port = first_row(
+        ask, "SELECT system_identifier::text, inet_server_port()::text FROM pg_control_system()"
+    )
+    [others] = first_row(ask, f"SELECT count(*) {OTHERS}")
+    return Identity(
+        version=number,
+        # A standby has the identifier of its primary.
+        digest=digest(system, version, port, recovering),
+        account=account,
+        replica="a standby, which replays the log of its primary" if recovering == "1" else "",
+        others=int(float(others)),
+    )
+
+
+def known(ask: Ask) -> frozenset[str]:
+    return frozenset(str(row[0]) for row in ask("SELECT name FROM pg_settings")) - OURS
+
+
+def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, Way]:
+    [number, account, reloads] = first_row(
+        ask,
+        "SELECT current_setting('server_version_num'), current_user,"
+        " has_function_privilege('pg_reload_conf()', 'EXECUTE')::int",
+    )
+    fine = int(number) >= RIGHTS_FROM
+    rows = ask(_ways_sql(names, fine))
+    disabled = ask("SELECT 1 FROM pg_settings WHERE name = 'allow_alter_system' AND setting = 'off'")
+    found = {}
+    for name, context, source, now, may_set, may_alter in (map(str, row) for row in rows):
+        way = _way(name, context, may_set == "1", account, hook)
+        if way.means is not Means.SESSION and not way.refused:
+            way = _within_rights(way, source, may_alter == "1", reloads == "1", fine, bool(disabled), account)
+        found[name] = way.but(now=now)
+    return found
+
+
+def _ways_sql(names: Collection[str], fine: bool) -> str:
+    if fine:
+        return WAYS_SQL.format(rights=RIGHTS, names=named(names))
+    is_super = "(SELECT rolsuper::int FROM pg_roles WHERE rolname = current_user)"
+    return WAYS_SQL.format(rights=f"{is_super}, {is_super}", names=named(names))
+
+
+def _way(name: str, context: str, may_set: bool, account: str, hook: bool) -> Way:
+    """How a setting of this context is moved, whoever may."""
+    if name in LISTS:
+        return Way(
+            name=name,
+            refused=f"{name} holds a list of names in quotes, which a level does not tell",
+            remedy="leave it out",
+        )
+    if context == "internal":
+        return Way(
+            name=name,
+            refused=f"{name} is fixed when the server is built or its data are made",
+            remedy="study it on a server of Dyno's own",
+        )
+    if context == "user" or (context == "superuser" and may_set):
+        right = "" if context == "user" else f"SET on the parameter {name}"
+        grant = f"GRANT SET ON PARAMETER {name} TO {account}" if right else ""
+        return Way(
+            name=name, means=Means.SESSION, does="SET in each of its sessions", right=right, grant=grant
+        )
+    right, grant = (
+        f"ALTER SYSTEM on the parameter {name}",
+        f"GRANT ALTER SYSTEM ON PARAMETER {name} TO {account}",
+    )
+    if context != "postmaster":
+        does = "ALTER SYSTEM and a reload"
+        return Way(name=name, means=Means.SERVER, does=does, right=right, grant=grant)
+    if not hook:
+        return Way(
+            name=name,
+            means=Means.RESTART,
+            refused=f"{name} is read when the server starts, and nothing says how to restart it",
+            remedy='write restart = "COMMAND" under [server], or study it on a server of Dyno\'s own',
+        )
+    does = "ALTER SYSTEM and a restart by the study's command"
+    return Way(name=name, means=Means.RESTART, does=does, right=right, grant=grant)
+
+
+def _within_rights(
+    way: Way, source: str, may_alter: bool, reloads: bool, fine: bool, disabled: bool, account: str
+) -> Way:
+    """The way, or who refuses it."""
+    if disabled:
+        return way.but(
+            refused="the server refuses ALTER SYSTEM (allow_alter_system = off)", remedy=way.remedy
+        )
+    if source == "command line":
+        told = f"{way.name} stands on the server's command line, which wins over ALTER SYSTEM"
+        return way.but(refused=told, remedy="take it out there")
+    if not may_alter:
+        told = f"{account} may not ALTER SYSTEM SET {way.name}"
+        remedy = way.grant if fine else f"before version 15 that takes a superuser, and {account} is none"
+        return way.but(refused=told, remedy=remedy)
+    if way.means is Means.SERVER and not reloads:
+        grant = f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {account}"
+        return way.but(refused=f"{account} may not reload the configuration", remedy=grant)
+    return way
+
+
+def standing(ask: Ask, name: str) -> str | None:
+    lines = "pg_catalog.pg_file_settings"
+    [reads, account] = first_row(
+        ask,
+        f"SELECT (has_table_privilege('{lines}', 'SELECT') AND"
+        " has_function_privilege('pg_show_all_file_settings()', 'EXECUTE'))::int, current_user",
+    )
+    if reads == "1":
+        rows = ask(
+            f"SELECT setting FROM {lines} WHERE name = {quoted(name)} AND sourcefile LIKE '%/{AUTO_CONF}'"
+            " ORDER BY seqno DESC LIMIT 1"
+        )
+        return str(rows[0][0]) if rows else None
+    source, file, value = first_row(
+        ask,
+        f"SELECT source, sourcefile, current_setting(name) FROM pg_settings WHERE name = {quoted(name)}",
+    )
+    if source == "default":
+        return None
+    if not file:
+        raise UserError(
+            f"{account} cannot see whether {AUTO_CONF} holds a line for {name}, which is to be put back",
+            f"GRANT pg_read_all_settings TO {account}",
+        )
+    return value if file.endswith(f"/{AUTO_CONF}") else None
+
+
+def in_session(name: str, level: Level) -> str:
+    return f"SET {name} = {quoted(as_text(level))}"
+
+
+def value_of_session(name: str) -> str:
+    return f"SELECT current_setting({quoted(name)}) AS value"
+
+
+def move(ask: Ask, name: str, level: Level) -> None:
+    ask(f"ALTER SYSTEM SET {name} = {quoted(as_text(level))}")
+
+
+def put_back(ask: Ask, name: str, line: str | None) -> None:
+    ask(f"ALTER SYSTEM RESET {name}" if line is None else f"ALTER SYSTEM SET {name} = {quoted(line)}")
+
+
+def taken(ask: Ask) -> None:
+    ask("SELECT pg_reload_conf()::int")
+
+
+def own_place(url: str, name: str) -> OwnPlace:
+    return OwnPlace(
+        name=name,
+        create=f"CREATE SCHEMA {name}",
+        drop=f"DROP SCHEMA IF EXISTS {name} CASCADE",
+        url=url,
+        opening=(f"SET search_path = {name}",),
+    )
+
+
+def lacking_for_guard(ask: Ask) -> str:
+    [account, sees] = first_row(
+        ask, "SELECT current_user, pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')::int"
+    )
+    return "" if sees == "1" else f"GRANT pg_read_all_stats TO {account}"
+
+
+def of_others(ask: Ask) -> LoadOfOthers:
+    rows = ask(
+        "SELECT EXTRACT(EPOCH FROM clock_timestamp() - query_start)::float8"
+        f" {OTHERS} AND state = 'active' AND query_start IS NOT NULL"
+    )
+    [errors] = first_row(ask, "SELECT COALESCE(sum(xact_rollback), 0)::float8 FROM pg_stat_database")
+    return LoadOfOthers(tuple(float(str(row[0])) for row in rows), float(errors))

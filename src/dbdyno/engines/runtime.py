@@ -1,0 +1,151 @@
+"""What Dyno needs of an engine to study a server that runs already: how it is asked and how its settings
+move.
+
+Everything goes over connections of one account, which needs the least right that does it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from dbdyno.driver.passwords import with_password
+from dbdyno.driver.query import Ask, Rows, query
+from dbdyno.frozen import Level
+from dbdyno.records.in_use import Identity, Way
+
+MARK = "dyno_"
+"""How the names of all schemas begin that Dyno makes on a server which is not its own."""
+
+
+@dataclass(frozen=True)
+class OwnPlace:
+    """A schema of Dyno's own on a server: the statements that make it and drop it, the URL of a load in it,
+    and what each connection of that load begins with."""
+
+    name: str
+    create: str
+    drop: str
+    url: str
+    opening: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LoadOfOthers:
+    """What the server says of sessions that are not Dyno's: how long each statement has run that runs now
+    (s), and how many errors all sessions have had so far."""
+
+    ages_s: tuple[float, ...]
+    errors: float
+
+
+class Runtime(Protocol):
+    """A module of an engine. `ask` is a connection of the account that the study names. What the server
+    refuses is raised as DriverFailed."""
+
+    READ_ONLY: str
+    """Has the server refuse writes in the session that says it."""
+    NOW: str
+    """The server's clock as an expression of SQL, in unix seconds."""
+    LATENCY: str
+    """In words, from where the ages of statements of others are read."""
+    ERRORS: str
+    """In words, what counts as an error of the server's own load."""
+
+    def identity(self, ask: Ask) -> Identity:
+        """Who answers. Raises UserError where it is another engine."""
+        ...
+
+    def known(self, ask: Ask) -> frozenset[str]:
+        """The names of all settings of the server."""
+        ...
+
+    def ways(self, ask: Ask, names: Collection[str], hook: bool) -> dict[str, Way]:
+        """How each setting can be moved, by reading alone. With a `hook` the server can be restarted."""
+        ...
+
+    def standing(self, ask: Ask, name: str) -> str | None:
+        """What stands for a setting where `move` would write; None where nothing does. Raises UserError where
+        this account cannot see that."""
+        ...
+
+    def in_session(self, name: str, level: Level) -> str:
+        """The statement that gives a session the level."""
+        ...
+
+    def value_of_session(self, name: str) -> str:
+        """The query that has the session's own value as `value`."""
+        ...
+
+    def move(self, ask: Ask, name: str, level: Level) -> None:
+        """Gives the whole server the level, as soon as it has `taken` it over."""
+        ...
+
+    def put_back(self, ask: Ask, name: str, line: str | None) -> None:
+        """Has the same stand for a setting as `standing` gave before."""
+        ...
+
+    def taken(self, ask: Ask) -> None:
+        """Has the server take over what was moved."""
+        ...
+
+    def own_place(self, url: str, name: str) -> OwnPlace:
+        """A schema of Dyno's own in the server at a URL."""
+        ...
+
+    def lacking_for_guard(self, ask: Ask) -> str:
+        """The statement that lets the account see what others do; empty where it does."""
+        ...
+
+    def of_others(self, ask: Ask) -> LoadOfOthers:
+        """What sessions that are not Dyno's do now."""
+        ...
+
+
+def with_own_password(url: str) -> str:
+    """A URL as it connects: the password comes from where the server's own client looks for it, because
+    neither a study nor a journal holds one."""
+    return with_password(url, lambda _: None)
+
+
+def connected(url: str) -> Ask:
+    """Asks the server at a URL, a connection for each statement."""
+
+    def ask(sql: str) -> Rows:
+        return query(with_own_password(url), sql)
+
+    return ask
+
+
+def one_server(url: str, other: str) -> bool:
+    """Whether two URLs lead to one database of one server, whoever connects."""
+    return _place(url) == _place(other)
+
+
+def _place(url: str) -> tuple[str, str, int | None, str, str]:
+    parts = urlsplit(url)
+    scheme = "postgresql" if parts.scheme == "postgres" else parts.scheme
+    return scheme, parts.hostname or "localhost", parts.port, parts.path, parts.query
+
+
+def digest(*facts: str) -> str:
+    """What tells a server from all others, of what it says of itself."""
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
+
+
+def quoted(text: str) -> str:
+    """A literal of SQL without escapes."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def first_row(ask: Ask, sql: str) -> list[str]:
+    """The first row of an answer as texts; what is null is empty."""
+    return ["" if cell is None else str(cell) for cell in ask(sql)[0]]
+
+
+def named(names: Collection[str]) -> str:
+    """Names as the list of an IN."""
+    return ", ".join(quoted(name) for name in sorted(names)) or "''"

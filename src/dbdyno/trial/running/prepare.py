@@ -1,0 +1,185 @@
+"""The first stage on a server that runs already: nothing is started, and no data are put in place.
+
+The trial has either a schema of its own, which is dropped with it, or the tables that are there. Those are
+read in sessions that the server holds read-only, unless the user allows more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from dbdyno.driver.job import Job
+from dbdyno.engines.found import FoundServer, process_at
+from dbdyno.engines.put_back import note_schema
+from dbdyno.engines.runtime import MARK, OwnPlace, with_own_password
+from dbdyno.errors import Blocked, DriverFailed, ServerFailed
+from dbdyno.frozen import Level, layer_and_knob
+from dbdyno.host import paths
+from dbdyno.host.launch import Launch
+from dbdyno.layers.layer import ask
+from dbdyno.layers.setup import Before, Running, Setup, apply
+from dbdyno.records.record import Reading
+from dbdyno.study.toml import toml
+from dbdyno.study.trials import Trial
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.beside import stop_or_kill
+from dbdyno.trial.job import INDEXING_S, job_of
+from dbdyno.trial.running.load import LoadInTurn
+from dbdyno.trial.running.switch import OF_RUNNING, Switch
+
+PROBE = "probe.toml"
+"""A script whose conditions read the settings of a session that begins like those of the load."""
+
+
+@dataclass(frozen=True)
+class InTurn(Running):
+    """The server while a trial has its turn. `by_session` are the levels that its sessions give
+    themselves."""
+
+    by_session: Mapping[str, Level] = field(default_factory=dict)
+    accepted: Mapping[str, str] = field(default_factory=dict)
+
+    def readings(self, names: frozenset[str]) -> dict[str, Reading]:
+        """What a new session is told of the server's settings, and what the load's own sessions are told of
+        those that they set."""
+        read = super().readings(names - self.by_session.keys())
+        return {**read, **self._of_sessions(names & self.by_session.keys())}
+
+    def accepted_by(self, name: str) -> str:
+        return self.accepted.get(name) or "in force before the run, and not moved"
+
+    def _of_sessions(self, names: frozenset[str]) -> dict[str, Reading]:
+        if not names:
+            return {}
+        runtime = self.setup.engine.runtime
+        assert runtime is not None, "who has no runtime was refused"
+        probe = self.setup.scratch / PROBE
+        asked = {name: runtime.value_of_session(name) for name in sorted(names)}
+        probe.write_text(_probe(asked))
+        job = self.setup.job.but(workload="script", options={"file": str(probe)})
+        found = {one.name: one.detail.removeprefix("value ") for one in self.load.check(job, None)}
+        return {name: Reading(value=found[name], source=sql) for name, sql in asked.items() if name in found}
+
+
+def _probe(asked: Mapping[str, str]) -> str:
+    """A script that only looks: one condition for each query."""
+    lines = ["[[transactions]]", 'name = "nothing"', 'statements = ["SELECT 1"]']
+    for name, sql in asked.items():
+        lines += [
+            "[[invariants]]",
+            f"name = {toml(name)}",
+            f"query = {toml(sql)}",
+            'expect = ":value is not null"',
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def prepare_running(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[str, Level]]:
+    """Gives the server the trial's levels, and the load its sessions. What it opens is closed by `undo`.
+
+    Raises Blocked for a level that cannot be put in here, DriverFailed where the server refuses the account,
+    and Stopped where nobody has a turn any more.
+    """
+    switch = bench.switch
+    assert switch is not None, "this is of a server that runs already"
+    _require_of_running(trial, bench)
+    setup = _setup(trial, bench)
+    levels = dict(setup.settings)
+    for name, level in levels.items():
+        if (refusal := switch.refusal(name, level)) is not None:
+            raise refusal
+    by_session = switch.of_sessions(levels)
+    place = _own_place(trial, bench, switch) if switch.in_use.data == "own" else None
+    setup.job = _with_opening(setup.job, switch, place, by_session)
+    load = bench.open_load({}, Launch())
+    # What is undone goes in reverse: the process is forgotten before its number is free.
+    undo.push(stop_or_kill(load.close, load.kill))
+    switch.follow(load.process_id)
+    undo.callback(switch.leave, load.process_id)
+    in_turn = LoadInTurn(load, switch, levels)
+    switch.take_turn(levels)
+    reset: dict[str, Level] = {"way": "own schema" if place else "as they are"}
+    if place is not None:
+        reset |= _fill(setup, in_turn)
+    accepted = {name: switch.ways[name].does for name in levels if switch.moves(name)}
+    server = _found(switch, bench)
+    return InTurn(setup, server, in_turn, by_session=by_session, accepted=accepted), reset
+
+
+def unprovable(bench: Bench, trial: Trial) -> dict[str, Level]:
+    """The trial's levels that only a server of Dyno's own can have, by factor. The baseline's stand for
+    whatever the server has."""
+    baseline = bench.study.baseline
+    return {
+        name: level
+        for name, level in trial.variant.levels.items()
+        if layer_and_knob(name)[0] not in OF_RUNNING and level != baseline.get(name)
+    }
+
+
+def _require_of_running(trial: Trial, bench: Bench) -> None:
+    for name in unprovable(bench, trial):
+        told = f"Dyno did not start this server, so {name} can be neither put in nor proved"
+        raise Blocked(name, told, "study it on a server of Dyno's own")
+
+
+def _setup(trial: Trial, bench: Bench) -> Setup:
+    """The trial's own folder, and what its levels ask for."""
+    scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
+    bench.journal.note_tree(scratch)
+    scratch.mkdir(parents=True)
+    job = job_of(bench.study.workload, trial, bench)
+    setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
+    setup.allowed = bench.allowed
+    setup.asked = ask(bench.levels_by_layer(trial), bench.layers, bench.engine)
+    for before in Before:
+        apply(setup, before)
+    return setup
+
+
+def _own_place(trial: Trial, bench: Bench, switch: Switch) -> OwnPlace:
+    """A schema for this trial alone, which goes with it."""
+    name = MARK + re.sub(r"[^a-z0-9]+", "_", f"{bench.run.run}_{trial.index}".lower())
+    place = switch.runtime.own_place(switch.url, name)
+    note_schema(bench.journal, switch.url, bench.run.run, name)
+    switch.note_schema(bench.run.run, name)
+    try:
+        switch.ask(place.create)
+    except DriverFailed as refused:
+        told = f"the server makes no schema for Dyno: {refused.message}"
+        raise ServerFailed(
+            told, f'let {switch.in_use.identity.account} make one, or write data = "mine"'
+        ) from None
+    return place
+
+
+def _with_opening(job: Job, switch: Switch, place: OwnPlace | None, by_session: Mapping[str, Level]) -> Job:
+    """The job of sessions that begin as the study says, in the place that they are to work in. That they may
+    not write comes last, so that nothing before it can undo it."""
+    sql = [*job.opening.sql, *(place.opening if place else ())]
+    sql += [switch.runtime.in_session(name, level) for name, level in sorted(by_session.items())]
+    if place is None and not switch.allow_writes:
+        sql.append(switch.runtime.READ_ONLY)
+    url = with_own_password(place.url if place else switch.url)
+    return job.but(url=url, opening=job.opening.but(sql=tuple(sql)))
+
+
+def _fill(setup: Setup, load: LoadInTurn) -> dict[str, Level]:
+    """Makes the workload's rows; says how long that took. Raises ServerFailed where they are wrong."""
+    prepared = load.prepare(setup.job.but(answer_timeout_s=INDEXING_S))
+    checks = load.check(setup.job, None)
+    if wrong := [f"{check.name}: {check.detail}" for check in checks if not check.holds]:
+        raise ServerFailed(f"the rows that were just made are wrong: {'; '.join(wrong)}")
+    baseline = next((check.value for check in checks if check.value), None)
+    setup.job = setup.job.but(baseline=baseline)
+    return {"rows_made": prepared.rows, "rows_s": round(prepared.duration_s, 3)}
+
+
+def _found(switch: Switch, bench: Bench) -> FoundServer:
+    """The server, with its process where that is on this host."""
+    production = bench.engine.production
+    process_id = process_at(switch.url, production) if production and switch.in_use.here else None
+    return FoundServer(with_own_password(switch.url), switch.in_use.identity.version, process_id)
