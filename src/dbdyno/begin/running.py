@@ -68,7 +68,8 @@ def looked_at(study: Study) -> Looked:
     """The server of a study, by reading alone. Raises DriverFailed where it does not answer."""
     assert study.server is not None, "this is of a server that runs already"
     found = _looked(study.engine, tuple(sorted(settings_of(study))), bool(study.server.restart))
-    guard = words_of(study.server)
+    runtime = registry.runtime_of(study.engine.engine)
+    guard = words_of(study.server, runtime)
     return Looked(found.in_use.but(data=study.server.data, guard=guard), found.lines)
 
 

@@ -78,17 +78,14 @@ def put_back(url: str, standing: Standing, here: bool = True) -> Moved:
     engine, ask = urlsplit(url).scheme, connected(url)
     runtime, same = registry.runtime_of(engine), registry.engine(engine).settings.same
     name, moved = standing.name, Moved(**standing.model_dump(include={"name", "does", "line", "before"}))
-    try:
-        line = runtime.standing(ask, name)
-    except UserError:
-        # What is in force tells as well whether it is one of Dyno's levels.
-        line = in_force(engine, ask, name)
+    line = runtime.standing(ask, name)
     if line != standing.line and not (line and any(same(name, level, line) for level in standing.levels)):
         left = "others have changed it since" if line else "others have taken it out since"
         return moved.but(left=left, after=in_force(engine, ask, name))
     if line != standing.line:
         runtime.put_back(ask, name, standing.line)
-        runtime.taken(ask)
+    # Also where it stands there again: a Dyno may have died before the server took that over.
+    runtime.taken(ask)
 
     def as_before() -> bool:
         return same(name, standing.before, in_force(engine, ask, name))

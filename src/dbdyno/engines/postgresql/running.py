@@ -158,30 +158,23 @@ def _within_rights(
 
 
 def standing(ask: Ask, name: str) -> str | None:
-    lines = "pg_catalog.pg_file_settings"
-    [reads, account] = first_row(
+    reads, account = first_row(
         ask,
-        f"SELECT (has_table_privilege('{lines}', 'SELECT') AND"
+        "SELECT (has_table_privilege('pg_catalog.pg_file_settings', 'SELECT') AND"
         " has_function_privilege('pg_show_all_file_settings()', 'EXECUTE'))::int, current_user",
     )
-    if reads == "1":
-        rows = ask(
-            f"SELECT setting FROM {lines} WHERE name = {quoted(name)} AND sourcefile LIKE '%/{AUTO_CONF}'"
-            " ORDER BY seqno DESC LIMIT 1"
-        )
-        return str(rows[0][0]) if rows else None
-    source, file, value = first_row(
-        ask,
-        f"SELECT source, sourcefile, current_setting(name) FROM pg_settings WHERE name = {quoted(name)}",
-    )
-    if source == "default":
-        return None
-    if not file:
+    # What is in force does not tell: a line may stand there that nobody has taken over yet.
+    if reads != "1":
         raise UserError(
-            f"{account} cannot see whether {AUTO_CONF} holds a line for {name}, which is to be put back",
-            f"GRANT pg_read_all_settings TO {account}",
+            f"{account} cannot see what {AUTO_CONF} holds for {name}, which is to be put back",
+            f"GRANT SELECT ON pg_file_settings TO {account};"
+            f" GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {account}",
         )
-    return value if file.endswith(f"/{AUTO_CONF}") else None
+    rows = ask(
+        f"SELECT setting FROM pg_catalog.pg_file_settings WHERE name = {quoted(name)}"
+        f" AND sourcefile LIKE '%/{AUTO_CONF}' ORDER BY seqno DESC LIMIT 1"
+    )
+    return str(rows[0][0]) if rows else None
 
 
 def in_session(name: str, level: Level) -> str:

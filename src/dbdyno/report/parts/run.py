@@ -27,6 +27,7 @@ from dbdyno.report.parts import (
     replays,
     request,
     restarts,
+    running,
     search,
     split,
     statements,
@@ -94,6 +95,7 @@ def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Se
         yield from gap.sections(analysis.gap)
     if analysis.frontier is not None:
         yield from frontier.sections(analysis.frontier)
+    yield from running.sections(analysis)
     yield from restarts.sections(analysis)
     yield from builds.sections(analysis)
     yield from counted.sections(analysis)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from dbdyno.engines.runtime import Runtime
 from dbdyno.errors import DriverFailed
 from dbdyno.records.in_use import GuardSeen
 from dbdyno.study.nouns import ServerInUse
@@ -23,13 +24,14 @@ BEAT_EVERY = 10
 """Looks from one beat of the ledger to the next."""
 
 
-def words_of(server: ServerInUse) -> str:
-    """What is watched, in words; empty where nothing is."""
+def words_of(server: ServerInUse, runtime: Runtime) -> str:
+    """What is watched and where it is read, in words; empty where nothing is."""
     bounds = []
     if server.guard_p99_s is not None:
-        bounds.append(f"the 99th percentile of the ages of its statements at most {server.guard_p99_s:g} s")
+        ages = f"the 99th percentile of the ages of its statements in {REMEMBERED} looks"
+        bounds.append(f"{ages} at most {server.guard_p99_s:g} s ({runtime.LATENCY})")
     if server.guard_errors_per_s is not None:
-        bounds.append(f"at most {server.guard_errors_per_s:g} errors per second")
+        bounds.append(f"at most {server.guard_errors_per_s:g} errors per second ({runtime.ERRORS})")
     return " and ".join(bounds)
 
 

@@ -1,0 +1,85 @@
+"""A server that ran before the run: which of its settings were moved, how, and whether they were put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.analyse.model import Analysis
+from dbdyno.records.in_use import InUse, Means, Moved
+from dbdyno.records.run import ImportedRun
+from dbdyno.report.document import Detail, Element, From, Kind, Lines, Notes, Section, table
+from dbdyno.report.words.numbers import plural
+
+TITLE = "The server, which ran already"
+HEADS = ("setting", "moved by", "before", "afterwards")
+KINDS = {"moved by": Kind.TEXT, "before": Kind.PHRASE, "afterwards": Kind.TEXT}
+UNKNOWN = (
+    "Dyno did not start this server. So its build, its allocator, its pages of memory, its disk and its CPUs"
+    " are not known, and no level of them can be proved."
+)
+SHARED = "All variants ran on this one server, and its own load was in each of them."
+BY_SESSION = "SET in each of Dyno's own sessions, so nothing is to be put back"
+UNKNOWN_HOST = (
+    "The server's processes were not seen from the host of the load, so nothing is told of its CPU time, its"
+    " memory and its disk."
+)
+
+
+def sections(analysis: Analysis) -> Iterator[Section]:
+    """What the run keeps of its server; nothing where it started its own."""
+    run = analysis.run
+    found = None if isinstance(run, ImportedRun) else run.in_use
+    if found is not None:
+        yield Section(TITLE, (*_body(found),))
+
+
+def _body(found: InUse) -> Iterator[Element]:
+    yield Lines((*_who(found),))
+    rows = [(one.name, one.does, one.before, _afterwards(one)) for one in found.moved]
+    rows += [(way.name, BY_SESSION, way.now, "–") for way in found.ways if _by_session(found, way.name)]
+    if rows:
+        yield table(HEADS, rows, KINDS, dense=True)
+    yield Lines((*_guarded(found),))
+    unseen = () if found.here else (UNKNOWN_HOST,)
+    yield From(Detail.DETAILS, (Notes((SHARED, UNKNOWN, *unseen)),), (Notes((SHARED,)),))
+
+
+def _by_session(found: InUse, name: str) -> bool:
+    way = next(way for way in found.ways if way.name == name)
+    return way.means is Means.SESSION and not way.refused
+
+
+def _who(found: InUse) -> Iterator[str]:
+    who = found.identity
+    yield f"{found.url}, version {who.version}, as {who.account}."
+    if who.replica:
+        yield f"It is {who.replica}. It was only read."
+    others = plural(who.others, "session") if who.others else "no session"
+    yield f"When the run began, it had {others} of others."
+    own = "Each trial had a schema of Dyno's own, which was dropped with it."
+    mine = "The load read the tables that were there, in sessions that the server held read-only."
+    yield own if found.data == "own" else mine
+    if found.moved:
+        yield f"Old values stood {found.ledger}."
+
+
+def _afterwards(one: Moved) -> str:
+    """What was read once a setting was put back."""
+    if one.after is None:
+        return "not read: the journal puts it back"
+    if one.left:
+        return f"{one.after}: {one.left}"
+    return f"{one.after}, put back and read"
+
+
+def _guarded(found: InUse) -> Iterator[str]:
+    if not found.guard:
+        yield "Nobody watched the server's own load."
+        return
+    yield f"The server's own load was to keep: {found.guard}."
+    if found.seen is not None:
+        seen = found.seen
+        looks = f"In {plural(seen.looks, 'look')}, a second apart, its largest 99th percentile was"
+        yield f"{looks} {seen.p99_s:.3f} s, and it had {seen.errors_per_s:g} errors per second at most."
+        if seen.stopped:
+            yield f"The run was stopped, because {seen.stopped}."

@@ -1,0 +1,145 @@
+"""A server that stands for the user's: it runs before Dyno comes, and has accounts of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+
+from dbdyno.driver.query import Rows, query
+from dbdyno.engines import registry
+from dbdyno.engines.engine import Server
+from dbdyno.engines.postgresql.obtaining import tool
+from dbdyno.host.launch import Launch
+from dbdyno.obtain.installation import Installation
+from dbdyno.study.reference import Reference
+
+TUNER = "tuner"
+"""The account that studies have; it has what a test grants."""
+
+
+@dataclass
+class UsersServer:
+    """A server that a thread of its own started, because a server ends with the thread that started it."""
+
+    installation: Installation
+    folder: Path
+    pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    server: Server | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def start(self) -> None:
+        """Starts it on its data, which are made first where there are none."""
+        life = registry.engine(self.installation.engine).life
+        if not self.data.exists():
+            life.initialise(self.installation, self.data, {})
+
+        def started() -> Server:
+            return life.start(self.installation, self.data, self.folder / "r", {}, Launch())
+
+        self.server = self.pool.submit(started).result()
+
+    def stop(self) -> None:
+        if self.server is not None:
+            self.server.stop()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """As the limited account reaches it."""
+        assert self.server is not None
+        parts = urlsplit(self.server.url)
+        return parts._replace(netloc=f"{TUNER}@localhost").geturl()
+
+    def tell(self, *statements: str) -> Rows:
+        """The rows of the last statement, as its administrator."""
+        assert self.server is not None
+        rows: Rows = []
+        for sql in statements:
+            rows = query(self.server.url, sql)
+        return rows
+
+    @contextmanager
+    def restarted_by(self, flag: Path) -> Iterator[str]:
+        """A shell command that restarts it while this lasts."""
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(0.02):
+                if flag.exists():
+                    self.restart()
+                    flag.unlink()
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        try:
+            yield f"touch {flag}; while [ -e {flag} ]; do sleep 0.02; done"
+        finally:
+            over.set()
+            watching.join()
+
+    @contextmanager
+    def busy_with(self, sql: str) -> Iterator[None]:
+        """Another client, which is none of Dyno's, has the server work on this over and over."""
+        over, begun = threading.Event(), threading.Event()
+        sockets = self.folder / "r"
+        with psycopg.connect(host=str(sockets), dbname="dyno", user="dyno", autocommit=True) as client:
+
+            def work() -> None:
+                while not over.is_set():
+                    begun.set()
+                    client.execute(sql)
+
+            working = threading.Thread(target=work)
+            working.start()
+            begun.wait()
+            try:
+                yield
+            finally:
+                over.set()
+                working.join()
+
+
+@contextmanager
+def users_server(engine: str, folder: Path) -> Iterator[UsersServer]:
+    """A server in a folder whose path is short. Raises EngineMissing where there is none here."""
+    (folder / "r").mkdir()
+    installation = registry.locate(Reference.of(engine))
+    found = UsersServer(installation, folder)
+    found.start()
+    try:
+        yield found
+    finally:
+        if found.server is not None:
+            found.server.kill()
+        found.pool.shutdown()
+
+
+@contextmanager
+def replica(primary: UsersServer, folder: Path) -> Iterator[UsersServer]:
+    """A standby of a PostgreSQL, copied from it while it runs."""
+    found = UsersServer(primary.installation, folder)
+    (folder / "r").mkdir()
+    found.data.mkdir(mode=0o700)
+    copy = [*tool(primary.installation, "pg_basebackup"), "-h", str(primary.folder / "r"), "-U", "dyno"]
+    subprocess.run([*copy, "-D", str(found.data / "database"), "-R", "-c", "fast"], check=True)
+    found.start()
+    try:
+        yield found
+    finally:
+        if found.server is not None:
+            found.server.kill()
+        found.pool.shutdown()
