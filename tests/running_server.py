@@ -62,7 +62,7 @@ class UsersServer:
         """As the limited account reaches it."""
         assert self.server is not None
         parts = urlsplit(self.server.url)
-        return parts._replace(netloc=f"{TUNER}@localhost").geturl()
+        return parts._replace(scheme=self.installation.engine, netloc=f"{TUNER}@localhost").geturl()
 
     def tell(self, *statements: str) -> Rows:
         """The rows of the last statement, as its administrator."""

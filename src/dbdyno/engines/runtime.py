@@ -24,12 +24,14 @@ MARK = "dyno_"
 @dataclass(frozen=True)
 class OwnPlace:
     """A schema of Dyno's own on a server: the statements that make it and drop it, the URL of a load in it,
-    and what each connection of that load begins with."""
+    and what each connection of that load begins with. `right` is the GRANT that allows it, up to the name of
+    the account."""
 
     name: str
     create: str
     drop: str
     url: str
+    right: str
     opening: tuple[str, ...] = ()
 
 

@@ -7,7 +7,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind, VectorWords
-from dbdyno.engines.mariadb import counters, life, network, obtaining, plans, settings, taking, upgrading
+from dbdyno.engines.mariadb import (
+    counters,
+    life,
+    network,
+    obtaining,
+    plans,
+    running,
+    settings,
+    taking,
+    upgrading,
+)
 from dbdyno.engines.mariadb.compared import COMPARED_BY
 from dbdyno.engines.mariadb.production import PRODUCTION
 
@@ -43,4 +53,5 @@ MARIADB = Engine(
     network=network,
     platforms=obtaining.PLATFORMS,
     machine_sql="SELECT @@version_compile_machine",
+    runtime=running,
 )

@@ -6,7 +6,7 @@ It descends with MariaDB from one server: what both still say alike is taken fro
 from __future__ import annotations
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.mysql import counters, life, obtaining, plans, settings, taking, upgrading
+from dbdyno.engines.mysql import counters, life, obtaining, plans, running, settings, taking, upgrading
 from dbdyno.engines.mysql.compared import COMPARED_BY
 from dbdyno.engines.mysql.production import PRODUCTION
 
@@ -24,4 +24,5 @@ MYSQL = Engine(
     production=PRODUCTION,
     compared=COMPARED_BY,
     upgrading=upgrading,
+    runtime=running,
 )

@@ -7,6 +7,7 @@ hook."""
 from __future__ import annotations
 
 from collections.abc import Collection
+from urllib.parse import unquote, urlsplit
 
 from dbdyno.driver.query import Ask
 from dbdyno.engines.postgresql.settings import OURS
@@ -203,6 +204,7 @@ def own_place(url: str, name: str) -> OwnPlace:
         create=f"CREATE SCHEMA {name}",
         drop=f"DROP SCHEMA IF EXISTS {name} CASCADE",
         url=url,
+        right=f"GRANT CREATE ON DATABASE {unquote(urlsplit(url).path[1:])} TO",
         opening=(f"SET search_path = {name}",),
     )
 

@@ -105,7 +105,7 @@ def prepare_running(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Runnin
     if place is not None:
         reset |= _fill(setup, in_turn)
     accepted = {name: switch.ways[name].does for name in levels if switch.moves(name)}
-    server = _found(switch, bench)
+    server = _found(setup.job.url, switch, bench)
     return InTurn(setup, server, in_turn, by_session=by_session, accepted=accepted), reset
 
 
@@ -150,9 +150,8 @@ def _own_place(trial: Trial, bench: Bench, switch: Switch) -> OwnPlace:
         switch.ask(place.create)
     except DriverFailed as refused:
         told = f"the server makes no schema for Dyno: {refused.message}"
-        raise ServerFailed(
-            told, f'let {switch.in_use.identity.account} make one, or write data = "mine"'
-        ) from None
+        grant = f"{place.right} {switch.in_use.identity.account}"
+        raise ServerFailed(told, f'{grant}; or write data = "mine" under [server]') from None
     return place
 
 
@@ -178,8 +177,8 @@ def _fill(setup: Setup, load: LoadInTurn) -> dict[str, Level]:
     return {"rows_made": prepared.rows, "rows_s": round(prepared.duration_s, 3)}
 
 
-def _found(switch: Switch, bench: Bench) -> FoundServer:
-    """The server, with its process where that is on this host."""
+def _found(url: str, switch: Switch, bench: Bench) -> FoundServer:
+    """The server as the load reaches it, with its process where that is on this host."""
     production = bench.engine.production
     process_id = process_at(switch.url, production) if production and switch.in_use.here else None
-    return FoundServer(with_own_password(switch.url), switch.in_use.identity.version, process_id)
+    return FoundServer(url, switch.in_use.identity.version, process_id)

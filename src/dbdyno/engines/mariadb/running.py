@@ -1,0 +1,210 @@
+"""A MariaDB that runs already: what of its settings an account may move, and how.
+
+A session sets for itself what sessions have of their own. The rest goes through SET GLOBAL, which ends with
+the server and leaves its files alone. What is read at the start alone cannot be set at all.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection
+from contextlib import suppress
+
+from dbdyno.driver.query import Ask
+from dbdyno.engines.mariadb.settings import OURS
+from dbdyno.engines.runtime import LoadOfOthers, OwnPlace, digest, first_row, named, quoted
+from dbdyno.engines.server import within
+from dbdyno.engines.values import as_text, quantity
+from dbdyno.errors import DriverFailed, UserError
+from dbdyno.frozen import Level
+from dbdyno.records.in_use import Identity, Means, Way
+
+READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
+NOW = "UNIX_TIMESTAMP(NOW(6))"
+LATENCY = "the list of processes: how long each statement of other accounts has run"
+ERRORS = "the server's counters: rollbacks and clients that were cut off, those of Dyno's load included"
+
+RIGHT = "SUPER"
+ALL = "ALL PRIVILEGES"
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+WAYS_SQL = """SELECT LOWER(VARIABLE_NAME), VARIABLE_SCOPE, READ_ONLY, GLOBAL_VALUE, SESSION_VALUE
+  FROM information_schema.SYSTEM_VARIABLES WHERE LOWER(VARIABLE_NAME) IN ({names})"""
+LOOKS, LOOK_AGAIN_S = 5, 0.05
+OTHERS_SQL = """SELECT COUNT(*) FROM information_schema.PROCESSLIST
+  WHERE COMMAND <> 'Daemon' AND USER NOT IN ('system user', SUBSTRING_INDEX(USER(), '@', 1))"""
+AGES_SQL = """SELECT TIME_MS / 1000 FROM information_schema.PROCESSLIST
+  WHERE COMMAND IN ('Query', 'Execute') AND USER <> SUBSTRING_INDEX(USER(), '@', 1)"""
+
+
+def identity(ask: Ask) -> Identity:
+    found = identified(ask)
+    if "mariadb" not in found.version.lower():
+        raise UserError("the URL leads to MySQL, and not to MariaDB", "write mysql:// in its place")
+    return found
+
+
+def identified(ask: Ask) -> Identity:
+    """What MariaDB and MySQL say of themselves alike."""
+    sql = "SELECT VERSION(), CURRENT_USER(), @@hostname, @@port, @@datadir, @@read_only"
+    version, account, *place, read_only = first_row(ask, sql)
+    return Identity(
+        version=version,
+        digest=digest(version, *place),
+        account=account_of(account),
+        replica=_replica(ask, read_only == "1"),
+        others=_others(ask),
+    )
+
+
+def _others(ask: Ask) -> int:
+    """Sessions of other accounts; where this one sees no list of them, all but the one that asks."""
+    if holds(ask, ("PROCESS", ALL)):
+        return int(float(first_row(ask, OTHERS_SQL)[0]))
+    counts = []
+    for _ in range(LOOKS):
+        # A session that was just closed counts for a moment.
+        time.sleep(LOOK_AGAIN_S)
+        threads = first_row(ask, "SHOW GLOBAL STATUS WHERE Variable_name = 'Threads_connected'")[1]
+        counts.append(int(float(threads)) - 1)
+    return max(0, min(counts))
+
+
+def account_of(current_user: str) -> str:
+    """An account as a GRANT names it."""
+    user, _, host = current_user.rpartition("@")
+    return f"'{user}'@'{host}'"
+
+
+def _replica(ask: Ask, read_only: bool) -> str:
+    # An account may be refused to ask, and a version may know the older words alone.
+    for sql in ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
+        with suppress(DriverFailed):
+            return "a replica, which replays the log of its primary" if ask(sql) else ""
+    return "read-only for all, as replicas are (read_only = ON)" if read_only else ""
+
+
+def known(ask: Ask) -> frozenset[str]:
+    return frozenset(str(row[0]).lower() for row in ask("SHOW GLOBAL VARIABLES")) - OURS
+
+
+def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, Way]:
+    account = account_of(first_row(ask, "SELECT CURRENT_USER()")[0])
+    has_right = holds(ask, (RIGHT, ALL))
+    found = {}
+    for name, scope, fixed, of_server, of_session in _rows(ask, WAYS_SQL.format(names=named(names))):
+        if scope.startswith("SESSION"):
+            found[name] = by_session(name, of_session)
+        elif fixed == "YES":
+            found[name] = at_start(name, of_server, hook)
+        else:
+            found[name] = by_global(name, of_server, RIGHT, account, has_right)
+    return found
+
+
+def pairs(ask: Ask, sql: str) -> list[tuple[str, str]]:
+    """Names in small letters, and what a query has for them."""
+    return [(name.lower(), value) for name, value in _rows(ask, sql)]
+
+
+def _rows(ask: Ask, sql: str) -> list[tuple[str, ...]]:
+    return [tuple("" if cell is None else str(cell) for cell in row) for row in ask(sql)]
+
+
+def by_session(name: str, now: str) -> Way:
+    """Each session sets it for itself."""
+    return Way(name=name, means=Means.SESSION, does="SET SESSION in each of its sessions", now=now)
+
+
+def by_global(name: str, now: str, right: str, account: str, has_right: bool) -> Way:
+    """It is set for the whole server, which takes a right."""
+    way = Way(name=name, does="SET GLOBAL", right=right, grant=f"GRANT {right} ON *.* TO {account}", now=now)
+    return way if has_right else way.but(refused=f"{account} may not SET GLOBAL {name}", remedy=way.grant)
+
+
+def at_start(name: str, now: str, hook: bool) -> Way:
+    """The server reads it at its start alone."""
+    more = ", so a restart does not help" if hook else ""
+    return Way(
+        name=name,
+        means=Means.RESTART,
+        now=now,
+        refused=f"{name} is read when the server starts, from files that Dyno does not write{more}",
+        remedy="study it on a server of Dyno's own",
+    )
+
+
+def holds(ask: Ask, rights: Collection[str]) -> bool:
+    """Whether the account has one of these rights on the whole server."""
+    grants = [str(row[0]) for row in ask("SHOW GRANTS")]
+    whole = [grant.partition(" ON *.* ")[0].removeprefix("GRANT ") for grant in grants if " ON *.* " in grant]
+    held = {right.strip().upper() for grant in whole for right in grant.split(",")}
+    return not held.isdisjoint(rights)
+
+
+def standing(ask: Ask, name: str) -> str | None:
+    rows = ask(f"SHOW GLOBAL VARIABLES WHERE Variable_name = {quoted(name)}")
+    if not rows or rows[0][1] is None:
+        raise UserError(f"the server does not tell what {name} is, which is to be put back", "leave it out")
+    return str(rows[0][1])
+
+
+def literal(level: Level) -> str:
+    """A level in SQL, where sizes have no units and switches are words."""
+    text = as_text(level)
+    if NUMBER.fullmatch(text):
+        return text
+    size = quantity(text)
+    return f"{size[0]:.0f}" if size is not None and size[1] == "bytes" else quoted(text)
+
+
+def in_session(name: str, level: Level) -> str:
+    return f"SET SESSION {name} = {literal(level)}"
+
+
+def value_of_session(name: str) -> str:
+    return f"SELECT @@session.{name} AS value"
+
+
+def move(ask: Ask, name: str, level: Level) -> None:
+    ask(f"SET GLOBAL {name} = {literal(level)}")
+
+
+def put_back(ask: Ask, name: str, line: str | None) -> None:
+    ask(f"SET GLOBAL {name} = {literal('' if line is None else line)}")
+
+
+def taken(_ask: Ask) -> None:
+    """It is in force at once."""
+
+
+def own_place(url: str, name: str) -> OwnPlace:
+    return OwnPlace(
+        name=name,
+        create=f"CREATE DATABASE {name}",
+        drop=f"DROP DATABASE IF EXISTS {name}",
+        url=within(url, name),
+        right="GRANT ALL ON `dyno\\_%`.* TO",
+    )
+
+
+def lacking_for_guard(ask: Ask) -> str:
+    if holds(ask, ("PROCESS", ALL)):
+        return ""
+    return f"GRANT PROCESS ON *.* TO {account_of(first_row(ask, 'SELECT CURRENT_USER()')[0])}"
+
+
+def of_others(ask: Ask) -> LoadOfOthers:
+    return LoadOfOthers(ages_of(ask, AGES_SQL), errors_of(ask))
+
+
+def ages_of(ask: Ask, sql: str) -> tuple[float, ...]:
+    """Ages of statements (s) that a query has."""
+    return tuple(float(str(row[0])) for row in ask(sql) if row[0] is not None)
+
+
+def errors_of(ask: Ask) -> float:
+    """What the server's counters have counted of errors so far."""
+    rows = ask("SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_rollback', 'Aborted_clients')")
+    return sum(float(str(row[1])) for row in rows)

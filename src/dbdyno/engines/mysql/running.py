@@ -1,0 +1,77 @@
+"""A MySQL that runs already: what of its settings an account may move, and how. Most is as with MariaDB."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dbdyno.driver.query import Ask
+from dbdyno.engines.mariadb import running as mariadb
+from dbdyno.engines.mysql.settings import OURS
+from dbdyno.engines.runtime import LoadOfOthers, first_row, named
+from dbdyno.errors import DriverFailed, UserError
+from dbdyno.records.in_use import Identity, Way
+
+READ_ONLY = mariadb.READ_ONLY
+NOW = mariadb.NOW
+LATENCY = "performance_schema: how long each statement of other accounts has run"
+ERRORS = mariadb.ERRORS
+
+RIGHT = "SYSTEM_VARIABLES_ADMIN"
+SCOPES_SQL = """SELECT VARIABLE_NAME, VARIABLE_SCOPE FROM performance_schema.variables_metadata
+  WHERE VARIABLE_NAME IN ({names})"""
+AGES_SQL = """SELECT s.TIMER_WAIT / 1e12 FROM performance_schema.threads t
+  JOIN performance_schema.events_statements_current s USING (THREAD_ID)
+  WHERE t.TYPE = 'FOREGROUND' AND s.END_EVENT_ID IS NULL
+  AND t.PROCESSLIST_USER <> SUBSTRING_INDEX(USER(), '@', 1)"""
+
+standing = mariadb.standing
+in_session = mariadb.in_session
+value_of_session = mariadb.value_of_session
+move = mariadb.move
+put_back = mariadb.put_back
+taken = mariadb.taken
+own_place = mariadb.own_place
+
+
+def identity(ask: Ask) -> Identity:
+    found = mariadb.identified(ask)
+    if "mariadb" in found.version.lower():
+        raise UserError("the URL leads to MariaDB, and not to MySQL", "write mariadb:// in its place")
+    return found
+
+
+def known(ask: Ask) -> frozenset[str]:
+    return frozenset(str(row[0]).lower() for row in ask("SHOW GLOBAL VARIABLES")) - OURS
+
+
+def ways(ask: Ask, names: Collection[str], _hook: bool) -> dict[str, Way]:
+    account = mariadb.account_of(first_row(ask, "SELECT CURRENT_USER()")[0])
+    has_right = mariadb.holds(ask, (RIGHT, mariadb.RIGHT, mariadb.ALL))
+    scopes, found = _scopes(ask, names), {}
+    for name, now in mariadb.pairs(ask, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({named(names)})"):
+        if scopes.get(name, "").startswith("SESSION"):
+            found[name] = mariadb.by_session(name, now)
+        else:
+            found[name] = mariadb.by_global(name, now, RIGHT, account, has_right)
+    return found
+
+
+def _scopes(ask: Ask, names: Collection[str]) -> dict[str, str]:
+    """Whether sessions have a setting of their own; nothing where this version does not say."""
+    try:
+        return dict(mariadb.pairs(ask, SCOPES_SQL.format(names=named(names))))
+    except DriverFailed:
+        return {}
+
+
+def lacking_for_guard(ask: Ask) -> str:
+    try:
+        mariadb.ages_of(ask, AGES_SQL)
+    except DriverFailed:
+        account = mariadb.account_of(first_row(ask, "SELECT CURRENT_USER()")[0])
+        return f"GRANT SELECT ON performance_schema.* TO {account}"
+    return ""
+
+
+def of_others(ask: Ask) -> LoadOfOthers:
+    return LoadOfOthers(mariadb.ages_of(ask, AGES_SQL), mariadb.errors_of(ask))

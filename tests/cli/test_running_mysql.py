@@ -1,0 +1,140 @@
+"""A MariaDB and a MySQL that run already are studied, and have afterwards what they had."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import EngineMissing
+from tests.cli.calls import complaint, dyno
+from tests.conftest import DYNO
+from tests.running_server import TUNER, UsersServer, users_server
+
+STUDY = """
+engine = "{url}"
+blocks = 1
+[server]
+{server}
+[workload]
+{workload}
+clients = 1
+warmup = "0.1s"
+duration = "0.8s"
+plans = false
+[factors]
+{factors}
+"""
+BY_GLOBAL = '"config.innodb_io_capacity" = [200, 2000]'
+BY_SESSION = '"config.sort_buffer_size" = ["256K", "4M"]'
+AT_START = '"config.innodb_log_buffer_size" = ["16M", "32M"]'
+SELECTS = 'name = "point_select"\ntable_size = 1000'
+READS = 'name = "script"\nfile = "script.toml"'
+SCRIPT = '[[transactions]]\nname = "one"\nstatements = ["{sql}"]\n'
+RIGHT = {"mariadb": "SUPER", "mysql": "SYSTEM_VARIABLES_ADMIN"}
+
+
+@pytest.fixture(scope="module", params=["mariadb@11.8", "mysql@9"])
+def server(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
+    with tempfile.TemporaryDirectory(prefix="dyno-") as folder:
+        try:
+            with users_server(request.param, Path(folder)) as found:
+                found.tell(
+                    f"CREATE USER {TUNER}@localhost",
+                    f"GRANT ALL ON `dyno\\_%`.* TO {TUNER}@localhost",
+                    f"GRANT SELECT, INSERT ON dyno.* TO {TUNER}@localhost",
+                    f"GRANT {RIGHT[found.installation.engine]} ON *.* TO {TUNER}@localhost",
+                    "CREATE TABLE item (id INT PRIMARY KEY)",
+                    "INSERT INTO item VALUES (1), (2), (3)",
+                )
+                yield found
+        except EngineMissing as missing:
+            pytest.skip(f"{request.param} is not here: {missing.message}")
+
+
+@pytest.fixture
+def study(homes: Path, server: UsersServer) -> Iterator[Path]:
+    """Where a study is written. What a test leaves on the server is noticed by the next."""
+    server.tell("SET GLOBAL innodb_io_capacity = 300")
+    yield homes / "study.toml"
+    assert in_force(server) == "300"
+    assert databases(server) == []
+
+
+def write(study: Path, url: str, factors: str, workload: str = SELECTS, server: str = "") -> str:
+    study.write_text(STUDY.format(url=url, server=server, workload=workload, factors=factors))
+    return str(study)
+
+
+def in_force(server: UsersServer) -> str:
+    return str(server.tell("SHOW GLOBAL VARIABLES LIKE 'innodb_io_capacity'")[0][1])
+
+
+def databases(server: UsersServer) -> list[str]:
+    return [str(row[0]) for row in server.tell("SHOW DATABASES LIKE 'dyno\\_%'")]
+
+
+def test_levels_are_put_in_and_what_stood_is_put_back(study: Path, server: UsersServer) -> None:
+    path = write(study, server.url, "\n".join((BY_GLOBAL, BY_SESSION)))
+    right = RIGHT[server.installation.engine]
+    told = " ".join(dyno("plan", path).stdout.split())
+    assert f"innodb_io_capacity (now 300): SET GLOBAL; needs {right}" in told
+    assert "SET SESSION in each of its sessions; needs no right" in told
+    done = dyno("run", path, "--allow-server", server.url, "--name", "moved")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(dyno("report", "moved", "--json").stdout)["run"]["in_use"]
+    assert [(one["before"], one["after"]) for one in found["moved"]] == [("300", "300")]
+    levels = dict[str, dict[str, str]]()
+    for number in range(3):
+        record = json.loads(dyno("show", "moved", str(number), "--json").stdout)
+        levels[record["variant"]] = {one["factor"]: one["effective"]["value"] for one in record["evidence"]}
+    assert levels == {
+        "baseline": {"config.innodb_io_capacity": "200", "config.sort_buffer_size": "262144"},
+        "config.innodb_io_capacity=2000": {
+            "config.innodb_io_capacity": "2000",
+            "config.sort_buffer_size": "262144",
+        },
+        "config.sort_buffer_size=4M": {
+            "config.innodb_io_capacity": "200",
+            "config.sort_buffer_size": "4194304",
+        },
+    }
+
+
+def test_a_dyno_that_was_killed_is_put_back_by_the_next_one(study: Path, server: UsersServer) -> None:
+    # This test looks at the server over and over, so somebody else is connected.
+    path = write(study, server.url, BY_GLOBAL, f"{SELECTS}\nrate_per_s = 50")
+    running = subprocess.Popen([*DYNO, "run", path, "--allow-server", server.url, "--quiet"])
+    deadline = time.monotonic() + 60
+    while in_force(server) == "300" and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert in_force(server) in ("200", "2000")
+    assert "dyno_ledger" in databases(server)
+    done = dyno("cleanup")
+    assert (done.returncode, "server setting innodb_io_capacity 300" in done.stdout) == (0, True), done.stderr
+
+
+def test_the_server_itself_refuses_a_write_to_the_users_tables(study: Path, server: UsersServer) -> None:
+    path = write(study, server.url, BY_SESSION, READS, 'data = "mine"')
+    (study.parent / "script.toml").write_text(SCRIPT.format(sql="INSERT INTO item VALUES (7)"))
+    done = dyno("run", path, "--allow-server", server.url)
+    assert done.returncode == 3
+    assert "READ ONLY transaction" in done.stdout + done.stderr
+    assert len(server.tell("SELECT id FROM item")) == 3
+
+
+def test_a_guard_needs_the_right_to_see_others(study: Path, server: UsersServer) -> None:
+    guarded = 'data = "mine"\nguard_p99 = "500ms"'
+    path = write(study, server.url, BY_SESSION, f"{READS}\nrate_per_s = 50", guarded)
+    (study.parent / "script.toml").write_text(SCRIPT.format(sql="SELECT count(*) FROM item"))
+    refused = complaint("run", path, "--allow-server", server.url)
+    assert f"to '{TUNER}'@'localhost'" in refused.replace("TO", "to")
