@@ -28,6 +28,8 @@ from dbdyno.study.act import Act
 
 FILE = "database.sqlite"
 ACCOUNTS = 1000
+LEAST = 20
+"""Fewer commits would say little, however short the load is."""
 ANSWER_S = 60.0
 """How long a shell may be silent before it counts as hanging."""
 SCHEMA = f"""
@@ -104,7 +106,7 @@ def _loaded(installation: Installation, folder: Path, act: Act, load_s: float, f
         )
         try:
             until = time.monotonic() + load_s
-            while time.monotonic() < until or not acknowledged:
+            while time.monotonic() < until or len(acknowledged) < LEAST:
                 _send(shell, folder, number, draw)
                 acknowledged.append(_acknowledged(shell, folder))
                 number += 1

@@ -1,0 +1,200 @@
+"""What a program for another architecture can do here: compiled and linked by its cross compiler, and run.
+
+A header may declare what no library holds, and a library may hold what the kernel, or the emulator, does not
+know. So the three steps are told apart: a feature is there once a program that uses it has run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from dbdyno.errors import UserError
+from dbdyno.host.process import die_with_parent, how_it_ended
+from dbdyno.obtain.architecture import Architecture, emulator, of_this_machine
+
+RUN_S = 10.0
+"""A program that takes longer hangs."""
+SAID_MOST = 160
+
+
+class Step(StrEnum):
+    """How far a program comes."""
+
+    COMPILES = "compiles"
+    LINKS = "links"
+    RUNS = "runs"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How far a program came, None where it did not compile, and what the step after that said; of one that
+    ran, what it printed."""
+
+    reached: Step | None
+    said: str
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A cross compiler, and how what it makes is run: with the libraries of its architecture."""
+
+    command: str
+    run: tuple[str, ...]
+
+
+def compiler_of(wanted: Architecture) -> Compiler:
+    """The compiler of an architecture. Raises UserError with its packages where it is not installed, and like
+    `emulator`."""
+    command = f"{wanted.triplet}-gcc"
+    native = wanted == of_this_machine()
+    if shutil.which(command) is None:
+        names = "gcc" if native else f"gcc-{wanted.triplet} libc6-dev-{wanted.name}-cross"
+        raise UserError(f"{command} is not installed", f"apt-get install {names}")
+    prefix = emulator(wanted.name)
+    return Compiler(command, (*prefix, "-L", f"/usr/{wanted.triplet}") if prefix else ())
+
+
+def tried(source: str, compiler: Compiler, folder: Path) -> Tried:
+    """Compiles, links and runs a program of C. It succeeds by ending with 0, and fails by another number or a
+    signal; what it prints is kept."""
+    file, made, program = folder / "program.c", folder / "program.o", folder / "program"
+    file.write_text(source)
+    compiled = _run([compiler.command, "-O2", "-c", "-o", made, file], folder)
+    if compiled.returncode != 0:
+        return Tried(None, _fault(compiled.stderr, r"error: (.*)"))
+    linked = _run([compiler.command, "-pthread", "-o", program, made], folder)
+    if linked.returncode != 0:
+        return Tried(Step.COMPILES, _fault(linked.stderr, r"(undefined reference.*|cannot find.*)"))
+    try:
+        done = _run([*compiler.run, program], folder)
+    except subprocess.TimeoutExpired:
+        return Tried(Step.LINKS, f"it did not end within {RUN_S:g} s")
+    said = (done.stdout or done.stderr).strip().replace("\n", "; ")[:SAID_MOST]
+    if done.returncode != 0:
+        return Tried(Step.LINKS, said or how_it_ended(done.returncode))
+    return Tried(Step.RUNS, said)
+
+
+def _run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        timeout=RUN_S,
+        env={**os.environ, "LC_ALL": "C"},
+        preexec_fn=die_with_parent(),
+    )
+
+
+def _fault(said: str, pattern: str) -> str:
+    found = re.search(pattern, said)
+    lines = said.strip().splitlines() or ["it said nothing"]
+    return (found[1] if found else lines[-1])[:SAID_MOST]
+
+
+def _call(name: str, number: str, arguments: str) -> str:
+    """A program that makes one system call by its number, and says what the kernel answers."""
+    return (
+        "#define _GNU_SOURCE\n#include <errno.h>\n#include <stdio.h>\n#include <string.h>\n"
+        "#include <unistd.h>\n#include <sys/syscall.h>\n"
+        f"int main(void) {{\n    long got = syscall({number}, {arguments});\n"
+        f'    if (got < 0 && errno == ENOSYS) {{ printf("{name}: %s", strerror(errno)); return 1; }}\n'
+        f'    if (got < 0) printf("{name}: known, refused this call: %s", strerror(errno));\n'
+        "    return 0;\n}\n"
+    )
+
+
+PROGRAMS = {
+    "byte order and page size": """#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    int one = 1;
+    printf("%s-endian, pages of %ld KiB", *(char *)&one ? "little" : "big", sysconf(_SC_PAGESIZE) >> 10);
+    return 0;
+}
+""",
+    "double arithmetic": """#include <stdio.h>
+#include <float.h>
+int main(void) {
+    volatile double tenth = 0.1, third = 1.0 / 3.0;
+    printf("long double has %d bits of mantissa", LDBL_MANT_DIG);
+    return !(tenth + 0.2 != 0.3 && third * 3.0 == 1.0);
+}
+""",
+    "atomic exchange of 8 bytes": """#include <stdio.h>
+#include <pthread.h>
+static long counter;
+static void *add(void *unused) {
+    for (int i = 0; i < 100000; i++) __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+    return unused;
+}
+int main(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) if (pthread_create(&threads[i], 0, add, 0)) return 1;
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    printf("4 threads counted to %ld", counter);
+    return counter != 400000;
+}
+""",
+    "atomic exchange of 16 bytes": """#include <stdio.h>
+static __int128 value __attribute__((aligned(16)));
+int main(void) {
+    __int128 expected = 0;
+    return !__atomic_compare_exchange_n(&value, &expected, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+""",
+    "poll (epoll_pwait2)": """#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <errno.h>
+#include <sys/epoll.h>
+int main(void) {
+    struct timespec none = {0, 0};
+    struct epoll_event event;
+    int got = epoll_pwait2(epoll_create1(0), &event, 1, &none, 0);
+    if (got < 0) printf("epoll_pwait2: %s", strerror(errno));
+    return got != 0;
+}
+""",
+    "io_uring": _call("io_uring_setup", "SYS_io_uring_setup", "8, 0"),
+    "native AIO": _call("io_setup", "SYS_io_setup", "8, 0"),
+    "futex_waitv": _call("futex_waitv", "SYS_futex_waitv", "0, 0, 0, 0, 0"),
+    "membarrier": _call("membarrier", "SYS_membarrier", "0, 0, 0"),
+    "robust mutex": """#define _GNU_SOURCE
+#include <pthread.h>
+#include <errno.h>
+static pthread_mutex_t mutex;
+static void *dies(void *unused) { pthread_mutex_lock(&mutex); return unused; }
+int main(void) {
+    pthread_mutexattr_t attributes;
+    pthread_t thread;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&mutex, &attributes);
+    if (pthread_create(&thread, 0, dies, 0)) return 1;
+    pthread_join(thread, 0);
+    return pthread_mutex_trylock(&mutex) != EOWNERDEAD;
+}
+""",
+    "direct I/O": """#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+    void *block;
+    int file = open("direct", O_RDWR | O_CREAT | O_DIRECT, 0600);
+    if (file < 0 || posix_memalign(&block, 4096, 4096)) return 1;
+    return write(file, block, 4096) != 4096;
+}
+""",
+}
+"""What database servers ask of a machine and its kernel."""
