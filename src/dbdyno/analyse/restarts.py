@@ -155,7 +155,9 @@ def _on_platform(one: Survivor, records: Iterable[Record]) -> Survivor:
     mine = [record for record in records if record.variant == one.variant]
     machine = (each for record in mine for each in record.evidence if each.factor == PLATFORM_FACTOR)
     effective = next((each.effective for each in machine), None)
+    remedy = next((record.remedy for record in mine if record.cause == one.cause), "")
     return one.but(
+        cause="; ".join(filter(None, (one.cause, remedy))),
         acts=tuple(act.but(ready_s=None, full_speed_s=None, stop_s=None) for act in one.acts),
         platform=next((record.platform for record in mine if record.platform), None),
         says="" if effective is None else f"{effective.value}: {effective.source}",

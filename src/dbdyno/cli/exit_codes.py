@@ -13,6 +13,7 @@ from dbdyno.analyse.model import Analysis, Reason, VariantResult, Verdict
 from dbdyno.analyse.soak import SoakResult, SoakVerdict
 from dbdyno.cli.preferences import PreferredOption
 from dbdyno.errors import BaselineFailed
+from dbdyno.report.words.platforms import works
 
 NO_BASELINE = BaselineFailed.exit_code
 """No ratio can be trusted, because the baseline has no speed or did not hold."""
@@ -80,6 +81,9 @@ def exit_code(analysis: Analysis, fail_on: tuple[str, ...]) -> int:
     """0, or the code of the worst finding, which is said on standard error."""
     baseline = analysis.baseline
     if analysis.study.of_platforms:
+        tried = analysis.survival.variants if analysis.survival else ()
+        if not any(works(one) for one in tried):
+            return _told(NO_BASELINE, "no platform works")
         return _worst(analysis.variants, fail_on)
     if analysis.answer.baseline_broken or baseline.response is None:
         cause = analysis.answer.baseline_broken or "it was not measured"

@@ -34,7 +34,7 @@ def read_platforms(
 ) -> dict[str, Any]:
     """The study's head, without blocks where it is one of platforms. Notes what does not go with that."""
     names = [*(factor.name for factor in factors), *settings]
-    if not is_of_platforms(names):
+    if not (is_of_platforms(names) or _names_one(reader)):
         return head
     for key in WITHOUT:
         if reader.at((key,)) is not None:
@@ -52,6 +52,13 @@ def read_platforms(
             reader.note(("factors", name), f"`{name}` does not go with `{FACTOR}`", hint)
     _require_restarts(reader)
     return {**head, "blocks": 0}
+
+
+def _names_one(reader: SectionReader) -> bool:
+    """Whether the document has the factor, whose levels may be wrong, so that all mistakes are told at
+    once."""
+    places = (("factors", FACTOR), ("factors", *FACTOR.split(".")))
+    return any(reader.at(place) is not None for place in places)
 
 
 def _require_restarts(reader: SectionReader) -> None:

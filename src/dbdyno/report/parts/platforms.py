@@ -52,8 +52,9 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     machines = [(one, one.platform) for one in tried if one.platform is not None]
     of_machines = [_machine(analysis, one, platform) for one, platform in machines]
     notes = (*_versions(analysis, machines),)
-    yield Section("On what", (table(MACHINE_HEADS, of_machines, TEXT), Notes(notes)))
-    yield Section("Proofs", (Notes((*_proofs(tried),)),), detail=Detail.DETAILS)
+    if machines:
+        yield Section("On what", (table(MACHINE_HEADS, of_machines, TEXT), Notes(notes)))
+        yield Section("Proofs", (Notes((*_proofs(tried),)),), detail=Detail.DETAILS)
     yield Section("Method", (Notes(METHOD),))
 
 
