@@ -13,6 +13,7 @@ from dbdyno.analyse import analyse
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_fails_on
 from dbdyno.records.record import Outcome
 from tests.analyse.factory import Change, a_run, a_study, broken, ended, records_of
+from tests.analyse.platforms_cases import BLOCKED, EMULATED, LOSING, NATIVE, analysed
 from tests.cli.calls import complaint, dyno
 from tests.study_texts import STUDY
 
@@ -97,3 +98,14 @@ def test_a_verdict_that_there_is_not_is_refused(homes: Path) -> None:
     assert "'sloer' is none of broken, failed, slower, inconclusive" in complaint(
         "report", "--fail-on", "sloer"
     )
+
+
+def test_a_platform_that_does_not_work_has_a_code_and_emulated_speed_has_none(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ("broken", "failed")
+    assert exit_code(analysed(NATIVE, EMULATED), asked) == 0
+    assert exit_code(analysed(NATIVE, LOSING), asked) == 4
+    assert exit_code(analysed(NATIVE, BLOCKED), asked) == 5
+    assert exit_code(analysed(BLOCKED), ()) == 3
+    assert "exit code 3, no platform works" in capsys.readouterr().err

@@ -59,7 +59,7 @@ def probe_platform(name: str, programs: Sequence[Path], journal: Journal, tell: 
     with alone(f"the probe of {name}", TAKES_S):
         for engine in registry.ENGINES.values():
             if engine.platforms is not None:
-                yield from _engine(engine, wanted, journal, tell)
+                yield from engine_findings(engine, wanted, journal, tell)
 
 
 def _sources(programs: Sequence[Path]) -> dict[str, str]:
@@ -99,7 +99,7 @@ def _finding(group: str, name: str, found: Tried, emulated: bool) -> Finding:
     return Finding(group, name, "no", f"{did}: {found.said}", EMULATED if ran else "")
 
 
-def _engine(engine: Engine, wanted: Architecture, journal: Journal, tell: Tell) -> Iterator[Finding]:
+def engine_findings(engine: Engine, wanted: Architecture, journal: Journal, tell: Tell) -> Iterator[Finding]:
     """Whether an engine works, in one line for each question."""
     assert engine.platforms is not None
     group = engine.title

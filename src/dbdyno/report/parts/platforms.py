@@ -58,6 +58,11 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     yield Section("Method", (Notes(METHOD),))
 
 
+def trial_count(analysis: Analysis) -> int:
+    """How many trials the page is made from."""
+    return sum(len(one.trials) for one in _tried(analysis))
+
+
 def _tried(analysis: Analysis) -> Sequence[Survivor]:
     return analysis.survival.variants if analysis.survival else ()
 
@@ -75,8 +80,8 @@ def _rounds(analysis: Analysis) -> str:
     counts = (restarts.kills, restarts.stops) if restarts else (0, 0)
     acts = f"{numbers.plural(counts[0], 'kill')} and {numbers.plural(counts[1], 'clean stop')}"
     return (
-        f"`kills` and `stops` say how many of the commits that clients had been told of were there after"
-        f" {acts} of each, and `answers` whether the invariants held each time."
+        f"Kills and stops: the commits that clients had been told of, and that were there after {acts} of"
+        " each. Answers: whether the invariants held each time."
     )
 
 
@@ -138,8 +143,8 @@ def _machine(analysis: Analysis, one: Survivor, platform: Platform) -> Row:
 def _versions(analysis: Analysis, machines: Sequence[tuple[Survivor, Platform]]) -> Iterator[str]:
     """What the columns mean, and engines whose versions differ between architectures."""
     yield (
-        "`bytes` is the byte order. `pages` is what a program was told of this host's pages, and `at most`"
-        " the largest page of a kernel that can map its file."
+        "Bytes: the byte order. Pages: what a program was told of this host's. At most: the largest page of a"
+        " kernel that can map its file."
     )
     versions: dict[str, dict[str, str]] = {}
     for one, platform in machines:

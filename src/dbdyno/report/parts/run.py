@@ -49,7 +49,8 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
     """The whole report. `reruns` are all runs of the same study that the store knows, where it was asked."""
     run = analysis.run
     began = moment_text(run.created_unix_s)
-    records = numbers.plural(len(analysis.trials), "record")
+    beside = platforms.trial_count(analysis) if analysis.study.of_platforms else 0
+    records = numbers.plural(len(analysis.trials) + beside, "record")
     return Document(
         title=analysis.study.title,
         answer=(answer.headline(analysis),),
