@@ -132,6 +132,13 @@ def test_a_plan_tells_what_would_be_done_and_a_run_needs_leave(study: Path, serv
     assert f"--allow-server '{server.url}'" in refused
     other = server.url.replace("localhost", "127.0.0.1")
     assert "moves checkpoint_timeout" in complaint("run", path, "--allow-server", other)
+    for command in (
+        ("soak", path),
+        ("calibrate", path),
+        ("bisect", path, "--settings"),
+        ("run", path, "--against", path),
+    ):
+        assert "starts its own" in complaint(*command, *(["--allow-server", server.url] * ("run" in command)))
     assert "holds a password" in complaint("run", path, "--allow-server", "postgresql://a:b@localhost/x")
 
 

@@ -6,10 +6,21 @@ import re
 from pathlib import Path
 
 from dbdyno.study.format import STUDY
-from dbdyno.study.tables import APPLICATION, DATA, DRIVER, GOAL, RANGE, RESTARTS, SEARCH, SOAK, WORKLOAD
+from dbdyno.study.tables import (
+    APPLICATION,
+    DATA,
+    DRIVER,
+    GOAL,
+    RANGE,
+    RESTARTS,
+    SEARCH,
+    SERVER,
+    SOAK,
+    WORKLOAD,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "study-format.md"
-SECTIONS = (STUDY, APPLICATION, WORKLOAD, DATA, DRIVER, RANGE, SEARCH, RESTARTS, GOAL, SOAK)
+SECTIONS = (STUDY, APPLICATION, WORKLOAD, DATA, SERVER, DRIVER, RANGE, SEARCH, RESTARTS, GOAL, SOAK)
 """In the order of the page."""
 TABLE = re.compile(r"^\| key \| default \| is \|\n(?:\|.*\n)+", re.MULTILINE)
 

@@ -18,6 +18,7 @@ from dbdyno.begin.given import data_of
 from dbdyno.begin.losses import losses_of
 from dbdyno.begin.naming import name_of_run
 from dbdyno.begin.registered import question_asked
+from dbdyno.begin.running import require_started
 from dbdyno.begin.stored_study import application_of, installed_of
 from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
@@ -53,7 +54,10 @@ def new_run(
     kind: type[OfKind], study: Study, installation: Installation, tell: Tell, name: str = "", **own: Any
 ) -> OfKind:
     """A run of a study that begins now on this host, with what its kind has of its own. Raises UserError for
-    vectors and for an application that cannot be had, which would end every trial of it."""
+    vectors and for an application that cannot be had, which would end every trial of it, and for a server
+    that runs already where nothing is known of it."""
+    if "in_use" not in own:
+        require_started(study)
     application = application_of(study)
     with_vector_set(study.workload.name, study.workload.options, study.folder, tell)
     data = data_of(study, tell)

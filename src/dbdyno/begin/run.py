@@ -83,7 +83,7 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     require_load_host(found.study)
     require_allowed(found.study, options.allowed)
     if options.against is not None:
-        require_started(found.study, "--against")
+        require_started(found.study)
     _require_sound_search(found, options)
     run = found.run.but(sequential=found.run.sequential or options.until is not None)
     if options.until is not None and options.resume is None:

@@ -175,6 +175,8 @@ def server_lines(study: Study) -> Iterator[str]:
         lacking = registry.runtime_of(study.engine.engine).lacking_for_guard(connected(found.url))
         lack = f"; {who.account} does not see that: {lacking}" if lacking else ""
         yield f"  guard of the server's own load: {found.guard}{lack}"
+    if pending := pending_of(study):
+        yield f"  others have changed {', '.join(pending)}, which it has not taken over: no run begins before"
     yield f"  nothing is changed without {OPTION} {found.url}"
 
 
@@ -185,12 +187,12 @@ def _data_words(study: Study) -> str:
     return "the tables that are there, read in sessions that the server holds read-only"
 
 
-def require_started(study: Study, verb: str) -> None:
-    """Raises UserError for a study of a server that runs already, where a verb starts its own."""
+def require_started(study: Study) -> None:
+    """Raises UserError for a study of a server that runs already, where servers are to be started."""
     if study.server is not None:
         raise UserError(
-            f"{verb} does not go with a server that runs already, {study.engine.url}",
-            "dyno run carries its study out; or name an installation as the engine",
+            f"the study's server runs already, {study.engine.url}, and this command or option starts its own",
+            "dyno run STUDY carries it out, without --against; or name an installation as the engine",
         )
 
 
@@ -220,7 +222,18 @@ def require_allowed(study: Study, allowed: Allowed) -> None:
         raise UserError(
             f"{found.identity.account} does not see the server's own load, which is guarded", lacking
         )
+    if pending := pending_of(study):
+        told = f"others have changed {', '.join(pending)}, which the server has not taken over, and now would"
+        raise UserError(told, "have it taken over, or take it back; then type this again")
     _require_unchanged(runtime, Ledger(ask), url)
+
+
+def pending_of(study: Study) -> list[str]:
+    """What of others' changes the run would have the server take over; nothing where it moves nothing."""
+    if not looked_at(study).lines:
+        return []
+    runtime = registry.runtime_of(study.engine.engine)
+    return runtime.pending(connected(study.engine.url), bool(needs_restarts(study)))
 
 
 def _require_paced(study: Study, found: InUse) -> None:

@@ -21,6 +21,7 @@ from dbdyno.begin.arrangement import has_pauses
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.checked import require_sound
 from dbdyno.begin.estimate import overhead_s
+from dbdyno.begin.running import require_started
 from dbdyno.begin.study_file import study_at
 from dbdyno.calibrate.binding import OTHER_SLICES_S, Binding, bindings
 from dbdyno.calibrate.finding import (
@@ -118,6 +119,7 @@ def command(
     """
     allowed = Allowed.of(devices, allowed_paths)
     asked = study_at(study, allowed=allowed) if study else _asked(engine, workload, clients)
+    require_started(asked)
     require_sound(asked, tell, allowed=allowed)
     _require_server_alone(asked)
     _require_closed_loop(asked)

@@ -16,6 +16,7 @@ from dbdyno.analyse.profile import Profile, profile_of
 from dbdyno.applications.registry import installed
 from dbdyno.begin.engines import on_engines
 from dbdyno.begin.estimate import COUNTED_S, overhead_s
+from dbdyno.begin.running import require_started
 from dbdyno.begin.stored_study import measured_installation, require_measured, study_of
 from dbdyno.begin.timed import require_timed
 from dbdyno.cli.deliver import deliver, page_of
@@ -117,6 +118,7 @@ def command(
     require_measured(found)
     allowed = Allowed.of(devices, allowed_paths)
     study = with_time_to_probe(require_timed(study_of(found), "a profile"))
+    require_started(study)
     trials = [_trial(study, found, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
     expected_s = (
         COUNTED_S * len(trials) if counted else expected_duration_s(len(trials), study, overhead_s(study))

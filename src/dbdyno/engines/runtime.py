@@ -74,6 +74,11 @@ class Runtime(Protocol):
         this account cannot see that."""
         ...
 
+    def pending(self, ask: Ask, restarts: bool) -> list[str]:
+        """Settings that others have changed and the server has not taken over. Whoever has it take over its
+        own would have it take over those too, and with `restarts` more of them."""
+        ...
+
     def in_session(self, name: str, level: Level) -> str:
         """The statement that gives a session the level."""
         ...

@@ -150,6 +150,11 @@ def standing(ask: Ask, name: str) -> str | None:
     return str(rows[0][1])
 
 
+def pending(_ask: Ask, _restarts: bool) -> list[str]:
+    """SET GLOBAL has nothing else taken over."""
+    return []
+
+
 def literal(level: Level) -> str:
     """A level in SQL, where sizes have no units and switches are words."""
     text = as_text(level)

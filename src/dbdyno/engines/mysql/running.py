@@ -25,6 +25,7 @@ AGES_SQL = """SELECT s.TIMER_WAIT / 1e12 FROM performance_schema.threads t
   AND t.PROCESSLIST_USER <> SUBSTRING_INDEX(USER(), '@', 1)"""
 
 standing = mariadb.standing
+pending = mariadb.pending
 in_session = mariadb.in_session
 value_of_session = mariadb.value_of_session
 move = mariadb.move

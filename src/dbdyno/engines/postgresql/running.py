@@ -10,7 +10,7 @@ from collections.abc import Collection
 from urllib.parse import unquote, urlsplit
 
 from dbdyno.driver.query import Ask
-from dbdyno.engines.postgresql.settings import OURS
+from dbdyno.engines.postgresql.settings import OURS, same
 from dbdyno.engines.runtime import LoadOfOthers, OwnPlace, digest, first_row, named, quoted
 from dbdyno.engines.values import as_text
 from dbdyno.errors import UserError
@@ -42,6 +42,15 @@ OTHERS = (
     " AND application_name IS DISTINCT FROM 'dyno'"
 )
 """Sessions of clients that are not the driver's, which names itself."""
+
+PENDING_SQL = """SELECT s.name, f.setting, current_setting(s.name) FROM pg_settings s
+  LEFT JOIN (
+    SELECT DISTINCT ON (lower(name)) lower(name) AS name, setting FROM pg_file_settings
+    WHERE error IS NULL ORDER BY lower(name), seqno DESC
+  ) f ON f.name = lower(s.name)
+  WHERE s.context NOT IN ('internal', 'postmaster')
+    AND (s.source = 'configuration file' OR (s.source = 'default' AND f.name IS NOT NULL)) ORDER BY s.name"""
+"""What the files say of settings that nothing else gives, beside what is in force."""
 
 WAYS_SQL = """SELECT s.name, s.context, s.source, current_setting(s.name), {rights}
   FROM pg_settings s WHERE s.name IN ({names})"""
@@ -176,6 +185,16 @@ def standing(ask: Ask, name: str) -> str | None:
         f" AND sourcefile LIKE '%/{AUTO_CONF}' ORDER BY seqno DESC LIMIT 1"
     )
     return str(rows[0][0]) if rows else None
+
+
+def pending(ask: Ask, restarts: bool) -> list[str]:
+    found = [
+        str(name)
+        for name, in_file, in_force in ask(PENDING_SQL)
+        if in_file is None or not same(str(name), str(in_file), str(in_force))
+    ]
+    at_start = "SELECT name FROM pg_settings WHERE pending_restart ORDER BY name"
+    return [*found, *(str(row[0]) for row in (ask(at_start) if restarts else ()))]
 
 
 def in_session(name: str, level: Level) -> str:

@@ -79,7 +79,7 @@ def _guarded(found: InUse) -> Iterator[str]:
     yield f"The server's own load was to keep: {found.guard}."
     if found.seen is not None:
         seen = found.seen
-        looks = f"In {plural(seen.looks, 'look')}, a second apart, its largest 99th percentile was"
-        yield f"{looks} {seen.p99_s:.3f} s, and it had {seen.errors_per_s:g} errors per second at most."
+        most = f"{seen.p99_s:.3f} s as 99th percentile and {seen.errors_per_s:g} errors per second"
+        yield f"The most that {plural(seen.looks, 'look')}, a second apart, saw were {most}."
         if seen.stopped:
             yield f"The run was stopped, because {seen.stopped}."

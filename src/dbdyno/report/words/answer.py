@@ -245,10 +245,9 @@ TWO_NUMBERS = (
 )
 TIMES_BLOCKS = 4
 """Whoever needs more than so many times the blocks that there are needs a quieter machine."""
-LESS_NOISE = (
-    "To lower the noise, measure longer (workload.duration), with more clients, or as `dyno calibrate STUDY`"
-    " finds best on this host."
-)
+LONGER = "To lower the noise, measure longer (workload.duration)"
+LESS_NOISE = f"{LONGER}, with more clients, or as `dyno calibrate STUDY` finds best on this host."
+LESS_NOISE_IN_USE = f"{LONGER}, or when less is asked of the server."
 
 
 def _open(analysis: Analysis) -> list[VariantResult]:
@@ -264,19 +263,22 @@ def _to_go_on(analysis: Analysis) -> list[str]:
     """The command that goes on, or what keeps this machine from an answer where the blocks would be too many.
     A search has its own end."""
     found, run = _open(analysis), clean(analysis.run.run)
+    allowed, less_noise = "", LESS_NOISE
+    if not isinstance(analysis.run, ImportedRun) and analysis.run.in_use is not None:
+        allowed, less_noise = f" --allow-server {clean(analysis.run.in_use.url)}", LESS_NOISE_IN_USE
     if analysis.search is not None or not found:
         return []
     if len(analysis.trials) < analysis.trials_planned and not analysis.run.sequential:
-        return [f"The run is not over yet. To go on: dyno run --resume {run}"]
+        return [f"The run is not over yet. To go on: dyno run --resume {run}{allowed}"]
     beyond = [one for one in found if one.reason is Reason.SPREAD and not blocks_text(one)]
     ranges = [one for one in found if one.blocks_more_even is not None]
     more = max((one.blocks_more_even or one.blocks_more or 0 for one in found), default=0)
     lines = [TWO_NUMBERS] if ranges else []
     machine = noise.machine_text(analysis)
     if more > TIMES_BLOCKS * analysis.run.blocks or (beyond and not more):
-        return [*lines, LESS_NOISE, machine]
-    lines += [LESS_NOISE] if ranges or beyond else []
-    lines += [f"To go on: dyno run --resume {run} --add-blocks {more}"] if more else []
+        return [*lines, less_noise, machine]
+    lines += [less_noise] if ranges or beyond else []
+    lines += [f"To go on: dyno run --resume {run} --add-blocks {more}{allowed}"] if more else []
     return [*lines, machine] if noise.is_disturbed(analysis) else lines
 
 
