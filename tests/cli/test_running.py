@@ -9,12 +9,16 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from dbdyno.engines import put_back
 from dbdyno.engines.ledger import TABLE
-from dbdyno.errors import EngineMissing
+from dbdyno.engines.put_back import Standing
+from dbdyno.errors import DynoError, EngineMissing
+from dbdyno.host.journal import open_journal
 from dbdyno.records.place import store_url
 from dbdyno.records.store import store_there
 from tests.cli.calls import complaint, dyno
@@ -38,10 +42,12 @@ plans = false
 {factors}
 """
 TPCB = 'name = "tpcb"'
+SELECTS = 'name = "point_select"\ntable_size = 1000'
 READS = 'name = "script"\nfile = "script.toml"'
 BY_RELOAD = '"config.checkpoint_timeout" = ["5min", "10min"]'
 BY_SESSION = '"config.work_mem" = ["4MB", "64MB"]'
 BY_RESTART = '"config.max_locks_per_transaction" = [64, 128]'
+SECRET = "nobody-writes-this-down"
 SCRIPT = '[[transactions]]\nname = "one"\nstatements = ["{sql}"]\n'
 
 
@@ -142,7 +148,10 @@ def test_a_plan_tells_what_would_be_done_and_a_run_needs_leave(study: Path, serv
     assert "holds a password" in complaint("run", path, "--allow-server", "postgresql://a:b@localhost/x")
 
 
-def test_levels_are_put_in_and_what_stood_is_put_back(study: Path, server: UsersServer) -> None:
+def test_levels_are_put_in_and_what_stood_is_put_back(
+    study: Path, server: UsersServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", SECRET)
     path = write(study, server.url, "\n".join((BY_RELOAD, BY_SESSION)))
     done = dyno("run", path, "--allow-server", server.url, "--name", "moved")
     assert done.returncode == 0, done.stderr
@@ -151,6 +160,8 @@ def test_levels_are_put_in_and_what_stood_is_put_back(study: Path, server: Users
     assert found["run"]["arrangement"] == "side-by-side"
     [moved] = found["run"]["in_use"]["moved"]
     assert (moved["line"], moved["before"], moved["after"]) == ("7min", "7min", "7min")
+    written = [one for one in study.parent.rglob("*") if one.is_file()]
+    assert [one for one in written if SECRET.encode() in one.read_bytes()] == []
     levels = dict[str, dict[str, str]]()
     for number in range(3):
         record = json.loads(dyno("show", "moved", str(number), "--json").stdout)
@@ -241,16 +252,41 @@ def test_the_guard_stops_the_run_and_puts_back(study: Path, server: UsersServer)
     assert found.seen.p99_s > 0.5
     assert "are allowed" in found.seen.stopped
     assert [one.after for one in found.moved] == ["7min"]
+    resumed = dyno("run", "--resume", "stopped", "--allow-server", server.url)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "allow-server" in complaint("run", "--resume", "stopped")
+
+
+def test_what_others_have_not_had_taken_over_keeps_a_run_from_beginning(
+    study: Path, server: UsersServer
+) -> None:
+    path = write(study, server.url, BY_RELOAD)
+    server.tell("ALTER SYSTEM SET deadlock_timeout = '2s'")
+    assert "others have changed deadlock_timeout" in complaint("run", path, "--allow-server", server.url)
+    assert in_force(server, "deadlock_timeout") == "1s"
+
+
+def test_a_server_that_is_gone_can_be_given_up(study: Path, server: UsersServer) -> None:
+    gone = f"{server.url}.gone"
+    with ExitStack() as stack:
+        journal = stack.enter_context(open_journal())
+        standing = Standing(name="jit", does="", line=None, before="on", levels=("off",))
+        put_back.note_setting(journal, gone, standing)
+        with pytest.raises(DynoError, match=r"dyno cleanup \(--forget"):
+            stack.close()
+    assert "--forget" in complaint("cleanup", code=1)
+    assert f"given up: server setting jit on of {gone}" in dyno("cleanup", "--forget", gone).stdout
+    assert dyno("cleanup").stderr == "nothing was left behind\n"
 
 
 def test_a_level_that_needs_a_restart_has_the_users_command(
     study: Path, server: UsersServer, tmp_path: Path
 ) -> None:
-    without = write(study, server.url, BY_RESTART)
+    without = write(study, server.url, BY_RESTART, SELECTS)
     blocked = dyno("run", without, "--allow-server", server.url).stderr
     assert "blocked: max_locks_per_transaction is read when the server starts" in blocked
     with server.restarted_by(tmp_path / "restart") as command:
-        path = write(study, server.url, BY_RESTART, server=f"restart = {json.dumps(command)}")
+        path = write(study, server.url, BY_RESTART, SELECTS, server=f"restart = {json.dumps(command)}")
         done = dyno("run", path, "--allow-server", server.url, "--name", "restarted")
         assert done.returncode == 0, done.stderr
     assert in_force(server, "max_locks_per_transaction") == "64"

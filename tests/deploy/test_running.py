@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dbdyno.deploy.made import production_of
-from dbdyno.deploy.running import found_server, is_file, process_at
+from dbdyno.deploy.running import found_server, is_file
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.sqlite import SQLITE
@@ -19,34 +16,6 @@ from dbdyno.errors import DriverFailed, UserError
 from dbdyno.host.launch import Launch
 
 PRODUCTION = production_of(MARIADB)
-
-
-@pytest.fixture
-def listening() -> Iterator[Path]:
-    with (
-        tempfile.TemporaryDirectory(prefix="dyno-") as folder,
-        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server,
-    ):
-        server.bind(f"{folder}/s")
-        server.listen()
-        yield Path(folder) / "s"
-
-
-def test_a_urls_socket_leads_to_its_process(listening: Path) -> None:
-    assert process_at(f"mysql://root@localhost/test?socket={listening}", PRODUCTION) == os.getpid()
-
-
-def test_a_urls_port_leads_to_its_process() -> None:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        port = server.getsockname()[1]
-        assert process_at(f"mysql://root@127.0.0.1:{port}/test", PRODUCTION) == os.getpid()
-
-
-@pytest.mark.parametrize("url", ["mysql://root@db.example/test", "sqlite:///a/b.sqlite"])
-def test_another_host_and_a_file_lead_to_none(url: str) -> None:
-    assert process_at(url, PRODUCTION) is None
 
 
 def test_a_file_is_told_from_a_server() -> None:

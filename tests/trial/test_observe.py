@@ -156,6 +156,21 @@ def test_a_server_and_its_driver_are_told_apart() -> None:
     assert together["dyno_cpu_s"] < 0.2
 
 
+def test_nothing_is_told_of_a_server_whose_processes_are_not_seen() -> None:
+    with Observer((), False) as observer, observer.looking():
+        began = time.time()
+        time.sleep(0.05)
+        ended = time.time()
+    tally = make_tally().but(started_unix_s=began, duration_s=ended - began)
+    engine = SimpleNamespace(counters=SimpleNamespace(view=lambda gained: gained))
+    setup = cast(Setup, SimpleNamespace(engine=engine))
+    observation = observer.observation(Running(setup, cast(Any, None), cast(Any, None), tally=tally))
+    told = {*observation.totals, *observation.series}
+    assert not [name for name in told if name.startswith(("server_", "resident", "other_", "read_"))]
+    assert observation.missing["server_cpu_user_s"].startswith("the server's processes are not on this host")
+    assert "host_busy_s" in observation.totals
+
+
 def test_an_applications_cpu_has_names_of_its_own() -> None:
     counters = of_application(ProcessCounters((os.getpid(),)))
     assert counters["application_cpu_user_s"] > 0

@@ -157,7 +157,9 @@ class Observer:
             wait_s = PERIOD_S
 
     def _sample(self) -> None:
-        counters, missing = self._processes.read()
+        read, missing = self._processes.read()
+        # Of a server whose processes are not seen nothing is read.
+        counters = {"cpu_user_s": 0.0, "cpu_system_s": 0.0, **read}
         counters |= of_application(self._application) | spent_by(self._front)
         counters |= host_counters() | self._kernel.read() | self._bystanders.read()
         counters |= self._hardware.read() | self._quotas.read()
