@@ -11,6 +11,7 @@ from dbdyno.report import junit
 from tests.analyse.builds import INERT, builds
 from tests.analyse.factory import a_run, a_study, broken, every_verdict, records_of
 from tests.analyse.gate_cases import an_analysis
+from tests.analyse.platforms_cases import BLOCKED, EMULATED, FOREIGN, LOSING, NATIVE, analysed
 
 FAILING = frozenset({Verdict.BROKEN, Verdict.FAILED, Verdict.SLOWER})
 
@@ -90,3 +91,11 @@ def test_an_inert_level_is_skipped_and_a_placebo_is_no_case() -> None:
     assert cases[INERT] == "skipped" and not any("build.layout" in name for name in cases)
     failing = suite_of(junit.render(analyse(study, a_run(study), records), {Verdict.INERT}))
     assert ended(failing)[INERT] == "failure"
+
+
+def test_a_platform_that_works_passes_and_one_that_does_not_fails() -> None:
+    found = suite_of(junit.render(analysed(NATIVE, LOSING), FAILING))
+    assert ended(found) == {"baseline": "passed", FOREIGN: "failure"}
+    assert ended(suite_of(junit.render(analysed(NATIVE, EMULATED), FAILING)))[FOREIGN] == "passed"
+    (skipped,) = suite_of(junit.render(analysed(NATIVE, BLOCKED), frozenset())).iter("skipped")
+    assert "is not on this machine" in skipped.attrib["message"]

@@ -15,7 +15,7 @@ from dbdyno.records import metrics
 from dbdyno.records.run import Run
 from dbdyno.report.parts import gate as gate_part
 from dbdyno.report.parts import soak as soak_part
-from dbdyno.report.words import numbers, remarks, safe, verdicts
+from dbdyno.report.words import numbers, platforms, remarks, safe, verdicts
 
 NO_VERDICT = (Verdict.INCONCLUSIVE, Verdict.INERT)
 """What is skipped: a pipeline learns nothing of it."""
@@ -24,6 +24,9 @@ NO_VERDICT = (Verdict.INCONCLUSIVE, Verdict.INERT)
 def render(analysis: Analysis, failing: Collection[Verdict]) -> str:
     """A run's verdicts, ending in a newline. Those in `failing` are failures."""
     suite = _Suite(analysis.study.title, analysis.run)
+    if analysis.study.of_platforms:
+        _platforms(suite, analysis, failing)
+        return suite.text(platforms.headline(analysis))
     broken = analysis.answer.baseline_broken
     suite.case("baseline", f"the baseline did not hold: {broken}" if broken else "", "broken")
     for variant in analysis.candidates:
@@ -32,6 +35,19 @@ def render(analysis: Analysis, failing: Collection[Verdict]) -> str:
         suite.judged(name, variant, failing, why)
     losing = [one for one in analysis.candidates if verdicts.losses_of(one)]
     return suite.text(*(f"{one.name}: {_seen(one)}" for one in losing))
+
+
+def _platforms(suite: _Suite, analysis: Analysis, failing: Collection[Verdict]) -> None:
+    """A test case for each platform. One that works passes, because nothing else is asked of it."""
+    by_name = {one.variant: one for one in analysis.survival.variants} if analysis.survival else {}
+    for variant in analysis.variants:
+        found = by_name.get(variant.name)
+        if found is not None and platforms.works(found):
+            suite.case(variant.name, "")
+            continue
+        fails = variant.verdict is not None and variant.verdict in failing
+        why = variant.cause or "it was not tried"
+        suite.case(variant.name, why, variant.verdict.value if variant.verdict and fails else "")
 
 
 def gate(found: Gate, failing: Collection[Verdict]) -> str:
