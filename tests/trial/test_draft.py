@@ -8,17 +8,21 @@ from pathlib import Path
 import pytest
 
 from dbdyno import run
+from dbdyno.engines.shell import ShellRound
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Record
+from dbdyno.records.recovery import Recovery
 from dbdyno.run import Keep, run_trial
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial.acts import Acted
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.draft import Draft
+from tests.analyse.platforms_cases import platform
 from tests.fakes import Stages, make_bench, make_run, make_study
 
 LOADED = Phase(name="load", duration_s=1.0)
@@ -55,3 +59,17 @@ def test_a_record_that_cannot_be_kept_between_two_phases_is_no_outcome(homes: Pa
 
     with pytest.raises(DynoError, match="the disk is full"):
         tried(keep)
+
+
+def test_a_trial_on_a_platform_keeps_no_time(homes: Path) -> None:
+    study = make_study(1, 2)
+    trial = make_plan(study, Order(seed=1)).trials[0].but(phases=(STOPPED,))
+    timed = Recovery(act=Act.STOP, stop_s=1.0, ready_s=2.0, full_speed_s=3.0, speed_per_s=4.0, present=5)
+    with open_journal() as journal:
+        draft = Draft(trial, make_bench(study, make_run(study), journal), lambda trial, stage: None)
+        draft.platform = platform("s390x")
+        draft.phase_began(STOPPED)
+        draft.shell_ended(ShellRound(timed, ()))
+    record = draft.record()
+    assert record.recoveries == (Recovery(act=Act.STOP, present=5),)
+    assert record.engine_version == "5.0.4"

@@ -27,7 +27,8 @@ class Recovery(Frozen):
     """How an engine came back after an act that ended it.
 
     Its settings permit the act to take along what `permits` says. A clean stop took `stop_s`. From the start
-    of its process until it answered a first question it took `ready_s`; None where it did not come up.
+    of its process until it answered a first question it took `ready_s`; None where it did not come up, and
+    where nothing is timed.
     `damage` says which invariants fail, or why it did not come up.
     By the act `acknowledged` transactions stood in the clients' own ledger, and `lost` of them are gone:
     clients had been told of the first of these `lost_ms` before the act. `present` is how many rows of the
@@ -55,6 +56,11 @@ class Recovery(Frozen):
     speed_per_s: float = absent(0.0)
     blocked: str = ""
     remedy: str = ""
+
+    @property
+    def untimed(self) -> Recovery:
+        """The same without its times: those of an emulator say nothing."""
+        return self.but(stop_s=None, ready_s=None, full_speed_s=None, speed_per_s=0.0)
 
     @property
     def fault(self) -> str:

@@ -102,7 +102,8 @@ class Draft:
     def started(self, running: Running, reset: Mapping[str, Level]) -> Running:
         """The server is up. It may be started again later, which is another story."""
         self._running, self.reset = running, reset
-        self._ready_s = running.server.ready_s
+        # A study of platforms times nothing, not even on this machine's own.
+        self._ready_s = None if self.platform else running.server.ready_s
         return running
 
     def gated(self, found: Correctness) -> None:
@@ -182,7 +183,7 @@ class Draft:
 
     def _ended(self, recovery: Recovery, checks: tuple[Check, ...]) -> None:
         """Only what the settings do not permit breaks the trial."""
-        self._note(recovery=recovery, checks=checks)
+        self._note(recovery=recovery.untimed if self.platform else recovery, checks=checks)
         self._damaged = bool(recovery.damage)
         if recovery.fault:
             self._outcome, self._cause = Outcome.BROKEN, recovery.fault

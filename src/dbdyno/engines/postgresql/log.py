@@ -10,7 +10,8 @@ from dbdyno.obtain.installation import Installation
 
 ALARMING = re.compile(r"\b(ERROR|FATAL|PANIC|WARNING):|was terminated by signal|could not load|corrupt")
 BENIGN = re.compile(
-    r"the database system is (starting up|shutting down)|terminating connection due to admin"
+    r"the database system is (starting up|shutting down|not yet accepting connections)"
+    r"|terminating connection due to admin"
     # An emulated server cannot read this machine's locales, and Dyno's data have none.
     r"|no usable system locales were found"
 )
