@@ -158,6 +158,7 @@ def test_levels_are_put_in_and_what_stood_is_put_back(
     assert "7min, put back and read" in " ".join(done.stdout.split())
     found = json.loads(dyno("report", "moved", "--json").stdout)
     assert found["run"]["arrangement"] == "side-by-side"
+    assert found["run"]["in_use"]["here"]
     [moved] = found["run"]["in_use"]["moved"]
     assert (moved["line"], moved["before"], moved["after"]) == ("7min", "7min", "7min")
     written = [one for one in study.parent.rglob("*") if one.is_file()]

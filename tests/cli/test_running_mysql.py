@@ -91,6 +91,7 @@ def test_levels_are_put_in_and_what_stood_is_put_back(study: Path, server: Users
     assert done.returncode == 0, done.stderr
     found = json.loads(dyno("report", "moved", "--json").stdout)["run"]["in_use"]
     assert [(one["before"], one["after"]) for one in found["moved"]] == [("300", "300")]
+    assert found["here"]
     levels = dict[str, dict[str, str]]()
     for number in range(3):
         record = json.loads(dyno("show", "moved", str(number), "--json").stdout)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.deploy.made import production_of
-from dbdyno.engines.found import process_at
+from dbdyno.engines.found import process_at, server_at
 from dbdyno.engines.mariadb import MARIADB
 
 PRODUCTION = production_of(MARIADB)
@@ -38,6 +38,13 @@ def test_a_urls_port_leads_to_its_process() -> None:
         server.listen()
         port = server.getsockname()[1]
         assert process_at(f"mysql://root@127.0.0.1:{port}/test", PRODUCTION) == os.getpid()
+
+
+def test_what_forwards_to_a_server_is_not_taken_for_it(listening: Path) -> None:
+    url = f"mysql://root@localhost/test?socket={listening}"
+    assert server_at(url, PRODUCTION, ("mariadbd",)) is None
+    own = Path("/proc/self/cmdline").read_bytes().split(b"\0")[0]
+    assert server_at(url, PRODUCTION, (Path(os.fsdecode(own)).name,)) == os.getpid()
 
 
 @pytest.mark.parametrize("url", ["mysql://root@db.example/test", "sqlite:///a/b.sqlite"])

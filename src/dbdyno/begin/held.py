@@ -35,7 +35,9 @@ def held(begun: Begun, journal: Journal, store: Store, allowed: Allowed) -> Iter
     looked = looked_at(study)
     standing = looked.standing(study)
     mark = journal.mark()
-    ledger, where = _ledger(study, journal, run.run)
+    ledger, where = None, ""
+    if standing or study.server.data == "own":
+        ledger, where = _ledger(study, journal, run.run)
     for one in standing:
         note_setting(journal, study.engine.url, one)
         if ledger is not None:

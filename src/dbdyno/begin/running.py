@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from dbdyno.engines import registry
-from dbdyno.engines.found import process_at
+from dbdyno.engines.found import server_at
 from dbdyno.engines.ledger import Ledger
 from dbdyno.engines.put_back import Standing
 from dbdyno.engines.runtime import Runtime, connected, one_server
@@ -90,7 +90,8 @@ def _looked(reference: Reference, names: tuple[str, ...], hook: bool) -> Looked:
         InUse(
             url=reference.url,
             identity=runtime.identity(ask),
-            here=production is not None and process_at(reference.url, production) is not None,
+            here=production is not None
+            and server_at(reference.url, production, runtime.PROGRAMS) is not None,
             data="",
             ways=tuple(ways.values()),
         ),

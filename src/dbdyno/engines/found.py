@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -50,3 +51,17 @@ def process_at(url: str, production: Production) -> int | None:
     if not target.hostname or not listening.is_here(target.hostname):
         return None
     return listening.at_port(target.port or production.port)
+
+
+def server_at(url: str, production: Production, programs: Collection[str]) -> int | None:
+    """The same where that process runs one of the engine's programs: what forwards to a server, a tunnel or a
+    pool, tells nothing of it."""
+    process_id = process_at(url, production)
+    if process_id is None:
+        return None
+    try:
+        arguments = Path(f"/proc/{process_id}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    names = {Path(os.fsdecode(argument)).name for argument in arguments}
+    return process_id if names & set(programs) else None

@@ -48,6 +48,8 @@ class Runtime(Protocol):
     """A module of an engine. `ask` is a connection of the account that the study names. What the server
     refuses is raised as DriverFailed."""
 
+    PROGRAMS: tuple[str, ...]
+    """How the engine's server is called as a program."""
     READ_ONLY: str
     """Has the server refuse writes in the session that says it."""
     NOW: str

@@ -20,6 +20,7 @@ from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.records.in_use import Identity, Means, Way
 
+PROGRAMS: tuple[str, ...] = ("mariadbd", "mysqld")
 READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
 NOW = "UNIX_TIMESTAMP(NOW(6))"
 LATENCY = "the list of processes: how long each statement of other accounts has run"

@@ -11,6 +11,7 @@ from dbdyno.engines.runtime import LoadOfOthers, first_row, named
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.records.in_use import Identity, Way
 
+PROGRAMS: tuple[str, ...] = ("mysqld",)
 READ_ONLY = mariadb.READ_ONLY
 NOW = mariadb.NOW
 LATENCY = "performance_schema: how long each statement of other accounts has run"

@@ -17,6 +17,7 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 from dbdyno.records.in_use import Identity, Means, Way
 
+PROGRAMS: tuple[str, ...] = ("postgres", "postmaster")
 READ_ONLY = "SET default_transaction_read_only = on"
 NOW = "EXTRACT(EPOCH FROM clock_timestamp())"
 LATENCY = "pg_stat_activity: how long each statement of sessions that are not Dyno's has run"

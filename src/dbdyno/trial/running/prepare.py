@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from dbdyno.driver.job import Job
-from dbdyno.engines.found import FoundServer, process_at
+from dbdyno.engines.found import FoundServer, server_at
 from dbdyno.engines.put_back import note_schema
 from dbdyno.engines.runtime import MARK, OwnPlace, with_own_password
 from dbdyno.errors import Blocked, DriverFailed, ServerFailed
@@ -180,5 +180,7 @@ def _fill(setup: Setup, load: LoadInTurn) -> dict[str, Level]:
 def _found(url: str, switch: Switch, bench: Bench) -> FoundServer:
     """The server as the load reaches it, with its process where that is on this host."""
     production = bench.engine.production
-    process_id = process_at(switch.url, production) if production and switch.in_use.here else None
+    process_id = None
+    if production is not None and switch.in_use.here:
+        process_id = server_at(switch.url, production, switch.runtime.PROGRAMS)
     return FoundServer(url, switch.in_use.identity.version, process_id)
