@@ -387,7 +387,8 @@ KNOWN_DEFAULTS = {
 }
 """A setting of each engine with a default that no version changed."""
 
-OFFERS = registry.offers()
+OFFERS = [offer for offer in registry.offers() if offer.engine in ENGINES]
+"""Those of this machine: copies of other architectures are asked by the tests of platforms."""
 
 
 def obtained(offer: Offer) -> Installation:
