@@ -37,7 +37,8 @@ def read(text: str) -> Study:
 
 def test_an_engine_may_be_the_url_of_a_server() -> None:
     study = read(STUDY)
-    assert study.engine == Reference(engine="postgresql", url=URL)
+    assert study.engine == Reference(engine="postgresql", path=URL.partition(":")[2])
+    assert study.engine.url == URL
     assert Reference.of(study.engine.written) == study.engine
     assert study.server == ServerInUse(data="mine", guard_p99_s=0.02)
 

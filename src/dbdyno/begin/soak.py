@@ -55,7 +55,7 @@ def begin_soak(
     engine = registry.engine(read.engine.engine)
     soak = _wanted(read, smoke, clients, duration_s, engine, tell)
     read = rung_by_rung(read, soak)
-    installation = engine.obtaining.locate(read.engine)
+    installation = registry.locate(read.engine)
     require_clients(soak, read, engine)
     run = new_run(SoakRun, read, installation, tell, soak=soak)
     return BegunSoak(read, run, installation)

@@ -50,7 +50,7 @@ def suggested(study: Study, allowed: Allowed, wait_s: float, tell: Tell) -> str:
     """A [factors] table for the study, as TOML, from one trial of its baseline that is not recorded. Raises
     DynoError where that trial has no speed."""
     engine = registry.engine(study.engine.engine)
-    installation = engine.obtaining.locate(study.engine)
+    installation = registry.locate(study.engine)
     alone_study = _baseline_of(study)
     run = new_run(ComparisonRun, alone_study, installation, tell)
     trial = Trial(

@@ -323,7 +323,7 @@ def _running(url: str, names: Collection[str], forms: str) -> Reference:
     if not account or not place.partition("/")[2]:
         hint = f"write {scheme}://USER@HOST:PORT/DATABASE, with ?socket=PATH for a socket"
         raise Fault("names no account, or no database", hint)
-    return Reference(engine=scheme, url=url)
+    return Reference(engine=scheme, path=f"//{rest}")
 
 
 def reference(value: Any, names: Collection[str], what: str, forms: str) -> Reference:
