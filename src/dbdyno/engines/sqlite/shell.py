@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import random
 import select
-import sqlite3
 import subprocess
 import time
 from collections.abc import Sequence
@@ -82,6 +81,9 @@ def _sound(answers: dict[str, str]) -> Check:
 
 def _same_here(file: Path, answers: dict[str, str]) -> Check:
     """The format of the file has one byte order for all machines, so the library here reads the same."""
+    # Here, because a command that only shows asks no file.
+    import sqlite3
+
     try:
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as here:
             found = {name: str(here.execute(sql).fetchone()[0]) for name, sql in ASKED.items()}
