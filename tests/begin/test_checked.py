@@ -278,7 +278,9 @@ def test_the_statements_of_a_lua_script_are_known_in_a_run_only(homes: Path) -> 
     path.write_text(STUDY.format(engine="sqlite", file=script).replace('"script"', '"lua"'))
     planned = dyno("plan", str(path))
     assert planned.returncode == 0, planned.stderr
-    assert f"the statements of {script} are known in a run only" in " ".join(planned.stdout.split())
+    # A path may be longer than the terminal's line.
+    told = f"the statements of {script} are known in a run only"
+    assert "".join(told.split()) in "".join(planned.stdout.split())
     script.write_text("function event(\n")
     assert f"{line_of(path, 'file')}: " in complaint("plan", str(path))
 
