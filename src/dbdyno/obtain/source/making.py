@@ -27,7 +27,7 @@ from dbdyno.obtain.source.own_tests import run_tests
 from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.profile import Profile, mismatched, mismatches
 from dbdyno.obtain.source.recipe import Recipe, expanded
-from dbdyno.obtain.source.reuse import COMPILERS, Reuse, place, reuse_of, reused
+from dbdyno.obtain.source.reuse import CC, CXX, place, reuse_of, reused
 from dbdyno.obtain.source.toolchain import Toolchain, native_target
 from dbdyno.obtain.source.training import (
     PROFILE,
@@ -249,12 +249,8 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
 def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, tell: Tell) -> Path:
     """Carries out a recipe's steps with these flags, in a build's folder; returns the prefix."""
     recipe, work, prefix, log = materials.recipe, folder / WORK, folder / PREFIX, folder / LOG
-    tree, reuse = folder / TREE, _reuse(materials, flags, tell)
-    if work.exists() and _has_reused(folder) != (reuse is not None):
-        # It was configured for other paths.
-        shutil.rmtree(work)
-        shutil.rmtree(tree, ignore_errors=True)
-        reused(folder)
+    tree = folder / TREE
+    _have_objects_taken(folder, materials, flags, tell)
     if work.exists():
         tell(f"going on with a build of {recipe.engine} that was interrupted")
         remove_torn(work)
@@ -266,11 +262,7 @@ def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, t
     require_disk(folder, needed_bytes, f"the source of {recipe.engine}")
     copy(shared, tree)
     lay_profile(folder)
-    if reuse is not None:
-        reuse.lay(folder, materials.toolchain)
-    workplace = _workplace(
-        materials, tree, work, prefix, log, flags + _shuffling(folder, materials), reuse is not None
-    )
+    workplace = _workplace(materials, tree, work, prefix, log, flags + _shuffling(folder, materials))
     objects = _objects(materials, tell)
     if objects is not None:
         copy(objects / WORK, work)
@@ -300,13 +292,10 @@ def _objects(materials: Materials, tell: Tell) -> Path | None:
 
 def _compile(folder: Path, materials: Materials, flags: Flags, tell: Tell) -> tuple[str, str]:
     tree, work = folder / TREE, folder / WORK
+    _have_objects_taken(folder, materials, flags, tell)
     copy(prepared(materials, tell), tree)
     work.mkdir()
-    reuse = _reuse(materials, flags, tell)
-    if reuse is not None:
-        reuse.lay(folder, materials.toolchain)
-    places = tree, work, folder / PREFIX, folder / LOG
-    workplace = _workplace(materials, *places, flags, reuse is not None)
+    workplace = _workplace(materials, tree, work, folder / PREFIX, folder / LOG, flags)
     for step in materials.recipe.steps:
         if step.shared:
             tell(f"{materials.title}: {step.name}")
@@ -319,20 +308,25 @@ def _compile(folder: Path, materials: Materials, flags: Flags, tell: Tell) -> tu
 def _tested(folder: Path, materials: Materials, tell: Tell) -> tuple[OwnTest, ...]:
     """What the source's own tests say of a build, while its folder is there."""
     places = folder / TREE, folder / WORK, folder / PREFIX, folder / LOG
-    workplace = _workplace(materials, *places, materials.flags, _has_reused(folder))
-    return run_tests(materials.recipe.tests, workplace, tell)
+    return run_tests(materials.recipe.tests, _workplace(materials, *places, materials.flags), tell)
 
 
-def _reuse(materials: Materials, flags: Flags, tell: Tell) -> Reuse | None:
-    """How a build takes objects of others, which one that is trained never does."""
-    if materials.trainer is not None:
-        return None
-    return reuse_of(materials.toolchain, materials.build.target, flags, tell)
+def _have_objects_taken(folder: Path, materials: Materials, flags: Flags, tell: Tell) -> None:
+    """Has the build in a folder take objects of others where it can, which one that is trained never does.
+    One that began otherwise was configured for other paths, and begins anew."""
+    toolchain, trained = materials.toolchain, materials.trainer is not None
+    reuse = None if trained else reuse_of(toolchain, materials.build.target, flags, tell)
+    if _takes_objects(folder) != (reuse is not None):
+        for made_by in (WORK, TREE):
+            shutil.rmtree(folder / made_by, ignore_errors=True)
+        reused(folder)
+    if reuse is not None:
+        reuse.lay(folder, toolchain)
 
 
-def _has_reused(folder: Path) -> bool:
-    """Whether the commands of a build in this folder saw it in the place of all."""
-    return (folder / COMPILERS["cc"]).exists()
+def _takes_objects(folder: Path) -> bool:
+    """Whether the commands of the build in a folder see it in the place of all."""
+    return (folder / CC).exists()
 
 
 def _shuffling(folder: Path, materials: Materials) -> Flags:
@@ -374,7 +368,7 @@ def _trained_by_bolt(folder: Path, materials: Materials, tell: Tell, train: Trai
     prefix = folder / PREFIX
     places = folder / TREE, folder / WORK, prefix, folder / LOG
     program = (prefix / materials.recipe.program).resolve()
-    workplace = _workplace(materials, *places, materials.flags, _has_reused(folder))
+    workplace = _workplace(materials, *places, materials.flags)
     rewriting = Rewriting(materials.bolt, program, folder / BOLT / WORK, workplace, tell)
 
     def instrument(raw: Path) -> Path:
@@ -445,22 +439,16 @@ def _prepare(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
 
 
 def _workplace(
-    materials: Materials,
-    tree: Path,
-    work: Path,
-    prefix: Path,
-    log: Path,
-    flags: Flags,
-    is_bound: bool = False,
+    materials: Materials, tree: Path, work: Path, prefix: Path, log: Path, flags: Flags
 ) -> Workplace:
-    """Where a build's commands run. Those of one that `is_bound` see its folder in the place of all, with
+    """Where a build's commands run. Those of one that takes objects see its folder in the place of all, with
     what stands for the compilers there."""
     recipe, toolchain, bound = materials.recipe, materials.toolchain, None
     cc, cxx = toolchain.cc, toolchain.cxx
-    if is_bound:
+    if _takes_objects(log.parent):
         bound = Bound(log.parent, place())
         tree, work = bound.place / TREE, bound.place / WORK
-        cc, cxx = (str(bound.place / name) for name in COMPILERS.values())
+        cc, cxx = (str(bound.place / name) for name in (CC, CXX))
     # Where a build lies must not show in it: two builds would differ by their paths.
     paths = (f"-ffile-prefix-map={tree}=/source", f"-ffile-prefix-map={work}=/build")
     compiled = (*expanded(flags.compile, {"profile": str(log.with_name(PROFILE))}), *paths)

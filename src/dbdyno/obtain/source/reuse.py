@@ -32,7 +32,8 @@ SIZE = "8G"
 NEVER = ("-flto", "-fprofile", "-fbranch-probabilities", "--coverage", "-ftest-coverage")
 """Options whose objects differ from one compilation to the next, or depend on more than the source."""
 TOLD, COMPARED = "reuse.log", "compared.log"
-COMPILERS = {"cc": "cc", "cxx": "cxx"}
+CC, CXX = "cc", "cxx"
+"""What stands for the compilers in a build's folder."""
 AGAIN_ONE_IN = 32
 COMPILED = re.compile(r"^# (.*)\n((?:\w+\n)*)", re.MULTILINE)
 """What ccache tells of a call: the file that it compiled, and a word a line for what came of it."""
@@ -70,9 +71,9 @@ class Reuse:
 
     def lay(self, folder: Path, toolchain: Toolchain) -> None:
         """Puts what stands for the compilers into a build's folder."""
-        for name, real in {"cc": toolchain.cc, "cxx": toolchain.cxx}.items():
+        for name, real in ((CC, toolchain.cc), (CXX, toolchain.cxx)):
             if real:
-                script = folder / COMPILERS[name]
+                script = folder / name
                 script.write_text(self._script(real))
                 script.chmod(0o755)
 
@@ -130,7 +131,7 @@ def reused(folder: Path) -> Reused | None:
     """What came of a build's objects, by what its compilers wrote into its folder; None for a build that
     does not take those of others. What they wrote is removed, and what stood for them."""
     told, compared = (_text(folder / name) for name in (TOLD, COMPARED))
-    for name in (TOLD, COMPARED, *COMPILERS.values()):
+    for name in (TOLD, COMPARED, CC, CXX):
         (folder / name).unlink(missing_ok=True)
     if not told:
         return None
