@@ -56,9 +56,7 @@ def held(begun: Begun, journal: Journal, store: Store, allowed: Allowed) -> Iter
             moved = switch.put_back()
         except DynoError:
             # The journal puts it back once more, and says what resists.
-            moved = tuple(
-                Moved(**one.model_dump(include={"name", "does", "line", "before"})) for one in standing
-            )
+            moved = tuple(one.unread for one in standing)
         finally:
             seen = guard.seen if study.server.guarded else None
             kept = looked.in_use.but(moved=moved, ledger=where, seen=seen)

@@ -50,6 +50,11 @@ class Standing(Frozen):
         return cls(name=way.name, does=way.does, line=line, before=way.now, levels=levels, restart=restart)
 
     @property
+    def unread(self) -> Moved:
+        """What is kept of it, before anything was read after its putting back."""
+        return Moved(name=self.name, does=self.does, line=self.line, before=self.before)
+
+    @property
     def words(self) -> str:
         """What is to stand there again."""
         return f"{self.name} {self.before}" + ("" if self.line is None else f", set as {self.line}")
@@ -77,7 +82,7 @@ def put_back(url: str, standing: Standing, here: bool = True) -> Moved:
     does not run with what it had."""
     engine, ask = urlsplit(url).scheme, connected(url)
     runtime, same = registry.runtime_of(engine), registry.engine(engine).settings.same
-    name, moved = standing.name, Moved(**standing.model_dump(include={"name", "does", "line", "before"}))
+    name, moved = standing.name, standing.unread
     line = runtime.standing(ask, name)
     if line != standing.line and not (line and any(same(name, level, line) for level in standing.levels)):
         left = "others have changed it since" if line else "others have taken it out since"

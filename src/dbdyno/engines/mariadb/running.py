@@ -53,7 +53,7 @@ def identified(ask: Ask) -> Identity:
     return Identity(
         version=version,
         digest=digest(version, *place),
-        account=account_of(account),
+        account=_account_of(account),
         replica=_replica(ask, read_only == "1"),
         others=_others(ask),
     )
@@ -72,8 +72,12 @@ def _others(ask: Ask) -> int:
     return max(0, min(counts))
 
 
-def account_of(current_user: str) -> str:
-    """An account as a GRANT names it."""
+def own_account(ask: Ask) -> str:
+    """The account that asks, as a GRANT names it."""
+    return _account_of(first_row(ask, "SELECT CURRENT_USER()")[0])
+
+
+def _account_of(current_user: str) -> str:
     user, _, host = current_user.rpartition("@")
     return f"'{user}'@'{host}'"
 
@@ -91,7 +95,7 @@ def known(ask: Ask) -> frozenset[str]:
 
 
 def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, Way]:
-    account = account_of(first_row(ask, "SELECT CURRENT_USER()")[0])
+    account = own_account(ask)
     has_right = holds(ask, (RIGHT, ALL))
     found = {}
     for name, scope, fixed, of_server, of_session in _rows(ask, WAYS_SQL.format(names=named(names))):
@@ -198,7 +202,7 @@ def own_place(url: str, name: str) -> OwnPlace:
 def lacking_for_guard(ask: Ask) -> str:
     if holds(ask, ("PROCESS", ALL)):
         return ""
-    return f"GRANT PROCESS ON *.* TO {account_of(first_row(ask, 'SELECT CURRENT_USER()')[0])}"
+    return f"GRANT PROCESS ON *.* TO {own_account(ask)}"
 
 
 def of_others(ask: Ask) -> LoadOfOthers:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dbdyno.driver.query import Ask
 from dbdyno.engines.mariadb import running as mariadb
 from dbdyno.engines.mysql.settings import OURS
-from dbdyno.engines.runtime import LoadOfOthers, first_row, named
+from dbdyno.engines.runtime import LoadOfOthers, named
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.records.in_use import Identity, Way
 
@@ -47,7 +47,7 @@ def known(ask: Ask) -> frozenset[str]:
 
 
 def ways(ask: Ask, names: Collection[str], _hook: bool) -> dict[str, Way]:
-    account = mariadb.account_of(first_row(ask, "SELECT CURRENT_USER()")[0])
+    account = mariadb.own_account(ask)
     has_right = mariadb.holds(ask, (RIGHT, mariadb.RIGHT, mariadb.ALL))
     scopes, found = _scopes(ask, names), {}
     for name, now in mariadb.pairs(ask, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({named(names)})"):
@@ -70,8 +70,7 @@ def lacking_for_guard(ask: Ask) -> str:
     try:
         mariadb.ages_of(ask, AGES_SQL)
     except DriverFailed:
-        account = mariadb.account_of(first_row(ask, "SELECT CURRENT_USER()")[0])
-        return f"GRANT SELECT ON performance_schema.* TO {account}"
+        return f"GRANT SELECT ON performance_schema.* TO {mariadb.own_account(ask)}"
     return ""
 
 
