@@ -17,6 +17,7 @@ from pathlib import Path
 from dbdyno.errors import UserError
 from dbdyno.host.process import die_with_parent, how_it_ended
 from dbdyno.obtain.architecture import Architecture, emulator, of_this_machine
+from dbdyno.obtain.source.toolchain import ran
 
 RUN_S = 10.0
 """A program that takes longer hangs."""
@@ -62,13 +63,13 @@ def compiler_of(wanted: Architecture) -> Compiler:
 
 def tried(source: str, compiler: Compiler, folder: Path) -> Tried:
     """Compiles, links and runs a program of C. It succeeds by ending with 0, and fails by another number or a
-    signal; what it prints is kept."""
+    signal; what it prints is kept. Raises Blocked where the compiler does not end."""
     file, made, program = folder / "program.c", folder / "program.o", folder / "program"
     file.write_text(source)
-    compiled = _run([compiler.command, "-O2", "-c", "-o", made, file], folder)
+    compiled = ran([compiler.command, "-O2", "-c", "-o", made, file], folder)
     if compiled.returncode != 0:
         return Tried(None, _fault(compiled.stderr, r"error: (.*)"))
-    linked = _run([compiler.command, "-pthread", "-o", program, made], folder)
+    linked = ran([compiler.command, "-pthread", "-o", program, made], folder)
     if linked.returncode != 0:
         return Tried(Step.COMPILES, _fault(linked.stderr, r"(undefined reference.*|cannot find.*)"))
     try:
