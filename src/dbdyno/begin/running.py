@@ -23,7 +23,7 @@ from dbdyno.study import Study
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import Variant
 from dbdyno.trial.running.guard import words_of
-from dbdyno.trial.running.switch import OF_RUNNING, Switch
+from dbdyno.trial.running.switch import OF_RUNNING, Switch, unprovable
 
 OPTION = "--allow-server"
 
@@ -140,13 +140,9 @@ def refusals_of(study: Study, variants: tuple[Variant, ...]) -> Iterator[Refusal
     found: dict[tuple[str, str, str], list[str]] = {}
     for variant in variants:
         config = by_layer({**study.settings, **variant.levels}).get("config", {})
-        refused = [switch.refusal(name, level) for name, level in config.items()]
-        for one in filter(None, refused):
+        of_server = filter(None, (switch.refusal(name, level) for name, level in config.items()))
+        for one in (*of_server, *unprovable(variant.levels, study.baseline)):
             found.setdefault((one.factor, one.message, one.hint), []).append(variant.name)
-        for name, level in variant.levels.items():
-            if name not in settable(study, variant.levels) and level != study.baseline.get(name):
-                told = f"Dyno did not start this server, so {name} can be neither put in nor proved"
-                found.setdefault((name, told, "study it on a server of Dyno's own"), []).append(variant.name)
     for (factor, reason, remedy), names in found.items():
         yield Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
 

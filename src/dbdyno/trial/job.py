@@ -1,8 +1,10 @@
-"""What the driver is to do in a trial."""
+"""What the driver is to do in a trial, and the setup that a trial begins with."""
 
 from __future__ import annotations
 
 from dbdyno.driver.job import Job
+from dbdyno.host import paths
+from dbdyno.layers.setup import Setup
 from dbdyno.study import Workload, pacing
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
@@ -34,6 +36,17 @@ def job_of(workload: Workload, trial: Trial, bench: Bench) -> Job:
         seed=trial_seed(bench.run.seed, trial.block),
         load=load,
     )
+
+
+def setup_of(trial: Trial, bench: Bench) -> Setup:
+    """What a trial begins with: a folder of its own, which is in the journal before it is made."""
+    scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
+    bench.journal.note_tree(scratch)
+    scratch.mkdir(parents=True)
+    job = job_of(bench.study.workload, trial, bench)
+    setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
+    setup.allowed = bench.allowed
+    return setup
 
 
 def trial_seed(run_seed: int, block: int) -> int:

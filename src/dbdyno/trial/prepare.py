@@ -35,7 +35,7 @@ from dbdyno.study.trials import Trial
 from dbdyno.trial.across import network_of
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.beside import stop_or_kill
-from dbdyno.trial.job import job_of
+from dbdyno.trial.job import setup_of
 from dbdyno.trial.placement import place
 from dbdyno.trial.pristine import APPLICATION, STOP_S, Pristine, pristine_data
 
@@ -137,12 +137,7 @@ def _release_volume(setup: Setup) -> None:
 
 def _setup(trial: Trial, bench: Bench) -> Setup:
     """The trial's own folder, and what its levels ask for before the data are in place."""
-    scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
-    bench.journal.note_tree(scratch)
-    scratch.mkdir(parents=True)
-    job = job_of(bench.study.workload, trial, bench)
-    setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
-    setup.allowed = bench.allowed
+    setup = setup_of(trial, bench)
     setup.launch.writable = tuple(sorted(bench.allowed.paths))
     _require_taken(trial, bench)
     setup.asked = ask(bench.levels_by_layer(trial), bench.layers, bench.engine)

@@ -15,9 +15,8 @@ from dbdyno.driver.job import Job
 from dbdyno.engines.found import FoundServer, server_at
 from dbdyno.engines.put_back import note_schema
 from dbdyno.engines.runtime import MARK, OwnPlace, with_own_password
-from dbdyno.errors import Blocked, DriverFailed, ServerFailed
-from dbdyno.frozen import Level, layer_and_knob
-from dbdyno.host import paths
+from dbdyno.errors import DriverFailed, ServerFailed
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, Setup, apply
@@ -26,9 +25,9 @@ from dbdyno.study.toml import toml
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.beside import stop_or_kill
-from dbdyno.trial.job import INDEXING_S, job_of
+from dbdyno.trial.job import INDEXING_S, setup_of
 from dbdyno.trial.running.load import LoadInTurn
-from dbdyno.trial.running.switch import OF_RUNNING, Switch
+from dbdyno.trial.running.switch import Switch, unprovable
 
 PROBE = "probe.toml"
 """A script whose conditions read the settings of a session that begins like those of the load."""
@@ -109,31 +108,14 @@ def prepare_running(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Runnin
     return InTurn(setup, server, in_turn, by_session=by_session, accepted=accepted), reset
 
 
-def unprovable(bench: Bench, trial: Trial) -> dict[str, Level]:
-    """The trial's levels that only a server of Dyno's own can have, by factor. The baseline's stand for
-    whatever the server has."""
-    baseline = bench.study.baseline
-    return {
-        name: level
-        for name, level in trial.variant.levels.items()
-        if layer_and_knob(name)[0] not in OF_RUNNING and level != baseline.get(name)
-    }
-
-
 def _require_of_running(trial: Trial, bench: Bench) -> None:
-    for name in unprovable(bench, trial):
-        told = f"Dyno did not start this server, so {name} can be neither put in nor proved"
-        raise Blocked(name, told, "study it on a server of Dyno's own")
+    for refused in unprovable(trial.variant.levels, bench.study.baseline):
+        raise refused
 
 
 def _setup(trial: Trial, bench: Bench) -> Setup:
     """The trial's own folder, and what its levels ask for."""
-    scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
-    bench.journal.note_tree(scratch)
-    scratch.mkdir(parents=True)
-    job = job_of(bench.study.workload, trial, bench)
-    setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
-    setup.allowed = bench.allowed
+    setup = setup_of(trial, bench)
     setup.asked = ask(bench.levels_by_layer(trial), bench.layers, bench.engine)
     for before in Before:
         apply(setup, before)

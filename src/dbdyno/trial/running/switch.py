@@ -18,13 +18,27 @@ from dbdyno.engines.ledger import Ledger
 from dbdyno.engines.put_back import SCHEMA, TAKE_S, Standing, put_back, restart, wait_until
 from dbdyno.engines.runtime import Runtime, connected
 from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed, Stopped
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, layer_and_knob, level_text
 from dbdyno.records.in_use import InUse, Means, Moved, Way
 
 OF_RUNNING = ("config", "workload")
 """Layers whose levels a server takes that Dyno did not start."""
 PAUSE_S = 0.25
 """From the beginning of a turn to its load. A server takes a change over in a few milliseconds."""
+
+
+def unprovable(levels: Mapping[str, Level], baseline: Mapping[str, Level]) -> list[Blocked]:
+    """Why a variant's levels are blocked that only a server of Dyno's own can have. The baseline's stand for
+    whatever the server has."""
+    return [
+        Blocked(
+            name,
+            f"Dyno did not start this server, so {name} can be neither put in nor proved",
+            "study it on a server of Dyno's own",
+        )
+        for name, level in levels.items()
+        if layer_and_knob(name)[0] not in OF_RUNNING and level != baseline.get(name)
+    ]
 
 
 class Switch:
