@@ -59,7 +59,11 @@ def block_of(study: Study, variants: tuple[Variant, ...], block: int, order: Ord
 
 
 def next_trials(
-    study: Study, order: Order, records: Sequence[Record], left_out: LeftOut = lambda earlier: frozenset()
+    study: Study,
+    order: Order,
+    records: Sequence[Record],
+    left_out: LeftOut = lambda earlier: frozenset(),
+    own: Sequence[int] = (),
 ) -> tuple[Trial, ...]:
     """What is still to be run of the block that has begun, or else the whole block after it. Empty when no
     block is left.
@@ -68,25 +72,28 @@ def next_trials(
     blocks before it; those that were found inert have none either. Blocks follow one another, so that all
     before the last one begun are over.
     The first block halts after the baseline's trial, unless its trials run side by side: without a baseline
-    the rest would compare nothing.
+    the rest would compare nothing. A host of a fleet has blocks of its `own`, and these are their records.
     Raises BaselineFailed when the baseline came to no load there, or nothing of the first block was measured.
     """
-    variants = variants_of(study)
-    require_baseline(study, records)
+    variants, own = variants_of(study), own or range(study.blocks)
+    first = next(iter(own), 0)
+    require_baseline(study, records, first)
     _require_hope(variants, records)
     # A run asks after each block, so nothing here looks at all records more often than it must.
     blocks = [record.block for record in records]
-    begun = max(blocks, default=0)
+    begun = max(blocks, default=first)
     done = {one.trial for one, block in zip(records, blocks, strict=True) if block >= begun and one.whole}
-    for block in range(begun, min(begun + 2, study.blocks)):
+    # A budget may have taken away the block that the records end with.
+    place = own.index(begun) if begun in own else len(own)
+    for block in own[place : place + 2]:
         trials = [trial for trial in block_of(study, variants, block, order) if trial.index not in done]
         if not trials:
             continue
         earlier = list(compress(records, (one < block for one in blocks)))
-        over = left_out(earlier) | over_for_good(variants, earlier) if block else frozenset()
+        over = left_out(earlier) | over_for_good(variants, earlier) if block != first else frozenset()
         if going_on := tuple(trial for trial in trials if trial.variant.name not in over):
             beside = study.arrangement is Arrangement.SIDE_BY_SIDE
-            return going_on if block or beside else _halted_after_baseline(going_on)
+            return going_on if block != first or beside else _halted_after_baseline(going_on)
     return ()
 
 
@@ -101,10 +108,10 @@ def _halted_after_baseline(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
     return trials[: halt + 1]
 
 
-def require_baseline(study: Study, records: Sequence[Record]) -> None:
+def require_baseline(study: Study, records: Sequence[Record], first_block: int = 0) -> None:
     """Raises BaselineFailed where the baseline of the first block did not come as far as its load, and names
     the settings that its cause names."""
-    first = next((one for one in records if one.block == 0 and one.variant == BASELINE), None)
+    first = next((one for one in records if one.block == first_block and one.variant == BASELINE), None)
     if first is None or first.phases or first.outcome is Outcome.MEASURED:
         return
     levels = {**study.settings, **first.levels}

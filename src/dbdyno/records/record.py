@@ -210,7 +210,8 @@ class Record(Frozen):
     its settings. `phases` are those that began; `trial_doubts` belong to none of them.
     A trial beside the timed blocks, whose work was counted or whose engine was restarted, has the `block`
     NO_BLOCK, and one of a search says what its block was for. A record that is not `whole` was kept between
-    two phases of a trial that went on.
+    two phases of a trial that went on. A record of a fleet names its host there, and its `fence` is the
+    number of the lease under which it was made.
     """
 
     format: int = FORMAT
@@ -222,6 +223,8 @@ class Record(Frozen):
     variant: str
     levels: dict[str, Level]
     host: str
+    fleet_host: str = absent("")
+    fence: int = absent(0)
     started_unix_s: float
     finished_unix_s: float
     outcome: Outcome

@@ -24,6 +24,8 @@ from dbdyno.study.space import Promise
 
 RUN_FORMAT = 1
 """Of a run."""
+BLOCKS_IN_PAIR = 2
+"""The second block of a pair runs the order of the first backwards."""
 
 
 class Counting(Frozen):
@@ -82,6 +84,16 @@ class SourceCommit(Frozen):
     changed: int = absent(0)
 
 
+class FleetHost(Frozen):
+    """A host of a fleet, by its `name` in the fleet: its fingerprint, and the engine there. One that was
+    `left_out` was taken out before all its blocks were over."""
+
+    name: str
+    host: Host
+    installation: Installed = Field(default_factory=Installed)
+    left_out: bool = absent(False)
+
+
 class RunKind(StrEnum):
     """What a run is. Its records are analysed in the way of its kind."""
 
@@ -108,7 +120,8 @@ class BaseRun(Frozen):
     `commit` is that of the last variant whose source a git repository holds. Runs with the same `question`
     ask the same; it is empty in a run of a Dyno that kept none. `registered` is the registration that the run
     carries out; None where its study was not registered before it began. `in_use` is the server that ran
-    already, where the run started none."""
+    already, where the run started none. A run on a `fleet` has the blocks of all its hosts; `host` and
+    `installation` are then those of the first one."""
 
     kind: RunKind
     format: int = RUN_FORMAT
@@ -140,6 +153,16 @@ class BaseRun(Frozen):
     question: str = absent("")
     registered: Registered | None = absent(None)
     in_use: InUse | None = absent(None)
+    fleet: tuple[FleetHost, ...] = absent(())
+
+    def host_of(self, block: int) -> FleetHost | None:
+        """The host of a fleet that carries a block out; None where the run has no fleet. Pairs of blocks go
+        round the hosts, because a pair is mirrored as a whole. The first host has what is in no block."""
+        return self.fleet[max(block, 0) // BLOCKS_IN_PAIR % len(self.fleet)] if self.fleet else None
+
+    def pair_on_host(self, block: int) -> int:
+        """How many pairs of blocks its host has before that of this block."""
+        return max(block, 0) // BLOCKS_IN_PAIR // max(1, len(self.fleet))
 
 
 class ComparisonRun(BaseRun):

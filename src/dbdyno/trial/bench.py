@@ -56,6 +56,14 @@ class OnEngine:
 
 
 @dataclass(frozen=True)
+class Leased:
+    """The host of a fleet that carries trials out, by its name there, and the number of its lease."""
+
+    host: str
+    fence: int
+
+
+@dataclass(frozen=True)
 class Bench:
     """One run's engine, layers, journal and means of load. `cores` are the host's; `allowed` may be changed
     by trials; `verified` are the sources whose clones were compared with them. With `callgrind` what servers
@@ -64,7 +72,7 @@ class Bench:
     `built` one that the correctness gate asks. An `application` takes the load in front of the server. `drop`
     says which trials of a search's block need no further slice. What takes long before a trial is `tell`-ed.
     Where engines are a factor, `engines` has what each level leads to, by its text. A `switch` moves the
-    settings of a server that runs already.
+    settings of a server that runs already. `leased` is the host of a fleet; None without one.
     """
 
     study: Study
@@ -87,6 +95,7 @@ class Bench:
     tell: Tell = silently
     engines: Mapping[str, OnEngine] = field(default_factory=dict)
     switch: Switch | None = None
+    leased: Leased | None = None
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""

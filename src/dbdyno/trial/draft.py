@@ -204,7 +204,7 @@ class Draft:
     def record(self, whole: bool = True) -> Record:
         """All that is known of the trial by now; not `whole` while phases are to come."""
         running, run, trial = self._running, self.bench.run, self.trial
-        timed = self.bench.callgrind is None
+        timed, leased = self.bench.callgrind is None, self.bench.leased
         return Record(
             run=run.run,
             trial=trial.index,
@@ -214,6 +214,8 @@ class Draft:
             variant=trial.variant.name,
             levels=trial.variant.levels,
             host=run.host.name or "",
+            fleet_host=leased.host if leased else "",
+            fence=leased.fence if leased else 0,
             started_unix_s=self._started_unix_s,
             finished_unix_s=self._finished_unix_s,
             outcome=self._outcome,

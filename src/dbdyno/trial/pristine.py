@@ -104,7 +104,7 @@ def pristine_data(setup: Setup, bench: Bench, trial: Trial) -> Pristine:
         images = _worth(_image(0, *_on_first(setup, bench)), worth_s(bench.study, bench.run.budget_s))
     first = 0 if trial.purpose in (None, Purpose.SEARCH) else images
     # What is counted stands in no block. It takes the first image, which is always there.
-    return _image(first + max(trial.block, 0) // 2 % images, setup, bench)
+    return _image(first + bench.run.pair_on_host(trial.block) % images, setup, bench)
 
 
 def _worth(first: Pristine, further_s: float) -> int:
