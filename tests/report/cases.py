@@ -13,6 +13,7 @@ from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import Application
 from tests.analyse.builds import FASTEST, builds
 from tests.analyse.factory import a_run, a_study, broken, changed, ended, every_verdict, records_of
+from tests.analyse.hosts_cases import AT_64K, AT_256K, FLEET, on_fleet, on_hosts, study_of
 
 HOSTILE = "</script><script>alert(1)</script> | `*_x_*` \x1b[31mred\x07 \u202eevil & $HOME\nsecond line"
 """Text that would do harm if any form took it for more than text."""
@@ -97,6 +98,18 @@ def fraction_of_seven() -> Analysis:
         for variant in variants_of(study)
     }
     return analysed(study, records_of(study, ratios))
+
+
+@cache
+def fleet() -> Analysis:
+    """Six hosts, on one of which the winner loses."""
+    hosts = (*FLEET, "dogwood", "elder", "fir")
+    study = study_of(hosts)
+    ratios = {
+        AT_64K: (1.31, 1.24, 1.35, 1.22, 1.28, 0.95),
+        AT_256K: (1.0, 1.01, 0.99, 1.0, 1.02, 0.97),
+    }
+    return analyse(study, on_hosts(a_run(study), hosts), on_fleet(study, ratios, hosts))
 
 
 @cache
@@ -189,6 +202,7 @@ CASES = {
     "many": many,
     "two_factors": two_factors,
     "file_systems": file_systems,
+    "fleet": fleet,
     "nothing_run": nothing_run,
     "one_block": one_block,
     "baseline_broken": baseline_broken,

@@ -34,6 +34,7 @@ from dbdyno.analyse.floor import floor
 from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import explain
+from dbdyno.analyse.hosts import hosts_compared
 from dbdyno.analyse.intervals import Claim, usable
 from dbdyno.analyse.layout import layout_spread
 from dbdyno.analyse.losses import factorial_with_losses, gap_with_losses
@@ -140,7 +141,7 @@ def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
     # Per variant, in the study's order.
     shown = np.concatenate([each.rows.places for each in trials])
     confidence, baseline = study.goal.confidence, variants[0].name
-    brought = isinstance(run, ImportedRun)
+    brought, hosts = isinstance(run, ImportedRun), hosts_compared(trials, results, method)
     return Analysis(
         study=study,
         run=run,
@@ -149,8 +150,9 @@ def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
         variants=results,
         trials=columns.results_of(np.sort(shown)),
         aa=_aa_check(study, trials),
-        floor=None if brought else floor(trials, method),
-        components=None if brought else components(_first_blocks(trials)),
+        # Each host of a fleet has a floor of its own.
+        floor=None if brought or hosts else floor(trials, method),
+        components=None if brought or hosts else components(_first_blocks(trials)),
         second=second_response(trials, with_copies(trials), method),
         museum=museum(results, trials),
         factorial=factorial_with_losses(_factorial(study, compared, head), study, run.given_up),
@@ -161,6 +163,7 @@ def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
         statements=statement_times(columns.whole(HAS_STATEMENTS, shown), confidence),
         plans=compared_plans(columns.whole(HAS_PLANS, shown), baseline),
         engines=_engines(study, columns, shown),
+        hosts=hosts,
         replays=replays(columns.whole(HAS_REPLAY, shown)),
         overhead=None if brought else overhead(columns, shown),
         conditions=conditions(columns, shown),

@@ -11,9 +11,10 @@ from statistics import stdev
 import numpy as np
 
 from dbdyno.analyse.columns import DOUBTS, Block, Pairs, Rows, Values, paired
-from dbdyno.analyse.images import over_images, spanning
+from dbdyno.analyse.images import over_images
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
 from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
+from dbdyno.analyse.over_hosts import over_hosts, widest
 from dbdyno.analyse.restarts import Survivor
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.study import Interval
@@ -139,11 +140,13 @@ def ratio_between(
         by_block = ratio_of(metric, found.logs, confidence, method.interval, method.blocks_most)
         if method.unit is not Unit.BLOCK or method.interval is Interval.SIGNED_RANK:
             return by_block
-        # Both sides of a block have the same image.
+        # Both sides of a block have the same host and the same image.
+        by_host = over_hosts(metric, trials.rows, found, confidence)
         by_image = over_images(metric, trials.rows, found, confidence)
-        if by_block is None or by_image is None:
+        if by_host is None and by_image is None:
             return by_block
-        return by_image if method.interval is Interval.STUDENT else spanning(by_image, by_block)
+        # That over blocks holds at every look. No number of looks changes the luck of hosts and images.
+        return widest((by_host, by_image, by_block if method.sequential else None))
     over, under = (
         [log for log in side.values(metric).logs.tolist() if not math.isnan(log)]
         for side in (trials, baseline)

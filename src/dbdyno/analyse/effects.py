@@ -18,7 +18,7 @@ from dbdyno.analyse.blocks import (
     summary_of,
     with_lost,
 )
-from dbdyno.analyse.columns import Block, Fact, Values, together
+from dbdyno.analyse.columns import Block, Fact, Floats, Pairs, Values, together
 from dbdyno.analyse.guards import guard_result
 from dbdyno.analyse.images import means_of_images
 from dbdyno.analyse.intervals import beyond, judge, ratio_of, usable
@@ -38,6 +38,7 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
+from dbdyno.analyse.over_hosts import logs_by_host, means_of_hosts
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Outcome
 from dbdyno.study import Goal, Interval
@@ -146,8 +147,8 @@ def _compared(
 ) -> dict[str, object]:
     plain = ratio_between(goal.response, trials, baseline, each, method)
     at_equal = goal.adjust is Adjustment.OTHER_CPU
-    # Luck with an image is larger than what others take, and an interval over blocks does not hold it.
-    at_equal = at_equal and not (plain and plain.images)
+    # Luck with a host or an image is larger than what others take, and no interval over blocks holds it.
+    at_equal = at_equal and not (plain and (plain.hosts or plain.images))
     taken_off = adjusted(goal.response, trials, baseline, each, method) if at_equal else None
     return {
         "block_ratios": _block_ratios(trials, baseline, goal.response),
@@ -176,8 +177,8 @@ def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Me
     judged = result.but(**found)
     # Nobody can add a block to logs.
     open_still = judged.reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) and method.unit is Unit.BLOCK
-    # More blocks of the same images do not narrow an interval over images.
-    open_still = open_still and not (result.effect and result.effect.images)
+    # More blocks of the same hosts or images do not narrow an interval over these.
+    open_still = open_still and not (result.effect and (result.effect.hosts or result.effect.images))
     more = outlook(result.effect, method) if open_still and result.effect is not None else Outlook()
     return {
         **found,
@@ -218,22 +219,31 @@ def _rests_on_luck(
 ) -> bool:
     """Whether a verdict would be another if the blocks that a failure took from either side had been the
     worst of all for that side: a server that fails when it is slow leaves the blocks in which it was fast.
-    Where images differ, each lost block counts as an image."""
+    Over the means of hosts or images each lost block counts as one of these."""
     if verdict is Verdict.INCONCLUSIVE or method.unit is not Unit.BLOCK:
         return False
     lost = [drop for drop in _dropped(trials, baseline, method.response) if drop.outcome in LOSING]
     if not lost:
         return False
     found = paired_by_block(trials, baseline, method.response)
-    means = means_of_images(trials.rows, found) if result.effect and result.effect.images else None
     worst = with_lost(
-        (found.logs if means is None else means).tolist(),
+        _units(trials, found, result.effect).tolist(),
         ours=sum(drop.variant == trials.variant.name for drop in lost),
         theirs=sum(drop.variant != trials.variant.name for drop in lost),
         higher_is_better=method.higher_is_better,
     )
     effect = ratio_of(method.response, worst, method.confidence_each, method.interval, method.blocks_most)
     return effect is None or judge(effect, method)[0] is not verdict
+
+
+def _units(trials: Trials, found: Pairs, effect: Ratio | None) -> Floats:
+    """What the interval of an effect is over: log ratios of blocks, or their means over hosts or images."""
+    means = None
+    if effect is not None and effect.hosts:
+        means = means_of_hosts(logs_by_host(trials.rows, found))
+    elif effect is not None and effect.images:
+        means = means_of_images(trials.rows, found)
+    return found.logs if means is None else means
 
 
 def _mean_beside(

@@ -22,10 +22,19 @@ from dbdyno.analyse.columns import Fact, Floats, Pairs, Rows
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import Ratio
 from dbdyno.analyse.quantiles import f_quantile
+from dbdyno.frozen import Level
+from dbdyno.records.record import Record
 
-IMAGE = Fact(
-    "image", lambda record: (record.host, record.reset["image"]) if "image" in record.reset else None
-)
+
+def _image(record: Record) -> tuple[str, Level] | None:
+    """Which image a trial had. The hosts of a fleet make theirs from the same seeds, so that an image has the
+    same layout on all of them."""
+    if "image" not in record.reset:
+        return None
+    return "" if record.fleet_host else record.host, record.reset["image"]
+
+
+IMAGE = Fact("image", _image)
 IMAGES_LEAST = 4
 """Student's interval over fewer means is so wide that nothing is told."""
 LEVEL = 0.25
@@ -41,14 +50,6 @@ def over_images(metric: str, rows: Rows, pairs: Pairs, confidence: float) -> Rat
     assert found is not None  # there are some means
     spread = float(np.sort(pairs.logs).std(ddof=1))
     return found.but(pairs=len(pairs.logs), log_sd=spread, images=len(means))
-
-
-def spanning(by_image: Ratio, by_block: Ratio) -> Ratio:
-    """The ratio over images with an interval that holds both: that over blocks holds at every look, and that
-    over images their luck, which no number of looks changes."""
-    lows = [one.low for one in (by_image, by_block) if one.low is not None]
-    highs = [one.high for one in (by_image, by_block) if one.high is not None]
-    return by_image.but(low=min(lows, default=None), high=max(highs, default=None))
 
 
 def means_of_images(rows: Rows, pairs: Pairs) -> Floats | None:

@@ -41,6 +41,7 @@ from dbdyno.analyse.images import IMAGE
 from dbdyno.analyse.latency import Histogram
 from dbdyno.analyse.model import TrialResult
 from dbdyno.analyse.museum import VIOLATED
+from dbdyno.analyse.over_hosts import FLEET_HOST
 from dbdyno.analyse.overhead import SECONDS, STAGES, WALL
 from dbdyno.analyse.resets import WAY
 from dbdyno.analyse.split import HAS_VIEW, MICROSECONDS, OF_ENGINE, OF_HARDWARE, TITLES, UNCOUNTED
@@ -54,6 +55,7 @@ FIGURES = (TRIAL, MICROSECONDS, OF_HARDWARE, OF_ENGINE, SECONDS, WALL)
 FACTS = (
     HOST, VARIANT, OUTCOME, DOUBTS, HAS_PLANS, HAS_STATEMENTS, HAS_REPLAY, HAS_REQUESTS, HAS_CODE, IDLE,
     VIOLATED, WAY, HAS_VIEW, TITLES, STAGES, UNCOUNTED, IMAGE,
+    FLEET_HOST,
 )  # fmt: skip
 METRIC, UNSETTLED = "metric", "unsettled"
 

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from dbdyno.analyse.counted import CountedVariant
 from dbdyno.analyse.engines import DefaultChanged, EnginesCompared
+from dbdyno.analyse.fleet import HostsCompared
 from dbdyno.analyse.luck import LayoutSpread
 from dbdyno.analyse.noise import Components, Floor, SecondResponse
 from dbdyno.analyse.plans import PlansCompared
@@ -101,8 +102,8 @@ class Kept(StrEnum):
 class Ratio(Frozen):
     """The ratio variant / baseline of one metric: geometric mean over `pairs` blocks, with its interval, of
     which alone the `confidence` is; none with a single pair. `log_sd` is the standard deviation of the log
-    ratios between blocks. Where `images` of the data differ, mean and interval are over the means of so
-    many."""
+    ratios between blocks. Where `hosts` of a fleet were compared, or `images` of the data differ, mean and
+    interval are over the means of so many."""
 
     metric: str
     pairs: int
@@ -112,6 +113,7 @@ class Ratio(Frozen):
     log_sd: float | None = None
     confidence: float
     images: int | None = absent(None)
+    hosts: int | None = absent(None)
 
 
 class Summary(Frozen):
@@ -553,7 +555,8 @@ class SearchResult(Frozen):
 
 class Analysis(Frozen):
     """What the records of one run say of its study. Rebuilt from them alone. `trials` are those of blocks;
-    what was counted beside them is in `counted`, and what survived restarts in `survival`."""
+    what was counted beside them is in `counted`, and what survived restarts in `survival`. What few runs have
+    is absent where nothing is told of it."""
 
     format: int = FORMAT
     study: Study
@@ -564,28 +567,21 @@ class Analysis(Frozen):
     trials: Annotated[Sequence[TrialResult], KEPT_LAZY]
     aa: AaCheck | None = None
     floor: Floor | None = None
-    # Nothing is told where a trial has too few slices or seconds.
     components: Components | None = absent(None)
-    # Nothing is told where the response repeats as well.
     second: SecondResponse | None = absent(None)
     museum: tuple[Exhibit, ...] = ()
     factorial: Factorial | None = None
     gap: Gap | None = None
     frontier: Frontier | None = None
     splits: tuple[TimeSplit, ...] = ()
-    # Nothing is told where no application took the load.
     requests: tuple[RequestTimes, ...] = absent(())
-    # Nothing is told where the driver timed no statements.
     statements: tuple[StatementTimes, ...] = absent(())
-    # Nothing is told where no engine was asked for plans.
     plans: PlansCompared | None = absent(None)
-    # Nothing is told where engines are no factor.
     engines: EnginesCompared | None = absent(None)
-    # Nothing is told where no recording was played.
+    hosts: HostsCompared | None = absent(None)
     replays: tuple[Replays, ...] = absent(())
     overhead: Overhead | None = None
     conditions: tuple[Condition, ...] = ()
-    # Nothing is told of runs that count nothing.
     counted: tuple[CountedVariant, ...] = absent(())
     search: SearchResult | None = absent(None)
     survival: Survival | None = absent(None)

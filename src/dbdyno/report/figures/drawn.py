@@ -11,7 +11,7 @@ from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.profile import Profile
 from dbdyno.records.metrics import number_text
 from dbdyno.report.document import Figure
-from dbdyno.report.figures import charts, flame, gate, heat, search, soak, trend
+from dbdyno.report.figures import charts, flame, gate, heat, hosts, search, soak, trend
 from dbdyno.report.renderers.page import fragment, template_text
 
 
@@ -42,6 +42,7 @@ DRAWINGS: Mapping[str, Callable[..., dict[str, Any] | Markup | None]] = {
     "frontier": charts.frontier,
     "gap": charts.waterfall,
     "given-up": search.by_given_up,
+    "hosts": hosts.forest,
     "latency": charts.latency,
     "path": search.path,
     "request": charts.request,

@@ -20,6 +20,7 @@ from dbdyno.report.parts import (
     frontier,
     gap,
     grid,
+    hosts,
     overhead,
     plans,
     platforms,
@@ -35,6 +36,7 @@ from dbdyno.report.parts import (
     versions,
 )
 from dbdyno.report.words import answer, method, naming, numbers
+from dbdyno.report.words import hosts as words_hosts
 from dbdyno.report.words.moments import moment_text
 
 TRIALS = "Point at one for its evidence. Triangles carry a warning."
@@ -72,6 +74,8 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "Engine", naming.engine_text(analysis)
     yield "Workload", naming.workload_text(analysis)
     yield "Design", analysis.study.design.value
+    if names := [one.name for one in analysis.run.fleet]:
+        yield "Fleet", f"{numbers.plural(len(names), 'host')} ({words_hosts.enumerated(names)})"
     yield "Size", f"{naming.size_text(analysis)}, {trials}"
     if not isinstance(analysis.run, ImportedRun):
         load = analysis.study.workload
@@ -86,6 +90,7 @@ def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Se
         return
     yield from verdicts.sections(analysis)
     yield from search.sections(analysis)
+    yield from hosts.sections(analysis)
     if analysis.engines is not None:
         yield from engines.sections(analysis.engines)
     if (by_condition := versions_of(analysis)) is not None:

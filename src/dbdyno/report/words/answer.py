@@ -19,7 +19,7 @@ from dbdyno.analyse.museum import JUDGED
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import ImportedRun
-from dbdyno.report.words import noise, plans, platforms, search
+from dbdyno.report.words import hosts, noise, plans, platforms, search
 from dbdyno.report.words.brought import alone, latencies_text, warning
 from dbdyno.report.words.naming import main_text
 from dbdyno.report.words.numbers import (
@@ -163,8 +163,13 @@ def _helped(analysis: Analysis, name: str, how: str) -> str:
     metric = metrics.find(analysis.method.response)
     return (
         f"{clean(name)} {how}: {ratio_text(effect.ratio)} times the baseline’s {metric.title}"
-        f" ({interval_text(effect)}){plans.beside(analysis, name)}."
+        f" ({interval_text(effect)}){_beside(analysis, name)}."
     )
+
+
+def _beside(analysis: Analysis, name: str) -> str:
+    """What contradicts a variant's ratio, or may explain it."""
+    return hosts.beside(analysis, name) + plans.beside(analysis, name)
 
 
 def findings(analysis: Analysis) -> list[tuple[str, str]]:
@@ -192,7 +197,7 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
         ("Placebos", tuple(one.name for one in analysis.variants if one.role is Role.PLACEBO)),
     )
     told = [("Brought", warning(run.brought, analysis.method.unit))] if isinstance(run, ImportedRun) else []
-    return [*told, *((title, _enumerated(analysis, names, plans.beside)) for title, names in groups if names)]
+    return [*told, *((title, _enumerated(analysis, names, _beside)) for title, names in groups if names)]
 
 
 def _enumerated(
@@ -270,9 +275,12 @@ def _to_go_on(analysis: Analysis) -> list[str]:
         return []
     if len(analysis.trials) < analysis.trials_planned and not analysis.run.sequential:
         return [f"The run is not over yet. To go on: dyno run --resume {run}{allowed}"]
+    found = [one for one in found if one.effect is None or not one.effect.hosts]
     beyond = [one for one in found if one.reason is Reason.SPREAD and not blocks_text(one)]
     ranges = [one for one in found if one.blocks_more_even is not None]
     more = max((one.blocks_more_even or one.blocks_more or 0 for one in found), default=0)
+    if not found:
+        return []
     lines = [TWO_NUMBERS] if ranges else []
     machine = noise.machine_text(analysis)
     if more > TIMES_BLOCKS * analysis.run.blocks or (beyond and not more):

@@ -8,7 +8,7 @@ from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Brought, ImportedRun
-from dbdyno.report.words import brought, search
+from dbdyno.report.words import brought, hosts, search
 from dbdyno.report.words.numbers import (
     effect_text,
     limits_text,
@@ -60,6 +60,7 @@ def method_text(analysis: Analysis) -> list[str]:
         " Cox 1957), with its 95 % interval.",
         _steady_text(analysis),
         *_images_text(analysis),
+        *([hosts.method_text(analysis.hosts)] if analysis.hosts else []),
         "Latency: from the driver’s histograms, all measured trials of a variant together, three significant"
         " digits; drawn as far as ten operations lie above.",
     ]
@@ -89,6 +90,8 @@ def ratio_text_of(analysis: Analysis) -> str:
     """What a ratio of the response is."""
     if isinstance(analysis.run, ImportedRun):
         return brought.RATIOS[analysis.method.unit]
+    if analysis.hosts is not None and analysis.hosts.over_hosts:
+        return "Ratio: variant / baseline, geometric mean over the blocks of a host, then over hosts."
     return "Ratio: variant / baseline, geometric mean over blocks."
 
 

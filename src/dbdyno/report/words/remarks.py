@@ -155,7 +155,9 @@ def blocks_text(variant: VariantResult) -> str:
 
 def _out_of_reach(variant: VariantResult) -> str:
     """Why no number of blocks is told: too many would be needed, or there are as many already, or more of the
-    same images of the data would not help."""
+    same hosts or images of the data would not help."""
+    if variant.effect is not None and variant.effect.hosts:
+        return f"its interval is over the means of {variant.effect.hosts} hosts: more hosts would narrow it"
     if variant.effect is not None and variant.effect.images:
         return (
             f"the {variant.effect.images} images of the data favour it differently, and more blocks of these"
