@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,20 @@ def test_what_was_written_is_read_back(url: str) -> None:
     with Store(url) as store:
         assert store.run("first") == run
         assert store.records("first") == [record]
+
+
+def test_several_can_open_a_store_that_is_not_made_yet(postgresql: str) -> None:
+    """As the workers of a fleet do."""
+    with Store(postgresql) as store, store._transaction() as execute:
+        for table in ("records", "names", "notes", "runs", "chain", "schema"):
+            execute(f"DROP TABLE dyno_{table}")
+
+    def opened(_number: int) -> int:
+        with Store(postgresql) as store:
+            return len(store.runs())
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(opened, range(8))) == [0] * 8
 
 
 def test_a_trial_has_one_record(url: str) -> None:

@@ -153,7 +153,8 @@ def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
         # Each host of a fleet has a floor of its own.
         floor=None if brought or hosts else floor(trials, method),
         components=None if brought or hosts else components(_first_blocks(trials)),
-        second=second_response(trials, with_copies(trials), method),
+        # It is over blocks, and says nothing of hosts.
+        second=None if hosts else second_response(trials, with_copies(trials), method),
         museum=museum(results, trials),
         factorial=factorial_with_losses(_factorial(study, compared, head), study, run.given_up),
         gap=gap_with_losses(_gap(study, compared, head), study, run.given_up),

@@ -38,6 +38,10 @@ Execute = Callable[..., Sequence[Row]]
 """Carries out a statement with the values for its question marks. Returns its rows."""
 
 
+MAKING_TABLES = 0x64796E6F
+"""The advisory lock of whoever makes the tables of a store."""
+
+
 class Unavailable(DynoError):
     """The database cannot do it now: it is busy, has gone, or its disk is full."""
 
@@ -46,8 +50,8 @@ class Unavailable(DynoError):
 class Database:
     """An open database. `place` says where it is, without a password, and `key` says so from wherever it is
     asked; it is empty where nothing outlasts this process. `error` is what its driver raises, and `passing`
-    tells whether one of these may pass. `begin` starts a transaction that writes, and `has_table` asks for a
-    table by its name."""
+    tells whether one of these may pass. `begin` starts a transaction that writes, `alone` keeps others off
+    whoever makes tables in it, where that takes more, and `has_table` asks for a table by its name."""
 
     place: str
     key: str
@@ -57,6 +61,7 @@ class Database:
     error: type[Exception]
     passing: Callable[[Exception], bool]
     begin: str
+    alone: str
     has_table: str
 
     @contextmanager
@@ -115,6 +120,7 @@ def _sqlite(place: str) -> Database:
         error=sqlite3.Error,
         passing=_passes,
         begin="BEGIN IMMEDIATE",
+        alone="",
         has_table="SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?",
     )
 
@@ -180,5 +186,7 @@ def _postgresql(url: str, place: str) -> Database:
         error=psycopg.Error,
         passing=lambda error: isinstance(error, psycopg.OperationalError),
         begin="BEGIN",
+        # IF NOT EXISTS does not see what another one makes at this moment.
+        alone=f"SELECT pg_advisory_xact_lock({MAKING_TABLES})",
         has_table="SELECT 1 WHERE to_regclass(?) IS NOT NULL",
     )

@@ -468,6 +468,8 @@ class Store:
     def _make(self) -> None:
         """Makes the tables that are not there, all or none of them."""
         with self._transaction() as execute:
+            if self._database.alone:
+                execute(self._database.alone)
             for table in _TABLES:
                 execute(table)
             execute("INSERT INTO dyno_schema SELECT ? WHERE NOT EXISTS (SELECT 1 FROM dyno_schema)", SCHEMA)
