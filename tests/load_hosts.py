@@ -21,7 +21,8 @@ from dbdyno.driver.remote.ssh import VARIABLE
 
 SSHD = "/usr/sbin/sshd"
 PORT = 2222
-NAME = "load1"
+NAME, OTHER_NAME = "load1", "load2"
+"""Two names of one host: it does not know how many drivers it has."""
 READY_S = 20.0
 
 HERE = """\
@@ -138,8 +139,8 @@ def _sshd(folder: Path, namespace: str, address: str, home: Path) -> Iterator[su
         f"SetEnv HOME={home}\n"
     )
     (folder / "ssh_config").write_text(
-        f"Host {NAME}\n  HostName {address}\n  Port {PORT}\n  User root\n  IdentityFile {folder / 'user'}\n"
-        f"  IdentitiesOnly yes\n  UserKnownHostsFile {folder / 'known'}\n"
+        f"Host {NAME} {OTHER_NAME}\n  HostName {address}\n  Port {PORT}\n  User root\n"
+        f"  IdentityFile {folder / 'user'}\n  IdentitiesOnly yes\n  UserKnownHostsFile {folder / 'known'}\n"
     )
     # Debian's package makes it when its service starts.
     Path("/run/sshd").mkdir(exist_ok=True)

@@ -70,6 +70,6 @@ def test_the_slices_of_a_calibration_are_told_where_there_are_slices(calibrated:
 def test_a_study_whose_driver_is_elsewhere_takes_no_calibration(calibrated: Path) -> None:
     study = study_at(calibrated)
     assert adapted(study).calibrated is not None
-    driver = RemoteDriver(host="load1", address="10.0.0.1", tls=True)
+    driver = RemoteDriver(hosts=("load1",), address="10.0.0.1", tls=True)
     found = adapted(study.but(driver=driver))
     assert (found.calibrated, found.told) == (None, "")

@@ -65,7 +65,7 @@ def test_an_application_in_front_of_the_server_is_refused() -> None:
 
 
 def test_a_load_from_another_host_is_refused() -> None:
-    driver = RemoteDriver(host="load1", address="10.0.0.1", tls=True)
+    driver = RemoteDriver(hosts=("load1",), address="10.0.0.1", tls=True)
     study = make_study(1, 2).model_copy(update={"driver": driver})
     with pytest.raises(UserError, match="the load comes from load1, and a calibration binds a driver"):
         _require_server_alone(study)

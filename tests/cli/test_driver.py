@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from dbdyno.driver.link import LoadHost
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
-from tests.load_hosts import NAME, Apart, apart
+from tests.load_hosts import NAME, OTHER_NAME, Apart, apart
 from tests.trials import alone_on_host
 
 STUDY = """
@@ -26,7 +26,7 @@ engine = "{engine}"
 blocks = 1
 images = 1
 [driver]
-host    = "load1"
+host    = {hosts}
 address = "{address}"
 {way}
 [workload]
@@ -55,14 +55,19 @@ def load_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, homes_with_data: 
         yield host
 
 
-def text_of(engine: str, address: str, duration: str = "1s") -> str:
+def text_of(engine: str, address: str, duration: str = "1s", hosts: Sequence[str] = (NAME,)) -> str:
     way, factor, more = OF_ENGINE[engine]
-    return STUDY.format(engine=engine, address=address, way=way, factor=factor, more=more, duration=duration)
+    return STUDY.format(
+        engine=engine, address=address, way=way, factor=factor, more=more, duration=duration,
+        hosts=json.dumps(hosts[0] if len(hosts) == 1 else list(hosts)),
+    )  # fmt: skip
 
 
-def study_at(folder: Path, host: Apart, engine: str, duration: str = "1s") -> str:
+def study_at(
+    folder: Path, host: Apart, engine: str, duration: str = "1s", hosts: Sequence[str] = (NAME,)
+) -> str:
     path = folder / "study.toml"
-    path.write_text(text_of(engine, host.address, duration))
+    path.write_text(text_of(engine, host.address, duration, hosts))
     return str(path)
 
 
@@ -87,14 +92,41 @@ def test_a_study_is_measured_from_another_host(load_host: Apart, homes: Path, en
         assert sum(tally.errors.values()) == tally.retries, "conflicts between clients alone"
         assert all(check.holds for check in record.checks)
         assert not record.server_log or "dyno_load:" not in record.server_log
-        host = record.load_host
-        assert isinstance(host, LoadHost)
+        [host] = record.load_hosts
         assert (host.name, host.address, host.encrypted) == (NAME, load_host.address, engine != "postgresql")
         assert host.readings[0].moment == "before" and host.readings[-1].moment == "after"
         assert 0.0 < host.round_trip_s < 0.1 and host.driver_s > 0.0
+        carried = [(one.to_server_bytes_per_s, one.from_server_bytes_per_s) for one in host.bandwidths]
+        assert len(carried) == 2 and min(map(min, carried)) > 1e6
     assert "Load: from load1" in dyno("report", "--format", "markdown").stdout
     listening = subprocess.run(["ss", "-Hltn"], capture_output=True, text=True).stdout
     assert load_host.address not in listening, "no server outlives its trial"
+
+
+@pytest.mark.parametrize("engine", OF_ENGINE)
+def test_two_hosts_share_the_clients_and_arrivals_of_a_load(
+    load_host: Apart, homes: Path, engine: str
+) -> None:
+    names = (NAME, OTHER_NAME)
+    path = study_at(homes, load_host, engine, hosts=names)
+    assert dyno("driver", "install", NAME).returncode == 0
+    with alone_on_host():
+        ran = dyno("run", path, "--quiet")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    found = records()
+    assert [one.outcome for one in found] == [Outcome.MEASURED] * 2, [one.cause for one in found]
+    for record in found:
+        tally, hosts = record.tally, record.load_hosts
+        assert tally is not None and tally.clients == 4 and tally.threads == 2
+        assert [(host.name, host.clients) for host in hosts] == [(NAME, 2), (OTHER_NAME, 2)]
+        operations = [host.operations or 0 for host in hosts]
+        assert tally.operations == sum(operations)
+        assert min(operations) > 0 and all(check.holds for check in record.checks)
+        assert tally.latency_us.count >= sum(kind.latency_us.count for kind in tally.by_transaction.values())
+        assert all(host.late_s is not None and host.late_s >= 0.0 for host in hosts)
+        if tally.open_loop is not None:
+            assert tally.open_loop.offered_per_s == pytest.approx(200.0, rel=0.35)
+    assert "Load: from load1" in dyno("report", "--format", "markdown").stdout
 
 
 def cut_off(host: Apart, over: threading.Event) -> None:

@@ -135,13 +135,13 @@ LOAD_HOST = make_load_host(steal_s=2.0)
 
 
 def record(tally: Tally | None, totals: dict[str, float] | None, ready_s: float | None) -> Record:
-    load_host = LOAD_HOST if totals else None
+    load_hosts = (make_load_host(), LOAD_HOST) if totals else ()
     observation = None if totals is None else Observation(duration_s=10.0, totals=totals)
     return Record(
         run="r", trial=0, block=0, position=0, variant="baseline", levels={}, host="h", started_unix_s=0,
         finished_unix_s=1, outcome=Outcome.MEASURED, ready_s=ready_s,
         phases=(
-            PhaseRecord(name="load", tally=tally, observation=observation, load_host=load_host),
+            PhaseRecord(name="load", tally=tally, observation=observation, load_hosts=load_hosts),
             *([] if ready_s is None else RESTARTS),
         ),
     )  # fmt: skip

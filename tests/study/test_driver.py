@@ -37,10 +37,20 @@ def read(text: str) -> Study:
 
 
 def test_a_load_comes_from_the_host_that_the_study_names() -> None:
-    driver = RemoteDriver(host="load1", address="10.0.0.1", network="private")
+    driver = RemoteDriver(hosts=("load1",), address="10.0.0.1", network="private")
     assert read(STUDY).driver == driver
     encrypted = STUDY.replace('network = "private"', "tls = true")
     assert read(encrypted).driver == driver.but(network=None, tls=True)
+
+
+def test_several_hosts_share_a_load() -> None:
+    shared = STUDY.replace('"load1"', '["load1", "load2"]').replace(
+        'name = "tpcb"', 'name = "tpcb"\nclients = 2'
+    )
+    study = read(shared)
+    assert study.driver is not None and study.driver.hosts == ("load1", "load2")
+    assert read(STUDY).model_dump()["driver"]["host"] == "load1", "as it was when there could be no more"
+    assert study.meaning != read(STUDY).meaning
 
 
 def test_a_study_without_the_section_means_what_it_meant() -> None:
@@ -63,7 +73,9 @@ def test_a_study_without_the_section_means_what_it_meant() -> None:
         ('host = "load1"\n', "", 2, "`host` is missing", "ssh load1"),
         ('address = "10.0.0.1"\n', "", 2, "`address` is missing", "ip address"),
         ('"load1"', '"-oProxyCommand=x"', 3, '"-oProxyCommand=x"', "ssh"),
-        ('"load1"', '["load1", "load2"]', 3, "names several hosts", "name one"),
+        ('"load1"', '["load1", "load1"]', 3, "names a host twice", "once"),
+        ('"load1"', '["load1", "-o"]', 3, '"-o"', "ssh"),
+        ('"load1"', '["load1", "load2"]', 2, "2 hosts are to share 1 clients", "one client at least"),
         ('"10.0.0.1"', '"127.0.0.1"', 4, "no address of one host on a network", "10.0.0.1"),
         ('"10.0.0.1"', '"load2.local"', 4, "no address of one host on a network", "10.0.0.1"),
         ('"private"', '"public"', 5, "network", "private"),

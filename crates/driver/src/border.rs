@@ -7,7 +7,7 @@ use crate::count::tally::{
     ByClient, Cpu, CpuPerOperation, Failed, FineSeries, Kind, Latency, OpenLoop, Part, Recall, Replay,
     Second, Slice, Statement, Tally,
 };
-use crate::job::{Arrivals, Gather, Job, Ledger, Load, Schedule, ThinkDistribution, ThinkTime};
+use crate::job::{Arrivals, Gather, Job, Ledger, Load, Schedule, Share, ThinkDistribution, ThinkTime};
 use crate::session::{Isolation, Opening};
 use crate::workload::{Acknowledged, Invariant, Phase};
 use serde_json::{json, Value};
@@ -86,14 +86,16 @@ fn jobs() -> Vec<Job> {
             sql: vec!["SET @shop = 1".to_owned()],
         },
         network_delay_s: 0.25,
+        share: None,
         until_s: None,
         shared: Default::default(),
     };
     let sliced = Job { operations: None, slices: Some(4), ..whole.clone() };
     let ledger = Some(Ledger { path: "books".to_owned(), cut: 3 });
     let cut_short = Job { reconnect: false, ledger, ..whole.clone() };
+    let shared = Job { operations: None, share: Some(Share { number: 1, of: 2 }), ..whole.clone() };
     let loaded = loads().into_iter().map(|load| Job { load, ..whole.clone() });
-    loaded.chain([sliced, cut_short, least]).collect()
+    loaded.chain([sliced, cut_short, shared, least]).collect()
 }
 
 fn latency(some: Option<f64>) -> Latency {

@@ -85,6 +85,10 @@ pub struct Job {
     /// waits as well. What a run looks at beforehand, `prepare` and `check` do not wait.
     #[serde(default)]
     pub network_delay_s: f64,
+    /// Which of the hosts this is whose clients are those of one load. The run then waits when all clients of this host
+    /// are connected, and its reply is what they counted and no tally.
+    #[serde(default)]
+    pub share: Option<Share>,
     /// Where a recording is played, the second of it at which that ends. Follows from the others.
     #[serde(skip)]
     pub until_s: Option<f64>,
@@ -100,6 +104,14 @@ pub struct Ledger {
     /// A file on another file system than the data.
     pub path: String,
     pub cut: u32,
+}
+
+/// One of so many hosts, of which the first has number 0. They take clients and arrivals in turn.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    pub number: u32,
+    pub of: u32,
 }
 
 /// Whether the server goes first in a closed loop without pauses: the driver then takes no CPU from another
@@ -290,6 +302,7 @@ impl Job {
             return Err(Error::user("cpus is empty").hint("name at least one CPU, or leave it out"));
         }
         job.require_sliceable()?;
+        job.require_shareable()?;
         job.load.require_sendable()?;
         if job.ledger.is_some() && job.reconnect {
             // A client that comes back would number its transactions anew.
@@ -337,6 +350,49 @@ impl Job {
         Ok(())
     }
 
+    /// Hosts share clients and their arrivals. What else all clients of a run have in common lies in one process.
+    fn require_shareable(&self) -> Result<()> {
+        let Some(Share { number, of }) = self.share else { return Ok(()) };
+        if number >= of || of > self.clients {
+            return Err(Error::user(format!(
+                "host {} of {of} has none of {} clients",
+                u64::from(number) + 1,
+                self.clients
+            ))
+            .hint("give each load host one client at least"));
+        }
+        let apart = [
+            ("a number of operations", self.operations.is_some()),
+            ("a ledger", self.ledger.is_some()),
+            ("a replay", self.workload == workload::REPLAY),
+        ];
+        match apart.iter().find(|(_, given)| *given) {
+            Some((what, _)) => Err(Error::user(format!("several load hosts cannot share {what}"))
+                .hint("drive the load from one host")),
+            None => Ok(()),
+        }
+    }
+
+    /// How many hosts share the load: each has an equal part of its arrivals.
+    pub(crate) fn hosts(&self) -> f64 {
+        f64::from(self.share.map_or(1, |share| share.of))
+    }
+
+    /// How many clients this process has.
+    pub(crate) fn clients_here(&self) -> u32 {
+        self.share.map_or(self.clients, |share| (self.clients - share.number).div_ceil(share.of))
+    }
+
+    /// The number that a client of this process has among all clients.
+    pub(crate) fn client_number(&self, here: u32) -> u32 {
+        self.share.map_or(here, |share| share.number + share.of * here)
+    }
+
+    /// Which stream of arrivals a thread of this process has, of how many.
+    pub(crate) fn stream(&self, thread: u32, threads: u32) -> (u32, u32) {
+        self.share.map_or((thread, threads), |share| (share.number + share.of * thread, share.of * threads))
+    }
+
     pub fn target(&self) -> Result<Target> {
         let mut target = Target::parse(&self.url)?;
         if self.network_delay_s > 0.0 && AnySession::is_blocking(target.protocol) {
@@ -362,6 +418,41 @@ mod tests {
 
     fn parse(rest: &str) -> Result<Job> {
         Job::parse(&format!(r#"{{"url": "mysql://root@h/test", "workload": "tpcb"{rest}}}"#))
+    }
+
+    #[test]
+    fn hosts_share_all_clients_and_streams_without_a_gap() {
+        let shares = |of: u32| {
+            let share = move |number| {
+                parse(&format!(r#", "clients": 7, "share": {{"number": {number}, "of": {of}}}"#))
+            };
+            (0..of).map(move |number| share(number).unwrap())
+        };
+        for of in 1..=7 {
+            let mut clients: Vec<u32> = shares(of)
+                .flat_map(|job| {
+                    (0..job.clients_here()).map(move |here| job.client_number(here)).collect::<Vec<_>>()
+                })
+                .collect();
+            clients.sort_unstable();
+            assert_eq!(clients, (0..7).collect::<Vec<_>>(), "{of} hosts");
+        }
+        // Hosts may have other numbers of threads: each has an equal part of the arrivals.
+        let parts = shares(3).zip(1..).flat_map(|(job, threads)| {
+            (0..threads).map(move |thread| 1.0 / f64::from(job.stream(thread, threads).1)).collect::<Vec<_>>()
+        });
+        assert!((parts.sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_hosts_cannot_share_is_refused() {
+        for (rest, said) in [
+            (r#", "share": {"number": 1, "of": 2}"#, "host 2 of 2 has none of 1 clients"),
+            (r#", "clients": 2, "share": {"number": 2, "of": 2}"#, "host 3 of 2"),
+            (r#", "clients": 2, "operations": 9, "share": {"number": 0, "of": 2}"#, "a number of operations"),
+        ] {
+            assert!(parse(rest).unwrap_err().message().contains(said), "{said}");
+        }
     }
 
     #[test]

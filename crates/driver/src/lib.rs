@@ -22,7 +22,9 @@ pub mod workload;
 pub use error::{Error, Kind, Result};
 pub use watch::Watch;
 
+use count::portion::{tally_of, Portion};
 use count::tally::Tally;
+use count::total::Total;
 use job::Job;
 use run::dispatch::{dispatch, with_its_workload, Activity};
 use serde_json::{json, Value};
@@ -94,7 +96,7 @@ fn parsed(options: &str) -> Result<serde_json::Map<String, Value>> {
     serde_json::from_str(options).map_err(|error| Error::user(format!("the options: {error}")))
 }
 
-/// Runs the workload; returns the tally.
+/// Runs the workload; returns the tally, or where the job has a share of a load what `merge` takes.
 pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
     struct Run<'a, 'b>(&'a Job, &'a mut Watch<'b>);
     impl Activity for Run<'_, '_> {
@@ -109,6 +111,10 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
             let start = data::inspect(&job, &workload, self.1)?;
             let total =
                 self.1.telling(|| workload.interrupt(), |watch| run::run::<S, W>(&job, &workload, watch))?;
+            if job.share.is_some() {
+                let saturated = total.saturated.clone().or_else(|| workload.hindrance());
+                return Ok(json!(Portion { total: Total { saturated, ..total }, start }));
+            }
             let tally = total.tally(workload.phases())?;
             let saturated = tally.saturated.clone().or_else(|| workload.hindrance());
             Ok(json!(Tally { start, saturated, ..tally }))
@@ -116,6 +122,13 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
     }
     let job = Job::parse(job)?;
     dispatch(&job, Run(&job, watch))
+}
+
+/// The tally of a load from the replies to its runs on several hosts, a list: each job had a `share` of it.
+pub fn merge(portions: &str) -> Result<Value> {
+    let portions = serde_json::from_str(portions)
+        .map_err(|error| Error::internal(format!("what load hosts counted cannot be read: {error}")))?;
+    Ok(json!(tally_of(portions)?))
 }
 
 /// Compares the data with the workload's invariants: a list of {"name", "holds", "detail"}. `acknowledged` is what

@@ -124,6 +124,12 @@ fn run(
     call(py, on_second, next_slice, |watch| dyno_driver::run(job, watch))
 }
 
+/// The tally of a load from what the runs on several hosts returned.
+#[pyfunction]
+fn merge(py: Python<'_>, portions: &str) -> PyResult<String> {
+    call(py, None, None, |_| dyno_driver::merge(portions))
+}
+
 /// Compares the data with the workload's invariants.
 #[pyfunction]
 #[pyo3(signature = (job, acknowledged=None))]
@@ -181,6 +187,7 @@ fn _driver(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(examine, module)?)?;
     module.add_function(wrap_pyfunction!(review, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     module.add_function(wrap_pyfunction!(cleanup, module)?)?;

@@ -1,5 +1,5 @@
-"""The host that a study's load comes from: whether it is ready, before the first trial, and what is told of
-it."""
+"""The hosts that a study's load comes from: whether they are ready, before the first trial, and what is told
+of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from dbdyno.study import Study
 
 
 def require_load_host(study: Study) -> None:
-    """Raises UserError where this host cannot listen on the study's address, and DriverFailed where the load
+    """Raises UserError where this host cannot listen on the study's address, and DriverFailed where a load
     host is not reached or has no driver that runs."""
     if study.driver is None:
         return
     free_port(study.driver.address)
-    RemoteDriver(study.driver.host).close()
+    for host in study.driver.hosts:
+        RemoteDriver(host).close()
 
 
 def load_host_lines(study: Study) -> Iterator[str]:
@@ -26,6 +27,6 @@ def load_host_lines(study: Study) -> Iterator[str]:
     found = study.driver
     how = "encrypted" if found.tls else "on a network that the study states to be private"
     yield (
-        f"the load comes from {found.host} over SSH; each server listens on {found.address} during its trial,"
-        f" {how}, for an account with a random password"
+        f"the load comes from {found.hosts_text} over SSH; each server listens on {found.address} during its"
+        f" trial, {how}, for an account with a random password"
     )

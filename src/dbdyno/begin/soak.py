@@ -90,7 +90,7 @@ def rung_by_rung(study: Study, soak: Soak) -> Study:
         )
     if study.driver is not None:
         raise UserError(
-            f"the load comes from {study.driver.host}, and a soak's clients are processes of this host",
+            f"the load comes from {study.driver.hosts_text}, and a soak's clients are processes of this host",
             "leave [driver] out",
         )
     if any(factor.name == "workload.clients" for factor in study.factors):

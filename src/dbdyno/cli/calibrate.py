@@ -150,7 +150,7 @@ def _asked(engine: str | None, workload: str | None, clients: int) -> Study:
 def _require_server_alone(study: Study) -> None:
     if study.driver is not None:
         raise UserError(
-            f"the load comes from {study.driver.host}, and a calibration binds a driver of this host",
+            f"the load comes from {study.driver.hosts_text}, and a calibration binds a driver of this host",
             "such a study needs no calibration: its driver shares no CPU with the server",
         )
     if study.application is not None:

@@ -66,8 +66,16 @@ class Conversation:
     def ask(self, timeout_s: float, **request: Any) -> dict[str, Any]:
         """The answer to a request, within so many seconds. Raises DriverFailed with the driver's own message
         for an error, and with what `explain` makes of it where the child died."""
+        self.request(**request)
+        return self.answer(request["verb"], timeout_s)
+
+    def request(self, **request: Any) -> None:
+        """Sends a request, whose answer is to be fetched before the next one."""
         self.send(json.dumps(request).encode() + b"\n", request["verb"])
-        answer: dict[str, Any] = json.loads(self.line(request["verb"], timeout_s))
+
+    def answer(self, verb: str, timeout_s: float) -> dict[str, Any]:
+        """The answer to the request that was sent."""
+        answer: dict[str, Any] = json.loads(self.line(verb, timeout_s))
         if "error" in answer:
             error = answer["error"]
             raise DriverFailed(error["message"], error["hint"], error["kind"])

@@ -121,6 +121,14 @@ class Ledger(Frozen):
     cut: int
 
 
+class Share(Frozen):
+    """One `of` so many hosts whose clients are those of one load, by its `number` from 0. They take clients
+    and arrivals in turn."""
+
+    number: int
+    of: int
+
+
 class Job(Frozen):
     """All that the driver is told. `url` is empty until there is a server. Relative paths of the
     workload count from `folder`; without one, from the process's own.
@@ -132,6 +140,8 @@ class Job(Frozen):
     will be cut short. `by_statement` times each statement by its kind. `opening` is for every connection,
     those of `prepare` and `check` included. In a run each flight of a client's requests waits for
     `network_delay_s`, and so does the opening of a connection, as over a network with that round-trip time.
+    A job with a `share` of a load also waits as soon as all clients of its host are connected, and what it
+    counted is no tally, but what the driver's `merge` makes one of.
     """
 
     url: str = ""
@@ -161,6 +171,7 @@ class Job(Frozen):
     by_statement: bool = False
     opening: Opening = Opening()
     network_delay_s: float = 0.0
+    share: Share | None = None
 
     @property
     def longest_s(self) -> float:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Literal
 
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 
 Moment = Literal["before", "between", "after"]
 """When the link was measured: before the load, between two slices, or after it. Nothing was timed then."""
@@ -48,10 +48,18 @@ class RoundTrips(Frozen):
         )
 
 
+class Bandwidth(Frozen):
+    """What the network carried in each direction by itself, in bytes per second."""
+
+    to_server_bytes_per_s: float
+    from_server_bytes_per_s: float
+
+
 class LinkReading(Frozen):
     """The link at one moment. `network` are connections that the load host opened to the server's port, each
     of which takes one round trip. `control` are requests over SSH. The load host's clock is ahead by
-    `clock_offset_s`, to within `clock_within_s`."""
+    `clock_offset_s`, to within `clock_within_s`. Before and after a load the network's `bandwidth` is known
+    as well."""
 
     unix_s: float
     moment: Moment
@@ -59,6 +67,7 @@ class LinkReading(Frozen):
     control: RoundTrips
     clock_offset_s: float
     clock_within_s: float
+    bandwidth: Bandwidth | None = absent(None)
 
     @classmethod
     def of(cls, moment: Moment, connects_s: Sequence[float], stamps: Sequence[Stamps]) -> LinkReading:
@@ -82,7 +91,8 @@ class LoadHost(Frozen):
     Over the `load_s` seconds of the load its CPUs were busy for `busy_s`, the hypervisor took `steal_s`, and
     the driver's process used `driver_s`, each summed over its CPUs. Where the load had slices, its warm-up is
     no part of that. Of the `segments_sent` by TCP, `segments_resent` were sent again, because nobody
-    acknowledged them. `readings` are of the link, in their order.
+    acknowledged them. `readings` are of the link, in their order. Where several hosts shared the load, this
+    one had so many `clients` of it, which did so many `operations`, and began `late_s` after the first host.
     """
 
     name: str
@@ -100,6 +110,9 @@ class LoadHost(Frozen):
     driver_s: float
     segments_sent: float
     segments_resent: float
+    clients: int | None = absent(None)
+    operations: int | None = absent(None)
+    late_s: float | None = absent(None)
     readings: tuple[LinkReading, ...]
 
     @property
@@ -111,6 +124,11 @@ class LoadHost(Frozen):
     def round_trip_max_s(self) -> float:
         """The longest round trip of the network; 0 without a reading."""
         return max((one.network.max_s for one in self.readings), default=0.0)
+
+    @property
+    def bandwidths(self) -> tuple[Bandwidth, ...]:
+        """Those of all readings that have one."""
+        return tuple(one.bandwidth for one in self.readings if one.bandwidth is not None)
 
     @property
     def resent_share(self) -> float:

@@ -127,8 +127,9 @@ def _per_operation(*totals: str, times: float = 1.0) -> Callable[[Record], float
 
 
 def _of_load_host(read: Callable[[LoadHost], float]) -> Callable[[Record], float | None]:
-    """What is known of the host that the load came from; None where that is the server's host."""
-    return lambda record: None if record.load_host is None else read(record.load_host)
+    """What is known of the host that the load came from, of several the highest value; None where that is the
+    server's host."""
+    return lambda record: max(map(read, record.load_hosts), default=None)
 
 
 def _instructions_per_operation(record: Record) -> float | None:
@@ -323,8 +324,9 @@ _HOST = (
            "group ran, in the measured part; none without a quota.", _throttled_share),
     Metric("round_trip_us", "round trip to the load host", "us", _LOWER,
            "Time until a connection from the load host to the server's port is open, median of those before, "
-           "between and after the slices, when nothing was timed; none where the load came from the server's "
-           "host.", _of_load_host(lambda host: host.round_trip_s * 1e6)),
+           "between and after the slices, when nothing was timed; of several load hosts the highest, as with "
+           "all that is told of them; none where the load came from the server's host.",
+           _of_load_host(lambda host: host.round_trip_s * 1e6)),
     Metric("round_trip_us_max", "longest round trip to the load host", "us", _LOWER,
            "The longest of the connections that `round_trip_us` is the median of.",
            _of_load_host(lambda host: host.round_trip_max_s * 1e6)),

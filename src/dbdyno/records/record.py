@@ -55,6 +55,7 @@ class Doubt(StrEnum):
     LOAD_HOST_BUSY = "load_host_busy"
     NETWORK_BOUND = "network_bound"
     LINK_UNSTEADY = "link_unsteady"
+    LOAD_NOT_TOGETHER = "load_not_together"
 
 
 class Reading(Frozen):
@@ -182,8 +183,8 @@ class Guested(Frozen):
 class PhaseRecord(Frozen):
     """What one phase of a trial showed. A phase that its load did not live through has no `tally`, nor has
     one that was `counted` in place of timed, that rested, or that ended in an act, whose `recovery` it has.
-    `clients` is their number where it is the phase's own. `load_host` is where the load came from, where that
-    was another host."""
+    `clients` is their number where it is the phase's own. `load_hosts` are where the load came from, where
+    that were other hosts."""
 
     name: str
     tally: StoredTally | None = None
@@ -195,7 +196,17 @@ class PhaseRecord(Frozen):
     watched: Watched | None = absent(None)
     guests: tuple[Guested, ...] = absent(())
     recovery: Recovery | None = absent(None)
-    load_host: LoadHost | None = absent(None)
+    load_hosts: tuple[LoadHost, ...] = absent(())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_load_host(cls, document: Any) -> Any:
+        """A phase of a Dyno that knew one load host at most."""
+        if not isinstance(document, dict) or "load_host" not in document:
+            return document
+        host = document["load_host"]
+        rest = {name: value for name, value in document.items() if name != "load_host"}
+        return {**rest, "load_hosts": [] if host is None else [host]}
 
 
 class Record(Frozen):
@@ -272,10 +283,10 @@ class Record(Frozen):
         return None if phase is None else phase.observation
 
     @property
-    def load_host(self) -> LoadHost | None:
-        """Where the load of the measured phase came from; None where it came from the server's host."""
+    def load_hosts(self) -> tuple[LoadHost, ...]:
+        """Where the load of the measured phase came from; empty where it came from the server's host."""
         phase = self.measured_phase
-        return None if phase is None else phase.load_host
+        return () if phase is None else phase.load_hosts
 
     @property
     def counted(self) -> Counted | None:

@@ -1,4 +1,4 @@
-"""The section [driver] of a study: the other host that the load comes from."""
+"""The section [driver] of a study: the other hosts that the load comes from."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def read_driver(
     factors: Sequence[Factor],
     settings: Mapping[str, Level],
 ) -> RemoteDriver | None:
-    """The host that the load comes from; None where it comes from this one."""
+    """The hosts that the load comes from; None where it comes from this one."""
     if reader.at(PATH) is None:
         return None
     given = reader.section(DRIVER)
-    if "host" not in given or "address" not in given:
+    if "hosts" not in given or "address" not in given:
         return None
     driver = RemoteDriver(**given)
     if not driver.tls and driver.network is None:
@@ -43,10 +43,22 @@ def read_driver(
     if any(guard == DURABLE for guard in reader.at(("goal", "guards")) or ()):
         told = f"the guard `{DURABLE}` and [driver] exclude each other: {EXCLUDED['restarts']}"
         reader.note(("goal", "guards"), told, "keep one of the two")
+    _require_clients(reader, driver, workload, factors)
     _require_networked(reader)
     _require_of_no_host(reader, factors, settings)
     _require_no_files(reader, workload, factors)
     return driver
+
+
+def _require_clients(
+    reader: SectionReader, driver: RemoteDriver, workload: Workload | None, factors: Sequence[Factor]
+) -> None:
+    """Notes fewer clients than hosts that share them."""
+    levels = [level for factor in factors if factor.name == "workload.clients" for level in factor.levels]
+    given = [level for level in levels if isinstance(level, int)] or ([workload.clients] if workload else [])
+    if given and min(given) < len(driver.hosts):
+        told = f"{len(driver.hosts)} hosts are to share {min(given)} clients"
+        reader.note(PATH, told, "give each host one client at least, or name fewer hosts")
 
 
 def _require_networked(reader: SectionReader) -> None:

@@ -224,13 +224,22 @@ DATABASE = _plain(_database, TEXT)
 
 
 def _host(value: Any) -> str:
-    if isinstance(value, list):
-        raise Fault("names several hosts", "name one: a study's load comes from one host")
     name = values.text(value)
     # An option of ssh would begin with a dash.
     if not re.fullmatch(HOST_NAME, name):
         raise Fault(f"cannot be {shown(name)}", 'write the name of one host, as `ssh` knows it: "load1"')
     return name
+
+
+def _hosts(value: Any) -> tuple[str, ...]:
+    names = [_host(name) for name in (values.texts(value) if isinstance(value, list) else [value])]
+    if len(set(names)) < len(names):
+        raise Fault("names a host twice", "name each host once")
+    return tuple(names)
+
+
+def _hosts_written(names: tuple[str, ...]) -> Level | Sequence[Level]:
+    return names[0] if len(names) == 1 else list(names)
 
 
 def _address(value: Any) -> str:
@@ -246,6 +255,12 @@ def _address(value: Any) -> str:
 
 
 HOST = _plain(_host, pattern(f"^{HOST_NAME}$"))
+_HOSTS: Schema = {"type": "array", "items": pattern(f"^{HOST_NAME}$"), "minItems": 1, "uniqueItems": True}
+HOSTS = _plain(
+    _hosts,
+    {"anyOf": [pattern(f"^{HOST_NAME}$"), _HOSTS]},
+    _hosts_written,
+)
 ADDRESS = _plain(_address, TEXT)
 
 

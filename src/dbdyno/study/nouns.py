@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer
+from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, model_serializer
 
 from dbdyno.driver.job import Arrivals, Opening
 from dbdyno.frozen import ENGINE_FACTOR, Configuration, Frozen, Level, absent, layer_and_knob, level_text
@@ -186,13 +186,26 @@ class Application(Frozen):
 
 
 class RemoteDriver(Frozen):
-    """The host that the load comes from, by a name that `ssh` knows, and the address of this host at which it
-    reaches the server. The way is encrypted (`tls`), or the user states that the network is private."""
+    """The hosts that share the load, by names that `ssh` knows, and the address of this host at which they
+    reach the server. The way is encrypted (`tls`), or the user states that the network is private."""
 
-    host: str
+    hosts: tuple[str, ...]
     address: str
     network: Literal["private"] | None = None
     tls: bool = False
+
+    @model_serializer(mode="wrap")
+    def _one_host_alone(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """So that a study of one host asks what it asked when there could be no more."""
+        written: dict[str, Any] = handler(self)
+        hosts = written.pop("hosts")
+        return {"host": hosts[0], **written} if len(hosts) == 1 else {"hosts": hosts, **written}
+
+    @property
+    def hosts_text(self) -> str:
+        """load1, load2 and load3."""
+        *others, last = self.hosts
+        return f"{', '.join(others)} and {last}" if others else last
 
 
 class ServerInUse(Frozen):

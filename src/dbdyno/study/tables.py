@@ -100,8 +100,8 @@ SERVER = Section(
 DRIVER = Section(
     "driver",
     (
-        Key("host", grammars.HOST, "The host that the load comes from, as `ssh` knows it.",
-            "See [Load from another host](../guides/another-host.md).", "host",
+        Key("host", grammars.HOSTS, "The host that the load comes from, as `ssh` knows it, or several that"
+            " share it.", "See [Load from another host](../guides/another-host.md).", "hosts",
             missing=lambda _: 'write host = "load1", by which `ssh load1` reaches it'),
         Key("address", grammars.ADDRESS, "The address of this host at which the load reaches the server.",
             "The server listens there alone, and only during a trial.", "address",

@@ -1,4 +1,4 @@
-"""A load from another host: the server listens on a network as long as the trial lives, for that load
+"""A load from other hosts: the server listens on a network as long as the trial lives, for that load
 alone."""
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ class OnNetwork:
     settings: Mapping[str, Level]
 
     def load(self, server: Server, beside: Load, undo: ExitStack) -> RemoteLoad:
-        """Lets the load in, and starts its driver on the other host, which `undo` ends. Raises DriverFailed
-        where that cannot be reached, has no driver, or does not reach the server."""
+        """Lets the load in, and starts its driver on each load host, which `undo` ends. Raises DriverFailed
+        where one cannot be reached, has no driver, or does not reach the server."""
         database = unquote(urlsplit(server.url).path.removeprefix("/"))
         for statement in self.network.account(self.listening, server.version, database):
             beside.query(server.url, statement)
-        driver = RemoteDriver(self.wish.host)
-        undo.callback(driver.kill)
-        at = self.listening
+        at, drivers = self.listening, list[RemoteDriver]()
         shown = at.certificate.certificate.read_text() if at.certificate else ""
         reached = Reached(at.address, at.port, at.url(server.url), shown)
-        driver.connects_s(reached, 1)
-        return RemoteLoad(beside, driver, reached)
+        for host in self.wish.hosts:
+            drivers.append(RemoteDriver(host))
+            undo.callback(drivers[-1].kill)
+            drivers[-1].connects_s(reached, 1)
+        return RemoteLoad(beside, drivers, reached)
 
 
 def network_of(setup: Setup, bench: Bench, runtime: Path) -> OnNetwork | None:

@@ -28,11 +28,16 @@ EDGES_SHARE_MAX = 0.05
 LOG_LINES_MAX = 5
 NETWORK_SHARE_MAX = 0.05
 """A round trip of a larger share of the mean latency, and the network is much of what is measured."""
+BANDWIDTH_SHARE_MAX = 0.5
+"""Answers that take more of what the network carries wait for each other."""
 RESENT_SHARE_MAX = 0.001
 """Each segment that is lost holds its client up for at least 200 ms, which is what Linux waits."""
 UNSTEADY_TIMES, UNSTEADY_S = 2.0, 500e-6
 """How far the shortest round trip may grow in a load: so many times, and as long as a wake-up takes where all
 CPUs are busy."""
+LATE_SHARE_MAX = 0.05
+"""How much later than the first load host another one may begin, as a share of what is measured in one
+piece."""
 
 
 Findings = tuple[tuple[Check, ...], dict[Doubt, str]]
@@ -51,7 +56,7 @@ def check(running: Running, phase: Phase, observation: Observation, cores: int) 
         return running, ((), {Doubt.SERVER_LOG: _log(problems)} if problems else {})
     checks, doubts = judge(tally, invariants, problems, observation, cores)
     if running.afar is not None:
-        doubts |= judge_load_host(running.afar.seen, tally)
+        doubts |= judge_load_hosts(running.afar.seen, tally)
     return running, ((*checks, *_slices(tally, phase)), doubts)
 
 
@@ -82,6 +87,20 @@ def judge(
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
 
 
+def judge_load_hosts(hosts: Sequence[LoadHost], tally: Tally) -> dict[Doubt, str]:
+    """What of each host that shared the load, and of when they began, makes a speed doubtful."""
+    found: dict[Doubt, str] = {}
+    for host in hosts:
+        for doubt, text in judge_load_host(host, tally).items():
+            found[doubt] = "; ".join(filter(None, [found.get(doubt, ""), text]))
+    stretch_s = min((one.duration_s for one in tally.slices), default=tally.duration_s)
+    late = [host for host in hosts if (host.late_s or 0.0) > LATE_SHARE_MAX * stretch_s]
+    if late:
+        told = ", ".join(f"{host.name} by {1e3 * (host.late_s or 0.0):.1f} ms" for host in late)
+        found[Doubt.LOAD_NOT_TOGETHER] = f"later than the first load host began: {told}"
+    return found
+
+
 def judge_load_host(host: LoadHost, tally: Tally) -> dict[Doubt, str]:
     """What of the host that the load came from, and of the way to it, makes a speed doubtful. The limits are
     those of the server's host."""
@@ -103,12 +122,19 @@ def judge_load_host(host: LoadHost, tally: Tally) -> dict[Doubt, str]:
 
 
 def _network_bound(host: LoadHost, tally: Tally) -> str:
-    """A transaction waits for the network once at least, and most wait once for each statement."""
+    """A transaction waits for the network once at least, and most wait once for each statement. What all
+    answers weigh has to go through it as well."""
     mean_us, trip_us = tally.latency_us.mean, host.round_trip_s * 1e6
-    if not mean_us or trip_us <= NETWORK_SHARE_MAX * mean_us:
-        return ""
-    share = f"{trip_us / mean_us:.0%} of a mean latency of {mean_us:.0f} us"
-    return f"one round trip takes {trip_us:.0f} us, {share}"
+    told = []
+    if mean_us and trip_us > NETWORK_SHARE_MAX * mean_us:
+        share = f"{trip_us / mean_us:.0%} of a mean latency of {mean_us:.0f} us"
+        told.append(f"one round trip takes {trip_us:.0f} us, {share}")
+    carried = min((one.from_server_bytes_per_s for one in host.bandwidths), default=0.0)
+    share_of_load = 1.0 if host.operations is None else host.operations / max(1, tally.operations)
+    taken = share_of_load * tally.bytes_received / max(tally.duration_s, 1e-9)
+    if carried and taken > BANDWIDTH_SHARE_MAX * carried:
+        told.append(f"answers took {taken / carried:.0%} of what the network carries to {host.name}")
+    return "; ".join(told)
 
 
 def _unsteady(host: LoadHost) -> str:

@@ -150,8 +150,8 @@ class Draft:
             observation = Observation(duration_s=0.0)
             self._note(counted=running.counted)
         elif running.tally is not None:
-            load_host = running.afar.seen if running.afar is not None else None
-            self._note(tally=running.tally, observation=observation, load_host=load_host)
+            load_hosts = running.afar.seen if running.afar is not None else ()
+            self._note(tally=running.tally, observation=observation, load_hosts=load_hosts)
         if not running.server.alive():
             raise ServerFailed("the server died under the load", log=running.server.log())
         if running.front is not None and not running.front.process.alive():

@@ -19,7 +19,7 @@ from dbdyno.driver.remote.load import (
     by_clock_here,
     install,
 )
-from dbdyno.driver.tally import Acknowledged
+from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed
 from dbdyno.host.launch import Launch
 from tests.fakes import make_tally
@@ -44,10 +44,11 @@ def load(
     place = f"sqlite://{tmp_path}/rows"
     with LoadProcess({}, Launch()) as beside:
         driver = RemoteDriver(NAME)
-        remote = RemoteLoad(beside, driver, Reached("127.0.0.1", listener.getsockname()[1], place))
+        remote = RemoteLoad(beside, [driver], Reached("127.0.0.1", listener.getsockname()[1], place))
         # An engine in the process knows no TLS, and its URL has parameters of its own.
-        remote._url = f"{place}?synchronous=off&journal_mode=wal"
-        job = Job(url=remote._url, workload="tpcb", duration_s=0.4, slices=SLICES, settle_s=0.02)
+        [at_host] = remote._hosts
+        at_host.url = f"{place}?synchronous=off&journal_mode=wal"
+        job = Job(url=at_host.url, workload="tpcb", duration_s=0.4, slices=SLICES, settle_s=0.02)
         remote.prepare(job)
         yield remote, job
         remote.close()
@@ -59,7 +60,7 @@ def test_a_load_in_slices_is_measured_with_its_link_around_each(load: tuple[Remo
     assert remote.go_on() is None
     tally = remote.go_on()
     assert tally is not None and tally.operations > 0 and len(tally.slices) == SLICES
-    seen = remote.seen
+    [seen] = remote.seen
     moments = [(one.moment, one.network.count, one.control.count) for one in seen.readings]
     assert moments == [
         ("before", TRIPS, TRIPS),
@@ -78,13 +79,15 @@ def test_each_load_has_readings_of_its_own(load: tuple[RemoteLoad, Job]) -> None
     whole = job.but(slices=None)
     for _ in range(2):
         assert remote.run(whole).operations > 0
-        assert [one.moment for one in remote.seen.readings] == ["before", "after"]
-        assert 0.4 <= remote.seen.load_s < 4.0
+        [seen] = remote.seen
+        assert [one.moment for one in seen.readings] == ["before", "after"]
+        assert 0.4 <= seen.load_s < 4.0
 
 
 def test_times_are_told_by_the_clock_here() -> None:
     slices = [{"started_unix_s": 105.0, "duration_s": 1.0, "operations": 1}]
-    tally = by_clock_here(make_tally(started_unix_s=100.0, slices=slices), ahead_s=40.0)
+    counted = make_tally(started_unix_s=100.0, slices=slices).model_dump()
+    tally = Tally.model_validate(by_clock_here(counted, ahead_s=40.0))
     assert tally.started_unix_s == 60.0
     assert tally.windows == ((65.0, 66.0),)
 

@@ -96,5 +96,5 @@ def test_a_report_says_where_its_load_came_from() -> None:
 
 
 def _from(host: LoadHost, record: Record) -> Record:
-    phases = tuple(phase.but(load_host=host) for phase in record.phases)
+    phases = tuple(phase.but(load_hosts=(host,)) for phase in record.phases)
     return record.model_copy(update={"phases": phases})

@@ -3,7 +3,7 @@
 //! A bucket is found with a few instructions, and a thread that sees latencies from 10 us to 10 ms takes 40 kB instead of
 //! the 270 kB of a whole histogram. Whoever oversees the run puts the buckets into histograms.
 
-use super::total::LATENCY_NS_MAX;
+use super::histogram::LATENCY_NS_MAX;
 
 /// Values of an octave: 3 significant digits need as many, because 2 times 1024 is more than 2 times 1000.
 const OCTAVE: usize = 1 << OCTAVE_BITS;
@@ -62,7 +62,7 @@ fn unseen(octave: &mut Option<Box<[u32; OCTAVE]>>) -> &mut [u32; OCTAVE] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::count::total::latencies;
+    use crate::count::histogram::latencies;
     use proptest::prelude::*;
 
     proptest! {

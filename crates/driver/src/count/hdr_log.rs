@@ -1,7 +1,7 @@
 //! The interval log of HdrHistogram: one line a second, of all transactions together, and one for each type of them.
 
+use crate::count::histogram::{encoded, Latencies};
 use crate::count::series::SecondLatencies;
-use crate::count::total::{encoded, Latencies};
 use crate::error::{Error, Result};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -80,7 +80,7 @@ fn cannot_write(path: &str, error: &std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::count::total::latencies;
+    use crate::count::histogram::latencies;
     use base64::Engine as _;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use hdrhistogram::serialization::Deserializer;

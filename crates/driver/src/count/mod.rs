@@ -3,7 +3,9 @@
 pub(crate) mod counters;
 pub mod digest;
 pub mod hdr_log;
+pub mod histogram;
 pub mod ledger;
+pub mod portion;
 pub mod recall;
 pub mod recorder;
 pub mod replayed;

@@ -1,12 +1,13 @@
 //! How good approximate answers were: the recall of each answer that a workload scored.
 
 use super::tally::Recall;
+use serde::{Deserialize, Serialize};
 
 /// Recalls are kept to a thousandth, which is exact for the 10 or 100 rows that are usually asked for.
 const STEPS: usize = 1000;
 
 /// The recalls of a run's scored answers, each in 0..=1.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Recalls {
     counts: Vec<u64>,
     count: u64,

@@ -1,10 +1,10 @@
 //! Counting, on the path of every operation: one recorder per thread, so nothing is shared and nothing locks.
 
 use crate::count::counters::Counters;
+use crate::count::histogram::{latencies, Latencies};
 use crate::count::recall::Recalls;
 use crate::count::replayed::Replayed;
 use crate::count::tally::ByClient;
-use crate::count::total::{latencies, Latencies};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{channel, Receiver, Sender};
 

@@ -1,8 +1,8 @@
 //! What became of a recording that was played: what was late, and who was to blame; what failed, and what was answered
 //! otherwise than it was recorded.
 
+use super::histogram::{latencies, latency_us, Latencies};
 use super::tally::{self, Failed};
-use super::total::{latencies, latency_us, Latencies};
 use std::collections::BTreeMap;
 
 /// A statement that begins later than this after its time is late.

@@ -1,8 +1,8 @@
 //! The seconds of all threads, put together while the run goes on.
 
+use crate::count::histogram::{encoded, latencies, Latencies};
 use crate::count::recorder::{Borderline, SecondPart, TENTHS};
 use crate::count::tally::{FineSeries, Second};
-use crate::count::total::{latencies, Latencies};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -48,6 +48,8 @@ pub(crate) struct Series {
     tenths: Vec<[u32; TENTHS]>,
     /// Used for every second anew.
     scratch: SecondLatencies,
+    /// The histogram of each second that is done, where that is asked for.
+    histograms: Option<Vec<String>>,
 }
 
 impl Series {
@@ -61,7 +63,19 @@ impl Series {
             done: Vec::new(),
             tenths: Vec::new(),
             scratch: SecondLatencies { all: latencies(), by_kind: vec![latencies(); told_apart] },
+            histograms: None,
         }
+    }
+
+    /// The same with the histogram of each second kept, if `whole`.
+    pub fn keeping(self, whole: bool) -> Self {
+        Series { histograms: whole.then(Vec::new), ..self }
+    }
+
+    /// The histograms that were kept, of the seconds up to one; empty where none were.
+    pub fn kept_until(&self, last: i64) -> Vec<String> {
+        let kept = self.histograms.iter().flatten().zip(&self.done);
+        kept.filter(|(_, second)| second.second <= last).map(|(histogram, _)| histogram.clone()).collect()
     }
 
     /// Takes a part in; where it makes the oldest seconds whole, `whole` is shown each of them with its latencies.
@@ -113,16 +127,10 @@ impl Series {
         let Some((second, parts)) = self.open.pop_first() else { return };
         self.fill_gap(second);
         self.scratch.fill(&parts.latencies);
-        let all = &self.scratch.all;
-        let us = |ns: u64| ns as f64 / 1000.0;
-        let second = Second {
-            operations: all.len(),
-            errors: parts.errors,
-            p50_us: us(all.value_at_percentile(50.0)),
-            p99_us: us(all.value_at_percentile(99.0)),
-            max_us: us(all.max()),
-            ..Second::empty(second)
-        };
+        let second = second_of(second, &self.scratch.all, parts.errors);
+        if let Some(histograms) = &mut self.histograms {
+            histograms.push(encoded(&self.scratch.all).unwrap_or_default());
+        }
         whole(&second, &self.scratch);
         self.done.push(second);
         self.tenths.push(parts.tenths);
@@ -132,6 +140,9 @@ impl Series {
     fn fill_gap(&mut self, next: i64) {
         let Some(last) = self.done.last().map(|second| second.second) else { return };
         self.done.extend((last + 1..next).map(Second::empty));
+        if let Some(histograms) = &mut self.histograms {
+            histograms.resize(self.done.len(), String::new());
+        }
         self.tenths.resize(self.done.len(), [0; TENTHS]);
     }
 
@@ -154,6 +165,19 @@ impl Series {
             start_s: first / tenths,
             operations: (first as i64..end as i64).map(at).collect(),
         }
+    }
+}
+
+/// A second in which transactions had these latencies.
+pub(crate) fn second_of(second: i64, all: &Latencies, errors: u64) -> Second {
+    let us = |ns: u64| ns as f64 / 1000.0;
+    Second {
+        operations: all.len(),
+        errors,
+        p50_us: us(all.value_at_percentile(50.0)),
+        p99_us: us(all.value_at_percentile(99.0)),
+        max_us: us(all.max()),
+        ..Second::empty(second)
     }
 }
 

@@ -1,9 +1,10 @@
 //! How long statements took, by their kind: counted only where a job asks for it.
 
 use super::digest::digest;
+use super::histogram::{as_text, latency_us, Latencies, LATENCY_NS_MAX};
 use super::recorder::Phases;
 use super::tally::Statement;
-use super::total::{latency_us, Latencies, LATENCY_NS_MAX};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// Kinds that a thread tells apart. A script that puts other names into each text has no end of them.
@@ -13,18 +14,22 @@ const OTHERS: &str = "other statements";
 const SIGNIFICANT_DIGITS: u8 = 2;
 
 /// What one thread has counted of statements, and in the end all threads.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Statements {
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Statements {
+    #[serde(skip)]
     phases: Phases,
     kinds: Vec<Kind>,
+    #[serde(skip)]
     by_digest: HashMap<String, usize>,
     /// Room for the digest of a statement that is looked up.
+    #[serde(skip)]
     digest: String,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Kind {
     digest: String,
+    #[serde(with = "as_text")]
     latencies: Latencies,
     errors: u64,
 }

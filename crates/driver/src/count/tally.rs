@@ -2,7 +2,7 @@
 
 use crate::job::Gather;
 use crate::workload::{Phase, Start};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn in_order<S: serde::Serializer, T: Serialize>(kinds: &[(String, T)], to: S) ->
 }
 
 /// The fewest and the most transactions of the measured part that a client had done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByClient {
     pub least: u64,
     pub most: u64,
@@ -135,7 +135,7 @@ pub struct OpenLoop {
     pub kept: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
     Warmup,
@@ -143,7 +143,7 @@ pub enum Part {
 }
 
 /// One second of the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// Counted from the start of the measured part; negative during the warm-up.
     pub second: i64,
@@ -168,7 +168,7 @@ impl Second {
 }
 
 /// How many transactions ended in each of many short intervals, one after another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FineSeries {
     pub interval_s: f64,
     /// When the first interval begins, counted from the start of the measured part.
@@ -177,7 +177,7 @@ pub struct FineSeries {
 }
 
 /// One slice of the measured part.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     /// When its measured part began.
     pub started_unix_s: f64,

@@ -1,35 +1,24 @@
 //! What all threads of a run counted, summed, and the tally that comes of it.
 
+use super::histogram::{as_text, encoded, latency_us, Latencies};
 use super::recall::Recalls;
-use super::tally::{self, ByClient, CpuPerOperation, FineSeries, Latency, Second, Slice, Tally};
-use crate::error::{Error, Result};
+use super::statements::Statements;
+use super::tally::{self, ByClient, CpuPerOperation, FineSeries, Second, Slice, Tally};
+use crate::error::Result;
 use crate::job::Gather;
 use crate::workload::{Phase, Start};
-use base64::Engine;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Latencies in nanoseconds, from 1 ns to 1 h with 3 significant digits; longer ones count as 1 h.
-pub type Latencies = Histogram<u64>;
-
-pub(super) const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
-const SIGNIFICANT_DIGITS: u8 = 3;
-const NS_PER_US: f64 = 1000.0;
-
-pub fn latencies() -> Latencies {
-    Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS).expect("constant bounds that are valid")
-}
-
 /// CPU time used, user and system apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Cpu {
     pub user_s: f64,
     pub system_s: f64,
 }
 
 /// What one of the driver's threads cost during the measured part.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct ThreadUse {
     pub cpu: Cpu,
     pub wall_s: f64,
@@ -69,10 +58,11 @@ impl ThreadUse {
 }
 
 /// One transaction type's figures of the measured part.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ByTransaction {
     pub name: String,
     /// Of what began, or was due, in the measured part.
+    #[serde(with = "as_text")]
     pub latencies: Latencies,
     /// That ended well within the measured part.
     pub operations: u64,
@@ -92,7 +82,7 @@ impl ByTransaction {
 }
 
 /// How an open loop's rate was kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct OpenLoop {
     /// Arrivals due in the measured part.
     pub offered: u64,
@@ -106,12 +96,12 @@ pub struct OpenLoop {
 }
 
 /// Everything counted, summed over the threads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Total {
     pub workload: String,
-    pub protocol: &'static str,
+    pub protocol: String,
     pub server_version: String,
-    pub backend: &'static str,
+    pub backend: String,
     pub clients: u32,
     pub seed: u64,
     pub started_unix_s: f64,
@@ -120,8 +110,9 @@ pub struct Total {
     pub duration_s: f64,
     pub by_transaction: Vec<ByTransaction>,
     /// Empty where nobody asked for it.
-    pub by_statement: Vec<(String, tally::Statement)>,
+    pub by_statement: Statements,
     /// How long arrivals that no client took had waited at the end.
+    #[serde(with = "as_text")]
     pub untaken: Latencies,
     /// Of those of the measured part, what was not done when it ended.
     pub unfinished: u64,
@@ -147,10 +138,13 @@ pub struct Total {
     pub gather_us_max: u32,
     pub open_loop: Option<OpenLoop>,
     pub series: Vec<Second>,
+    /// Of each of those seconds, as text, where another host has clients of the same load.
+    pub second_histograms: Vec<String>,
     pub fine_series: Option<FineSeries>,
     pub slices: Vec<Slice>,
     pub saturated: Option<String>,
     /// Of a recording that was played.
+    #[serde(skip)]
     pub replay: Option<tally::Replay>,
     pub interrupted: bool,
 }
@@ -169,8 +163,6 @@ impl Total {
         let engine_cpu_s = self.engine_cpu_s();
         let cpu = self.driver_cpu(engine_cpu_s);
         Ok(Tally {
-            protocol: self.protocol.to_owned(),
-            backend: self.backend.to_owned(),
             gather: self.gather,
             gathered_share: self.gathered_share(),
             sched_batch: self.sched_batch,
@@ -211,8 +203,10 @@ impl Total {
             histogram: encoded(&all)?,
             histogram_unit: "ns".to_owned(),
             interrupted: self.interrupted,
-            by_statement: self.by_statement,
+            by_statement: self.by_statement.figures(),
             workload: self.workload,
+            protocol: self.protocol,
+            backend: self.backend,
             server_version: self.server_version,
             errors: self.errors,
             saturated: self.saturated,
@@ -275,84 +269,5 @@ impl Total {
         self.failed as f64 <= hundredth
             && open.backlog_end as f64 <= under_way
             && missing as f64 <= under_way + hundredth
-    }
-}
-
-/// Count, sum, mean and percentiles in microseconds.
-pub fn latency_us(latencies: &Latencies) -> Latency {
-    let us = |ns: u64| ns as f64 / NS_PER_US;
-    let mean = latencies.mean() / NS_PER_US;
-    let of = |value: f64| (!latencies.is_empty()).then_some(value);
-    let at = |percentile: f64| of(us(latencies.value_at_percentile(percentile)));
-    Latency {
-        count: latencies.len(),
-        sum: of(mean).unwrap_or_default() * latencies.len() as f64,
-        mean: of(mean),
-        min: of(us(latencies.min())),
-        p50: at(50.0),
-        p90: at(90.0),
-        p95: at(95.0),
-        p99: at(99.0),
-        p99_9: at(99.9),
-        p99_99: at(99.99),
-        max: of(us(latencies.max())),
-    }
-}
-
-/// A histogram as text: V2, deflated, in base64.
-pub(crate) fn encoded(latencies: &Latencies) -> Result<String> {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(latencies, &mut bytes)
-        .map_err(|error| Error::internal(format!("a histogram could not be written: {error}")))?;
-    Ok(base64::engine::general_purpose::STANDARD.encode(bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use hdrhistogram::serialization::Deserializer;
-    use proptest::prelude::*;
-
-    #[test]
-    fn no_operation_gives_nothing_and_not_nonsense() {
-        assert_eq!((latency_us(&latencies()).p99, latency_us(&latencies()).sum), (None, 0.0));
-    }
-
-    proptest! {
-        #[test]
-        fn merging_counts_each_value_once(
-            left in proptest::collection::vec(1u64..LATENCY_NS_MAX, 1..200),
-            right in proptest::collection::vec(1u64..LATENCY_NS_MAX, 1..200),
-        ) {
-            let (mut one, mut other, mut whole) = (latencies(), latencies(), latencies());
-            left.iter().for_each(|&value| one.record(value).unwrap());
-            right.iter().for_each(|&value| other.record(value).unwrap());
-            left.iter().chain(&right).for_each(|&value| whole.record(value).unwrap());
-            one += &other;
-            prop_assert_eq!(&one, &whole);
-        }
-
-        #[test]
-        fn percentiles_are_true_to_three_digits(mut values in proptest::collection::vec(1u64..LATENCY_NS_MAX, 1..300)) {
-            let mut histogram = latencies();
-            values.iter().for_each(|&value| histogram.record(value).unwrap());
-            values.sort_unstable();
-            for percentile in [50.0, 99.0, 100.0] {
-                let rank = ((percentile / 100.0 * values.len() as f64).ceil() as usize).max(1);
-                let (exact, found) = (values[rank - 1] as f64, histogram.value_at_percentile(percentile) as f64);
-                prop_assert!((found - exact).abs() <= exact / 1000.0 + 1.0, "{} {}", found, exact);
-            }
-        }
-
-        #[test]
-        fn an_encoded_histogram_is_read_back(values in proptest::collection::vec(1u64..LATENCY_NS_MAX, 0..200)) {
-            let mut histogram = latencies();
-            values.iter().for_each(|&value| histogram.record(value).unwrap());
-            let bytes = base64::engine::general_purpose::STANDARD.decode(encoded(&histogram).unwrap()).unwrap();
-            let read: Latencies = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-            prop_assert_eq!(read.len(), histogram.len());
-            prop_assert_eq!(read.value_at_percentile(50.0), histogram.value_at_percentile(50.0));
-        }
     }
 }

@@ -3,13 +3,14 @@
 use super::pace::Rate;
 use super::replay;
 use super::thread::ThreadTally;
+use crate::count::histogram::{latencies, Latencies};
 use crate::count::recall::Recalls;
 use crate::count::recorder::Phases;
 use crate::count::replayed::Replayed;
 use crate::count::series::Series;
 use crate::count::statements::Statements;
 use crate::count::tally::{ByClient, Slice};
-use crate::count::total::{latencies, ByTransaction, Latencies, OpenLoop, ThreadUse, Total};
+use crate::count::total::{ByTransaction, OpenLoop, ThreadUse, Total};
 use crate::io::Backend;
 use crate::job::{Gather, Job};
 use crate::workload::Playback;
@@ -47,16 +48,16 @@ impl About<'_> {
         let short = self.phases.before_ns + self.phases.end_ns - self.phases.measured_ns < SHORT_NS;
         let mut tally = Total {
             workload: self.job.workload.clone(),
-            protocol: self.protocol,
+            protocol: self.protocol.to_owned(),
             server_version: String::new(),
-            backend: self.backend.as_str(),
-            clients: self.job.clients,
+            backend: self.backend.as_str().to_owned(),
+            clients: self.job.clients_here(),
             seed: self.job.seed,
             started_unix_s: 0.0,
             warmup_s: self.job.warmup_s,
             duration_s,
             by_transaction: self.names.into_iter().zip(series.totals.drain(..)).map(not_summed_yet).collect(),
-            by_statement: statements(&parts).figures(),
+            by_statement: statements(&parts),
             untaken: latencies(),
             unfinished: 0,
             failed: 0,
@@ -77,6 +78,7 @@ impl About<'_> {
             open_loop: arrivals(&mut parts, self.phases.end_ns, blocking),
             fine_series: short.then(|| series.fine(self.job.warmup_s, duration_s)),
             // What was under way at the end is acknowledged, but no second of the measured part.
+            second_histograms: series.kept_until(last_second),
             series: series.done.into_iter().filter(|second| second.second <= last_second).collect(),
             slices,
             saturated: None,
@@ -85,8 +87,8 @@ impl About<'_> {
         };
         parts.into_iter().for_each(|part| add(&mut tally, part));
         if let (Some(open), Some(rate)) = (tally.open_loop, &self.rate) {
-            let due_at_end = due_at_end(rate, took_ns, tally.latencies().mean());
-            tally.open_loop = Some(OpenLoop { due_at_end, ..open });
+            let due = due_at_end(rate, took_ns, tally.latencies().mean());
+            tally.open_loop = Some(OpenLoop { due_at_end: due / self.job.hosts(), ..open });
         }
         if !blocking {
             tally.saturated = saturated(&tally.threads);

@@ -50,6 +50,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Runs the workload, over sessions that time their statements where the job asks for that.
 pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
+    require_shareable::<S, W>(job)?;
     match (job.by_statement, S::BLOCKING) {
         (false, _) => run_over::<S, W>(job, workload, watch),
         (true, false) => run_over::<Timed<AnySession, false>, W>(job, workload, watch),
@@ -79,7 +80,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
         .keeping(ledger::<W>(job)?);
     let threads = thread_count::<S>(job);
     let (sender, receiver) = channel();
-    let mut series = Series::new(threads, names.len(), job.hdr_log.is_some());
+    let mut series = Series::new(threads, names.len(), job.hdr_log.is_some()).keeping(job.share.is_some());
     let (outcomes, overseen) = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
             .map(|number| {
@@ -126,6 +127,15 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
     Ok(tally)
 }
 
+/// Hosts share what clients do not have in common beyond their numbers.
+fn require_shareable<S: Session, W: Workload>(job: &Job) -> Result<()> {
+    match job.share.is_some() && (S::BLOCKING || !W::WARMS_UP) {
+        true => Err(Error::user(format!("several load hosts cannot share {} of this engine", job.workload))
+            .hint("its clients have more in common than their numbers: drive them from one host")),
+        false => Ok(()),
+    }
+}
+
 fn ledger<W: Workload>(job: &Job) -> Result<Option<Ledger>> {
     let Some(asked) = &job.ledger else { return Ok(None) };
     if !W::OFFERS.iter().any(|about| about.name == job.workload && about.keeps_ledger) {
@@ -142,12 +152,12 @@ fn joined(handle: ScopedJoinHandle<'_, Result<ThreadTally>>) -> Result<ThreadTal
 /// with eight CPUs and enough clients to keep it busy.
 fn thread_count<S: Session>(job: &Job) -> u32 {
     if S::BLOCKING {
-        return job.clients;
+        return job.clients_here();
     }
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     match job.threads {
-        0 => (cpus / 4).min(job.clients / 32).max(1),
-        threads => threads.min(job.clients),
+        0 => (cpus / 4).min(job.clients_here() / 32).max(1),
+        threads => threads.min(job.clients_here()),
     }
 }
 
@@ -192,11 +202,18 @@ fn oversee<T>(
             }
             course.stop();
         }
-        if number == 0 && course.arrived.load(Ordering::Acquire) == job.clients {
+        if number == 0 && course.arrived.load(Ordering::Acquire) == job.clients_here() {
+            // The clients of other hosts may not have arrived, nor looked at the data.
+            if job.share.is_some() && !may_go_on(watch, course) {
+                seen.interrupted = true;
+                course.abandoned.store(true, Ordering::Release);
+                course.stop();
+                continue;
+            }
             seen.started_unix_s = unix_s_after(START_DELAY_NS);
             course.begin(phases(job, 1, clock::now_ns() + START_DELAY_NS));
         } else if course.through.load(Ordering::Acquire) == handles.len() as u32 && !course.is_stopped() {
-            if watch.next_slice.as_mut().is_none_or(|next_slice| next_slice(&course.told())) {
+            if may_go_on(watch, course) {
                 seen.slices_unix_s.push(unix_s_after(SLICE_DELAY_NS) + job.settle_s);
                 course.begin(phases(job, number + 1, clock::now_ns() + SLICE_DELAY_NS));
             } else {
@@ -206,6 +223,11 @@ fn oversee<T>(
         }
     }
     seen
+}
+
+/// Whether the next stretch may begin; waits until that is known.
+fn may_go_on(watch: &mut Watch<'_>, course: &Course) -> bool {
+    watch.next_slice.as_mut().is_none_or(|next_slice| next_slice(&course.told()))
 }
 
 fn unix_s_after(delay_ns: u64) -> f64 {

@@ -412,6 +412,26 @@ mod tests {
     }
 
     #[test]
+    fn uniform_arrivals_of_several_hosts_are_those_of_one() {
+        let rate = Rate::new(100.0, None).unwrap();
+        // Of two hosts the first has one thread and the second has two.
+        let mut all: Vec<u64> = [(0, 2), (1, 4), (3, 4)]
+            .into_iter()
+            .flat_map(|(stream, streams)| {
+                let queue = Queue::OfThread(stream, streams);
+                let mut pace =
+                    OpenPace::new(rate.clone(), Arrivals::Uniform, 1, queue, (0, 0, 1_000_000_000));
+                std::iter::from_fn(move || pace.take(0)).collect::<Vec<_>>()
+            })
+            .collect();
+        all.sort_unstable();
+        let one: Vec<u64> =
+            times(&rate, Arrivals::Uniform, 1.0).iter().map(|at_s| (at_s * NS_PER_S) as u64).collect();
+        assert_eq!(all.len(), one.len());
+        assert!(all.iter().zip(&one).all(|(ours, theirs)| ours.abs_diff(*theirs) <= 2), "{all:?}");
+    }
+
+    #[test]
     fn poisson_arrivals_have_as_much_variance_as_mean() {
         let times = times(&Rate::new(1000.0, None).unwrap(), Arrivals::Poisson, 100.0);
         let counts: Vec<f64> =

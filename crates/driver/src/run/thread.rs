@@ -80,13 +80,14 @@ impl<W: Workload> Thread<'_, W> {
         let (sched_batch, gather_us_max);
         {
             let round_trip = Duration::from_secs_f64(self.job.network_delay_s);
-            let clients = self.job.clients.div_ceil(self.threads) as usize;
+            let clients = self.job.clients_here().div_ceil(self.threads) as usize;
             let mut executor = Executor::of_connections(self.backend, clients)?.over_network(round_trip);
             if self.course.gather != Gather::Off {
                 executor = executor.giving_way(self.course.crowded.clone());
             }
-            for number in (self.number..self.job.clients).step_by(self.threads as usize) {
+            for here in (self.number..self.job.clients_here()).step_by(self.threads as usize) {
                 let Thread { job, target, workload, think, course, .. } = self;
+                let number = job.client_number(here);
                 let operations = Cell::new(0);
                 let client = Client { number, job, target, workload, think, course, lane: &lane, operations };
                 executor.spawn(client.live::<S>());
@@ -170,7 +171,10 @@ impl<W: Workload> Thread<'_, W> {
         let pace = self.rate.zip(arrivals(&self.job.load)).map(|(rate, arrivals)| {
             let queue = match blocking {
                 true => Queue::OfAll(self.course.arrivals_taken.clone()),
-                false => Queue::OfThread(self.number, self.threads),
+                false => {
+                    let (stream, streams) = self.job.stream(self.number, self.threads);
+                    Queue::OfThread(stream, streams)
+                }
             };
             let times = (phases.start_ns, phases.measured_ns, phases.end_ns);
             OpenPace::new(rate.clone(), arrivals, self.job.seed, queue, times)

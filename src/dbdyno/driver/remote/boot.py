@@ -7,16 +7,17 @@ on that host but the one file. The first line that it says is of these:
     {"kept": PATH}
     {"refused": WHY, "detail": "..."}
 
-WHY is a key of `ssh.REFUSALS`. After "ready" it speaks as `driver/child.py` does, and knows three verbs more.
+WHY is a key of `ssh.REFUSALS`. After "ready" it speaks as `driver/child.py` does, and knows four verbs more.
 They are answered while a load waits, too:
 
     {"verb": "ping"}                                    ->  {"reply": {"received_unix_s", "sent_unix_s", ...}}
     {"verb": "reach", "address", "port", "count"}       ->  {"reply": {"connects_s": [...]}}
     {"verb": "hold", "text"}                            ->  {"reply": {"path"}}
+    {"verb": "carry", "address", "port", "word", "way", "s"}  ->  {"reply": {"bytes_per_s"}}
 
 A ping also tells what this host's CPUs and its network did in all stretches of load so far. `reach` times
 the opening of a connection to the server: one round trip of the network. `hold` keeps a text in memory, at a
-path that this process alone can read.
+path that this process alone can read. `carry` sends or takes bytes for `s` seconds, and tells what it took.
 
 A line with the verb "alive" has no answer. The process ends where it reads nothing for `quiet_s`, and as soon
 as its input ends, even in the midst of a load: whoever asked for that is gone.
@@ -50,6 +51,9 @@ MACHINE = "machine"
 """The members of the driver's file: the driver, the child that speaks for it, and for which CPUs it is."""
 ALIVE = "alive"
 CONNECT_S = 5.0
+TO_SERVER, FROM_SERVER = "to_server", "from_server"
+CHUNK, WORD_BYTES = 1 << 16, 16
+"""How much is sent at a time, and how long the word is by which a peer is known."""
 SEGMENTS = Path("/proc/net/snmp")
 """A line of names and one of numbers for each protocol (RFC 4022 for TCP)."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -194,6 +198,9 @@ class Requests:
             return {"reply": {"path": held(request["text"].encode())}}
         if request["verb"] == "reach":
             return reached(request["address"], request["port"], request["count"])
+        if request["verb"] == "carry":
+            word = bytes.fromhex(request["word"])
+            return carried((request["address"], request["port"]), word, request["way"], request["s"])
         return None
 
     def _listen(self, quiet_s: float) -> None:
@@ -223,6 +230,40 @@ def reached(address: str, port: int, count: int) -> dict[str, Any]:
             why = error.strerror or str(error)
             return {"error": {"kind": "connect", "message": why, "hint": ""}}
     return {"reply": {"connects_s": connects_s}}
+
+
+def carried(place: tuple[str, int], word: bytes, way: str, seconds: float) -> dict[str, Any]:
+    """What the network carries between here and a socket of the server's host, in one direction."""
+    try:
+        with socket.create_connection(place, CONNECT_S) as peer:
+            peer.sendall(word)
+            if way == FROM_SERVER:
+                return {"reply": {"bytes_per_s": taken(peer, seconds)}}
+            sent(peer, bytes(CHUNK))
+            return {"reply": {"bytes_per_s": 0.0}}
+    except OSError as error:
+        return {"error": {"kind": "connect", "message": error.strerror or str(error), "hint": ""}}
+
+
+def taken(peer: socket.socket, seconds: float) -> float:
+    """What comes from a peer in the second half of so many seconds, in bytes per second."""
+    began, size, room = time.perf_counter(), 0, bytearray(CHUNK)
+    half, counted_from = began + seconds / 2, 0.0
+    while (now := time.perf_counter()) < began + seconds:
+        came = peer.recv_into(room)
+        if not came:
+            break
+        if now >= half:
+            counted_from = counted_from or now
+            size += came
+    return size / (time.perf_counter() - counted_from) if size else 0.0
+
+
+def sent(peer: socket.socket, chunk: bytes) -> None:
+    """Sends to a peer until it has enough, and closes."""
+    with contextlib.suppress(OSError):
+        while True:
+            peer.sendall(chunk)
 
 
 def counters() -> dict[str, float]:

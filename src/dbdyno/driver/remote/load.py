@@ -1,4 +1,4 @@
-"""The load that clients on another host put on the server. All else stays with the load process here."""
+"""The load that clients on other hosts put on the server. All else stays with the load process here."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
+from dbdyno.driver import _driver
 from dbdyno.driver.conversation import Conversation, Explain
-from dbdyno.driver.job import Job
-from dbdyno.driver.link import LinkReading, LoadHost, Moment, Stamps
+from dbdyno.driver.job import Job, Share
+from dbdyno.driver.link import Bandwidth, LinkReading, LoadHost, Moment, Stamps
 from dbdyno.driver.load import Explained, Invariant, Load, Prepared
 from dbdyno.driver.load_process import CLOSE_S
 from dbdyno.driver.remote import ssh
 from dbdyno.driver.remote.archive import archive
+from dbdyno.driver.remote.bandwidth import bandwidth
 from dbdyno.driver.remote.boot import ALIVE, CONNECT_S
 from dbdyno.driver.stretches import InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
@@ -73,6 +76,14 @@ class RemoteDriver:
         """The answer to a request, within so many seconds."""
         return self._conversation.ask(timeout_s, **request)
 
+    def request(self, **request: Any) -> None:
+        """Sends a request; `answer` fetches what it is answered."""
+        self._conversation.request(**request)
+
+    def answer(self, verb: str, timeout_s: float) -> Answer:
+        """The answer to the request that was sent, within so many seconds."""
+        return self._conversation.answer(verb, timeout_s)
+
     def ping(self) -> tuple[Stamps, Answer]:
         """When a request was sent and answered, and what that host's CPUs did under load so far (s)."""
         sent_s = time.time()
@@ -102,6 +113,11 @@ class RemoteDriver:
         connects_s: list[float] = answer["reply"]["connects_s"]
         return connects_s
 
+    def bandwidth(self, address: str, round_trip_s: float) -> Bandwidth | None:
+        """What the network carries between that host and an address of this one; None where the host does
+        not reach it."""
+        return bandwidth(address, round_trip_s, self._conversation)
+
     def hold(self, text: str) -> str:
         """A path on the host, of memory that the driver's process alone reads, which holds the text."""
         path: str = self.ask(ANSWER_S, verb="hold", text=text)["reply"]["path"]
@@ -126,20 +142,83 @@ class RemoteDriver:
         return ssh.lost(self.host, verb, code, said)
 
 
+class AtHost:
+    """One host of a load: its driver, and what the last load showed of it and of the way to it."""
+
+    def __init__(self, driver: RemoteDriver, reached: Reached) -> None:
+        self.driver, self._reached = driver, reached
+        tls = f"verify&tls_ca={driver.hold(reached.certificate)}" if reached.certificate else "off"
+        self.url = f"{reached.url}?tls={tls}"
+        self._before: Answer = {}
+        self._used: Answer = {}
+        self._readings: list[LinkReading] = []
+        self._shared: Answer = {}
+
+    def seen(self) -> LoadHost:
+        """The host and the link."""
+        used = {name: round(value - self._before.get(name, 0.0), 6) for name, value in self._used.items()}
+        return LoadHost(
+            name=self.driver.host,
+            address=self._reached.address,
+            encrypted=bool(self._reached.certificate),
+            driver=self.driver.digest,
+            **self.driver.about,
+            **used,
+            **self._shared,
+            readings=tuple(self._readings),
+        )
+
+    def begin(self) -> None:
+        """A load is to begin."""
+        self._readings, self._shared = [], {}
+        self.measure("before", TRIPS)
+        self._before = self._used
+
+    def measured_from_here(self) -> None:
+        """What was used until now is no part of what is measured."""
+        self._before = self.driver.ping()[1]
+
+    def measure(self, moment: Moment, trips: int) -> None:
+        """Reads the link while nothing is timed, and what the host's CPUs did under load so far."""
+        stamps = list[Stamps]()
+        for _ in range(trips):
+            one, self._used = self.driver.ping()
+            stamps.append(one)
+        reading = LinkReading.of(moment, self.driver.connects_s(self._reached, trips), stamps)
+        if moment != "between":
+            trip_s = reading.network.median_s
+            reading = reading.but(bandwidth=self.driver.bandwidth(self._reached.address, trip_s))
+        self._readings.append(reading)
+
+    @property
+    def ahead_s(self) -> float:
+        """How far the host's clock is ahead of the one here. The link has been measured."""
+        clock = self.seen().clock
+        assert clock is not None, "a load that is over has readings"
+        return clock.clock_offset_s
+
+    def shared(self, portion: Answer, first_s: Sequence[float]) -> None:
+        """Notes the host's part of a load, of whose stretches the first host began each at so many seconds
+        of unix time."""
+        late_s = max(here - first for here, first in zip(begins_s(portion), first_s, strict=False))
+        total = portion["total"]
+        self._shared = {
+            "clients": total["clients"],
+            "operations": sum(kind["operations"] for kind in total["by_transaction"]),
+            "late_s": round(late_s, 6),
+        }
+
+
 class RemoteLoad(InStretches):
-    """A load whose clients run on another host. The load process `beside` the server asks it all else: so
-    proofs, invariants and plans do not depend on the network.
+    """A load whose clients run on another host, or on several that share them. The load process `beside` the
+    server asks it all else: so proofs, invariants and plans do not depend on the network.
 
     `seen` tells of the last load. The times of its tally are by this host's clock.
     """
 
-    def __init__(self, beside: Load, driver: RemoteDriver, reached: Reached) -> None:
-        self._beside, self._driver, self._reached = beside, driver, reached
-        tls = f"verify&tls_ca={driver.hold(reached.certificate)}" if reached.certificate else "off"
-        self._url = f"{reached.url}?tls={tls}"
-        self._before: Answer = {}
-        self._readings: list[LinkReading] = []
-        self._used: Answer = {}
+    def __init__(self, beside: Load, drivers: Sequence[RemoteDriver], reached: Reached) -> None:
+        self._beside = beside
+        self._hosts = [AtHost(driver, reached) for driver in drivers]
 
     @property
     def process_id(self) -> int:
@@ -147,18 +226,9 @@ class RemoteLoad(InStretches):
         return self._beside.process_id
 
     @property
-    def seen(self) -> LoadHost:
-        """The load host and the link, as the last load found them."""
-        driver, used = self._driver, self._used
-        return LoadHost(
-            name=driver.host,
-            address=self._reached.address,
-            encrypted=bool(self._reached.certificate),
-            driver=driver.digest,
-            **driver.about,
-            **{name: round(value - self._before.get(name, 0.0), 6) for name, value in used.items()},
-            readings=tuple(self._readings),
-        )
+    def seen(self) -> tuple[LoadHost, ...]:
+        """The load hosts and the links, as the last load found them."""
+        return tuple(host.seen() for host in self._hosts)
 
     def prepare(self, job: Job) -> Prepared:
         return self._beside.prepare(job)
@@ -173,51 +243,92 @@ class RemoteLoad(InStretches):
         return self._beside.query(url, sql)
 
     def begin(self, job: Job) -> Tally | None:
-        self._told, self._readings = None, []
-        self._before = self._measure("before", TRIPS)
-        over = self._begin(job.but(url=self._url, folder=""))
+        for host in self._hosts:
+            host.begin()
+        over = self._begin(job.but(folder=""))
+        if len(self._hosts) > 1:
+            # All are connected, and each has looked at the data. Now they go.
+            assert over is None, "hosts that share a load wait for each other"
+            self._measured_from_here()
+            over = self._stretch(verb="go on")
         if over is None:
-            # What was used until now is the warm-up's.
-            self._before = self._driver.ping()[1]
+            # The rest was the warm-up.
+            self._measured_from_here()
         return over
 
     def go_on(self) -> Tally | None:
-        self._measure("between", TRIPS_BETWEEN)
+        for host in self._hosts:
+            host.measure("between", TRIPS_BETWEEN)
         return self._stretch(verb="go on")
 
     def close(self) -> None:
-        self._driver.close()
+        for host in self._hosts:
+            host.driver.close()
 
     def kill(self) -> None:
-        self._driver.kill()
+        for host in self._hosts:
+            host.driver.kill()
 
-    def _stretch(self, **request: Any) -> Tally | None:
-        tally = super()._stretch(**request)
-        if tally is None:
-            return None
-        self._used = self._measure("after", TRIPS)
-        clock = self.seen.clock
-        assert clock is not None, "the link was measured"
-        return by_clock_here(tally, clock.clock_offset_s)
+    def _measured_from_here(self) -> None:
+        for host in self._hosts:
+            host.measured_from_here()
 
     def _ask(self, timeout_s: float, **request: Any) -> Answer:
-        return self._driver.ask(timeout_s, **request)
+        """The answer of all hosts together."""
+        answers = self._answers(timeout_s, request)
+        if all("waits" in one for one in answers):
+            told = [Acknowledged.model_validate(one["waits"]) for one in answers]
+            return {"waits": reduce(Acknowledged.plus, told).model_dump()}
+        for index, host in enumerate(self._hosts):
+            if "waits" in answers[index]:
+                # Where the load of one host is over, that of the others is, too.
+                answers[index] = host.driver.ask(timeout_s, verb="end")
+        for host in self._hosts:
+            host.measure("after", TRIPS)
+        return {"reply": self._tally([one["reply"] for one in answers])}
 
-    def _measure(self, moment: Moment, trips: int) -> Answer:
-        """Reads the link while nothing is timed. Gives what the load host's CPUs did under load so far."""
-        stamps, used = list[Stamps](), dict[str, Any]()
-        for _ in range(trips):
-            one, used = self._driver.ping()
-            stamps.append(one)
-        connects_s = self._driver.connects_s(self._reached, trips)
-        self._readings.append(LinkReading.of(moment, connects_s, stamps))
-        return used
+    def _answers(self, timeout_s: float, request: Answer) -> list[Answer]:
+        """Of each host. All are asked before any of them is listened to, so that they begin together."""
+        for number, host in enumerate(self._hosts):
+            host.driver.request(**self._of_host(number, request))
+        return [host.driver.answer(request["verb"], timeout_s) for host in self._hosts]
+
+    def _of_host(self, number: int, request: Answer) -> Answer:
+        """A request as one host is to have it."""
+        if "job" not in request:
+            return request
+        hosts = len(self._hosts)
+        share = Share(number=number, of=hosts).model_dump() if hosts > 1 else None
+        return {**request, "job": {**request["job"], "url": self._hosts[number].url, "share": share}}
+
+    def _tally(self, counted: Sequence[Answer]) -> Answer:
+        """The tally of all hosts, by the clock here."""
+        here = [by_clock_here(one, host.ahead_s) for one, host in zip(counted, self._hosts, strict=True)]
+        if len(here) == 1:
+            return here[0]
+        begun = [begins_s(portion) for portion in here]
+        first_s = [min(each) for each in zip(*begun, strict=False)]
+        for host, portion in zip(self._hosts, here, strict=True):
+            host.shared(portion, first_s)
+            if reason := portion["total"]["saturated"]:
+                portion["total"]["saturated"] = f"on {host.driver.host}, {reason}"
+        tally: Answer = json.loads(_driver.merge(json.dumps(here)))
+        return tally
 
 
-def by_clock_here(tally: Tally, ahead_s: float) -> Tally:
-    """A tally whose times are those of a clock that is ahead by so many seconds, by the clock here."""
-    slices = tuple(one.but(started_unix_s=one.started_unix_s - ahead_s) for one in tally.slices)
-    return tally.but(started_unix_s=tally.started_unix_s - ahead_s, slices=slices)
+def by_clock_here(counted: Answer, ahead_s: float) -> Answer:
+    """A tally, or what a share of a load counted, whose times are those of a clock that is ahead by so many
+    seconds, by the clock here."""
+    if "total" in counted:
+        return {**counted, "total": by_clock_here(counted["total"], ahead_s)}
+    slices = [{**one, "started_unix_s": one["started_unix_s"] - ahead_s} for one in counted["slices"]]
+    return {**counted, "started_unix_s": counted["started_unix_s"] - ahead_s, "slices": slices}
+
+
+def begins_s(portion: Answer) -> list[float]:
+    """When a host began its load and each slice of it, in unix time."""
+    total = portion["total"]
+    return [total["started_unix_s"], *(one["started_unix_s"] for one in total["slices"])]
 
 
 def install(host: str) -> str:

@@ -86,6 +86,10 @@ WARNINGS: dict[Doubt, Advice] = {
         "the way between load and server changed its speed, or lost some of what was sent",
         "look for other traffic on it, or add blocks",
     ),
+    Doubt.LOAD_NOT_TOGETHER: Advice(
+        "the load hosts did not begin together, so the server had the load of some of them at first",
+        "measure longer slices, or take load hosts with a steadier network",
+    ),
     Doubt.MIXED_RESETS: Advice(
         "the pristine data were restored in different ways in trials that are compared",
         "run all trials on one file system, so that all copies are made alike",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dbdyno.analyse.images import IMAGES_LEAST
 from dbdyno.analyse.model import Analysis, Method
+from dbdyno.driver.link import LoadHost
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
@@ -242,16 +245,18 @@ def calibration_text(analysis: Analysis) -> str:
 def load_host_text(analysis: Analysis) -> str:
     """Where the load came from and how far that is from the server. Empty where it came from the server's
     host."""
-    hosts = [trial.record.load_host for trial in analysis.trials if trial.record.load_host is not None]
+    loaded = [trial.record.load_hosts for trial in analysis.trials if trial.record.load_hosts]
+    hosts = [host for each in loaded for host in each]
     if not hosts:
         return ""
     first, trips_us = hosts[0], sorted(host.round_trip_s * 1e6 for host in hosts)
     median_us, longest_us = trips_us[len(trips_us) // 2], 1e6 * max(host.round_trip_max_s for host in hosts)
     way = "encrypted" if first.encrypted else "not encrypted"
     told = (
-        f"Load: from {clean(first.name)} ({plural(first.cpus, 'CPU')}), {way}. A round trip of the network"
-        f" took {metrics.microseconds_text(median_us)} (median of {plural(len(hosts), 'trial')}), and"
+        f"Load: from {_load_hosts(loaded[0])}, {way}. A round trip of the network"
+        f" took {metrics.microseconds_text(median_us)} (median of {plural(len(loaded), 'trial')}), and"
         f" {metrics.microseconds_text(longest_us)} at the longest."
+        f"{_bandwidth_text(hosts)}{_together_text(hosts)}"
     )
     clocks = [host.clock for host in hosts if host.clock is not None]
     if not clocks:
@@ -261,6 +266,38 @@ def load_host_text(analysis: Analysis) -> str:
     return (
         f"{told} The clocks were apart by {metrics.microseconds_text(apart_us)} at most, known to within"
         f" {metrics.microseconds_text(within_us)}. All times are by the clock of the server's host."
+    )
+
+
+def _load_hosts(hosts: Sequence[LoadHost]) -> str:
+    """load1 (4 CPUs) and load2 (8 CPUs)."""
+    *others, last = (f"{clean(host.name)} ({plural(host.cpus, 'CPU')})" for host in hosts)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _bandwidth_text(hosts: Sequence[LoadHost]) -> str:
+    """The least that the network carried before or after a load. Empty where nobody looked."""
+    found = [one for host in hosts for one in host.bandwidths]
+    if not found:
+        return ""
+    to, back = (
+        metrics.bytes_text(min(values))
+        for values in (
+            [one.to_server_bytes_per_s for one in found],
+            [one.from_server_bytes_per_s for one in found],
+        )
+    )
+    return f" Between loads it carried at least {to}/s to the server and {back}/s from it, one at a time."
+
+
+def _together_text(hosts: Sequence[LoadHost]) -> str:
+    """How far hosts that shared a load were together. Empty for one host."""
+    late_s = [host.late_s for host in hosts if host.late_s is not None]
+    if not late_s:
+        return ""
+    return (
+        " The hosts shared the clients, and their histograms were added. None began a stretch more than"
+        f" {metrics.microseconds_text(1e6 * max(late_s))} after the first."
     )
 
 
