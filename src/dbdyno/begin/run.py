@@ -41,7 +41,7 @@ SEQUENTIAL_BLOCKS = 50
 @dataclass(frozen=True)
 class RunOptions:
     """What a user may say of a run: of a study at `path`, of a stored run that is carried out `again`, or of
-    one that goes on (`resume`)."""
+    one that goes on (`resume`). `fleet` names hosts, in the user's words."""
 
     path: Path | None = None
     again: str | None = None
@@ -53,6 +53,7 @@ class RunOptions:
     seed: int | None = None
     against: str | None = None
     calibration: bool = True
+    fleet: str | None = None
     allowed: Allowed = NOTHING_ALLOWED
 
     @property

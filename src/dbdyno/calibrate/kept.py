@@ -14,6 +14,7 @@ from dbdyno.calibrate.finding import Finding
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host import paths
 from dbdyno.host.facts import Host
+from dbdyno.host.fingerprint import identity
 from dbdyno.records.run import Calibrated
 from dbdyno.study import Interval, Study
 
@@ -94,6 +95,12 @@ def found_for(study: Study, place: Place, now_unix_s: float) -> tuple[Calibratio
     latest = sorted(made, key=lambda one: one.made_unix_s, reverse=True)
     holds = next((one for one in latest if not why[one.made_unix_s]), None)
     return holds, "" if holds or not latest else why[latest[0].made_unix_s]
+
+
+def kept_here(now_unix_s: float) -> list[Calibration]:
+    """The calibrations that hold on this host now, of whatever studies."""
+    place = place_of(identity())
+    return [one for one in _all() if not _why_stale(one, place, now_unix_s)]
 
 
 def is_for(calibration: Calibration, study: Study) -> bool:

@@ -41,6 +41,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "soak": "Soak a study: with how many clients does each variant stay up, and does anything grow?",
         "load": "Drive a load against a server that runs already.",
         "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",
+        "worker": "Lend this host to runs that compare hosts (dyno run --fleet).",
         "import": "Turn logs of pgbench or sysbench into a run, to report and compare it.",
     },
     "Read": {
@@ -66,6 +67,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Keep house": {
         "runs": "List the runs in the store; name, annotate and delete them.",
+        "hosts": "List the hosts of a fleet: what they are, do and can; take one out.",
         "engines": "List the engines that are here or can be obtained; fetch one.",
         "driver": "Copy the load driver to another host, for studies whose load comes from there.",
         "builds": "List the builds that are kept, with size, time and origin.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,15 +19,15 @@ from dbdyno.cli.terminal import tell
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.journal import open_journal
-from dbdyno.plan import ask_for
+from dbdyno.plan import ask_for, fleet
 from dbdyno.plan import reference as reference_plan
 from dbdyno.records.record import Record
-from dbdyno.records.run import SearchRun
+from dbdyno.records.run import BLOCKS_IN_PAIR, SearchRun
 from dbdyno.records.store import Store
-from dbdyno.run import Side, run_study
+from dbdyno.run import Side, carried_out, run_study
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all
-from dbdyno.trial.bench import Bench
+from dbdyno.trial.bench import Bench, Leased
 from dbdyno.trial.count import require_countable
 
 
@@ -68,6 +69,35 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
             again = bench_of(reference, journal, callgrind, here.allowed)
             other = Side(reference_plan.ask, again, OfReference(progress))
         return run_study(Side(ask, bench, progress), store, other)
+
+
+def carry_out_pair(
+    begun: Begun,
+    leased: Leased,
+    progress: Quiet,
+    store: Store,
+    allowed: Allowed,
+    goes_on: Callable[[], bool],
+) -> bool:
+    """Carries out what is left of the next pair of blocks of a fleet's host, or what comes beside the blocks,
+    as long as it `goes_on`. Returns whether there is more to do. Raises LeaseOver where another may do it."""
+    run = begun.run
+    ask = partial(fleet.ask, leased.host)
+    records = [record for record in store.records(run.run) if record.whole]
+    with ExitStack() as stack:
+        journal, callgrind = stack.enter_context(open_journal()), _callgrind(begun.study, stack)
+        bench = replace(bench_of(begun, journal, callgrind, allowed), tell=progress.say, leased=leased)
+        side, pair = Side(ask, bench, progress), None
+        while seats := side.next_seats(records):
+            found = seats[0].trial.block // BLOCKS_IN_PAIR
+            if pair not in (None, found) or not goes_on():
+                return True
+            pair = found
+            for record in carried_out(seats, store):
+                records.append(record)
+                if not goes_on():
+                    return True
+    return False
 
 
 def _searched(run: SearchRun, bench: Bench, here: Here) -> list[Record]:

@@ -26,6 +26,7 @@ from dbdyno.begin.reference import names_study
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.begin.stored_run import analysed
+from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.deliver import page_beside
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
@@ -101,6 +102,12 @@ from dbdyno.serve.beside import pages_beside
     "where its engine is still here; or against the baseline of another study's file, or of this file in a "
     "commit. The exit code is that of the verdict.",
 )
+@click.option(
+    "--fleet",
+    metavar="HOSTS|tag:TAG",
+    help="Carry the study out on these hosts of the store's fleet, separated by commas: all its blocks on "
+    "each. See: dyno hosts, dyno worker.",
+)
 @name_option
 @note_option
 @calibration_option
@@ -142,10 +149,13 @@ def command(
     options = RunOptions(path=study, allowed=Allowed.of(devices, allowed_paths, servers, writes), **asked)
     with writable_store(store_url(store)) as opened, ExitStack() as around:
         require_free(opened, name)
-        _require_agreement(options, resume)
+        _require_agreement(options, resume, live)
         if resume is not None:
             options = replace(options, resume=run_to_resume(opened, study, resume, options.allowed))
         run = options.resume
+        if options.fleet is not None or (run is not None and run.fleet):
+            analysis = _on_fleet(opened, store_url(store), options, name, note, quiet)
+            sys.exit(_delivered(analysis, reruns_of(opened, analysis.run), None, form, output, fail_on))
         pages = None if live is None else listening(live)
         try:
             beginning = begin(opened, options, tell)
@@ -170,6 +180,29 @@ def command(
     with waiting(f"analysing {run.run}"):
         analysis = analysed(begun.study.but(blocks=run.blocks), run, records)
     sys.exit(_delivered(analysis, reruns, gate, form, output, fail_on))
+
+
+def _on_fleet(
+    store: Store, url: str, options: RunOptions, name: str | None, note: str, quiet: bool
+) -> Analysis:
+    """A run on a fleet that begins or goes on, to its end. After Ctrl-C hosts stop at the end of a trial."""
+    # Here, because most runs need no server for their store.
+    from dbdyno.cli.fleet import Controller, hosts_named, withdrawn
+    from dbdyno.fleet.session import Session
+
+    with Session(url) as session:
+        controller, run = Controller(store, session, quiet), options.resume
+        try:
+            if run is None:
+                run = controller.begin(options, hosts_named(options.fleet or ""), name, note)
+            else:
+                controller.go_on(run)
+            run, records = controller.follow(run)
+        except KeyboardInterrupt:
+            withdrawn(session, run)
+            sys.exit(interrupted(store, run, options.allowed))
+    with waiting(f"analysing {run.run}"):
+        return analysed(study_of(run), run, records)
 
 
 def _pages(listener: socket, address: Address, store_url: str, run: Run) -> AbstractContextManager[None]:
@@ -235,11 +268,18 @@ def _tell_beginning(beginning: Beginning, options: RunOptions, here: Here) -> No
     here.tell(header(study, run, beginning.expected, kept, time.time()))
 
 
-def _require_agreement(options: RunOptions, resume: str | None) -> None:
+def _require_agreement(options: RunOptions, resume: str | None, live: int | None) -> None:
     """Raises UserError for options that contradict each other."""
     refuse_both("--again", options.again, resume=resume)
     refuse_both("--budget", options.budget_s, blocks=options.blocks, until=options.until, resume=resume)
     refuse_both("--against", options.against, budget=options.budget_s, until=options.until, resume=resume)
+    others = {"budget": options.budget_s, "until": options.until, "against": options.against}
+    refuse_both("--fleet", options.fleet, resume=resume, live=live, **others)
+    if options.fleet is not None and options.allowed.options:
+        raise UserError(
+            f"{options.allowed.options.split()[0]} allows something on this host, and a fleet has others",
+            "give the option to each worker: dyno worker",
+        )
     if resume is not None and (options.blocks is not None or options.seed is not None):
         raise UserError(
             "a run goes on with the blocks and the seed that it began with",

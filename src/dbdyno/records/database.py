@@ -25,6 +25,14 @@ DURABLE = ("synchronous=FULL", "foreign_keys=ON")
 LOCKED_S = 10.0
 """How long a statement waits for another process that writes."""
 ASK_AGAIN_S = 0.01
+KEEPALIVES = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""Seconds and a number; the last is in milliseconds (libpq)."""
 PRIMARY_CODE = 0xFF
 """The bits of an SQLite error that say what failed; those above say how."""
 PASSING_CODES = (
@@ -161,11 +169,21 @@ def _instead(place: str) -> str | None:
     return f"file:{quote(str(path.resolve()))}?{how}"
 
 
+def with_keepalives(url: str) -> str:
+    """A PostgreSQL's URL as libpq takes it, with what tells of a server that is gone without a word, such as
+    behind a network that is split. The kernel asks, and no process wakes for it. What the URL says itself
+    stays."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    given = conninfo_to_dict(url)
+    return make_conninfo(url, **{name: value for name, value in KEEPALIVES.items() if name not in given})
+
+
 def _postgresql(url: str, place: str) -> Database:
     import psycopg
 
     try:
-        connection = psycopg.connect(url, autocommit=True)
+        connection = psycopg.connect(with_keepalives(url), autocommit=True)
     except psycopg.Error as error:
         raise failed(place, error) from None
 
@@ -173,7 +191,7 @@ def _postgresql(url: str, place: str) -> Database:
         nonlocal connection
         # The server may have started again; what was done in a broken connection's transaction is gone.
         if connection.closed and statement == "BEGIN":
-            connection = psycopg.connect(url, autocommit=True)
+            connection = psycopg.connect(with_keepalives(url), autocommit=True)
         done = connection.execute(statement.replace("?", "%s").encode(), values)
         return done.fetchall() if done.description is not None else ()
 

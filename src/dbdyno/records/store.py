@@ -23,6 +23,7 @@ from dbdyno.host import paths
 from dbdyno.passwords import json_without_passwords, without_passwords
 from dbdyno.records.chain import Entry, Publication, Registration, RunBegan, canonical
 from dbdyno.records.database import Execute, Unavailable, open_database
+from dbdyno.records.fence import LeaseOver, fence_of, note_late, require_in_force
 from dbdyno.records.place import SQLITE, place_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, run_of_document
@@ -194,16 +195,23 @@ class Store:
 
     def add_record(self, record: Record) -> None:
         """Keeps a trial's record; a second record of the same trial takes the first one's place. Where the
-        store cannot take it now, it waits on disk, and goes with a later one."""
+        store cannot take it now, it waits on disk, and goes with a later one. Raises LeaseOver for one of a
+        fleet whose lease is over."""
         about = (without_passwords(record.variant), record.block, record.outcome.value, _document(record))
         row = (record.run, record.trial, *about)
         if time.monotonic() >= self._ask_again_s:
             try:
                 self._take_up()
                 with self._transaction() as execute:
+                    if record.fence:
+                        require_in_force(execute, record.run, record.fence)
                     _put(execute, row)
                 self._wait_s = 0.0
                 return
+            except LeaseOver:
+                with self._transaction() as execute:
+                    note_late(execute, record.run, record.trial, record.fence)
+                raise
             except Unavailable:
                 if not self._database.key:
                     raise
@@ -213,7 +221,8 @@ class Store:
         self._spool.keep(row)
 
     def _take_up(self) -> None:
-        """Gives the store the records that wait for it. Those of runs that were removed go."""
+        """Gives the store the records that wait for it. Those of runs that were removed go, and those of a
+        fleet whose lease is over."""
         if not self._database.writable or not self._database.key:
             return
         with self._spool.taken() as rows:
@@ -224,7 +233,7 @@ class Store:
                     known = execute("SELECT 1 FROM dyno_runs WHERE run = ?", row[0])
                     of_trial = "SELECT document FROM dyno_records WHERE run = ? AND trial = ?"
                     later = any(_is_later(document, row[-1]) for (document,) in execute(of_trial, *row[:2]))
-                    if known and not later:
+                    if known and not later and _in_force(execute, row):
                         _put(execute, row)
 
     def _insist(self, run: str, statement: str, *values: object) -> None:
@@ -385,6 +394,11 @@ class Store:
             found = {one.trial: one for one in self._some_records(run, f"trial IN ({marks})", *asked)}
             yield from (found[trial] for trial in asked if trial in found)
 
+    def trials_of(self, run: str) -> set[int]:
+        """The trials of a run that have a record."""
+        with self._transaction(writes=False) as execute:
+            return {trial for (trial,) in execute("SELECT trial FROM dyno_records WHERE run = ?", run)}
+
     def readable_records(self, run: str) -> list[Record]:
         """The same, for whoever goes through many runs: none where one of them cannot be read."""
         try:
@@ -524,6 +538,18 @@ def _append(execute: Execute, content: Registration | RunBegan | Publication) ->
 def _put(execute: Execute, row: Waiting) -> None:
     execute("DELETE FROM dyno_records WHERE run = ? AND trial = ?", *row[:2])
     execute("INSERT INTO dyno_records VALUES (?, ?, ?, ?, ?, ?)", *row)
+
+
+def _in_force(execute: Execute, row: Waiting) -> bool:
+    """Whether the lease still counts of a record that waited; one of no fleet has none."""
+    if not (fence := fence_of(row[-1])):
+        return True
+    try:
+        require_in_force(execute, row[0], fence)
+    except LeaseOver:
+        note_late(execute, row[0], row[1], fence)
+        return False
+    return True
 
 
 def _is_later(document: str, waiting: str) -> bool:

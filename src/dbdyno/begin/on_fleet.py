@@ -1,0 +1,101 @@
+"""A run on a fleet: what its controller asks hosts, what a host makes of that, and the run as it is there.
+
+A host has nothing of a study but what the run keeps: its text and files. So it lays them out in a folder of
+its own, and looks for engine and data where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbdyno.begin.adapted import adapted
+from dbdyno.begin.again import study_again
+from dbdyno.begin.begun import Begun
+from dbdyno.begin.building import builds_of, wishes_of
+from dbdyno.begin.checked import require_sound
+from dbdyno.begin.run import Beginning
+from dbdyno.begin.stored_study import application_of, installed_of, measured_installation, study_of
+from dbdyno.engines import registry
+from dbdyno.errors import UserError
+from dbdyno.fleet.parts import Answer
+from dbdyno.host.allowed import Allowed
+from dbdyno.host.fingerprint import fingerprint
+from dbdyno.host.once import Tell
+from dbdyno.plan.blocks import require_few_enough
+from dbdyno.records.run import BLOCKS_IN_PAIR, ComparisonRun, FleetHost, Run
+from dbdyno.study import Arrangement, Study
+
+
+def draft_of(beginning: Beginning, tell: Tell) -> ComparisonRun:
+    """The run about which hosts are asked; its blocks are those of each host. Raises UserError for what a
+    fleet cannot carry out."""
+    begun = beginning.begun
+    run, study = begun.run, begun.study
+    if not isinstance(run, ComparisonRun):
+        raise UserError("a search is carried out on one host", "leave --fleet out")
+    if study.of_platforms or study.restarts is not None:
+        what = "a study of platforms" if study.of_platforms else "a study with [restarts]"
+        raise UserError(f"{what} is carried out on one host", "leave --fleet out: its answer has no speed")
+    if wishes_of(study):
+        raise UserError(
+            "a fleet does not hand builds on yet, and the study has builds from source",
+            "carry it out on each host, without --fleet, and put the runs beside each other: dyno compare",
+        )
+    blocks = -(-study.blocks // BLOCKS_IN_PAIR) * BLOCKS_IN_PAIR
+    if blocks != study.blocks:
+        tell(f"each host takes {blocks} blocks, because the blocks of a pair belong together")
+    return run.but(blocks=blocks)
+
+
+def answer_of(run: Run, name: str, allowed: Allowed, tell: Tell) -> Answer:
+    """What this host, by its name in the fleet, makes of a run about which it is asked. Raises StudyError
+    with all that is in the way here, and UserError."""
+    study = study_again(run, run.run, run.blocks, run.seed, allowed)
+    for line in require_sound(study, tell, builds_of(study), allowed=allowed):
+        tell(line)
+    found = adapted(study, calibration=False)
+    installed = installed_of(registry.locate(study.engine), application_of(study))
+    return Answer(
+        host=FleetHost(name=name, host=fingerprint(), installation=installed),
+        arrangement=found.study.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
+        why=found.arranged.why,
+    )
+
+
+def run_on(draft: ComparisonRun, answers: Sequence[Answer], tell: Tell) -> ComparisonRun:
+    """The run on the hosts that answered. Their trials follow one another where one host needs that, because
+    hosts are compared. Raises UserError where engines differ, and for too many trials."""
+    first = answers[0].host
+    for each in answers:
+        ours, theirs = first.installation, each.host.installation
+        if (ours.engine, ours.version) != (theirs.engine, theirs.version):
+            found = f"{each.host.name} has {theirs.engine} {theirs.version}"
+            told = f"host {first.name} has {ours.engine} {ours.version}, {found}"
+            raise UserError(told, "hosts are compared by one version: fetch the same on both")
+    alone = [one for one in answers if one.arrangement is Arrangement.ONE_AFTER_THE_OTHER]
+    if alone and draft.arrangement is Arrangement.SIDE_BY_SIDE:
+        tell(f"trials follow one another on all hosts, because on {alone[0].host.name} {alone[0].why}")
+    run = draft.but(
+        fleet=tuple(one.host for one in answers),
+        blocks=draft.blocks * len(answers),
+        host=first.host,
+        installation=first.installation,
+        arrangement=Arrangement.ONE_AFTER_THE_OTHER if alone else draft.arrangement,
+    )
+    require_few_enough(study_of(run))
+    return run
+
+
+def begun_here(run: Run, name: str, allowed: Allowed) -> Begun:
+    """A run of a fleet as the host of that name carries it out. Raises UserError where the engine or a file
+    is not what it was when the host answered."""
+    own = next(one for one in run.fleet if one.name == name)
+    laid_out = study_again(run, run.run, run.blocks, run.seed, allowed)
+    here = run.but(
+        study_folder=str(laid_out.folder),
+        files=laid_out.files,
+        host=own.host,
+        installation=own.installation,
+    )
+    study: Study = study_of(here)
+    return Begun(study, here, measured_installation(study, here))

@@ -1,0 +1,239 @@
+"""`dyno run --fleet`: asks hosts, gives them their parts of a run, and follows what they do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbdyno import __version__
+from dbdyno.begin.estimate import estimate
+from dbdyno.begin.naming import keep
+from dbdyno.begin.on_fleet import draft_of, run_on
+from dbdyno.begin.registered import code_digest
+from dbdyno.begin.run import RunOptions, begin
+from dbdyno.begin.stored_study import study_of
+from dbdyno.cli.progress import Lines, Quiet, shown
+from dbdyno.cli.terminal import tell
+from dbdyno.errors import DynoError, UserError
+from dbdyno.fleet import parts
+from dbdyno.fleet.hosts import Seen, chosen, require_connected, seen
+from dbdyno.fleet.parts import Answer, Part, State
+from dbdyno.fleet.session import Session
+from dbdyno.host.undisturbed import Look
+from dbdyno.records.database import Unavailable
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
+from dbdyno.records.store import Store
+from dbdyno.report.words.numbers import about_text, plural
+from dbdyno.study.designs import trials_in_all
+
+ANSWER_S = 600.0
+"""So long a host may take to say what it makes of a study, beside the runs that it measures."""
+LOOK_EVERY_S = 60.0
+"""How often somebody looks whether the workers live, where none of them says anything."""
+LONGEST_WAIT_S = 30.0
+
+
+def withdrawn(session: Session, run: Run | None) -> None:
+    """Takes back what hosts have not carried out, and says so."""
+    if run is None:
+        return
+    try:
+        parts.withdraw(session, run.run)
+    except Unavailable as gone:
+        tell(f"{gone.message}; so hosts go on with {run.run} until it is withdrawn")
+        return
+    tell("withdrawn: each host stops at the end of its trial")
+
+
+def hosts_named(text: str) -> list[str]:
+    """The names and tags of `--fleet a,b,tag:big`. Raises UserError where there is none."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise UserError("--fleet names no host", "--fleet a,b, or --fleet tag:big; see: dyno hosts")
+    return words
+
+
+@dataclass(frozen=True)
+class Controller:
+    """Who begins a run on a fleet, or goes on with it. Its death stops nobody."""
+
+    store: Store
+    session: Session
+    quiet: bool
+
+    def begin(self, options: RunOptions, words: Sequence[str], name: str | None, note: str) -> Run:
+        """A new run, which its hosts may carry out when this returns. Raises UserError for a host that is not
+        there, and with what each host finds in the way."""
+        hosts = chosen(self.session, words)
+        for one in hosts:
+            _require_same_code(one)
+        beginning = begin(self.store, options, self._say)
+        draft = draft_of(beginning, self._say)
+        names = [one.member.name for one in hosts]
+        parts.ask(self.session, draft, names)
+        try:
+            run = run_on(draft, self._answers(draft.run, names), self._say)
+            keep(self.store, run, name, note)
+        except BaseException:
+            parts.forget(self.session, draft.run)
+            raise
+        self._say(_header(run, beginning.expected.whole_s))
+        parts.give(self.session, run)
+        return run
+
+    def go_on(self, run: Run) -> None:
+        """Gives hosts what is left of a run. Raises UserError for one whose worker does not live."""
+        known = {one.member.name: one for one in seen(self.session)}
+        over = {part.host for part in parts.parts_of(self.session, run.run) if part.state is State.DONE}
+        for host in run.fleet:
+            if host.left_out or host.name in over:
+                continue
+            if host.name not in known:
+                told = f"host {host.name} of run {run.run} is not in the fleet of {self.session.place}"
+                raise UserError(told, f"start its worker there: dyno worker --name {host.name}")
+            require_connected(host.name, known[host.name])
+        parts.give(self.session, run)
+
+    def follow(self, run: Run) -> tuple[Run, list[Record]]:
+        """Shows what hosts do until all are over, and returns the run with its records. Raises DynoError with
+        what went wrong on each host, and where somebody has withdrawn the run."""
+        study = study_of(run)
+        following = Following(self.store, self.session, run)
+        if self.quiet:
+            found = following.to_the_end(Quiet())
+        else:
+            expected_s = estimate(self.store, study).trials_s / len(run.fleet)
+            with shown(trials_in_all(study), study, expected_s) as progress:
+                found = following.to_the_end(progress)
+        self._say_left_out(found)
+        _require_all_over(run, found)
+        return self.store.run(run.run), self.store.records(run.run)
+
+    def _answers(self, run: str, names: Sequence[str]) -> list[Answer]:
+        """What all hosts make of the run. Raises UserError with all that is in the way, by host."""
+        until_s, told = time.monotonic() + ANSWER_S, False
+        while True:
+            found = {part.host: part for part in parts.parts_of(self.session, run)}
+            waiting = [name for name in names if name in found and found[name].state is State.ASKED]
+            if not waiting or time.monotonic() > until_s:
+                break
+            if not told:
+                self._say(f"asking {', '.join(names)}")
+                told = True
+            self.session.wait(min(LOOK_EVERY_S, max(0.0, until_s - time.monotonic())))
+            known = {one.member.name: one for one in seen(self.session)}
+            for name in waiting:
+                if name in known:
+                    require_connected(name, known[name])
+        faults = [_fault(name, found.get(name)) for name in names]
+        if any(faults):
+            raise UserError(
+                "; ".join(filter(None, faults)), "mend that there, or name other hosts; nothing was measured"
+            )
+        return [Answer.model_validate_json(found[name].told) for name in names]
+
+    def _say_left_out(self, found: Sequence[Part]) -> None:
+        for part in found:
+            if part.state is State.LEFT_OUT:
+                tell(f"host {part.host} was taken out: what it had not measured by then is left out")
+
+    def _say(self, line: str) -> None:
+        if not self.quiet:
+            tell(line)
+
+
+@dataclass
+class Following:
+    """A run that is followed: its trials are told as they come, and hosts whose workers die, once."""
+
+    store: Store
+    session: Session
+    run: Run
+
+    def __post_init__(self) -> None:
+        self._told: set[int] = set()
+        self._silent: set[str] = set()
+
+    def to_the_end(self, progress: Quiet) -> list[Part]:
+        """How all parts ended."""
+        wait_s = 1.0
+        while True:
+            try:
+                self.session.reopen()
+                # On a host that measures, nobody looks before its block is over.
+                with Look():
+                    found = parts.parts_of(self.session, self.run.run)
+                    self._tell_trials(progress)
+                    self._tell_silent(progress, found)
+                if all(part.state.over for part in found):
+                    return found
+                self.session.wait(LOOK_EVERY_S)
+                wait_s = 1.0
+            except Unavailable as gone:
+                progress.say(f"{gone.message}; hosts go on meanwhile, and it is asked again")
+                time.sleep(wait_s)
+                wait_s = min(2.0 * wait_s, LONGEST_WAIT_S)
+
+    def _tell_trials(self, progress: Quiet) -> None:
+        ended = self.store.trials_of(self.run.run)
+        if fresh := sorted(ended - self._told):
+            if isinstance(progress, Lines) and not self._told:
+                progress.asked(len(ended) - len(fresh))
+            for record in self.store.records_of_trials(self.run.run, fresh):
+                if record.whole:
+                    progress.trial_ended(record.but(variant=f"{record.fleet_host}: {record.variant}"))
+                    self._told.add(record.trial)
+
+    def _tell_silent(self, progress: Quiet, found: Sequence[Part]) -> None:
+        working = {part.host for part in found if not part.state.over}
+        silent = {one.member.name for one in seen(self.session) if not one.connected} & working
+        for name in sorted(silent - self._silent):
+            progress.say(
+                f"host {name} is silent; its blocks wait for it. Start its worker there, "
+                f"or take it out: dyno hosts remove {name}"
+            )
+        self._silent = silent
+
+
+def _require_same_code(one: Seen) -> None:
+    """Raises UserError for a host whose Dyno is another one: it would measure in another way."""
+    member = one.member
+    if (member.dyno_version, member.code) == (__version__, code_digest()):
+        return
+    same = member.dyno_version == __version__
+    which = f"Dyno {member.dyno_version} with other code" if same else f"Dyno {member.dyno_version}"
+    raise UserError(
+        f"host {member.name} runs {which}, and this is Dyno {__version__}",
+        "install the same Dyno on all hosts, and start their workers again",
+    )
+
+
+def _fault(name: str, part: Part | None) -> str:
+    """What is in the way on a host; empty where nothing is."""
+    if part is None:
+        return f"host {name} was taken out of the fleet"
+    if part.state is State.ASKED:
+        return f"host {name} does not answer, though its worker is connected"
+    return f"host {name}: {part.told}" if part.state is State.REFUSED else ""
+
+
+def _require_all_over(run: Run, found: Sequence[Part]) -> None:
+    failed = [part for part in found if part.state is State.FAILED]
+    if failed:
+        told = "; ".join(f"host {part.host}: {part.told}" for part in failed)
+        raise DynoError(told, f"when that is mended: dyno run --resume {run.run}")
+    if any(part.state is State.WITHDRAWN for part in found):
+        raise DynoError(f"run {run.run} was withdrawn", f"to go on with it: dyno run --resume {run.run}")
+
+
+def _header(run: Run, expected_s: float) -> str:
+    """What begins. Hosts work at the same time, each about as long as one host would."""
+    names = ", ".join(host.name for host in run.fleet)
+    blocks = plural(run.blocks // len(run.fleet), "block")
+    study = study_of(run)
+    return (
+        f"{study.title}\nrun {run.run} on {names}: {blocks} on each, "
+        f"{plural(trials_in_all(study), 'trial')} in all; about {about_text(expected_s)}"
+    )

@@ -1,0 +1,131 @@
+"""`dyno hosts`: the hosts of a fleet, what they are, what they do, and how fine they measure."""
+
+from __future__ import annotations
+
+import time
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from dbdyno.begin.stored_run import analysed
+from dbdyno.begin.stored_study import study_of
+from dbdyno.cli.options import ListingGroup, json_option, store_option
+from dbdyno.cli.patience import waiting
+from dbdyno.cli.terminal import terminal
+from dbdyno.errors import DynoError
+from dbdyno.fleet.hosts import Member, Seen, remove, seen
+from dbdyno.fleet.session import Session, require_server
+from dbdyno.frozen import Frozen
+from dbdyno.records.place import store_url
+from dbdyno.records.run import Run
+from dbdyno.records.store import Store, writable_store
+from dbdyno.report.words.moments import moment_text
+from dbdyno.report.words.numbers import plural, rough_share_text
+from dbdyno.report.words.safe import json_text
+
+
+class HostRow(Frozen):
+    """A host as `--json` lists it. `state` is idle, measures or silent; `run` is what it measures, until
+    `until_unix_s` at most unless the lease is renewed. `floor` is the share by which two equal variants
+    differed on it in `floor_run`, its latest run that is over; None where there is none."""
+
+    member: Member
+    state: str
+    run: str
+    until_unix_s: float
+    signed_unix_s: float
+    floor: float | None
+    floor_run: str
+
+
+@click.group(cls=ListingGroup)
+def command() -> None:
+    """List the hosts of a fleet, and take one out. Without a command: list."""
+
+
+@command.command("list")
+@json_option
+@store_option
+def list_(as_json: bool, store: str | None) -> None:
+    """List the hosts whose workers have registered with the store."""
+    url = store_url(store)
+    require_server(url)
+    with Store(url) as opened, Session(url) as session, waiting("reading the runs of each host"):
+        rows = [_row(opened, one) for one in seen(session)]
+        place = session.place
+    if as_json:
+        click.echo(json_text(rows))
+        return
+    if not rows:
+        click.echo(f"there is no host yet in the fleet of {place}; on a host: dyno worker", err=True)
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("host", "tags", "CPU", "kernel", "Dyno", "state", "noise floor", "calibrations"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, _cells(row)))
+    terminal().print(table)
+
+
+@command.command("remove")
+@click.argument("name")
+@store_option
+def remove_(name: str, store: str | None) -> None:
+    """Take host NAME out. What runs that go on have not measured on it by now is left out of them."""
+    url = store_url(store)
+    require_server(url)
+    with writable_store(url), Session(url) as session:
+        runs = remove(session, name)
+    click.echo(f"{name} is taken out; its worker ends by itself", err=True)
+    for run in runs:
+        click.echo(f"run {run} goes on without what {name} had not measured", err=True)
+
+
+def _row(store: Store, one: Seen) -> HostRow:
+    state = "measures" if one.run else "idle"
+    floor, run = _floor(store, one.member.name)
+    return HostRow(
+        member=one.member,
+        state=state if one.connected else "silent",
+        run=one.run,
+        until_unix_s=one.until_unix_s,
+        signed_unix_s=time.time() if one.connected else one.signed_unix_s,
+        floor=floor,
+        floor_run=run,
+    )
+
+
+def _floor(store: Store, name: str) -> tuple[float | None, str]:
+    """How fine the host measured in its latest run that is over and tells it, and that run."""
+    for summary in store.runs():
+        if summary.finished and any(host.name == name for host in summary.run.fleet):
+            floor = _floor_in(store, summary.run, name)
+            if floor is not None:
+                return floor, summary.run.run
+    return None, ""
+
+
+def _floor_in(store: Store, run: Run, name: str) -> float | None:
+    """From the host's own blocks, as if there were no others."""
+    own = [record for record in store.readable_records(run.run) if record.fleet_host == name]
+    try:
+        found = analysed(study_of(run), run.but(fleet=()), own).floor if own else None
+    except DynoError:
+        return None
+    return None if found is None else found.difference
+
+
+def _cells(row: HostRow) -> tuple[str, ...]:
+    member, cpu = row.member, row.member.host.cpu
+    state = f"measures {row.run}" if row.state == "measures" else row.state
+    return (
+        member.name,
+        ", ".join(member.tags),
+        f"{cpu.usable_cores or '?'} x {cpu.model or 'not known'}",
+        member.host.kernel or "",
+        member.dyno_version,
+        f"silent since {moment_text(row.signed_unix_s)}" if row.state == "silent" else state,
+        "" if row.floor is None else f"{rough_share_text(row.floor)} ({row.floor_run})",
+        plural(member.calibrations, "calibration") if member.calibrations else "none",
+    )

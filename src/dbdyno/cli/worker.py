@@ -1,0 +1,282 @@
+"""`dyno worker`: lends this host to the runs of a fleet, and sleeps while there is nothing to do."""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from dbdyno import __version__
+from dbdyno.begin.begun import Begun
+from dbdyno.begin.estimate import overhead_s
+from dbdyno.begin.on_fleet import answer_of, begun_here
+from dbdyno.begin.registered import code_digest
+from dbdyno.calibrate.kept import kept_here
+from dbdyno.cli.carried_out import carry_out_pair
+from dbdyno.cli.options import Duration, ListingGroup, devices_option, paths_option, store_option
+from dbdyno.cli.progress import Quiet
+from dbdyno.cli.terminal import tell
+from dbdyno.cli.worker_unit import unit_files
+from dbdyno.driver import _driver
+from dbdyno.errors import DynoError, StudyError
+from dbdyno.fleet import parts
+from dbdyno.fleet.hosts import Member, Place, Replaced, register, require_name, speak_again
+from dbdyno.fleet.leases import LEAST_S, Lease, length_s
+from dbdyno.fleet.parts import State
+from dbdyno.fleet.session import Session, require_server
+from dbdyno.host.allowed import Allowed
+from dbdyno.host.alone import alone
+from dbdyno.host.fingerprint import fingerprint
+from dbdyno.host.journal import open_journal
+from dbdyno.host.probe import probe
+from dbdyno.plan import fleet
+from dbdyno.plan.blocks import expected_duration_s
+from dbdyno.records.database import Unavailable
+from dbdyno.records.fence import LeaseOver
+from dbdyno.records.place import store_url
+from dbdyno.records.record import Outcome, Record
+from dbdyno.records.run import BLOCKS_IN_PAIR, Run
+from dbdyno.records.stage import Stage
+from dbdyno.records.store import Store, writable_store
+from dbdyno.study.designs import variants_of
+from dbdyno.study.trials import Trial
+from dbdyno.trial.bench import Leased
+
+PROBE_S = 10.0
+"""About what a look at the host takes."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 30.0
+"""How long a store that does not answer is left alone: twice as long each time."""
+
+
+class WorkerGroup(ListingGroup):
+    """`dyno worker` alone starts one."""
+
+    LIST = "start"
+
+
+@click.group(cls=WorkerGroup)
+def command() -> None:
+    """Lend this host to the runs of a fleet (`dyno run --fleet`), until Ctrl-C.
+
+    Without a command: start.
+    """
+
+
+name_option = click.option("--name", metavar="NAME", help="The host's name in the fleet. Default: its own.")
+tags_option = click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="A word that `--fleet tag:TAG` finds this host by."
+)
+
+
+@command.command()
+@name_option
+@tags_option
+@devices_option
+@paths_option
+@click.option("--lease", "least_s", type=Duration(), default=LEAST_S, hidden=True)
+@store_option
+def start(
+    name: str | None,
+    tags: tuple[str, ...],
+    devices: tuple[Path, ...],
+    allowed_paths: tuple[Path, ...],
+    least_s: float,
+    store: str | None,
+) -> None:
+    """Start this host's worker. It carries out what runs give to this host, and nothing else.
+
+    It listens nowhere: it opens a connection to the store's PostgreSQL, and sleeps until that has something
+    for this host. While a slice is measured, nothing of the worker is awake.
+    """
+    url = store_url(store)
+    require_server(url)
+    name = require_name(name or socket.gethostname())
+    with writable_store(url):
+        pass
+    with Session(url) as session:
+        member = _member(name, tuple(map(require_name, tags)))
+        place = register(session, member, secrets.token_hex(8), tell)
+        tell(f"host {name} is in the fleet of {session.place}; Ctrl-C takes its worker away")
+        try:
+            Worker(session, url, place, Allowed.of(devices, allowed_paths), least_s).serve()
+        except Replaced as over:
+            # It is no failure, and systemd must not start it again.
+            tell(f"{over.message}; {over.hint}")
+
+
+def _member(name: str, tags: tuple[str, ...]) -> Member:
+    """What this host is and offers."""
+    ring = json.loads(_driver.capabilities())["io_uring"]
+    with alone("a worker's look at its host", PROBE_S, math.inf, tell), open_journal() as journal:
+        findings = list(probe(journal, "" if ring["available"] else ring["why"]))
+    return Member(
+        name=name,
+        tags=tags,
+        host=fingerprint(),
+        dyno_version=__version__,
+        code=code_digest(),
+        offers={finding.name: finding.answer for finding in findings},
+        calibrations=len(kept_here(time.time())),
+    )
+
+
+@command.command()
+@name_option
+@tags_option
+@click.option("--system", is_flag=True, help="Write a unit of the system, which runs as root.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the unit into this file instead."
+)
+@store_option
+def install(
+    name: str | None, tags: tuple[str, ...], system: bool, output: Path | None, store: str | None
+) -> None:
+    """Write a unit for systemd that starts this host's worker, and say how to enable it.
+
+    The store's URL goes into a file beside the unit that only its user reads, because it may hold a password.
+    """
+    url = store_url(store)
+    require_server(url)
+    written = unit_files(require_name(name or socket.gethostname()), tags, url, system, output)
+    for line in written:
+        click.echo(line)
+
+
+@dataclass
+class Worker:
+    """This host's worker: the store at `url`, its `session` there, and the least length of a lease."""
+
+    session: Session
+    url: str
+    place: Place
+    allowed: Allowed
+    least_s: float
+    _begun: dict[str, Begun] = field(default_factory=dict)
+
+    def serve(self) -> None:
+        """Does what there is to do, until another worker speaks for this host or it is taken out."""
+        while True:
+            try:
+                if not (self._answer() or self._go_on()):
+                    self.session.wait()
+            except LeaseOver as over:
+                tell(f"{over.message}; {over.hint}")
+                self._come_back()
+            except Unavailable as gone:
+                tell(f"{gone.message}; the worker asks again until it answers")
+                self._come_back()
+
+    def _come_back(self) -> None:
+        """Waits for the store, and speaks for this host again."""
+        wait_s = FIRST_WAIT_S
+        while True:
+            try:
+                speak_again(self.session, self.place)
+                return
+            except Unavailable:
+                time.sleep(wait_s)
+                wait_s = min(2.0 * wait_s, LONGEST_WAIT_S)
+
+    def _answer(self) -> bool:
+        """Says what this host makes of a study, where somebody asks."""
+        run = parts.asked_of(self.session, self.place.name)
+        if run is None:
+            return False
+        try:
+            state, told = State.READY, answer_of(run, self.place.name, self.allowed, tell).model_dump_json()
+        except (DynoError, OSError) as error:
+            state, told = State.REFUSED, words_of(error)
+        tell(f"asked about {run.study_path}: {state.value}")
+        parts.answer(self.session, run.run, self.place.name, state, told)
+        return True
+
+    def _go_on(self) -> bool:
+        """Carries out the next pair of blocks of the run that began first; False where there is none."""
+        name = parts.next_run(self.session, self.place.name)
+        if name is None:
+            return False
+        try:
+            with Store(self.url) as store:
+                over = self._pair(store, store.run(name))
+        except (LeaseOver, Unavailable, Replaced):
+            raise
+        except (DynoError, OSError) as error:
+            tell(f"run {name} failed here: {words_of(error)}")
+            parts.end(self.session, self.place, name, State.FAILED, words_of(error))
+            return True
+        if over:
+            tell(f"run {name}: all blocks of this host are over")
+            parts.end(self.session, self.place, name, State.DONE)
+        return True
+
+    def _pair(self, store: Store, run: Run) -> bool:
+        """Carries out a pair of blocks under a lease. True where the store has all that this host is to do,
+        and there was nothing left."""
+        begun = self._begun.get(run.run) or begun_here(run, self.place.name, self.allowed)
+        self._begun = {run.run: begun}
+        study, host = begun.study, self.place.name
+        if not fleet.ask(host, study, begun.run, [one for one in store.records(run.run) if one.whole]):
+            return True
+        trials = BLOCKS_IN_PAIR * len(variants_of(study))
+        pair_s = expected_duration_s(trials, study, overhead_s(study))
+        with (
+            alone(study.title, pair_s, math.inf, tell, run.run),
+            Lease(self.session, self.place, run.run, length_s(study, self.least_s)) as lease,
+        ):
+            carry_out_pair(
+                begun,
+                Leased(host, lease.fence),
+                OnFleet(self.session, lease, run.run),
+                store,
+                self.allowed,
+                lambda: self._is_given(run.run),
+            )
+        return False
+
+    def _is_given(self, run: str) -> bool:
+        """Whether nobody has withdrawn the run, as far as the store tells."""
+        try:
+            return parts.is_given(self.session, run, self.place.name)
+        except Unavailable:
+            return True
+
+
+class OnFleet(Quiet):
+    """Keeps the lease where nothing is timed, and says how trials ended: here, and to who waits for it."""
+
+    def __init__(self, session: Session, lease: Lease, run: str) -> None:
+        self._session, self._lease, self._run = session, lease, run
+
+    def stage_began(self, trial: Trial, stage: Stage) -> None:
+        self._lease.stage_began(timed=stage is Stage.DRIVE)
+        # What restores the host is never held up.
+        if stage in (Stage.PREPARE, Stage.DRIVE):
+            self._lease.require_in_force()
+
+    def trial_ended(self, record: Record) -> None:
+        ended = record.outcome.value if record.outcome is Outcome.MEASURED else record.cause
+        tell(f"run {record.run}, block {record.block + 1}: {record.variant}: {ended}")
+        with suppress(Unavailable):
+            self._session.tell_all(self._run)
+
+    def say(self, line: str) -> None:
+        tell(line)
+
+
+def words_of(error: DynoError | OSError) -> str:
+    """An error in one line, with all mistakes of a study and what to do."""
+    if not isinstance(error, DynoError):
+        return str(error)
+    told = [error.message]
+    if isinstance(error, StudyError):
+        for one in error.mistakes:
+            place = f"line {one.line}: " if one.line else ""
+            told.append(f"{place}{one.message}" + (f" ({one.hint})" if one.hint else ""))
+    return "; ".join([*told, *filter(None, [error.hint])])

@@ -1,0 +1,257 @@
+"""The hosts of a fleet: who is there, whether its worker lives, and who speaks for a host.
+
+One worker speaks for a host. It holds an advisory lock of its session, which the server frees at once when
+the worker dies. A worker that was stopped keeps its session; its lease runs out, and the next worker of the
+host takes over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from dbdyno.errors import DynoError, UserError
+from dbdyno.fleet.session import ADVISORY, Session
+from dbdyno.frozen import Frozen
+from dbdyno.host.facts import Host
+from dbdyno.host.once import Tell
+from dbdyno.records.run import run_of_document
+from dbdyno.records.store import NAME
+
+TAG = "tag:"
+PATIENCE_S = 150.0
+"""Longer than the server takes to notice that a host went without a word."""
+ASK_AGAIN_S = 0.5
+_HOLDERS = (
+    "FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2"
+    " AND classid = %s AND objid = {number}"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+class Replaced(DynoError):
+    """Another worker speaks for this host now, or the host was taken out of the fleet."""
+
+
+class Member(Frozen):
+    """What a worker tells of its host when it starts: the fingerprint, what a probe found by its name, and
+    how many calibrations hold there. `code` is the digest of Dyno's own code."""
+
+    name: str
+    tags: tuple[str, ...]
+    host: Host
+    dyno_version: str
+    code: str
+    offers: dict[str, str]
+    calibrations: int
+
+
+class Seen(Frozen):
+    """A host as the database knows it. `connected` says that its worker's session lives; `signed_unix_s` is
+    when it last wrote. `run` is what it measures under a lease that ends at `until_unix_s`."""
+
+    member: Member
+    connected: bool
+    signed_unix_s: float
+    run: str = ""
+    until_unix_s: float = 0.0
+
+
+class Place(Frozen):
+    """A host as its worker holds it: its number in the database, and the word that tells this worker from
+    others of the same host."""
+
+    name: str
+    number: int
+    worker: str
+
+
+def require_name(name: str) -> str:
+    """Raises UserError for what no host and no tag can be called."""
+    if not NAME.fullmatch(name):
+        raise UserError(
+            f"{name!r} cannot be the name of a host, or its tag",
+            "letters, digits, dots, dashes and underscores; at most 64",
+        )
+    return name
+
+
+def register(session: Session, member: Member, worker: str, tell: Tell) -> Place:
+    """Enters a host, or what is known of it anew, and speaks for it from now on: leases of a worker before
+    this one end. Raises UserError where another worker of the host lives."""
+    row = (member.name, worker, member.model_dump_json())
+    statement = "INSERT INTO dyno_hosts (host, worker, signed_at, document) VALUES (%s, %s, now(), %s)"
+    session.execute(f"{statement} ON CONFLICT DO NOTHING", *row)
+    ((number,),) = session.execute("SELECT number FROM dyno_hosts WHERE host = %s", member.name)
+    _wait_for_lock(session, member.name, number, tell)
+    with session.transaction():
+        session.execute(
+            "UPDATE dyno_hosts SET worker = %s, document = %s, signed_at = now() WHERE number = %s",
+            *(worker, member.model_dump_json(), number),
+        )
+        end_leases(session, number)
+    return Place(name=member.name, number=number, worker=worker)
+
+
+def speak_again(session: Session, place: Place) -> None:
+    """After a connection was lost: opens it, and takes the lock from what is left of the one before. Raises
+    Replaced where another speaks for the host now, and Unavailable where the server is not there."""
+    session.reopen()
+    require_speaker(session, place)
+    # The server may not know yet that the old connection is gone.
+    if not _locked(session, place.number):
+        _end_sessions(session, place.number)
+        _wait_for_lock(session, place.name, place.number, lambda _: None)
+
+
+def require_speaker(session: Session, place: Place) -> None:
+    """Raises Replaced where this worker does not speak for the host any more. Within a transaction that stays
+    so until its end."""
+    found = session.execute("SELECT worker FROM dyno_hosts WHERE number = %s FOR UPDATE", place.number)
+    if not found:
+        raise Replaced(
+            f"host {place.name} was taken out of the fleet", "to bring it back, start its worker again"
+        )
+    if found[0][0] != place.worker:
+        raise Replaced(
+            f"another worker speaks for host {place.name} now", "one worker a host is enough; this one ends"
+        )
+
+
+def end_leases(session: Session, number: int) -> None:
+    """Ends what is in force of a host's leases. Waits for a record that is being kept under one."""
+    session.execute(
+        "UPDATE dyno_leases SET during = tstzrange(lower(during), clock_timestamp()), released = TRUE"
+        " WHERE number = %s AND NOT released AND upper(during) > clock_timestamp()",
+        number,
+    )
+    session.execute("UPDATE dyno_leases SET released = TRUE WHERE number = %s AND NOT released", number)
+
+
+def seen(session: Session) -> list[Seen]:
+    """All hosts, by name."""
+    connected = f"EXISTS (SELECT 1 {_HOLDERS.format(number='dyno_hosts.number::oid')})"
+    rows = session.execute(
+        f"SELECT document, {connected}, extract(epoch FROM signed_at)::float8, lease.run, lease.until"
+        " FROM dyno_hosts LEFT JOIN LATERAL (SELECT run, extract(epoch FROM upper(during))::float8 AS until"
+        " FROM dyno_leases WHERE dyno_leases.number = dyno_hosts.number AND NOT released"
+        " AND upper(during) > clock_timestamp() ORDER BY fence DESC LIMIT 1) AS lease ON TRUE ORDER BY host",
+        ADVISORY,
+    )
+    return [
+        Seen(
+            member=Member.model_validate_json(document),
+            connected=lives,
+            signed_unix_s=signed,
+            run=run or "",
+            until_unix_s=until or 0.0,
+        )
+        for document, lives, signed, run, until in rows
+    ]
+
+
+def chosen(session: Session, wanted: Iterable[str]) -> list[Seen]:
+    """The hosts that names and tags (`tag:big`) mean, by name. Raises UserError for one that is not there or
+    whose worker does not live, and for a tag that no host has."""
+    known = {one.member.name: one for one in seen(session)}
+    found: dict[str, Seen] = {}
+    for word in wanted:
+        tag = word.removeprefix(TAG) if word.startswith(TAG) else None
+        meant = [one for one in known.values() if tag in one.member.tags] if tag else [known.get(word)]
+        if not meant or None in meant:
+            told = f"no host has the tag {tag!r}" if tag else f"no host is called {word!r}"
+            there = ", ".join(known) or "none yet"
+            start = f"dyno worker --tag {tag}" if tag else f"dyno worker --name {word}"
+            raise UserError(
+                f"{told} in the fleet of {session.place}; there are: {there}", f"start one there: {start}"
+            )
+        found |= {one.member.name: one for one in meant if one is not None}
+    for name, one in found.items():
+        require_connected(name, one)
+    return [found[name] for name in sorted(found)]
+
+
+def require_connected(name: str, one: Seen) -> None:
+    """Raises UserError for a host whose worker does not live."""
+    if not one.connected:
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.signed_unix_s))
+        raise UserError(
+            f"host {name} is silent since {since}: its worker is not connected",
+            f"start it there: dyno worker --name {name}; or leave {name} out",
+        )
+
+
+def remove(session: Session, name: str) -> list[str]:
+    """Takes a host out of the fleet. Its blocks of runs that go on are left out; returns these runs. Raises
+    UserError where there is none of that name."""
+    with session.transaction():
+        found = session.execute("SELECT number FROM dyno_hosts WHERE host = %s FOR UPDATE", name)
+        if not found:
+            raise UserError(f"no host is called {name!r} in the fleet of {session.place}", "see: dyno hosts")
+        end_leases(session, found[0][0])
+        session.execute("DELETE FROM dyno_hosts WHERE host = %s", name)
+        runs = session.execute(
+            "SELECT run, document FROM dyno_runs JOIN dyno_parts USING (run)"
+            " WHERE host = %s AND NOT finished AND state <> 'done' ORDER BY run FOR UPDATE OF dyno_runs",
+            name,
+        )
+        for run, document in runs:
+            whole = run_of_document(document)
+            fleet = [one.but(left_out=one.left_out or one.name == name) for one in whole.fleet]
+            changed = whole.but(fleet=tuple(fleet)).model_dump_json()
+            session.execute("UPDATE dyno_runs SET document = %s WHERE run = %s", changed, run)
+            session.execute(
+                "UPDATE dyno_parts SET state = 'left_out', told = '' WHERE run = %s AND host = %s", run, name
+            )
+            finish(session, run)
+        session.execute("DELETE FROM dyno_parts WHERE host = %s AND state IN ('asked', 'ready')", name)
+    session.tell_all(name)
+    return [run for run, _ in runs]
+
+
+def finish(session: Session, run: str) -> None:
+    """Marks a run whose hosts are all done or left out, within a transaction that has locked the run."""
+    session.execute(
+        "UPDATE dyno_runs SET finished = TRUE WHERE run = %s AND NOT EXISTS (SELECT 1 FROM dyno_parts"
+        " WHERE run = %s AND state NOT IN ('done', 'left_out'))",
+        *(run, run),
+    )
+
+
+def _locked(session: Session, number: int) -> bool:
+    ((taken,),) = session.execute("SELECT pg_try_advisory_lock(%s, %s)", ADVISORY, number)
+    return bool(taken)
+
+
+def _wait_for_lock(session: Session, name: str, number: int, tell: Tell) -> None:
+    until_s, told = time.monotonic() + PATIENCE_S, False
+    while not _locked(session, number):
+        if _is_stopped(session, number):
+            _end_sessions(session, number)
+        elif not told:
+            tell(f"another worker of host {name} is connected; waiting for its end")
+            told = True
+        if time.monotonic() > until_s:
+            raise UserError(
+                f"another worker speaks for host {name}",
+                "one worker a host is enough: end that one, or give this host another --name",
+            )
+        time.sleep(ASK_AGAIN_S)
+
+
+def _is_stopped(session: Session, number: int) -> bool:
+    """Whether the host's worker let a lease run out that it had not given back, though its session lives."""
+    return bool(
+        session.execute(
+            "SELECT 1 FROM dyno_leases"
+            " WHERE number = %s AND NOT released AND upper(during) < clock_timestamp()",
+            number,
+        )
+    )
+
+
+def _end_sessions(session: Session, number: int) -> Sequence[object]:
+    holders = _HOLDERS.format(number="%s::oid")
+    return session.execute(
+        f"SELECT pg_terminate_backend(pid) {holders} AND pid <> pg_backend_pid()", ADVISORY, number
+    )

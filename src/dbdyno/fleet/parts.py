@@ -1,0 +1,164 @@
+"""What a run wants of each host, and how far that is: the queue of a fleet.
+
+A part is all blocks of one run on one host. It holds no list of work: what is left of it follows from the run
+and its records, so the queue cannot disagree with what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from dbdyno.fleet.hosts import Place, finish, require_speaker
+from dbdyno.fleet.session import Session
+from dbdyno.frozen import Frozen
+from dbdyno.passwords import json_without_passwords, without_passwords
+from dbdyno.records.run import FleetHost, Run, run_of_document
+from dbdyno.study import Arrangement
+
+STALE = "interval '1 day'"
+"""So long a question is kept whose controller died before the run began."""
+
+
+class State(StrEnum):
+    """Of a part, in the order in which they come. A worker answers what was asked by `ready` or `refused`."""
+
+    ASKED = "asked"
+    READY = "ready"
+    REFUSED = "refused"
+    GIVEN = "given"
+    WITHDRAWN = "withdrawn"
+    FAILED = "failed"
+    DONE = "done"
+    LEFT_OUT = "left_out"
+
+    @property
+    def over(self) -> bool:
+        """Whether the host does nothing of it any more, unless it is given anew."""
+        return self in (State.WITHDRAWN, State.FAILED, State.DONE, State.LEFT_OUT)
+
+
+class Answer(Frozen):
+    """What a host makes of a study: itself with its engine, and how it would arrange the trials, and why."""
+
+    host: FleetHost
+    arrangement: Arrangement
+    why: str
+
+
+class Part(Frozen):
+    """How far a host is with a run. `told` is the Answer of one that is ready, and why one refused or
+    failed."""
+
+    host: str
+    state: State
+    told: str
+
+
+def ask(session: Session, run: Run, hosts: Iterable[str]) -> None:
+    """Asks hosts what they make of a run that has not begun."""
+    with session.transaction():
+        old = f"SELECT run FROM dyno_asked WHERE asked_at < now() - {STALE}"
+        unbegun = "state IN ('asked', 'ready', 'refused')"
+        session.execute(f"DELETE FROM dyno_parts WHERE {unbegun} AND run IN ({old})")
+        session.execute(f"DELETE FROM dyno_asked WHERE asked_at < now() - {STALE}")
+        document = json_without_passwords(run.model_dump_json())
+        session.execute("INSERT INTO dyno_asked (run, document) VALUES (%s, %s)", run.run, document)
+        for host in hosts:
+            _put(session, run.run, host, State.ASKED)
+    session.tell_all(run.run)
+
+
+def forget(session: Session, run: str) -> None:
+    """Takes back what was asked of a run that does not begin."""
+    with session.transaction():
+        session.execute("DELETE FROM dyno_asked WHERE run = %s", run)
+        session.execute("DELETE FROM dyno_parts WHERE run = %s", run)
+
+
+def asked_of(session: Session, host: str) -> Run | None:
+    """The run about which a host is asked, the oldest question first."""
+    rows = session.execute(
+        "SELECT document FROM dyno_asked JOIN dyno_parts USING (run) WHERE host = %s AND state = 'asked'"
+        " ORDER BY asked_at, run LIMIT 1",
+        host,
+    )
+    return run_of_document(rows[0][0]) if rows else None
+
+
+def answer(session: Session, run: str, host: str, state: State, told: str) -> None:
+    """Answers, unless nobody waits for it any more."""
+    session.execute(
+        "UPDATE dyno_parts SET state = %s, told = %s WHERE run = %s AND host = %s AND state = 'asked'",
+        *(state.value, without_passwords(told), run, host),
+    )
+    session.tell_all(run)
+
+
+def give(session: Session, run: Run) -> None:
+    """Gives all hosts of a run their parts, also again after a withdrawal or a failure. What is done, or left
+    out, stays so."""
+    with session.transaction():
+        session.execute("SELECT 1 FROM dyno_runs WHERE run = %s FOR UPDATE", run.run)
+        session.execute("DELETE FROM dyno_asked WHERE run = %s", run.run)
+        kept = {part.host: part.state for part in parts_of(session, run.run)}
+        for host in run.fleet:
+            if not host.left_out and kept.get(host.name) not in (State.DONE, State.LEFT_OUT):
+                _put(session, run.run, host.name, State.GIVEN)
+    session.tell_all(run.run)
+
+
+def withdraw(session: Session, run: str) -> None:
+    """Takes back what hosts have not carried out: they stop at the end of a trial."""
+    session.execute(
+        "UPDATE dyno_parts SET state = 'withdrawn' WHERE run = %s AND state = 'given'",
+        run,
+    )
+    session.tell_all(run)
+
+
+def next_run(session: Session, host: str) -> str | None:
+    """The run that a host is to go on with: of those that were given to it, the one that began first."""
+    rows = session.execute(
+        "SELECT run FROM dyno_runs JOIN dyno_parts USING (run) WHERE host = %s AND state = 'given'"
+        " ORDER BY created_unix_s, run LIMIT 1",
+        host,
+    )
+    return str(rows[0][0]) if rows else None
+
+
+def is_given(session: Session, run: str, host: str) -> bool:
+    """Whether a host is still to go on with a run."""
+    return bool(
+        session.execute(
+            "SELECT 1 FROM dyno_parts WHERE run = %s AND host = %s AND state = 'given'", run, host
+        )
+    )
+
+
+def end(session: Session, place: Place, run: str, state: State, told: str = "") -> None:
+    """Ends a host's part as done or failed, and the run with the last one. Raises Replaced where this worker
+    does not speak for the host any more."""
+    with session.transaction():
+        require_speaker(session, place)
+        session.execute("SELECT 1 FROM dyno_runs WHERE run = %s FOR UPDATE", run)
+        session.execute(
+            "UPDATE dyno_parts SET state = %s, told = %s WHERE run = %s AND host = %s AND state = 'given'",
+            *(state.value, without_passwords(told), run, place.name),
+        )
+        finish(session, run)
+    session.tell_all(run)
+
+
+def parts_of(session: Session, run: str) -> list[Part]:
+    """How far all hosts of a run are, by name."""
+    rows = session.execute("SELECT host, state, told FROM dyno_parts WHERE run = %s ORDER BY host", run)
+    return [Part(host=host, state=State(state), told=told) for host, state, told in rows]
+
+
+def _put(session: Session, run: str, host: str, state: State) -> None:
+    session.execute(
+        "INSERT INTO dyno_parts VALUES (%s, %s, %s, '') ON CONFLICT (run, host)"
+        " DO UPDATE SET state = EXCLUDED.state, told = ''",
+        *(run, host, state.value),
+    )

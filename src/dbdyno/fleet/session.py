@@ -1,0 +1,129 @@
+"""A connection to the store's PostgreSQL, by which a fleet's workers and controllers know of each other.
+
+Whoever waits here sleeps in the kernel until the server sends a word: nothing is polled, because a slice may
+be measured on this host. That the other end lives is told by TCP's keepalives, which wake no process.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from dbdyno.errors import UserError
+from dbdyno.fleet.tables import TABLES
+from dbdyno.records.database import Unavailable, failed, with_keepalives
+from dbdyno.records.place import POSTGRESQL, place_of
+
+CHANNEL = "dyno_fleet"
+ADVISORY = 0x44594E4F
+"""Dyno's own class among the advisory locks of a database."""
+_OF_SERVER = (
+    "SET tcp_keepalives_idle = 30",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+    "SET tcp_user_timeout = '60s'",
+    # A worker that is stopped within a transaction must not hold the host's row.
+    "SET idle_in_transaction_session_timeout = '10s'",
+)
+_MAKING = 1
+"""The advisory lock of whoever makes the tables. A host's number is above 0 as well, under another class."""
+
+Row = tuple[Any, ...]
+
+
+def require_server(url: str) -> None:
+    """Raises UserError for a store that is a file: hosts share nothing but a server."""
+    if not url.startswith(POSTGRESQL):
+        raise UserError(
+            f"a fleet needs a store that all its hosts reach, and {place_of(url)} is a file of this host",
+            "name a PostgreSQL: --store postgresql://USER@HOST/DATABASE, or DYNO_STORE",
+        )
+
+
+class Session:
+    """An open connection; a context manager. Statements may come from several threads. Every failure of the
+    server or of the network is Unavailable; `reopen` then tries again."""
+
+    def __init__(self, url: str) -> None:
+        require_server(url)
+        self.place = place_of(url)
+        self._url = url
+        self._lock = threading.RLock()
+        self._told = False
+        self._connection = self._connected()
+        with self.transaction():
+            self.execute("SELECT pg_advisory_xact_lock(%s, %s)", ADVISORY - 1, _MAKING)
+            # Even "if not exists" takes locks that would wait for whoever measures.
+            if not self.execute("SELECT 1 WHERE to_regclass('dyno_late') IS NOT NULL"):
+                for table in TABLES:
+                    self.execute(table)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def execute(self, statement: str, *values: object) -> Sequence[Row]:
+        """A statement's rows. Raises Unavailable, and psycopg's error for what the server refuses."""
+        with self._lock:
+            try:
+                done = self._connection.execute(statement.encode(), values)
+                return done.fetchall() if done.description is not None else ()
+            except psycopg.OperationalError as error:
+                raise failed(self.place, error, passing=True) from None
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """What is done inside by this thread happens as a whole or not at all."""
+        with self._lock:
+            try:
+                with self._connection.transaction():
+                    yield
+            except psycopg.OperationalError as error:
+                raise failed(self.place, error, passing=True) from None
+
+    def tell_all(self, word: str) -> None:
+        """Wakes everybody who waits."""
+        self.execute("SELECT pg_notify(%s, %s)", CHANNEL, word)
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Returns when somebody told something since the last call, or after that time. Without a time
+        nothing else wakes this process. Raises Unavailable where the connection ends."""
+        # The library's own wait looks ten times a second whether there was a Ctrl-C.
+        if not self._told:
+            try:
+                ready, _, _ = select.select([self._connection.fileno()], [], [], timeout_s)
+            except (ValueError, psycopg.OperationalError):
+                raise Unavailable(f"the store {self.place} has ended the connection") from None
+            if ready:
+                # It reads what came, and fails where that was the connection's end.
+                self.execute("SELECT 1")
+        self._told = False
+
+    def reopen(self) -> None:
+        """Opens the connection anew where it is broken. Raises Unavailable where the server is not there."""
+        with self._lock:
+            if self._connection.closed or self._connection.broken:
+                self._connection = self._connected()
+
+    def _connected(self) -> psycopg.Connection[Row]:
+        try:
+            connection = psycopg.connect(with_keepalives(self._url), autocommit=True)
+            for setting in (*_OF_SERVER, f"LISTEN {CHANNEL}"):
+                connection.execute(setting.encode())
+        except psycopg.OperationalError as error:
+            raise failed(self.place, error, passing=True) from None
+        connection.add_notify_handler(self._hear)
+        # What was told while there was no connection is not known.
+        self._told = True
+        return connection
+
+    def _hear(self, _: psycopg.Notify) -> None:
+        """A word may come with the answer to any statement."""
+        self._told = True
