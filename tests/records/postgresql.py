@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 SELF_SIGNED = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
 INITDB = max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default=None)
 
@@ -19,10 +21,11 @@ class PostgreSQL:
     """A server that can start again. A context manager: it and its data are gone at the end.
 
     With an `address` it listens there too, for those alone who encrypt and know the `password`. `certificate`
-    is then the file of its certificate."""
+    is then the file of its certificate. What `enters` a namespace stands before its commands."""
 
-    def __init__(self, address: str = "", password: str = "") -> None:
+    def __init__(self, address: str = "", password: str = "", enters: Sequence[str] = ()) -> None:
         self._address, self._password = address, password
+        self._enters = list(enters)
         self._kept = tempfile.TemporaryDirectory(prefix="dyno-pg-")
         self._folder = Path(self._kept.name)
         self._ids: dict[str, Any] = {"user": 65534, "group": 65534} if os.geteuid() == 0 else {}
@@ -83,4 +86,9 @@ class PostgreSQL:
         self._call([str(INITDB.with_name(program)), "-D", str(self._folder / "data"), *words])
 
     def _call(self, command: list[str]) -> None:
-        subprocess.run(command, check=True, capture_output=True, cwd=self._folder, **self._ids)
+        ids = self._ids
+        if self._enters:
+            # Only root enters, so the other user comes after that.
+            command = [*self._enters, *AS_NOBODY, *command]
+            ids = {}
+        subprocess.run(command, check=True, capture_output=True, cwd=self._folder, **ids)

@@ -19,7 +19,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.fleet import parts
 from dbdyno.fleet.hosts import Seen, chosen, require_connected, seen
 from dbdyno.fleet.parts import Answer, Part, State
-from dbdyno.fleet.session import Session
+from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.undisturbed import Look
 from dbdyno.records.database import Unavailable
 from dbdyno.records.record import Record
@@ -72,6 +72,7 @@ class Controller:
         beginning = begin(self.store, options, self._say)
         draft = draft_of(beginning, self._say)
         names = [one.member.name for one in hosts]
+        self.session.listen(of_run(draft.run))
         parts.ask(self.session, draft, names)
         try:
             run = run_on(draft, self._answers(draft.run, names), self._say)
@@ -100,6 +101,7 @@ class Controller:
         """Shows what hosts do until all are over, and returns the run with its records. Raises DynoError with
         what went wrong on each host, and where somebody has withdrawn the run."""
         study = study_of(run)
+        self.session.listen(of_run(run.run))
         following = Following(self.store, self.session, run)
         if self.quiet:
             found = following.to_the_end(Quiet())

@@ -27,10 +27,19 @@ from dbdyno.cli.worker_unit import unit_files
 from dbdyno.driver import _driver
 from dbdyno.errors import DynoError, StudyError
 from dbdyno.fleet import parts
-from dbdyno.fleet.hosts import Member, Place, Replaced, register, require_name, speak_again
+from dbdyno.fleet.hosts import (
+    Member,
+    Place,
+    Replaced,
+    end_leases,
+    register,
+    require_name,
+    require_speaker,
+    speak_again,
+)
 from dbdyno.fleet.leases import LEAST_S, Lease, length_s
 from dbdyno.fleet.parts import State
-from dbdyno.fleet.session import Session, require_server
+from dbdyno.fleet.session import Session, of_run, require_server
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.host.fingerprint import fingerprint
@@ -164,6 +173,7 @@ class Worker:
         """Does what there is to do, until another worker speaks for this host or it is taken out."""
         while True:
             try:
+                require_speaker(self.session, self.place)
                 if not (self._answer() or self._go_on()):
                     self.session.wait()
             except LeaseOver as over:
@@ -179,6 +189,9 @@ class Worker:
         while True:
             try:
                 speak_again(self.session, self.place)
+                with self.session.transaction():
+                    # What could not be given back must not look like the lease of one who was stopped.
+                    end_leases(self.session, self.place.number)
                 return
             except Unavailable:
                 time.sleep(wait_s)
@@ -264,7 +277,7 @@ class OnFleet(Quiet):
         ended = record.outcome.value if record.outcome is Outcome.MEASURED else record.cause
         tell(f"run {record.run}, block {record.block + 1}: {record.variant}: {ended}")
         with suppress(Unavailable):
-            self._session.tell_all(self._run)
+            self._session.tell(of_run(self._run))
 
     def say(self, line: str) -> None:
         tell(line)

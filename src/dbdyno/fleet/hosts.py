@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from dbdyno.errors import DynoError, UserError
-from dbdyno.fleet.session import ADVISORY, Session
+from dbdyno.fleet.session import ADVISORY, Session, of_host, of_run
 from dbdyno.frozen import Frozen
 from dbdyno.host.facts import Host
 from dbdyno.host.once import Tell
@@ -79,6 +79,7 @@ def require_name(name: str) -> str:
 def register(session: Session, member: Member, worker: str, tell: Tell) -> Place:
     """Enters a host, or what is known of it anew, and speaks for it from now on: leases of a worker before
     this one end. Raises UserError where another worker of the host lives."""
+    session.listen(of_host(member.name))
     row = (member.name, worker, member.model_dump_json())
     statement = "INSERT INTO dyno_hosts (host, worker, signed_at, document) VALUES (%s, %s, now(), %s)"
     session.execute(f"{statement} ON CONFLICT DO NOTHING", *row)
@@ -205,7 +206,7 @@ def remove(session: Session, name: str) -> list[str]:
             )
             finish(session, run)
         session.execute("DELETE FROM dyno_parts WHERE host = %s AND state IN ('asked', 'ready')", name)
-    session.tell_all(name)
+    session.tell(of_host(name), *(of_run(run) for run, _ in runs))
     return [run for run, _ in runs]
 
 

@@ -6,11 +6,11 @@ and its records, so the queue cannot disagree with what was measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import StrEnum
 
 from dbdyno.fleet.hosts import Place, finish, require_speaker
-from dbdyno.fleet.session import Session
+from dbdyno.fleet.session import Session, of_host, of_run
 from dbdyno.frozen import Frozen
 from dbdyno.passwords import json_without_passwords, without_passwords
 from dbdyno.records.run import FleetHost, Run, run_of_document
@@ -55,7 +55,7 @@ class Part(Frozen):
     told: str
 
 
-def ask(session: Session, run: Run, hosts: Iterable[str]) -> None:
+def ask(session: Session, run: Run, hosts: Sequence[str]) -> None:
     """Asks hosts what they make of a run that has not begun."""
     with session.transaction():
         old = f"SELECT run FROM dyno_asked WHERE asked_at < now() - {STALE}"
@@ -66,7 +66,7 @@ def ask(session: Session, run: Run, hosts: Iterable[str]) -> None:
         session.execute("INSERT INTO dyno_asked (run, document) VALUES (%s, %s)", run.run, document)
         for host in hosts:
             _put(session, run.run, host, State.ASKED)
-    session.tell_all(run.run)
+    session.tell(*map(of_host, hosts))
 
 
 def forget(session: Session, run: str) -> None:
@@ -92,7 +92,7 @@ def answer(session: Session, run: str, host: str, state: State, told: str) -> No
         "UPDATE dyno_parts SET state = %s, told = %s WHERE run = %s AND host = %s AND state = 'asked'",
         *(state.value, without_passwords(told), run, host),
     )
-    session.tell_all(run)
+    session.tell(of_run(run))
 
 
 def give(session: Session, run: Run) -> None:
@@ -105,16 +105,15 @@ def give(session: Session, run: Run) -> None:
         for host in run.fleet:
             if not host.left_out and kept.get(host.name) not in (State.DONE, State.LEFT_OUT):
                 _put(session, run.run, host.name, State.GIVEN)
-    session.tell_all(run.run)
+    session.tell(of_run(run.run), *(of_host(host.name) for host in run.fleet))
 
 
 def withdraw(session: Session, run: str) -> None:
     """Takes back what hosts have not carried out: they stop at the end of a trial."""
-    session.execute(
-        "UPDATE dyno_parts SET state = 'withdrawn' WHERE run = %s AND state = 'given'",
-        run,
+    rows = session.execute(
+        "UPDATE dyno_parts SET state = 'withdrawn' WHERE run = %s AND state = 'given' RETURNING host", run
     )
-    session.tell_all(run)
+    session.tell(of_run(run), *(of_host(host) for (host,) in rows))
 
 
 def next_run(session: Session, host: str) -> str | None:
@@ -147,7 +146,7 @@ def end(session: Session, place: Place, run: str, state: State, told: str = "") 
             *(state.value, without_passwords(told), run, place.name),
         )
         finish(session, run)
-    session.tell_all(run)
+    session.tell(of_run(run))
 
 
 def parts_of(session: Session, run: str) -> list[Part]:

@@ -6,6 +6,7 @@ be measured on this host. That the other end lives is told by TCP's keepalives, 
 
 from __future__ import annotations
 
+import hashlib
 import select
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,6 @@ from dbdyno.fleet.tables import TABLES
 from dbdyno.records.database import Unavailable, failed, with_keepalives
 from dbdyno.records.place import POSTGRESQL, place_of
 
-CHANNEL = "dyno_fleet"
 ADVISORY = 0x44594E4F
 """Dyno's own class among the advisory locks of a database."""
 _OF_SERVER = (
@@ -34,6 +34,21 @@ _MAKING = 1
 """The advisory lock of whoever makes the tables. A host's number is above 0 as well, under another class."""
 
 Row = tuple[Any, ...]
+
+
+def of_host(name: str) -> str:
+    """What is told when there is something for a host."""
+    return f"host {name}"
+
+
+def of_run(run: str) -> str:
+    """What is told when something of a run has changed."""
+    return f"run {run}"
+
+
+def _channel(word: str) -> str:
+    """A channel's name has less room than that of a host."""
+    return f"dyno_{hashlib.sha256(word.encode()).hexdigest()[:24]}"
 
 
 def require_server(url: str) -> None:
@@ -54,7 +69,7 @@ class Session:
         self.place = place_of(url)
         self._url = url
         self._lock = threading.RLock()
-        self._told = False
+        self._told, self._words = False, set[str]()
         self._connection = self._connected()
         with self.transaction():
             self.execute("SELECT pg_advisory_xact_lock(%s, %s)", ADVISORY - 1, _MAKING)
@@ -88,13 +103,21 @@ class Session:
             except psycopg.OperationalError as error:
                 raise failed(self.place, error, passing=True) from None
 
-    def tell_all(self, word: str) -> None:
-        """Wakes everybody who waits."""
-        self.execute("SELECT pg_notify(%s, %s)", CHANNEL, word)
+    def listen(self, word: str) -> None:
+        """Lets `wait` end where somebody tells about this: a host or a run, as `of_host` and `of_run` say."""
+        self._words.add(word)
+        self.execute(f"LISTEN {_channel(word)}")
+        # What was told before is not known.
+        self._told = True
+
+    def tell(self, *words: str) -> None:
+        """Wakes those who listen to one of these words, and nobody else."""
+        for word in words:
+            self.execute("SELECT pg_notify(%s, '')", _channel(word))
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Returns when somebody told something since the last call, or after that time. Without a time
-        nothing else wakes this process. Raises Unavailable where the connection ends."""
+        """Returns when somebody told what is listened to since the last call, or after that time. Without
+        a time nothing else wakes this process. Raises Unavailable where the connection ends."""
         # The library's own wait looks ten times a second whether there was a Ctrl-C.
         if not self._told:
             try:
@@ -115,7 +138,7 @@ class Session:
     def _connected(self) -> psycopg.Connection[Row]:
         try:
             connection = psycopg.connect(with_keepalives(self._url), autocommit=True)
-            for setting in (*_OF_SERVER, f"LISTEN {CHANNEL}"):
+            for setting in (*_OF_SERVER, *(f"LISTEN {_channel(word)}" for word in self._words)):
                 connection.execute(setting.encode())
         except psycopg.OperationalError as error:
             raise failed(self.place, error, passing=True) from None
