@@ -111,6 +111,8 @@ class Bench:
                 host.start_worker(self.url, LEASE)
 
     def all_are_there(self) -> bool:
+        """Whether no host lacks its worker; those that do get one."""
+        self.start_all()
         try:
             with Session(self.server.url) as session:
                 return {one.member.name for one in seen(session) if one.connected} == set(self.hosts)
@@ -218,7 +220,6 @@ def history(bench: Bench, number: int, seed: int, only: tuple[str, ...]) -> dict
     began_s = time.monotonic()
     draw = random.Random(f"{seed} {number}")
     blocks, events = draw.choice(BLOCKS), drawn(bench, draw, only)
-    bench.start_all()
     wait_for("all workers are there", bench.all_are_there, 180.0)
     bench.controllers.clear()
     bench.run = begun(bench, blocks)
@@ -268,7 +269,6 @@ def ended(bench: Bench) -> dict[str, Any]:
         other.kill()
         other.wait()
     bench.others.clear()
-    bench.start_all()
     wait_for("all workers are there", bench.all_are_there, 180.0)
     for one in bench.controllers:
         one.wait(90.0)

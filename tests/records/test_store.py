@@ -267,3 +267,14 @@ def test_a_record_is_on_disk_when_it_is_kept(tmp_path: Path) -> None:
     assert sum(number in (FSYNC, FDATASYNC) for number in numbers) >= 3
     with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
         assert len(store.records("first")) == 3
+
+
+def test_the_records_of_one_turn_are_those_of_its_lots_and_the_first_has_what_is_in_no_block(
+    url: str,
+) -> None:
+    with Store(url) as store:
+        store.add_run(make_run(make_study()))
+        for trial in range(12):
+            store.add_record(make_record(trial).but(block=trial - 1))
+        turns = [[record.block for record in store.records_in_turn("first", 2, 3, turn)] for turn in range(3)]
+    assert turns == [[-1, 0, 1, 6, 7], [2, 3, 8, 9], [4, 5, 10]]

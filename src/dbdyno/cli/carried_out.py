@@ -22,7 +22,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.plan import ask_for, fleet
 from dbdyno.plan import reference as reference_plan
 from dbdyno.records.record import Record
-from dbdyno.records.run import BLOCKS_IN_PAIR, SearchRun
+from dbdyno.records.run import BLOCKS_IN_PAIR, Run, SearchRun
 from dbdyno.records.store import Store
 from dbdyno.run import Side, carried_out, run_study
 from dbdyno.study import Study
@@ -71,6 +71,14 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
         return run_study(Side(ask, bench, progress), store, other)
 
 
+def records_of_host(store: Store, run: Run, host: str) -> list[Record]:
+    """What a host of a fleet has measured of a run. Others' records are not read, because a host must cost
+    the store the same in a large fleet as in a small one."""
+    number = next(number for number, one in enumerate(run.fleet) if one.name == host)
+    found = store.records_in_turn(run.run, BLOCKS_IN_PAIR, len(run.fleet), number)
+    return [record for record in found if record.whole]
+
+
 def carry_out_pair(
     begun: Begun,
     leased: Leased,
@@ -83,7 +91,7 @@ def carry_out_pair(
     as long as it `goes_on`. Returns whether there is more to do. Raises LeaseOver where another may do it."""
     run = begun.run
     ask = partial(fleet.ask, leased.host)
-    records = [record for record in store.records(run.run) if record.whole]
+    records = records_of_host(store, run, leased.host)
     with ExitStack() as stack:
         journal, callgrind = stack.enter_context(open_journal()), _callgrind(begun.study, stack)
         bench = replace(bench_of(begun, journal, callgrind, allowed), tell=progress.say, leased=leased)

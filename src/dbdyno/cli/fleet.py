@@ -32,6 +32,8 @@ ANSWER_S = 600.0
 """So long a host may take to say what it makes of a study, beside the runs that it measures."""
 LOOK_EVERY_S = 60.0
 """How often somebody looks whether the workers live, where none of them says anything."""
+PAUSE_S = 0.5
+"""How long words are gathered before somebody looks."""
 LONGEST_WAIT_S = 30.0
 
 
@@ -172,6 +174,8 @@ class Following:
                 if all(part.state.over for part in found):
                     return found
                 self.session.wait(LOOK_EVERY_S)
+                # Of many hosts some trial ends at every moment.
+                time.sleep(PAUSE_S)
                 wait_s = 1.0
             except Unavailable as gone:
                 progress.say(f"{gone.message}; hosts go on meanwhile, and it is asked again")

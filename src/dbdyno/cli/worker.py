@@ -19,7 +19,7 @@ from dbdyno.begin.estimate import overhead_s
 from dbdyno.begin.on_fleet import answer_of, begun_here
 from dbdyno.begin.registered import code_digest
 from dbdyno.calibrate.kept import kept_here
-from dbdyno.cli.carried_out import carry_out_pair
+from dbdyno.cli.carried_out import carry_out_pair, records_of_host
 from dbdyno.cli.options import Duration, ListingGroup, devices_option, paths_option, store_option
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.terminal import tell
@@ -235,7 +235,7 @@ class Worker:
         begun = self._begun.get(run.run) or begun_here(run, self.place.name, self.allowed)
         self._begun = {run.run: begun}
         study, host = begun.study, self.place.name
-        if not fleet.ask(host, study, begun.run, [one for one in store.records(run.run) if one.whole]):
+        if not fleet.ask(host, study, begun.run, records_of_host(store, run, host)):
             return True
         trials = BLOCKS_IN_PAIR * len(variants_of(study))
         pair_s = expected_duration_s(trials, study, overhead_s(study))

@@ -394,6 +394,13 @@ class Store:
             found = {one.trial: one for one in self._some_records(run, f"trial IN ({marks})", *asked)}
             yield from (found[trial] for trial in asked if trial in found)
 
+    def records_in_turn(self, run: str, blocks: int, turns: int, turn: int) -> list[Record]:
+        """The records of every `turns`-th lot of so many blocks, after the first `turn` lots, in the order of
+        trials. What is in no block belongs to the first turn."""
+        # The sign of a remainder stands for a value in one driver, and -1 / 2 is 0 in both databases.
+        which = "block / ? - block / ? / ? * ? = ? ORDER BY trial"
+        return self._some_records(run, which, blocks, blocks, turns, turns, turn)
+
     def trials_of(self, run: str) -> set[int]:
         """The trials of a run that have a record."""
         with self._transaction(writes=False) as execute:
