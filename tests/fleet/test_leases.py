@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -17,6 +18,7 @@ from dbdyno.records.fence import LeaseOver
 from dbdyno.records.spool import Spool
 from dbdyno.records.store import Store
 from tests.fakes import make_study
+from tests.fleet.asleep import switches_of
 from tests.fleet.cases import member, record_of, run_on, speaks
 from tests.records.postgresql import PostgreSQL
 
@@ -117,6 +119,16 @@ def test_nothing_renews_a_lease_while_a_slice_is_measured(session: Session) -> N
         lease.stage_began(timed=True)
         with pytest.raises(LeaseOver, match="time ran out"):
             lease.require_in_force()
+
+
+def test_the_thread_of_a_lease_does_not_wake_while_a_slice_is_measured(session: Session) -> None:
+    with Lease(session, speaks(session, "a"), "first", 0.4) as lease:
+        lease.stage_began(timed=True)
+        status = Path(f"/proc/self/task/{lease._thread.native_id}/status")
+        time.sleep(0.1)
+        before = switches_of(status)
+        time.sleep(1.0)
+        assert switches_of(status) == before
 
 
 def until_s(session: Session, fence: int) -> float:

@@ -11,6 +11,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.fleet.session import Session, require_server
 from dbdyno.records.database import Unavailable
+from tests.fleet.asleep import switches_of
 from tests.records.postgresql import PostgreSQL
 
 
@@ -31,9 +32,9 @@ def test_who_waits_is_not_awake(url: str, session: Session) -> None:
 
     def sleep() -> None:
         status = Path(f"/proc/self/task/{threading.get_native_id()}/status")
-        switches["before"] = _switches(status)
+        switches["before"] = switches_of(status)
         session.wait()
-        switches["after"] = _switches(status)
+        switches["after"] = switches_of(status)
 
     waiting = threading.Thread(target=sleep)
     waiting.start()
@@ -43,11 +44,6 @@ def test_who_waits_is_not_awake(url: str, session: Session) -> None:
     waiting.join()
     # To fall asleep, and to read the word; a look ten times a second would be ten more.
     assert switches["after"] - switches["before"] < 8
-
-
-def _switches(status: Path) -> int:
-    lines = dict(line.split(":") for line in status.read_text().splitlines())
-    return int(lines["voluntary_ctxt_switches"])
 
 
 def test_a_server_that_ends_is_told_to_who_waits(server: PostgreSQL, session: Session) -> None:

@@ -21,10 +21,13 @@ class PostgreSQL:
     """A server that can start again. A context manager: it and its data are gone at the end.
 
     With an `address` it listens there too, for those alone who encrypt and know the `password`. `certificate`
-    is then the file of its certificate. What `enters` a namespace stands before its commands."""
+    is then the file of its certificate. What `enters` a namespace stands before its commands. `settings` are
+    lines of its configuration."""
 
-    def __init__(self, address: str = "", password: str = "", enters: Sequence[str] = ()) -> None:
-        self._address, self._password = address, password
+    def __init__(
+        self, address: str = "", password: str = "", enters: Sequence[str] = (), settings: str = ""
+    ) -> None:
+        self._address, self._password, self._settings = address, password, settings
         self._enters = list(enters)
         self._kept = tempfile.TemporaryDirectory(prefix="dyno-pg-")
         self._folder = Path(self._kept.name)
@@ -39,6 +42,8 @@ class PostgreSQL:
         if self._ids:
             os.chown(self._folder, 65534, 65534)
         self._run("initdb", "-U", "dyno", "--auth=trust", "--no-sync")
+        with (self._folder / "data" / "postgresql.conf").open("a") as configuration:
+            configuration.write(self._settings)
         if self._address:
             self._certify()
         self._control("start")

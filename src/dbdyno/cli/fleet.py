@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbdyno import __version__
 from dbdyno.begin.estimate import estimate
@@ -13,7 +13,7 @@ from dbdyno.begin.on_fleet import draft_of, run_on
 from dbdyno.begin.registered import code_digest
 from dbdyno.begin.run import RunOptions, begin
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.progress import Lines, Quiet, shown
+from dbdyno.cli.progress import Quiet, shown
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import DynoError, UserError
 from dbdyno.fleet import parts
@@ -71,7 +71,8 @@ class Controller:
         hosts = chosen(self.session, words)
         for one in hosts:
             _require_same_code(one)
-        beginning = begin(self.store, options, self._say)
+        # What a calibration of this host found is none of other hosts' business.
+        beginning = begin(self.store, replace(options, calibration=False), self._say)
         draft = draft_of(beginning, self._say)
         names = [one.member.name for one in hosts]
         self.session.listen(of_run(draft.run))
@@ -124,13 +125,13 @@ class Controller:
             if not waiting or time.monotonic() > until_s:
                 break
             if not told:
-                self._say(f"asking {', '.join(names)}")
+                self._say(f"asking {', '.join(names)}; a host that measures answers after its pair of blocks")
                 told = True
             self.session.wait(min(LOOK_EVERY_S, max(0.0, until_s - time.monotonic())))
-            known = {one.member.name: one for one in seen(self.session)}
-            for name in waiting:
-                if name in known:
-                    require_connected(name, known[name])
+            for one in seen(self.session):
+                if one.member.name in waiting:
+                    require_connected(one.member.name, one)
+                    until_s = time.monotonic() + ANSWER_S if one.run else until_s
         faults = [_fault(name, found.get(name)) for name in names]
         if any(faults):
             raise UserError(
@@ -157,20 +158,19 @@ class Following:
     run: Run
 
     def __post_init__(self) -> None:
-        self._told: set[int] = set()
+        self._told = self.store.trials_of(self.run.run)
         self._silent: set[str] = set()
 
     def to_the_end(self, progress: Quiet) -> list[Part]:
         """How all parts ended."""
+        progress.asked(len(self._told))
         wait_s = 1.0
         while True:
             try:
                 self.session.reopen()
                 # On a host that measures, nobody looks before its block is over.
                 with Look():
-                    found = parts.parts_of(self.session, self.run.run)
-                    self._tell_trials(progress)
-                    self._tell_silent(progress, found)
+                    found = self.look(progress)
                 if all(part.state.over for part in found):
                     return found
                 self.session.wait(LOOK_EVERY_S)
@@ -182,15 +182,16 @@ class Following:
                 time.sleep(wait_s)
                 wait_s = min(2.0 * wait_s, LONGEST_WAIT_S)
 
-    def _tell_trials(self, progress: Quiet) -> None:
-        ended = self.store.trials_of(self.run.run)
-        if fresh := sorted(ended - self._told):
-            if isinstance(progress, Lines) and not self._told:
-                progress.asked(len(ended) - len(fresh))
-            for record in self.store.records_of_trials(self.run.run, fresh):
-                if record.whole:
-                    progress.trial_ended(record.but(variant=f"{record.fleet_host}: {record.variant}"))
-                    self._told.add(record.trial)
+    def look(self, progress: Quiet) -> list[Part]:
+        """Tells what is new, and returns how far all parts are."""
+        found = parts.parts_of(self.session, self.run.run)
+        fresh = sorted(self.store.trials_of(self.run.run) - self._told)
+        for record in self.store.records_of_trials(self.run.run, fresh):
+            if record.whole:
+                progress.trial_ended(record.but(variant=f"{record.fleet_host}: {record.variant}"))
+                self._told.add(record.trial)
+        self._tell_silent(progress, found)
+        return found
 
     def _tell_silent(self, progress: Quiet, found: Sequence[Part]) -> None:
         working = {part.host for part in found if not part.state.over}

@@ -193,6 +193,11 @@ def _on_fleet(
     with Session(url) as session:
         controller, run = Controller(store, session, quiet), options.resume
         try:
+            if run is not None and (options.add_blocks or options.against):
+                raise UserError(
+                    f"run {run.run} is on a fleet, which takes no --add-blocks and no --against",
+                    "leave it out; a new run takes --blocks N",
+                )
             if run is None:
                 run = controller.begin(options, hosts_named(options.fleet or ""), name, note)
             else:

@@ -85,23 +85,29 @@ class Session:
         self._connection.close()
 
     def execute(self, statement: str, *values: object) -> Sequence[Row]:
-        """A statement's rows. Raises Unavailable, and psycopg's error for what the server refuses."""
-        with self._lock:
-            try:
-                done = self._connection.execute(statement.encode(), values)
-                return done.fetchall() if done.description is not None else ()
-            except psycopg.OperationalError as error:
-                raise failed(self.place, error, passing=True) from None
+        """A statement's rows. Raises Unavailable, DynoError for what the server refuses, and psycopg's own
+        error for a row that contradicts another."""
+        with self._lock, self._telling():
+            done = self._connection.execute(statement.encode(), values)
+            return done.fetchall() if done.description is not None else ()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """What is done inside by this thread happens as a whole or not at all."""
-        with self._lock:
-            try:
-                with self._connection.transaction():
-                    yield
-            except psycopg.OperationalError as error:
-                raise failed(self.place, error, passing=True) from None
+        with self._lock, self._telling(), self._connection.transaction():
+            yield
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Turns the library's errors into those of a store."""
+        try:
+            yield
+        except psycopg.errors.ExclusionViolation:
+            raise
+        except psycopg.Error as error:
+            # A session that was stopped within a transaction is ended by an error of its own kind.
+            gone = isinstance(error, psycopg.OperationalError) or self._connection.closed
+            raise failed(self.place, error, passing=gone) from None
 
     def listen(self, word: str) -> None:
         """Lets `wait` end where somebody tells about this: a host or a run, as `of_host` and `of_run` say."""

@@ -202,7 +202,7 @@ def _postgresql(url: str, place: str) -> Database:
         execute=execute,
         close=lambda: connection.close(),
         error=psycopg.Error,
-        passing=lambda error: isinstance(error, psycopg.OperationalError),
+        passing=lambda error: isinstance(error, psycopg.OperationalError) or connection.closed,
         begin="BEGIN",
         # IF NOT EXISTS does not see what another one makes at this moment.
         alone=f"SELECT pg_advisory_xact_lock({MAKING_TABLES})",

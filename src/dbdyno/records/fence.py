@@ -21,6 +21,8 @@ class LeaseOver(Stopped):
 
 def require_in_force(execute: Execute, run: str, fence: int) -> None:
     """Raises LeaseOver within the transaction that would keep a record."""
+    # Who is stopped before its end must not keep the host from everybody else.
+    execute("SET LOCAL idle_in_transaction_session_timeout = '10s'")
     if not execute(IN_FORCE, fence, run):
         raise LeaseOver(
             f"the store refused a record of run {run}: lease {fence} of this host is over",

@@ -1,0 +1,209 @@
+"""What does a host of a fleet cost the store, and does that grow with the number of hosts?
+
+    python -m benches.fleet_cost [--hosts N ...] [--pairs N]
+
+One process speaks for all hosts: each has a session of its own and says what a worker says, by the worker's
+own functions, for some pairs of blocks. Only the trials are left out; their records are real ones,
+two a block. The store is a PostgreSQL of the bench's own behind TLS, in a network
+of its own, whose loopback counts the bytes of both directions with all headers.
+
+A row for each number of hosts: what one host costs for one pair of blocks, in statements and round trips'
+bytes, and in the server's CPU time; and how long the controller needs for a
+look at which nothing is new. Needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import psutil
+import psycopg
+
+from benches.fleet import STUDY
+from dbdyno.begin.stored_study import study_of
+from dbdyno.cli.carried_out import records_of_host
+from dbdyno.cli.fleet import Following
+from dbdyno.cli.progress import Quiet
+from dbdyno.fleet import leases, parts
+from dbdyno.fleet.hosts import Place, register, require_speaker
+from dbdyno.fleet.session import Session, of_run
+from dbdyno.host.namespaces import unshare
+from dbdyno.plan import fleet
+from dbdyno.records.record import Record
+from dbdyno.records.run import BLOCKS_IN_PAIR, FleetHost, Run
+from dbdyno.records.store import Store
+from dbdyno.study import Arrangement
+from dbdyno.study.trials import Trial
+from tests.analyse.factory import a_run, a_study
+from tests.fleet.cases import member
+from tests.records.postgresql import PostgreSQL
+
+CLONE_NEWNET = 0x40000000
+ADDRESS, PASSWORD = "127.0.0.1", "of-a-bench"
+GOLDEN = Path(__file__).parents[1] / "tests" / "records" / "golden" / "format-2.json"
+LEASE_S = 600.0
+
+
+@dataclass
+class Spent:
+    """So far: statements of this process, bytes on the loopback, and the server's CPU time."""
+
+    statements: int
+    network_bytes: int
+    server_s: float
+
+
+class Meter:
+    """Counts what this process says to a server of PostgreSQL."""
+
+    def __init__(self, server: psutil.Process) -> None:
+        self._server, self._statements = server, 0
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        execute: Any = psycopg.Connection.execute
+
+        def counted(*given: Any, **named: Any) -> Any:
+            self._statements += 1
+            return execute(*given, **named)
+
+        with mock.patch.object(psycopg.Connection, "execute", counted):
+            yield
+
+    def spent(self) -> Spent:
+        # /sys shows the devices of the network in which it was mounted.
+        lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
+        received = next(line.split()[1] for line in lines if line.strip().startswith("lo:"))
+        times = [self._server.cpu_times(), *(child.cpu_times() for child in self._server.children())]
+        ended = times[0]
+        server_s = sum(one.user + one.system for one in times) + ended.children_user + ended.children_system
+        return Spent(self._statements, int(received), server_s)
+
+
+@dataclass
+class Host:
+    """A host that is only played."""
+
+    session: Session
+    place: Place
+
+
+def run_on(hosts: int, pairs: int) -> Run:
+    """A run of two variants on so many hosts, with so many pairs of blocks on each."""
+    names = (f"host-{number}" for number in range(hosts))
+    run = a_run(a_study())
+    found = tuple(FleetHost(name=name, host=run.host) for name in names)
+    return run.but(
+        study_text=STUDY,
+        arrangement=Arrangement.SIDE_BY_SIDE,
+        run=f"on-{hosts}",
+        fleet=found,
+        blocks=BLOCKS_IN_PAIR * pairs * hosts,
+        mirrored=True,
+    )
+
+
+def pair(host: Host, url: str, golden: Record) -> None:
+    """All that a worker says for a pair of blocks, in its order; see `cli/worker.py`."""
+    session, place = host.session, host.place
+    session.wait(0.0)
+    require_speaker(session, place)
+    parts.asked_of(session, place.name)
+    name = parts.next_run(session, place.name)
+    assert name is not None
+    with Store(url) as store:
+        run = store.run(name)
+        study = study_of(run)
+        records = records_of_host(store, run, place.name)
+        assert fleet.ask(place.name, study, run, records)
+        with leases.Lease(session, place, name, LEASE_S) as lease:
+            records = records_of_host(store, run, place.name)
+            for _ in range(BLOCKS_IN_PAIR):
+                parts.is_given(session, name, place.name)
+                for trial in fleet.ask(place.name, study, run, records):
+                    records.append(kept(store, run, trial, place.name, lease.fence, golden))
+                    session.tell(of_run(name))
+                    parts.is_given(session, name, place.name)
+
+
+def kept(store: Store, run: Run, trial: Trial, host: str, fence: int, golden: Record) -> Record:
+    """A trial's record, kept as a trial's is: before the host is restored, and after it."""
+    record = golden.but(
+        run=run.run,
+        trial=trial.index,
+        block=trial.block,
+        position=trial.position,
+        variant=trial.variant.name,
+        levels=trial.variant.levels,
+        fleet_host=host,
+        fence=fence,
+    )
+    store.add_record(record)
+    store.add_record(record)
+    return record
+
+
+def measured(hosts: int, pairs: int, server: PostgreSQL, process: psutil.Process) -> str:
+    """A row of the table."""
+    url = f"postgresql://dyno:{PASSWORD}@{ADDRESS}/postgres"
+    longest = max(json.loads(GOLDEN.read_bytes())["records"], key=lambda one: len(json.dumps(one)))
+    golden = Record.model_validate(longest)
+    run, meter = run_on(hosts, pairs), Meter(process)
+    with ExitStack() as stack:
+        store = stack.enter_context(Store(url))
+        controller = stack.enter_context(Session(url))
+        controller.listen(of_run(run.run))
+        played = list[Host]()
+        for one in run.fleet:
+            session = stack.enter_context(Session(url))
+            played.append(Host(session, register(session, member(one.name), one.name, lambda line: None)))
+        store.add_run(run)
+        parts.give(controller, run)
+        before, began_s = meter.spent(), time.monotonic()
+        with meter.counting():
+            for _ in range(pairs):
+                for host in played:
+                    pair(host, url, golden)
+        after, took_s = meter.spent(), time.monotonic() - began_s
+        following = Following(store, controller, run)
+        look_s = time.monotonic()
+        following.look(Quiet())
+        look_s = time.monotonic() - look_s
+        for table in ("dyno_hosts", "dyno_parts"):
+            controller.execute(f"DELETE FROM {table}")
+    each = hosts * pairs
+    statements = (after.statements - before.statements) / each
+    sent_kib = (after.network_bytes - before.network_bytes) / each / 1024
+    server_ms, wall_ms = 1e3 * (after.server_s - before.server_s) / each, 1e3 * took_s / each
+    figures = f"{statements:10.1f}  {sent_kib:8.0f}  {server_ms:9.1f}  {wall_ms:7.1f}"
+    return f"{hosts:5}  {figures}  {1e3 * look_s:7.0f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--hosts", type=int, nargs="+", default=[1, 10, 100, 1000])
+    parser.add_argument("--pairs", type=int, default=2)
+    given = parser.parse_args()
+    unshare(CLONE_NEWNET)
+    subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
+    settings = f"max_connections = {max(given.hosts) + 50}\n"
+    with PostgreSQL(ADDRESS, PASSWORD, settings=settings) as server:
+        print("hosts  statements  KiB both  server ms  wall ms  look ms")
+        for hosts in given.hosts:
+            with psycopg.connect(server.url) as session:
+                ((process_id,),) = session.execute("SELECT pg_backend_pid()").fetchall()
+                process = psutil.Process(psutil.Process(process_id).ppid())
+            print(measured(hosts, given.pairs, server, process), flush=True)
+
+
+if __name__ == "__main__":
+    main()

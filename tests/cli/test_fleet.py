@@ -1,0 +1,167 @@
+"""`dyno run --fleet`, `dyno worker` and `dyno hosts`: what they refuse, and a run on hosts that die and come
+back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dbdyno.fleet import parts
+from dbdyno.fleet.session import Session
+from dbdyno.plan.fleet import blocks_of
+from dbdyno.records.store import Store
+from tests.cli.calls import complaint, dyno
+from tests.fleet.judge import OVERLAPS
+from tests.fleet.machines import DYNO, folders_in, wait_for
+from tests.records.postgresql import INITDB, PostgreSQL
+
+STUDY = """
+title  = "Does the page cache of SQLite matter?"
+engine = "sqlite"
+blocks = 3
+slice  = "0.1s"
+[workload]
+name     = "tpcb"
+clients  = 1
+warmup   = "0s"
+duration = "0.3s"
+[factors]
+"config.cache_size" = [-2000, -20000]
+"""
+BUILDS = STUDY + '"build.opt_level" = ["O2", "O3"]\n'
+RESTARTS = STUDY + "[restarts]\nkills = 1\n"
+
+
+@pytest.fixture
+def study(homes: Path) -> Path:
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgreSQL]:
+    if INITDB is None:
+        pytest.skip("no PostgreSQL under /usr/lib/postgresql")
+    with PostgreSQL() as found:
+        yield found
+
+
+@contextmanager
+def worker(name: str, url: str, folder: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker with folders of its own. It is ended, and must have put its host back."""
+    variables = {**os.environ, **folders_in(folder / name), "DYNO_STORE": url}
+    command = (DYNO, "worker", "--name", name, "--lease", "5s", *options)
+    with (folder / f"{name}.log").open("ab") as log:
+        process = subprocess.Popen(command, env=variables, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60.0)
+
+
+def connected(url: str, *names: str) -> bool:
+    told = json.loads(dyno("hosts", "--json", "--store", url).stdout)
+    return {row["member"]["name"] for row in told if row["state"] != "silent"} >= set(names)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--budget", "1h"), "--fleet and --budget contradict each other"),
+        (("--until", "margin"), "--fleet and --until contradict each other"),
+        (("--against", "main"), "--fleet and --against contradict each other"),
+        (("--live",), "--fleet and --live contradict each other"),
+        (("--resume", "last"), "--fleet and --resume contradict each other"),
+        (("--allow-path", "here"), "give the option to each worker"),
+    ],
+)
+def test_an_option_that_a_fleet_does_not_take_is_refused(
+    study: Path, options: tuple[str, ...], said: str
+) -> None:
+    assert said in complaint("run", str(study), "--fleet", "a", *options)
+
+
+def test_a_fleet_needs_a_store_that_all_hosts_reach(study: Path) -> None:
+    for words in (("run", str(study), "--fleet", "a"), ("hosts",), ("hosts", "remove", "a"), ("worker",)):
+        said = complaint(*words)
+        assert "a fleet needs a store that all its hosts reach" in said
+        assert "--store postgresql://" in said
+
+
+def test_a_host_that_is_not_there_is_named(study: Path, server: PostgreSQL) -> None:
+    said = complaint("run", str(study), "--fleet", "a, b", "--store", server.url)
+    assert "no host is called 'a'" in said and "dyno worker --name a" in said
+    assert "--fleet names no host" in complaint("run", str(study), "--fleet", ",", "--store", server.url)
+
+
+def test_no_hosts_say_how_to_begin(homes: Path, server: PostgreSQL) -> None:
+    assert "on a host: dyno worker" in dyno("hosts", "--store", server.url).stderr
+    assert "no host is called 'a'" in complaint("hosts", "remove", "a", "--store", server.url)
+
+
+def test_the_unit_of_a_worker_holds_no_password(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNO_STORE", "postgresql://dyno:secret$1@db.example/dyno")
+    unit = homes / "own.service"
+    said = dyno("worker", "install", "--name", "a", "--tag", "big", "--output", str(unit))
+    environment = unit.with_suffix(".env")
+    assert said.returncode == 0 and "secret" not in said.stdout + said.stderr + unit.read_text()
+    assert f"systemctl --user enable --now {unit}" in said.stdout
+    assert '"worker" "start" "--name" "a" "--tag" "big"' in unit.read_text()
+    assert f"EnvironmentFile={environment}" in unit.read_text()
+    assert environment.read_text() == 'DYNO_STORE="postgresql://dyno:secret$1@db.example/dyno"\n'
+    assert environment.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_name_that_no_host_can_have_is_refused(homes: Path, server: PostgreSQL) -> None:
+    assert "cannot be the name of a host" in complaint("worker", "--name", "a b", "--store", server.url)
+
+
+@pytest.mark.engine
+def test_a_study_runs_on_hosts_one_of_which_dies_and_its_controller_too(
+    study: Path, homes: Path, server: PostgreSQL
+) -> None:
+    url = server.url
+    with worker("a", url, homes, "--tag", "all"), worker("b", url, homes, "--tag", "all") as dies:
+        wait_for("both workers are there", lambda: connected(url, "a", "b"), 120.0)
+        assert "a study with [restarts] is carried out on one host" in refused(study, RESTARTS, url)
+        study.write_text(STUDY)
+        command = (DYNO, "run", str(study), "--fleet", "tag:all", "--seed", "3", "--store", url)
+        controller = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with Session(url) as session, Store(url) as store:
+            wait_for("the first trial", lambda: store.unfinished_runs() and records(store), 120.0)
+            dies.kill()
+            controller.kill()
+            dies.wait()
+            controller.wait()
+            [run] = store.unfinished_runs()
+            assert run.blocks == 8 and [len(blocks_of(name, run)) for name in ("a", "b")] == [4, 4]
+            said = complaint("run", "--resume", run.run, "--store", url)
+            assert "host b is silent since" in said and "dyno worker --name b" in said
+            with worker("b", url, homes, "--tag", "all"):
+                wait_for("its next worker", lambda: connected(url, "b"), 120.0)
+                over = dyno("run", "--resume", run.run, "--store", url)
+                assert over.returncode == 0, over.stderr
+                assert "b: baseline: " in over.stderr
+            kept = store.records(run.run)
+            assert [record.trial for record in kept] == list(range(16))
+            assert {record.fleet_host for record in kept} == {"a", "b"}
+            assert session.execute(OVERLAPS) == [] and store.summary(run).finished
+            assert all(part.state is parts.State.DONE for part in parts.parts_of(session, run.run))
+    assert not list(homes.glob("*/DYNO_HOST_FOLDER/journal/*"))
+
+
+def refused(study: Path, text: str, url: str) -> str:
+    study.write_text(text)
+    return complaint("run", str(study), "--fleet", "a", "--store", url)
+
+
+def records(store: Store) -> bool:
+    return any(store.trials_of(run.run) for run in store.unfinished_runs())
