@@ -12,11 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.begin.stored_study import study_of
 from dbdyno.fleet import parts
+from dbdyno.fleet.hosts import register
+from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
 from dbdyno.plan.fleet import blocks_of
+from dbdyno.records.run import FleetHost
 from dbdyno.records.store import Store
+from tests.analyse.factory import a_run, a_study, records_of
 from tests.cli.calls import complaint, dyno
+from tests.cli.schemas import require_valid
+from tests.fleet.cases import member
 from tests.fleet.judge import OVERLAPS
 from tests.fleet.machines import DYNO, folders_in, wait_for
 from tests.records.postgresql import INITDB, PostgreSQL
@@ -105,6 +112,30 @@ def test_a_host_that_is_not_there_is_named(study: Path, server: PostgreSQL) -> N
 def test_no_hosts_say_how_to_begin(homes: Path, server: PostgreSQL) -> None:
     assert "on a host: dyno worker" in dyno("hosts", "--store", server.url).stderr
     assert "no host is called 'a'" in complaint("hosts", "remove", "a", "--store", server.url)
+
+
+def test_hosts_tell_what_they_do_and_how_fine_they_measured(homes: Path, server: PostgreSQL) -> None:
+    host = a_run(a_study()).host
+    fleet = tuple(FleetHost(name=name, host=host) for name in ("a", "b"))
+    run = a_run(a_study()).but(study_text=STUDY, run="on-both", blocks=24, fleet=fleet)
+    study = study_of(run)
+    with Store(server.url) as store, Session(server.url) as session, Session(server.url) as other:
+        store.add_run(run)
+        for pair in zip(records_of(study), records_of(study, trial_sd=0.1), strict=True):
+            name = "a" if run.host_of(pair[0].block) == fleet[0] else "b"
+            store.add_record(pair[name == "b"].but(run=run.run, fleet_host=name))
+        store.finish_run(run.run)
+        register(session, member("a", "big"), "1", lambda _: None)
+        take(other, register(other, member("b"), "2", lambda _: None), run.run, 60.0)
+        said = dyno("hosts", "--json", "--store", server.url).stdout
+        require_valid("hosts", said)
+        rows = {row["member"]["name"]: row for row in json.loads(said)}
+        assert (rows["a"]["state"], rows["b"]["state"]) == ("idle", "measures")
+        assert 0.0 < rows["a"]["floor"] < rows["b"]["floor"] and rows["a"]["floor_run"] == "on-both"
+        table = dyno("hosts", "--store", server.url).stdout
+        assert "big" in table and "on-both" in table
+        for name in ("a", "b"):
+            assert dyno("hosts", "remove", name, "--store", server.url).returncode == 0
 
 
 def test_the_unit_of_a_worker_holds_no_password(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

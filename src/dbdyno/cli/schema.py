@@ -20,6 +20,7 @@ from dbdyno.cli.builds import BuildRow
 from dbdyno.cli.cache import CacheDocument
 from dbdyno.cli.config import ConfigRow
 from dbdyno.cli.data import VectorSetRow
+from dbdyno.cli.hosts import HostRow
 from dbdyno.cli.plan import PlanDocument
 from dbdyno.cli.probe import ProbeDocument
 from dbdyno.cli.production import StudyMade
@@ -92,6 +93,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "recipe-check": _of(Checked),
     "builds": _of(list[BuildRow]),
     "builds-make": _of(list[Foreseen]),
+    "hosts": _of(list[HostRow]),
     "engines": _of(list[Offer]),
     "calibrate": _of(Calibration),
     "cache-list": _of(CacheDocument),
