@@ -25,6 +25,8 @@ Restart=on-failure
 RestartSec=10
 # A mistake of the user's is not mended by another start.
 RestartPreventExitStatus=2
+# It was asked to end.
+SuccessExitStatus=130
 # The worker restores the host before it ends.
 KillMode=mixed
 TimeoutStopSec=10min

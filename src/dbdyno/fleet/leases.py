@@ -23,8 +23,8 @@ from dbdyno.study.phases import phases_of
 
 LEAST_S = 60.0
 """A lease outlives a store that starts again."""
-RENEWED_AFTER = 0.25
-"""Of its length."""
+RENEWED_AFTER, ASKED_AGAIN_AFTER = 0.25, 0.05
+"""Of its length; the second where the store did not answer."""
 
 
 def length_s(study: Study, least_s: float = LEAST_S) -> float:
@@ -74,7 +74,8 @@ class Lease:
         self._condition = threading.Condition()
         self._timed = self._ended = False
         self._lost: DynoError | None = None
-        self._renewed_s = self._asked_s = time.monotonic()
+        self._renewed_s = time.monotonic()
+        self._due_s = self._renewed_s + RENEWED_AFTER * seconds
         self.fence = take(session, place, run, seconds)
         self._thread = threading.Thread(target=self._keep, daemon=True)
 
@@ -113,15 +114,15 @@ class Lease:
     def _keep(self) -> None:
         with self._condition:
             while not self._ended:
-                self._condition.wait(None if self._timed else RENEWED_AFTER * self._seconds)
+                left_s = max(0.0, self._due_s - time.monotonic())
+                self._condition.wait(None if self._timed or self._lost is not None else left_s)
                 if not (self._timed or self._ended):
                     self._renew_when_due()
 
     def _renew_when_due(self) -> None:
         now_s = time.monotonic()
-        if self._lost is not None or now_s - self._asked_s < RENEWED_AFTER * self._seconds:
+        if self._lost is not None or now_s < self._due_s:
             return
-        self._asked_s = now_s
         try:
             try:
                 holds = renew(self._session, self.fence, self._seconds)
@@ -129,13 +130,15 @@ class Lease:
                 speak_again(self._session, self.place)
                 holds = renew(self._session, self.fence, self._seconds)
         except Unavailable as gone:
+            # To find that out may have taken long.
+            self._due_s = time.monotonic() + ASKED_AGAIN_AFTER * self._seconds
             if now_s - self._renewed_s > self._seconds:
                 self._lost = gone
             return
         except DynoError as replaced:
             self._lost = replaced
             return
-        self._renewed_s = now_s
+        self._renewed_s, self._due_s = now_s, now_s + RENEWED_AFTER * self._seconds
         if not holds:
             told = "its time ran out before it was renewed"
             self._lost = Replaced(told, "the worker goes on under its next lease")
