@@ -3,13 +3,14 @@
     python -m benches.fleet_cost [--hosts N ...] [--pairs N]
 
 One process speaks for all hosts: each has a session of its own and says what a worker says, by the worker's
-own functions, for some pairs of blocks. Only the trials are left out; their records are real ones,
-two a block. The store is a PostgreSQL of the bench's own behind TLS, in a network
-of its own, whose loopback counts the bytes of both directions with all headers.
+own functions, for some pairs of blocks. Only the trials are left out; their records are real ones, two a
+block. The store is a PostgreSQL of the bench's own behind TLS, in a network of its own, whose loopback counts
+the bytes of both directions with all headers.
 
-A row for each number of hosts: what one host costs for one pair of blocks, in statements and round trips'
-bytes, and in the server's CPU time; and how long the controller needs for a
-look at which nothing is new. Needs root.
+A row says what one host costs for one pair of blocks: statements, KiB, the server's CPU time and all time;
+and how long the controller needs for a look at which nothing is new. The run itself is not counted, which a
+host reads once. There are two rows for a number of hosts, because the server wakes its processes of all who
+sleep at each word: the other hosts are at work, or sleep. Needs root.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ class Host:
     place: Place
 
 
-def run_on(hosts: int, pairs: int) -> Run:
+def run_on(name: str, hosts: int, pairs: int) -> Run:
     """A run of two variants on so many hosts, with so many pairs of blocks on each."""
     names = (f"host-{number}" for number in range(hosts))
     run = a_run(a_study())
@@ -105,27 +106,26 @@ def run_on(hosts: int, pairs: int) -> Run:
     return run.but(
         study_text=STUDY,
         arrangement=Arrangement.SIDE_BY_SIDE,
-        run=f"on-{hosts}",
+        run=name,
         fleet=found,
         blocks=BLOCKS_IN_PAIR * pairs * hosts,
         mirrored=True,
     )
 
 
-def pair(host: Host, url: str, golden: Record) -> None:
+def pair(host: Host, url: str, run: Run, golden: Record, around: AbstractContextManager[None]) -> None:
     """All that a worker says for a pair of blocks, in its order; see `cli/worker.py`."""
     session, place = host.session, host.place
     session.wait(0.0)
     require_speaker(session, place)
     parts.asked_of(session, place.name)
     name = parts.next_run(session, place.name)
-    assert name is not None
+    assert name == run.run
     with Store(url) as store:
-        run = store.run(name)
         study = study_of(run)
         records = records_of_host(store, run, place.name)
         assert fleet.ask(place.name, study, run, records)
-        with leases.Lease(session, place, name, LEASE_S) as lease:
+        with around, leases.Lease(session, place, name, LEASE_S) as lease:
             records = records_of_host(store, run, place.name)
             for _ in range(BLOCKS_IN_PAIR):
                 parts.is_given(session, name, place.name)
@@ -152,12 +152,13 @@ def kept(store: Store, run: Run, trial: Trial, host: str, fence: int, golden: Re
     return record
 
 
-def measured(hosts: int, pairs: int, server: PostgreSQL, process: psutil.Process) -> str:
-    """A row of the table."""
+def measured(hosts: int, pairs: int, process: psutil.Process, asleep: bool) -> str:
+    """A row of the table. The others are `asleep`, or at work like the one that speaks."""
     url = f"postgresql://dyno:{PASSWORD}@{ADDRESS}/postgres"
     longest = max(json.loads(GOLDEN.read_bytes())["records"], key=lambda one: len(json.dumps(one)))
     golden = Record.model_validate(longest)
-    run, meter = run_on(hosts, pairs), Meter(process)
+    others = "asleep" if asleep else "at work"
+    run, meter = run_on(f"{hosts} {others}", hosts, pairs), Meter(process)
     with ExitStack() as stack:
         store = stack.enter_context(Store(url))
         controller = stack.enter_context(Session(url))
@@ -166,13 +167,16 @@ def measured(hosts: int, pairs: int, server: PostgreSQL, process: psutil.Process
         for one in run.fleet:
             session = stack.enter_context(Session(url))
             played.append(Host(session, register(session, member(one.name), one.name, lambda line: None)))
+        for host in played:
+            if not asleep:
+                host.session.execute("UNLISTEN *")
         store.add_run(run)
         parts.give(controller, run)
         before, began_s = meter.spent(), time.monotonic()
         with meter.counting():
             for _ in range(pairs):
                 for host in played:
-                    pair(host, url, golden)
+                    pair(host, url, run, golden, host.session.deaf() if asleep else nullcontext())
         after, took_s = meter.spent(), time.monotonic() - began_s
         following = Following(store, controller, run)
         look_s = time.monotonic()
@@ -185,7 +189,7 @@ def measured(hosts: int, pairs: int, server: PostgreSQL, process: psutil.Process
     sent_kib = (after.network_bytes - before.network_bytes) / each / 1024
     server_ms, wall_ms = 1e3 * (after.server_s - before.server_s) / each, 1e3 * took_s / each
     figures = f"{statements:10.1f}  {sent_kib:8.0f}  {server_ms:9.1f}  {wall_ms:7.1f}"
-    return f"{hosts:5}  {figures}  {1e3 * look_s:7.0f}"
+    return f"{hosts:5}  {others:7}  {figures}  {1e3 * look_s:7.0f}"
 
 
 def main() -> None:
@@ -197,12 +201,13 @@ def main() -> None:
     subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
     settings = f"max_connections = {max(given.hosts) + 50}\n"
     with PostgreSQL(ADDRESS, PASSWORD, settings=settings) as server:
-        print("hosts  statements  KiB both  server ms  wall ms  look ms")
+        print("hosts  others   statements  KiB both  server ms  wall ms  look ms")
         for hosts in given.hosts:
             with psycopg.connect(server.url) as session:
                 ((process_id,),) = session.execute("SELECT pg_backend_pid()").fetchall()
                 process = psutil.Process(psutil.Process(process_id).ppid())
-            print(measured(hosts, given.pairs, server, process), flush=True)
+            for asleep in (False, True)[: 1 if hosts == 1 else 2]:
+                print(measured(hosts, given.pairs, process, asleep), flush=True)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ from dbdyno.records.database import Unavailable
 from dbdyno.records.fence import LeaseOver
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Record
-from dbdyno.records.run import BLOCKS_IN_PAIR, Run
+from dbdyno.records.run import BLOCKS_IN_PAIR
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store, writable_store
 from dbdyno.study.designs import variants_of
@@ -217,7 +217,9 @@ class Worker:
             return False
         try:
             with Store(self.url) as store:
-                over = self._pair(store, store.run(name))
+                begun = self._begun.get(name) or begun_here(store.run(name), self.place.name, self.allowed)
+                self._begun = {name: begun}
+                over = self._pair(store, begun)
         except (LeaseOver, Unavailable, Replaced):
             raise
         except (DynoError, OSError) as error:
@@ -229,18 +231,17 @@ class Worker:
             parts.end(self.session, self.place, name, State.DONE)
         return True
 
-    def _pair(self, store: Store, run: Run) -> bool:
+    def _pair(self, store: Store, begun: Begun) -> bool:
         """Carries out a pair of blocks under a lease. True where the store has all that this host is to do,
         and there was nothing left."""
-        begun = self._begun.get(run.run) or begun_here(run, self.place.name, self.allowed)
-        self._begun = {run.run: begun}
-        study, host = begun.study, self.place.name
-        if not fleet.ask(host, study, begun.run, records_of_host(store, run, host)):
+        study, run, host = begun.study, begun.run, self.place.name
+        if not fleet.ask(host, study, run, records_of_host(store, run, host)):
             return True
         trials = BLOCKS_IN_PAIR * len(variants_of(study))
         pair_s = expected_duration_s(trials, study, overhead_s(study))
         with (
             alone(study.title, pair_s, math.inf, tell, run.run),
+            self.session.deaf(),
             Lease(self.session, self.place, run.run, length_s(study, self.least_s)) as lease,
         ):
             carry_out_pair(

@@ -10,7 +10,7 @@ import hashlib
 import select
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -118,8 +118,20 @@ class Session:
 
     def tell(self, *words: str) -> None:
         """Wakes those who listen to one of these words, and nobody else."""
-        for word in words:
-            self.execute("SELECT pg_notify(%s, '')", _channel(word))
+        self.execute("SELECT pg_notify(word, '') FROM unnest(%s::text[]) AS word", [*map(_channel, words)])
+
+    @contextmanager
+    def deaf(self) -> Iterator[None]:
+        """Listens to nothing within. The server wakes its process of everybody who listens at each word, also
+        where the word is not for him, so those who are at work must not be among them."""
+        self.execute("UNLISTEN *")
+        try:
+            yield
+        finally:
+            # Whoever has lost his connection listens again when he has another.
+            with suppress(Unavailable):
+                for word in self._words:
+                    self.listen(word)
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Returns when somebody told what is listened to since the last call, or after that time. Without
