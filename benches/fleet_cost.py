@@ -20,7 +20,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,9 +84,13 @@ class Meter:
         # /sys shows the devices of the network in which it was mounted.
         lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
         received = next(line.split()[1] for line in lines if line.strip().startswith("lo:"))
-        times = [self._server.cpu_times(), *(child.cpu_times() for child in self._server.children())]
-        ended = times[0]
-        server_s = sum(one.user + one.system for one in times) + ended.children_user + ended.children_system
+        own = self._server.cpu_times()
+        server_s = own.user + own.system + own.children_user + own.children_system
+        for child in self._server.children():
+            # One that has ended since is not counted twice, and next time among those that have.
+            with suppress(psutil.NoSuchProcess):
+                times = child.cpu_times()
+                server_s += times.user + times.system
         return Spent(self._statements, int(received), server_s)
 
 
