@@ -1,0 +1,121 @@
+"""What a controller asks hosts, what a host makes of that, and the run as it is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dbdyno.begin import on_fleet
+from dbdyno.begin.on_fleet import answer_of, begun_here, draft_of, run_on
+from dbdyno.begin.run import Beginning, RunOptions, begin
+from dbdyno.errors import StudyError, UserError
+from dbdyno.fleet.parts import Answer
+from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.plan import fleet
+from dbdyno.records.run import ComparisonRun
+from dbdyno.records.store import Store
+from dbdyno.study import Arrangement
+
+STUDY = """
+title  = "Which synchronous?"
+engine = "sqlite"
+blocks = 3
+[workload]
+name     = "tpcb"
+warmup   = "0s"
+duration = "0.5s"
+[factors]
+"config.synchronous" = ["FULL", "OFF"]
+"""
+WORKLOAD = """
+[setup]
+statements = ["CREATE TABLE account (id INTEGER NOT NULL PRIMARY KEY, money INTEGER)"]
+
+[[tables]]
+name = "account"
+rows = 10
+columns = { id = "row()", money = 7 }
+
+[[transactions]]
+name = "look"
+values = { id = "uniform(1, 10)" }
+statements = ["SELECT money FROM account WHERE id = :id"]
+"""
+
+
+def begun(homes: Path, text: str, told: list[str]) -> Beginning:
+    """A run that begins where the controller is, in whose folder its study's own file lies."""
+    folder = homes / "of-the-controller"
+    folder.mkdir()
+    (folder / "own.toml").write_text(WORKLOAD)
+    (folder / "study.toml").write_text(text)
+    with Store("sqlite:///:memory:") as store:
+        return begin(store, RunOptions(path=folder / "study.toml", calibration=False), told.append)
+
+
+def on_both(draft: ComparisonRun, told: list[str], **second: object) -> ComparisonRun:
+    """The run on two hosts, which are both this one; the second answers otherwise."""
+    answers = [answer_of(draft, name, NOTHING_ALLOWED, told.append) for name in ("a", "b")]
+    return run_on(draft, [answers[0], answers[1].but(**second)], told.append)
+
+
+def test_a_host_takes_whole_pairs_of_blocks(homes: Path) -> None:
+    told = list[str]()
+    draft = draft_of(begun(homes, STUDY, told), told.append)
+    assert draft.blocks == 4 and any("each host takes 4 blocks" in line for line in told)
+    run = on_both(draft, told)
+    assert run.blocks == 8 and [host.name for host in run.fleet] == ["a", "b"]
+
+
+def test_what_a_fleet_cannot_carry_out_is_refused(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[str]()
+    beginning = begun(homes, STUDY + "[restarts]\nkills = 1\n", told)
+    with pytest.raises(UserError, match=r"a study with \[restarts\] is carried out on one host"):
+        draft_of(beginning, told.append)
+    restartless = replace(beginning.begun, study=beginning.begun.study.but(restarts=None))
+    monkeypatch.setattr(on_fleet, "wishes_of", lambda study: {"a build": ("baseline",)})
+    with pytest.raises(UserError, match="a fleet does not hand builds on yet"):
+        draft_of(replace(beginning, begun=restartless), told.append)
+
+
+def test_a_host_lays_the_study_out_in_a_folder_of_its_own(homes: Path) -> None:
+    told = list[str]()
+    text = STUDY.replace('name     = "tpcb"', 'name     = "script"\nfile     = "own.toml"')
+    draft = draft_of(begun(homes, text, told), told.append)
+    run = on_both(draft, told)
+    (homes / "of-the-controller").rename(homes / "gone")
+    here = begun_here(run, "b", NOTHING_ALLOWED)
+    assert here.study.folder != Path(run.study_folder)
+    assert (here.study.folder / "study.toml").read_text() == run.study_text
+    assert (here.study.folder / "own.toml").read_text() == WORKLOAD
+    trials = fleet.ask("b", here.study, here.run, [])
+    assert [trial.block for trial in trials] == [2, 2]
+
+
+def test_a_host_tells_all_that_is_in_the_way_there(homes: Path) -> None:
+    told = list[str]()
+    draft = draft_of(begun(homes, STUDY, told), told.append)
+    text = draft.study_text.replace('"sqlite"', '"sqlite@/no/such/library.so"')
+    with pytest.raises(StudyError) as error:
+        answer_of(draft.but(study_text=text), "a", NOTHING_ALLOWED, told.append)
+    assert "/no/such/library.so" in str([mistake.message for mistake in error.value.mistakes])
+
+
+def test_trials_follow_one_another_on_all_hosts_where_one_needs_that(homes: Path) -> None:
+    told = list[str]()
+    draft = draft_of(begun(homes, STUDY, told), told.append)
+    assert draft.arrangement is Arrangement.SIDE_BY_SIDE
+    after = {"arrangement": Arrangement.ONE_AFTER_THE_OTHER, "why": "there is little memory"}
+    assert on_both(draft, told, **after).arrangement is Arrangement.ONE_AFTER_THE_OTHER
+    assert "trials follow one another on all hosts, because on b there is little memory" in told
+
+
+def test_hosts_with_other_versions_of_the_engine_are_not_compared(homes: Path) -> None:
+    told = list[str]()
+    draft = draft_of(begun(homes, STUDY, told), told.append)
+    answer = answer_of(draft, "a", NOTHING_ALLOWED, told.append)
+    other = answer.host.but(name="b", installation=answer.host.installation.but(version="3.0"))
+    with pytest.raises(UserError, match=r"host a has sqlite .*, b has sqlite 3\.0"):
+        run_on(draft, [answer, Answer(host=other, arrangement=answer.arrangement, why="")], told.append)
