@@ -23,8 +23,7 @@ PATIENCE_S = 150.0
 """Longer than the server takes to notice that a host went without a word."""
 ASK_AGAIN_S = 0.5
 _HOLDERS = (
-    "FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2"
-    " AND classid = %s AND objid = {number}"
+    "FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND classid = %s"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 
@@ -131,10 +130,10 @@ def end_leases(session: Session, number: int) -> None:
 
 def seen(session: Session) -> list[Seen]:
     """All hosts, by name."""
-    connected = f"EXISTS (SELECT 1 {_HOLDERS.format(number='dyno_hosts.number::oid')})"
     rows = session.execute(
-        f"SELECT document, {connected}, extract(epoch FROM signed_at)::float8, lease.run, lease.until"
-        " FROM dyno_hosts LEFT JOIN LATERAL (SELECT run, extract(epoch FROM upper(during))::float8 AS until"
+        "SELECT document, objid IS NOT NULL, extract(epoch FROM signed_at)::float8, lease.run, lease.until"
+        f" FROM dyno_hosts LEFT JOIN (SELECT DISTINCT objid {_HOLDERS}) AS holders ON objid = number::oid"
+        " LEFT JOIN LATERAL (SELECT run, extract(epoch FROM upper(during))::float8 AS until"
         " FROM dyno_leases WHERE dyno_leases.number = dyno_hosts.number AND NOT released"
         " AND upper(during) > clock_timestamp() ORDER BY fence DESC LIMIT 1) AS lease ON TRUE ORDER BY host",
         ADVISORY,
@@ -252,7 +251,7 @@ def _is_stopped(session: Session, number: int) -> bool:
 
 
 def _end_sessions(session: Session, number: int) -> Sequence[object]:
-    holders = _HOLDERS.format(number="%s::oid")
     return session.execute(
-        f"SELECT pg_terminate_backend(pid) {holders} AND pid <> pg_backend_pid()", ADVISORY, number
+        f"SELECT pg_terminate_backend(pid) {_HOLDERS} AND objid = %s::oid AND pid <> pg_backend_pid()",
+        *(ADVISORY, number),
     )
