@@ -119,3 +119,10 @@ def test_hosts_with_other_versions_of_the_engine_are_not_compared(homes: Path) -
     other = answer.host.but(name="b", installation=answer.host.installation.but(version="3.0"))
     with pytest.raises(UserError, match=r"host a has sqlite .*, b has sqlite 3\.0"):
         run_on(draft, [answer, Answer(host=other, arrangement=answer.arrangement, why="")], told.append)
+
+
+def test_a_host_with_another_dyno_than_began_the_run_does_not_go_on_with_it(homes: Path) -> None:
+    told = list[str]()
+    run = on_both(draft_of(begun(homes, STUDY, told), told.append), told)
+    with pytest.raises(UserError, match=r"began with Dyno 0\.1\.9, and this is Dyno"):
+        begun_here(run.but(dyno_version="0.1.9"), "a", NOTHING_ALLOWED)

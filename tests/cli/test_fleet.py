@@ -13,17 +13,19 @@ from pathlib import Path
 import pytest
 
 from dbdyno.begin.stored_study import study_of
+from dbdyno.cli import worker as verb
 from dbdyno.fleet import parts
-from dbdyno.fleet.hosts import register
+from dbdyno.fleet.hosts import register, remove
 from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
+from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.plan.fleet import blocks_of
 from dbdyno.records.run import FleetHost
 from dbdyno.records.store import Store
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.fleet.cases import member
+from tests.fleet.cases import member, run_on
 from tests.fleet.judge import OVERLAPS
 from tests.fleet.machines import DYNO, folders_in, wait_for
 from tests.records.postgresql import INITDB, PostgreSQL
@@ -136,6 +138,27 @@ def test_hosts_tell_what_they_do_and_how_fine_they_measured(homes: Path, server:
         assert "big" in table and "on-both" in table
         for name in ("a", "b"):
             assert dyno("hosts", "remove", name, "--store", server.url).returncode == 0
+
+
+def test_a_fault_of_dyno_fails_the_run_on_its_host_and_is_not_tried_again(
+    homes: Path, server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: object) -> None:
+        raise ZeroDivisionError
+
+    run = run_on("a", name="with-a-fault")
+    with Store(server.url) as store, Session(server.url) as session:
+        place = register(session, member("a"), "1", lambda _: None)
+        store.add_run(run)
+        parts.give(session, run)
+        monkeypatch.setattr(verb, "begun_here", fault)
+        with pytest.raises(ZeroDivisionError):
+            verb.Worker(session, server.url, place, NOTHING_ALLOWED, 60.0)._go_on()
+        [part] = parts.parts_of(session, run.run)
+        assert part.state is parts.State.FAILED and "ZeroDivisionError" in part.told
+        assert parts.next_run(session, "a") is None
+        store.remove_run(run.run)
+        remove(session, "a")
 
 
 def test_the_unit_of_a_worker_holds_no_password(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dbdyno import __version__
 from dbdyno.begin.adapted import adapted
 from dbdyno.begin.again import study_again
 from dbdyno.begin.begun import Begun
@@ -87,8 +88,13 @@ def run_on(draft: ComparisonRun, answers: Sequence[Answer], tell: Tell) -> Compa
 
 
 def begun_here(run: Run, name: str, allowed: Allowed) -> Begun:
-    """A run of a fleet as the host of that name carries it out. Raises UserError where the engine or a file
-    is not what it was when the host answered."""
+    """A run of a fleet as the host of that name carries it out. Raises UserError where Dyno, the engine or a
+    file is not what it was when the host answered."""
+    if run.dyno_version != __version__:
+        raise UserError(
+            f"run {run.run} began with Dyno {run.dyno_version}, and this is Dyno {__version__}",
+            "install the Dyno that began it, and start the worker again; or begin a new run",
+        )
     own = next(one for one in run.fleet if one.name == name)
     laid_out = study_again(run, run.run, run.blocks, run.seed, allowed)
     here = run.but(

@@ -98,6 +98,7 @@ class Controller:
                 told = f"host {host.name} of run {run.run} is not in the fleet of {self.session.place}"
                 raise UserError(told, f"start its worker there: dyno worker --name {host.name}")
             require_connected(host.name, known[host.name])
+            _require_same_code(known[host.name])
         parts.give(self.session, run)
 
     def follow(self, run: Run) -> tuple[Run, list[Record]]:

@@ -190,6 +190,7 @@ class Worker:
             try:
                 speak_again(self.session, self.place)
                 with self.session.transaction():
+                    require_speaker(self.session, self.place)
                     # What could not be given back must not look like the lease of one who was stopped.
                     end_leases(self.session, self.place.number)
                 return
@@ -206,6 +207,10 @@ class Worker:
             state, told = State.READY, answer_of(run, self.place.name, self.allowed, tell).model_dump_json()
         except (DynoError, OSError) as error:
             state, told = State.REFUSED, words_of(error)
+        except Exception as fault:
+            # Whoever starts the worker again would ask the same again.
+            parts.answer(self.session, run.run, self.place.name, State.REFUSED, fault_of_dyno(fault))
+            raise
         tell(f"asked about {run.study_path}: {state.value}")
         parts.answer(self.session, run.run, self.place.name, state, told)
         return True
@@ -226,6 +231,9 @@ class Worker:
             tell(f"run {name} failed here: {words_of(error)}")
             parts.end(self.session, self.place, name, State.FAILED, words_of(error))
             return True
+        except Exception as fault:
+            parts.end(self.session, self.place, name, State.FAILED, fault_of_dyno(fault))
+            raise
         if over:
             tell(f"run {name}: all blocks of this host are over")
             parts.end(self.session, self.place, name, State.DONE)
@@ -282,6 +290,11 @@ class OnFleet(Quiet):
 
     def say(self, line: str) -> None:
         tell(line)
+
+
+def fault_of_dyno(fault: Exception) -> str:
+    """What a host says of a fault that is Dyno's own. Its details stay on that host."""
+    return f"Dyno failed there: {type(fault).__name__}; its worker says where the details are"
 
 
 def words_of(error: DynoError | OSError) -> str:

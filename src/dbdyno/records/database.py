@@ -185,7 +185,7 @@ def _postgresql(url: str, place: str) -> Database:
     try:
         connection = psycopg.connect(with_keepalives(url), autocommit=True)
     except psycopg.Error as error:
-        raise failed(place, error) from None
+        raise failed(place, error, passing=True) from None
 
     def execute(statement: str, *values: object) -> Sequence[Row]:
         nonlocal connection
