@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dbdyno.driver.query import Ask as Ask
+from dbdyno.engines.cluster import Cluster
 from dbdyno.engines.compared import ComparedBy
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
@@ -464,7 +465,8 @@ class Engine:
     written for it. `taking` takes the data that a study brings; without it none can be brought. By `compared`
     it is held against another version of itself, or another engine. By `upgrading` a version takes over the
     data of an older one; without it none does. By `network` another host reaches its server; without it none
-    does. By `runtime` a server that runs already is studied. By `platforms` it is had for other
+    does. By `runtime` a server that runs already is studied. By `cluster` several servers are one; without it
+    an engine has one node. By `platforms` it is had for other
     architectures, and `machine_sql` is answered with the machine that the server was built for. An embedded
     one is asked there by its `shell`.
     """
@@ -495,6 +497,7 @@ class Engine:
     platforms: Platforms | None = None
     machine_sql: str = ""
     shell: Shell | None = None
+    cluster: Cluster | None = None
 
     def compensates(self, version: str) -> bool:
         """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""

@@ -6,7 +6,7 @@ import ctypes
 import os
 import struct
 
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
 MS_BIND, MS_REC, MS_PRIVATE, MS_SLAVE, MS_SHARED = 0x1000, 0x4000, 0x40000, 0x80000, 0x100000
 MOUNT_ATTR_RDONLY = 1
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
@@ -17,6 +17,13 @@ def unshare(flags: int) -> None:
     """Moves the calling thread into namespaces of its own (unshare(2)). Raises OSError where it may not."""
     if _LIBC.unshare(flags) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
+
+
+def enter(descriptor: int, kind: int) -> None:
+    """Moves the calling thread into the namespace of that kind which an open file stands for (setns(2)).
+    Raises OSError where it may not."""
+    if _LIBC.setns(descriptor, kind) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
 
 
 def mount(source: bytes, point: bytes, kind: bytes | None, flags: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from dbdyno.engines.engine import Engine
 from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob, level_text
 from dbdyno.layers.build import BUILD
+from dbdyno.layers.cluster import CLUSTER
 from dbdyno.layers.config import ConfigLayer
 from dbdyno.layers.cpu import CPU
 from dbdyno.layers.engine import ENGINE
@@ -34,6 +35,7 @@ LAYERS: dict[str, Layer] = {
         MEMORY,
         CPU,
         STORAGE,
+        CLUSTER,
         FAULT,
     )
 }
@@ -41,7 +43,7 @@ LAYERS: dict[str, Layer] = {
 
 KNOBS: dict[str, Knob] = {
     knob.name: knob
-    for layer in (ENGINE, PLATFORM, SOURCE, BUILD, MEMORY, CPU, STORAGE, FAULT)
+    for layer in (ENGINE, PLATFORM, SOURCE, BUILD, MEMORY, CPU, STORAGE, CLUSTER, FAULT)
     for knob in layer.knobs.values()
 }
 """The knobs of the layers that know all of theirs, by factor. The engine knows those of `config`, and the

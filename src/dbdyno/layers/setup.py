@@ -18,6 +18,7 @@ from dbdyno.driver.remote.load import RemoteLoad
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine, Server
+from dbdyno.engines.nodes import Nodes
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups
@@ -88,7 +89,7 @@ class Setup:
     cuts alone, all of which may be left out, is `spared` where it cannot be made; `powerless` then says why
     no power is cut. `scratch` is this trial's own folder, removed when the trial ends; changes to the host go
     through `journal`. `beside` are processes of Dyno's own, by the factor that asks for them, which end with
-    the journal.
+    the journal. `nodes` are the servers of a cluster, of which the one that the load goes to is the server.
     """
 
     engine: Engine
@@ -109,6 +110,7 @@ class Setup:
     page_cache_emptied: bool = False
     allowed: Allowed = NOTHING_ALLOWED
     beside: dict[str, list[subprocess.Popen[bytes]]] = field(default_factory=dict)
+    nodes: Nodes | None = None
 
     def __post_init__(self) -> None:
         self.data_maker = self.installation
@@ -116,6 +118,8 @@ class Setup:
     @property
     def data(self) -> Path:
         """Where the server's data directory is, or will be."""
+        if self.nodes is not None and self.nodes.placed:
+            return self.nodes.first.site.data
         return self.volume.data if self.volume else self.scratch / "data"
 
     def launch_of_load(self, server: Server) -> Launch:
@@ -184,8 +188,11 @@ class Running:
 
     @property
     def process_ids(self) -> tuple[int, ...]:
-        """The server's processes; an embedded engine lives in the load process."""
-        return (self.load.process_id,) if self.setup.engine.embedded else self.server.process_ids
+        """The server's processes, with those of all nodes; an embedded engine lives in the load process."""
+        if self.setup.engine.embedded:
+            return (self.load.process_id,)
+        beside = self.setup.nodes.process_ids if self.setup.nodes else ()
+        return (*self.server.process_ids, *beside)
 
     def readings(self, names: frozenset[str]) -> dict[str, Reading]:
         """What the live server says of settings, by name."""

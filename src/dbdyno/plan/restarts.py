@@ -14,7 +14,7 @@ from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.study import Study
-from dbdyno.study.act import OF_POWER, Act
+from dbdyno.study.act import OF_CLUSTER, OF_POWER, Act
 from dbdyno.study.designs import restarted_variants
 from dbdyno.study.phases import Phase
 from dbdyno.study.restarts import CONTROL, CONTROL_CUTS, ROUNDS_MOST, acts_of, control_of, turns
@@ -79,7 +79,14 @@ def _phases(study: Study, run: Run, turn: int) -> tuple[Phase, ...]:
     draw = random.Random(f"{run.seed} restarts {turn}")
     first = turn * ROUNDS_MOST
     return tuple(
-        Phase(name=f"{act}-{number}", duration_s=_drawn_s(study.restarts.load_s, draw), then=act, ledger=True)
+        Phase(
+            name=f"{act}-{number}",
+            duration_s=_drawn_s(study.restarts.load_s, draw),
+            then=act,
+            ledger=True,
+            # A variant of one node has no other that could be lost, and shows the rest.
+            optional=act in OF_CLUSTER,
+        )
         for number, act in enumerate(acts[first : first + ROUNDS_MOST], first + 1)
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from pydantic import Field
+
 from dbdyno.frozen import Frozen, absent
 from dbdyno.study.act import Act
 
@@ -23,6 +25,28 @@ class Loss(StrEnum):
         return max(losses, key=list(cls).index, default=cls.NOTHING)
 
 
+class Clustered(Frozen):
+    """What an act on one node of a cluster, `struck`, came to.
+
+    It was back `rejoin_s` after it was started again or let go, by a `transfer` of what it had missed; None
+    where it did not come back. Another node took its place within `replaced_s`, where it was the first. The
+    longest time without an acknowledged commit was `silent_s`. `lost` are acknowledged transactions that a
+    node lacks, by its name, once it has all that the first one has. `looks` at a commit that a client had
+    been told of were made on another node before the act; it was not there yet in `stale` of them, the latest
+    `stale_ms` after the client was told.
+    """
+
+    struck: str
+    rejoin_s: float | None = None
+    transfer: str = ""
+    replaced_s: float | None = None
+    silent_s: float = 0.0
+    lost: dict[str, int] = Field(default_factory=dict)
+    looks: int = 0
+    stale: int = 0
+    stale_ms: float = 0.0
+
+
 class Recovery(Frozen):
     """How an engine came back after an act that ended it.
 
@@ -38,7 +62,7 @@ class Recovery(Frozen):
     it was as fast as the fastest of the loads before it, or lasted so long without; None for the first load,
     and for one that was too short to tell.
     Where the act cannot be done on this host, `blocked` says why, and `remedy` what would allow it; nothing
-    was done then.
+    was done then. What an act on a node of a cluster came to is in `cluster`.
     """
 
     act: Act
@@ -56,6 +80,7 @@ class Recovery(Frozen):
     speed_per_s: float = absent(0.0)
     blocked: str = ""
     remedy: str = ""
+    cluster: Clustered | None = absent(None)
 
     @property
     def untimed(self) -> Recovery:

@@ -19,6 +19,10 @@ class Act(StrEnum):
     CUT = "cut"
     TEAR = "tear"
     FLIP = "flip"
+    NODE_KILL = "node-kill"
+    NODE_PAUSE = "node-pause"
+    NODE_CUT = "node-cut"
+    FIRST_LOST = "first-lost"
 
     @property
     def words(self) -> str:
@@ -32,10 +36,16 @@ _WORDS = {
     Act.CUT: "power cut",
     Act.TEAR: "torn-page cut",
     Act.FLIP: "flipped bit",
+    Act.NODE_KILL: "node killed",
+    Act.NODE_PAUSE: "node paused",
+    Act.NODE_CUT: "node cut off",
+    Act.FIRST_LOST: "first node lost",
 }
 OF_POWER = frozenset({Act.CUT, Act.TEAR})
 """Acts that need a volume of Dyno's own."""
 CLEANLY = frozenset({Act.STOP, Act.FLIP})
 """Acts after the load, which end the engine cleanly."""
+OF_CLUSTER = frozenset({Act.NODE_KILL, Act.NODE_PAUSE, Act.NODE_CUT, Act.FIRST_LOST})
+"""Acts on the nodes of a cluster."""
 OF_SOAKS = frozenset({Act.STOP, Act.KILL, Act.CUT, Act.TEAR})
 """Acts that a soak may end with."""

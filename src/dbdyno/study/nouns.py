@@ -245,8 +245,9 @@ class GivenData(Frozen):
 
 class Restarts(Frozen):
     """How often each variant's engine is started again beside the timed blocks, and after what: power cuts,
-    power cuts that tear pages, kills, clean stops, and stops after which a bit of a row is wrong. Before each
-    the load goes on for `load_s` on average. `control` are the settings under which a power cut must take
+    power cuts that tear pages, kills, clean stops, and stops after which a bit of a row is wrong. Of a
+    cluster's nodes one is killed, paused or cut off, or the first one is lost. Before each the load goes on
+    for `load_s` on average. `control` are the settings under which a power cut must take
     commits along."""
 
     power_cuts: int = 0
@@ -254,6 +255,10 @@ class Restarts(Frozen):
     kills: int = 0
     stops: int = 0
     flipped_bits: int = absent(0)
+    nodes_killed: int = absent(0)
+    nodes_paused: int = absent(0)
+    nodes_cut_off: int = absent(0)
+    first_nodes_lost: int = absent(0)
     load_s: float = 2.0
     control: dict[str, Level] = Field(default_factory=dict)
 

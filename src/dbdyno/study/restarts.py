@@ -42,6 +42,10 @@ def acts_of(restarts: Restarts) -> tuple[Act, ...]:
         Act.KILL: restarts.kills,
         Act.STOP: restarts.stops,
         Act.FLIP: restarts.flipped_bits,
+        Act.NODE_KILL: restarts.nodes_killed,
+        Act.NODE_PAUSE: restarts.nodes_paused,
+        Act.NODE_CUT: restarts.nodes_cut_off,
+        Act.FIRST_LOST: restarts.first_nodes_lost,
     }
     return tuple(act for act, count in counts.items() for _ in range(count))
 

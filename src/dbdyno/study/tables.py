@@ -249,6 +249,17 @@ ACTS = (
     Key("stops", integer(0, RESTARTS_MAX, ""), "Clean stops, which are timed.", field="stops"),
     Key("flipped_bits", integer(0, RESTARTS_MAX, ""),
         "Clean stops after which one bit of a row is wrong: does the engine say so?", field="flipped_bits"),
+    Key("nodes_killed", integer(0, RESTARTS_MAX, ""),
+        "Kills of a node that the load does not go to, which is then started again.",
+        "Like the next three it needs `cluster.nodes`: see [clusters](../guides/clusters.md).",
+        "nodes_killed"),
+    Key("nodes_paused", integer(0, RESTARTS_MAX, ""),
+        "Such a node stands still for longer than the others wait for it.", field="nodes_paused"),
+    Key("nodes_cut_off", integer(0, RESTARTS_MAX, ""),
+        "Such a node is off the network for as long, which needs root.", field="nodes_cut_off"),
+    Key("first_nodes_lost", integer(0, RESTARTS_MAX, ""),
+        "Kills of the node that the load goes to. Another one takes its place, and the lost one rejoins.",
+        field="first_nodes_lost"),
 )  # fmt: skip
 RESTARTS = Section(
     "restarts",

@@ -30,7 +30,7 @@ from dbdyno.records.recovery import Recovery
 from dbdyno.records.stage import Stage
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
-from dbdyno.trial.acts import Acted
+from dbdyno.trial.acts.after import Acted
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.blame import died, is_mistake
 from dbdyno.trial.correctness import Correctness

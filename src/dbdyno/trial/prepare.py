@@ -14,6 +14,7 @@ from dbdyno.datasets.vectors import with_vector_set
 from dbdyno.driver.job import ANSWER_TIMEOUT_S
 from dbdyno.engines.built import Built, Instrumented, built, recipe_of, shares_data
 from dbdyno.engines.engine import Server
+from dbdyno.engines.nodes import Ground
 from dbdyno.engines.upgrade import not_taken_over
 from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.frozen import Level
@@ -57,6 +58,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     # Before the volume is there: a level may be refused once it is.
     undo.callback(_release_volume, setup)
     undo.callback(_end_beside, setup)
+    undo.callback(_end_nodes, setup)
     pristine = pristine_data(setup, bench, trial)
     baseline = next((check.value for check in pristine.checks if check.value), None)
     reset = _placed(setup, pristine, bench)
@@ -73,6 +75,8 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     stop = server.kill if bench.callgrind else partial(server.stop, STOP_S * setup.launch.patience)
     undo.push(stop_or_kill(stop, server.kill))
     bench.journal.note_processes(server.process_ids)
+    if setup.nodes is not None:
+        setup.nodes.start_others()
     front = _in_front(server, setup, runtime, bench, undo)
     setup.job = setup.job.but(url=server.url, baseline=baseline)
     if front is not None:
@@ -101,6 +105,11 @@ def _put_under(callgrind: Callgrind, setup: Setup) -> None:
 def _start(setup: Setup, runtime: Path, network: Mapping[str, Level]) -> Server:
     settings = {**setup.settings, **network}
     try:
+        if setup.nodes is not None:
+            launch, journal = setup.launch, setup.journal
+            ground = Ground(setup.installation, setup.data, runtime, settings, launch, journal)
+            setup.nodes.place(ground)
+            return setup.nodes.start(setup.nodes.first)
         return setup.engine.life.start(setup.installation, setup.data, runtime, settings, setup.launch)
     except ServerFailed as failure:
         if setup.launch.wrapper and signal.SIGILL.name in failure.message:
@@ -121,6 +130,11 @@ def _in_front(server: Server, setup: Setup, runtime: Path, bench: Bench, undo: E
     undo.push(stop_or_kill(stop, front.process.kill))
     bench.journal.note_processes(front.process.process_ids)
     return front
+
+
+def _end_nodes(setup: Setup) -> None:
+    if setup.nodes is not None:
+        setup.nodes.end()
 
 
 def _end_beside(setup: Setup) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.postgresql import (
+    cluster,
     counters,
     life,
     network,
@@ -41,4 +42,5 @@ POSTGRESQL = Engine(
     platforms=obtaining.PLATFORMS,
     machine_sql="SELECT version()",
     runtime=running,
+    cluster=cluster,
 )

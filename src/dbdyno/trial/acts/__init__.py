@@ -10,28 +10,25 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from dbdyno.driver.load import Invariant
-from dbdyno.engines.log import untold
 from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
 from dbdyno.host import paths
 from dbdyno.host.volumes import power
 from dbdyno.host.volumes.in_flight import tear
 from dbdyno.layers.setup import Running, Setup
-from dbdyno.records.record import Check
 from dbdyno.records.recovery import Loss, Recovery
-from dbdyno.study.act import CLEANLY, OF_POWER, Act
+from dbdyno.study.act import CLEANLY, OF_CLUSTER, OF_POWER, Act
 from dbdyno.study.phases import Phase
+from dbdyno.trial.acts.after import Acted, broken, judged, log_after
+from dbdyno.trial.acts.cluster import act_on_node
 from dbdyno.trial.acts.endings import ENDINGS, Ending, require_volume
 from dbdyno.trial.acts.engine import start_again
 from dbdyno.trial.acts.flips import told_of
 from dbdyno.trial.acts.ledger import (
     Ledger,
     Row,
-    doubled,
     full_speed_s,
     losses,
     make_table,
@@ -46,17 +43,6 @@ TORN_MOST = 16
 """So many pages of those in flight are torn: about what a device has in hand at one time."""
 
 
-@dataclass(frozen=True)
-class Acted:
-    """The server that runs again, how it came there, and whether all is there that any client was told. `log`
-    is that of one that did not come back."""
-
-    running: Running
-    recovery: Recovery
-    checks: tuple[Check, ...] = ()
-    log: str = ""
-
-
 def act_on(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Acted:
     """Does to the server what the phase asks for, and starts it again. `undo` ends what is started. An
     optional act that cannot be done here is told as such, and the server goes on as it was.
@@ -68,6 +54,9 @@ def act_on(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Act
     assert phase.then is not None, "there is something to be done"
     ending = Ending(running, phase, _ledger_of(running) if phase.ledger else None)
     try:
+        if phase.then in OF_CLUSTER:
+            assert ending.ledger is not None, "a round keeps a ledger"
+            return act_on_node(running, phase, ending.ledger, bench, undo)
         ENDINGS[phase.then](ending)
     except Blocked as refused:
         if not phase.optional:
@@ -93,7 +82,7 @@ def _counted(act: Act, ending: Ending, bench: Bench, undo: ExitStack) -> Acted:
     recovery = Recovery(act=act, stop_s=ending.stop_s, ready_s=up.server.ready_s)
     up = replace(up, tally=None, told=ending.running.told_so_far.plus(ending.told))
     invariants = up.load.check(up.setup.job, up.told)
-    up, log = _log_after(act, up)
+    up, log = log_after(act, up)
     return Acted(up, recovery, (*checks_of(invariants, after=act.value), *log))
 
 
@@ -122,15 +111,14 @@ def _looked_for(act: Act, ending: Ending, ledger: Ledger, bench: Bench, undo: Ex
         rows, ready_s = _first_answer(again, ledger)
         lost = losses(entries, rows, ending.at_ns)
         found = found.but(ready_s=ready_s, lost=lost.lost, lost_ms=lost.first_ms, present=len(rows))
-        checks = _judged(again.load.check(again.setup.job, None), rows)
-        again, log = _log_after(act, again)
+        checks = judged(again.load.check(again.setup.job, None), rows)
+        again, log = log_after(act, again)
     except (ServerFailed, DriverFailed) as failure:
         if not of_the_engine(failure, running.setup.engine):
             raise
         last_words = failure.log if isinstance(failure, ServerFailed) else running.log()
         return Acted(running, found.but(damage=failure.message), log=last_words)
-    broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.holds)
-    return Acted(again, found.but(damage=broken), (*checks, *log))
+    return Acted(again, found.but(damage=broken(checks)), (*checks, *log))
 
 
 def permitted(setup: Setup, act: Act) -> Loss:
@@ -168,18 +156,3 @@ def _first_answer(again: Running, ledger: Ledger) -> tuple[list[Row], float]:
     rows = ledger.rows(again.ask)
     opening_s = time.monotonic() - began if again.setup.engine.embedded else 0.0
     return rows, round(again.server.ready_s + opening_s, 6)
-
-
-def _judged(invariants: Sequence[Invariant], rows: Sequence[Row]) -> tuple[Check, ...]:
-    twice = doubled(rows)
-    detail = f"{twice} of {len(rows)} transactions took effect twice" if twice else ""
-    return (*checks_of(invariants), Check(name="no_transaction_twice", holds=not twice, detail=detail))
-
-
-def _log_after(act: Act, again: Running) -> tuple[Running, tuple[Check, ...]]:
-    """What the server's log says of its start after an act: a check that holds, because an invariant must
-    judge it; none where the log says nothing that it has not said before."""
-    logged = again.server.log_problems()
-    problems = untold(logged, again.logged)
-    log = Check(name=f"server_log_after_{act.value}", holds=True, detail=" | ".join(problems))
-    return replace(again, logged=tuple(logged)), (log,) if problems else ()

@@ -156,11 +156,22 @@ def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Runni
     running.load.kill()
     running.server.kill()
     setup = running.setup
-    runtime = paths.runtime() / setup.scratch.name
-    server = setup.engine.life.start(setup.installation, setup.data, runtime, setup.settings, setup.launch)
+    if setup.nodes is not None:
+        server = setup.nodes.start(setup.nodes.first)
+        setup.nodes.full_s()
+    else:
+        runtime = paths.runtime() / setup.scratch.name
+        settings, launch = setup.settings, setup.launch
+        server = setup.engine.life.start(setup.installation, setup.data, runtime, settings, launch)
+        setup.journal.note_processes(server.process_ids)
     undo.callback(server.kill)
-    setup.journal.note_processes(server.process_ids)
+    return with_load(replace(running, server=server), open_load, undo)
+
+
+def with_load(running: Running, open_load: OpenLoad, undo: ExitStack) -> Running:
+    """The server with a load process of its own, which `undo` ends."""
+    setup, server = running.setup, running.server
     load = open_load(server.driver_environment, setup.launch_of_load(server))
     undo.callback(load.kill)
     setup.job = setup.job.but(url=server.url)
-    return replace(running, server=server, load=load)
+    return replace(running, load=load)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from threading import Event
@@ -111,6 +112,12 @@ def losses(entries: Iterable[Entry], rows: Iterable[Row], end_ns: int) -> Losses
 def doubled(rows: Sequence[Row]) -> int:
     """How many rows stand twice: a transaction that took effect more than once."""
     return len(rows) - len(set(rows))
+
+
+def longest_silence_s(entries: Iterable[Entry]) -> float:
+    """The longest time between two acknowledgements that follow one another."""
+    told = sorted(entry.told_ns for entry in entries)
+    return max((after - before for before, after in pairwise(told)), default=0) / NS
 
 
 def windows_of(entries: Iterable[Entry], end_ns: int) -> list[int]:

@@ -1,0 +1,99 @@
+"""What an engine says of clusters: how a further node is made, joins, and is known to be a member; who may be
+first when the first one is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from dbdyno.driver.query import Ask
+from dbdyno.frozen import Level
+from dbdyno.obtain.installation import Installation
+from dbdyno.records.recovery import Loss
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A node as the others know it. The first one counts as 1."""
+
+    name: str
+    number: int
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a node lies, and what a program that works on its data does before it runs."""
+
+    peer: Peer
+    installation: Installation
+    data: Path
+    runtime: Path
+    steps: tuple[Callable[[], None], ...] = ()
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Whether all nodes take part, and what each says of that."""
+
+    whole: bool
+    words: str
+
+
+class Cluster(Protocol):
+    """An engine's clusters. The nodes' `asks` are by name."""
+
+    PORT: int
+    """The usual port of the engine's network."""
+    AWAY_S: float
+    """How long a node is paused or cut off: longer than the others wait for it."""
+    SETTINGS: frozenset[str]
+    """Settings that the nodes differ in."""
+    NOW: str
+    """The time at which a statement began, in seconds of Unix time: what it sees is not older."""
+
+    def require_rejoin(self, installation: Installation) -> None:
+        """Raises Blocked where what brings a lost first node back is not here."""
+        ...
+
+    def settings(self, own: Peer, peers: Sequence[Peer], network: str, runtime: Path) -> Mapping[str, Level]:
+        """What a node is started with, where a study says nothing else. `network` holds all nodes. Writes
+        what the settings name into `runtime`."""
+        ...
+
+    def permits(self, settings: Mapping[str, Level]) -> Loss:
+        """What the loss of the first node takes along at most, while another is there."""
+        ...
+
+    def follow(self, site: Site, first: Peer) -> None:
+        """Makes a clone of the first node's data, which no server has open, those of a further node."""
+        ...
+
+    def membership(self, asks: Mapping[str, Ask], first: str) -> Membership:
+        """Who takes part, by the word of the first node and of all others. Raises DriverFailed where one does
+        not answer."""
+        ...
+
+    def position(self, ask: Ask) -> str:
+        """How far the first node has come."""
+        ...
+
+    def reached(self, ask: Ask, position: str) -> bool:
+        """Whether another node has come as far."""
+        ...
+
+    def transfer(self, log: str) -> str:
+        """How a node that came back had what it had missed, by the end of its log."""
+        ...
+
+    def promote(self, asks: Mapping[str, Ask], peers: Mapping[str, Peer]) -> str:
+        """Makes the best of these nodes the first one, and has the others follow it. Returns its name."""
+        ...
+
+    def rejoin(self, site: Site, first: Site, url: str) -> str:
+        """Brings the data of a lost first node in line with those of the one that took its place, which
+        answers at a URL, so that it can follow. Returns how. Raises ServerFailed where that fails."""
+        ...

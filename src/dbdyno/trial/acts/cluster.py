@@ -1,0 +1,306 @@
+"""What is done to one node of a cluster while the load goes on, and what the nodes hold afterwards.
+
+Every commit that a client was told of is looked for on each node by itself, once the node has all that the
+first one has. Then all tables of all nodes are read and compared.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from threading import Event
+
+from dbdyno.driver.load import Load
+from dbdyno.driver.tally import Tally
+from dbdyno.engines.nodes import Node, Nodes
+from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
+from dbdyno.layers.setup import Running
+from dbdyno.records.record import Check
+from dbdyno.records.recovery import Clustered, Loss, Recovery
+from dbdyno.study.act import Act
+from dbdyno.study.phases import Phase
+from dbdyno.trial.acts.after import Acted, broken, judged, log_after
+from dbdyno.trial.acts.endings import Ending
+from dbdyno.trial.acts.engine import with_load
+from dbdyno.trial.acts.ledger import (
+    Entry,
+    Ledger,
+    full_speed_s,
+    longest_silence_s,
+    losses,
+    speed_per_s,
+    windows_of,
+)
+from dbdyno.trial.acts.looks import Looks, staleness
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.blame import of_the_engine
+from dbdyno.trial.rows import TableRows, rows_of
+
+DOWN_S = 1.0
+"""How long a killed node is away. The log that it then misses is short, and its start is what takes time."""
+AFTER_S = 0.5
+"""How long the load goes on once all nodes take part again."""
+CATCH_UP_S, LOOK_S = 60.0, 0.05
+COMPARISONS = 3
+"""A transaction that the load left open may end between two readings of the same table."""
+FACTOR = "cluster.nodes"
+
+
+@dataclass(frozen=True)
+class _Struck:
+    """The node, how it came back, and why it did not where it did not."""
+
+    node: Node
+    at_ns: int
+    rejoin_s: float | None = None
+    transfer: str = ""
+    replaced_s: float | None = None
+    damage: str = ""
+    log: str = ""
+
+
+def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, undo: ExitStack) -> Acted:
+    """Does to a node what the phase asks for, under the load, and looks at all of them afterwards.
+
+    Raises Blocked where there is no other node, or it cannot be cut off here, DriverFailed where the driver
+    fails, and DynoError where the load ended before the act.
+    """
+    assert phase.then is not None, "there is something to be done"
+    nodes = running.setup.nodes
+    if nodes is None or nodes.count == 1:
+        raise Blocked(FACTOR, "there is no other node", 'give more than one: "cluster.nodes" = 3')
+    if phase.then is Act.NODE_CUT:
+        nodes.segment.require_cut()
+    if phase.then is Act.FIRST_LOST:
+        nodes.cluster.require_rejoin(running.setup.installation)
+    struck, looks = _under_load(running, nodes, phase, ledger)
+    if phase.then is Act.FIRST_LOST and not struck.damage:
+        struck = _replaced(nodes, struck)
+    entries = ledger.entries()
+    seen = staleness(looks.made, entries)
+    counts = windows_of(entries, struck.at_ns)
+    found = Recovery(
+        act=phase.then,
+        permits=_permitted(running, nodes, phase.then),
+        full_speed_s=full_speed_s(counts, running.fastest_per_s),
+        speed_per_s=speed_per_s(counts),
+        acknowledged=len(entries),
+        damage=struck.damage,
+        cluster=Clustered(
+            struck=struck.node.name,
+            rejoin_s=struck.rejoin_s,
+            transfer=struck.transfer,
+            replaced_s=struck.replaced_s,
+            silent_s=round(longest_silence_s(entries), 6),
+            looks=seen.looks,
+            stale=seen.stale,
+            stale_ms=round(seen.stale_ms, 3),
+        ),
+    )
+    if struck.damage:
+        return Acted(running, found, log=struck.log)
+    return _looked_at(running, nodes, ledger, found, entries, bench, undo)
+
+
+def _permitted(running: Running, nodes: Nodes, act: Act) -> Loss:
+    """Another node's end takes nothing along, because the first one goes on."""
+    if act is not Act.FIRST_LOST:
+        return Loss.NOTHING
+    return nodes.cluster.permits({**nodes.first.settings, **running.setup.settings})
+
+
+def _under_load(running: Running, nodes: Nodes, phase: Phase, ledger: Ledger) -> tuple[_Struck, Looks]:
+    """The load is driven by a thread of its own, because a server dies with the thread that started it."""
+    over = Event()
+    with ThreadPoolExecutor(1) as pool:
+        driving = pool.submit(_drive, running.load, Ending(running, phase, ledger), ledger, over)
+        looks = None
+        try:
+            if not ledger.begins(over):
+                raise _ended_before(driving)
+            looks = Looks(ledger, nodes.others, nodes.cluster.NOW)
+            if over.wait(phase.duration_s):
+                raise _ended_before(driving)
+            looks.end()
+            assert phase.then is not None, "there is something to be done"
+            return _strike(nodes, phase, over), looks
+        finally:
+            if looks is not None:
+                looks.end()
+            running.load.kill()
+
+
+def _drive(load: Load, ending: Ending, ledger: Ledger, over: Event) -> Tally:
+    try:
+        return load.run(ending.job(ledger))
+    finally:
+        over.set()
+
+
+def _ended_before(driving: Future[Tally]) -> DynoError:
+    """Why the load was over too early."""
+    failure = driving.exception()
+    if isinstance(failure, DynoError):
+        return failure
+    return DynoError("the load ended before the act", "run again on a quieter machine")
+
+
+def _strike(nodes: Nodes, phase: Phase, over: Event) -> _Struck:
+    """Does it, and waits until all take part again. A first node that is killed does not come back by
+    itself."""
+    act = phase.then
+    assert act is not None, "there is something to be done"
+    at_ns = time.monotonic_ns()
+    if act is Act.FIRST_LOST:
+        assert nodes.first.server is not None, "the load was on it"
+        nodes.first.server.kill()
+        return _Struck(nodes.first, at_ns)
+    node = random.Random(f"{phase.name} {phase.duration_s}").choice(nodes.others)
+    try:
+        rejoin_s = AWAY[act](nodes, node)
+    except (ServerFailed, DriverFailed) as failure:
+        return _Struck(node, at_ns, damage=_lost(node, failure), log=getattr(failure, "log", ""))
+    over.wait(AFTER_S)
+    assert node.server is not None, "it takes part"
+    transfer = nodes.cluster.transfer(node.server.log())
+    return _Struck(node, at_ns, rejoin_s=round(rejoin_s, 6), transfer=transfer)
+
+
+def _kill(nodes: Nodes, node: Node) -> float:
+    assert node.server is not None, "it takes part"
+    node.server.kill()
+    time.sleep(DOWN_S)
+    began_s = time.monotonic()
+    nodes.start(node)
+    nodes.full_s()
+    return time.monotonic() - began_s
+
+
+def _pause(nodes: Nodes, node: Node) -> float:
+    with nodes.paused(node):
+        time.sleep(nodes.cluster.AWAY_S)
+    return nodes.full_s()
+
+
+def _cut(nodes: Nodes, node: Node) -> float:
+    with nodes.cut_off(node):
+        time.sleep(nodes.cluster.AWAY_S)
+    return nodes.full_s()
+
+
+AWAY: Mapping[Act, Callable[[Nodes, Node], float]] = {
+    Act.NODE_KILL: _kill,
+    Act.NODE_PAUSE: _pause,
+    Act.NODE_CUT: _cut,
+}
+"""Each has a node away for a while. Returns the seconds from its return until all take part."""
+
+
+def _replaced(nodes: Nodes, struck: _Struck) -> _Struck:
+    """Another node takes the place of the first one, which then rejoins."""
+    try:
+        lost = nodes.promote()
+        replaced_s = (time.monotonic_ns() - struck.at_ns) / 1e9
+        began_s = time.monotonic()
+        transfer = nodes.rejoin(lost)
+        nodes.full_s()
+        rejoin_s = time.monotonic() - began_s
+    except (ServerFailed, DriverFailed) as failure:
+        return replace(struck, damage=_lost(struck.node, failure), log=getattr(failure, "log", ""))
+    return replace(struck, replaced_s=round(replaced_s, 6), rejoin_s=round(rejoin_s, 6), transfer=transfer)
+
+
+def _lost(node: Node, failure: DynoError) -> str:
+    return f"{node.name} did not come back: {failure.message}"
+
+
+def _looked_at(
+    running: Running,
+    nodes: Nodes,
+    ledger: Ledger,
+    found: Recovery,
+    entries: list[Entry],
+    bench: Bench,
+    undo: ExitStack,
+) -> Acted:
+    """What each node holds of what clients were told, and whether all of them hold the same."""
+    assert nodes.first.server is not None and found.cluster is not None, "it takes part"
+    fastest_per_s = max(running.fastest_per_s, found.speed_per_s)
+    up = replace(running, server=nodes.first.server, fastest_per_s=fastest_per_s)
+    up = with_load(up, bench.open_load, undo)
+    try:
+        late = [node.name for node in nodes.others if not _caught_up(nodes, node)]
+        rows = ledger.rows(up.ask)
+        # All that was told is owed: a commit that others hold outlives whoever told of it.
+        end_ns = 1 + max(entry.told_ns for entry in entries)
+        on_node = {
+            node.name: losses(entries, ledger.rows(node.ask), end_ns) for node in nodes.by_name.values()
+        }
+        checks = (*judged(up.load.check(up.setup.job, None), rows), *_of_others(up, nodes))
+        if late:
+            told = f"{', '.join(late)} had not caught up after {CATCH_UP_S:g} s"
+            checks = (*checks, Check(name="nodes_caught_up", holds=False, detail=told))
+        up, log = log_after(found.act, up)
+    except (ServerFailed, DriverFailed) as failure:
+        if not of_the_engine(failure, running.setup.engine):
+            raise
+        return Acted(running, found.but(damage=failure.message), log=running.log())
+    worst = max(on_node.values(), key=lambda one: one.lost)
+    lacking = {name: one.lost for name, one in on_node.items() if one.lost}
+    found = found.but(
+        lost=worst.lost,
+        lost_ms=worst.first_ms,
+        present=len(rows),
+        damage=broken(checks),
+        cluster=found.cluster.but(lost=lacking),
+    )
+    return Acted(up, found, (*checks, *log))
+
+
+def _caught_up(nodes: Nodes, node: Node) -> bool:
+    """Whether a node comes to have all that the first one has."""
+    deadline_s = time.monotonic() + CATCH_UP_S
+    while not nodes.caught_up(node):
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(LOOK_S)
+    return True
+
+
+def _of_others(up: Running, nodes: Nodes) -> tuple[Check, ...]:
+    """The workload's invariants on each other node, and whether all its rows are those of the first."""
+    checks = []
+    for node in nodes.others:
+        invariants = up.load.check(up.setup.job.but(url=node.url), None)
+        checks += [one.but(name=f"{node.name}_{one.name}") for one in judged(invariants, ())[:-1]]
+    differing = _differing(up, nodes)
+    return (*checks, Check(name="nodes_equal", holds=not differing, detail=differing))
+
+
+def _differing(up: Running, nodes: Nodes) -> str:
+    """The first table of which a node holds other rows than the first node; empty where all are equal."""
+    differing = ""
+    for _ in range(COMPARISONS):
+        own = _tables(up, nodes.first)
+        told = (_of_tables(up, node, own) for node in nodes.others if _caught_up(nodes, node))
+        differing = "; ".join(filter(None, told))
+        if not differing:
+            break
+    return differing
+
+
+def _of_tables(up: Running, node: Node, own: Sequence[TableRows]) -> str:
+    """The first table that is another one on a node; empty where none is."""
+    held = {table.name: table.text for table in _tables(up, node)}
+    wanted = {table.name: table.text for table in own}
+    odd = sorted(name for name in held | wanted if held.get(name) != wanted.get(name))
+    return f"{node.name} holds {held.get(odd[0])}, and the first node {wanted.get(odd[0])}" if odd else ""
+
+
+def _tables(up: Running, node: Node) -> tuple[TableRows, ...]:
+    compared = up.setup.engine.compared
+    return rows_of(up.load, node.url, compared) if compared else ()

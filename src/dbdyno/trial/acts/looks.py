@@ -1,0 +1,86 @@
+"""What other nodes of a cluster show of the commits that clients have been told of, while the load goes on.
+
+Each look asks a node for the latest row of each client. The node says when its statement began. So a client
+that was told of a later row before that moment, and reads on this node, would not see its own commit.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from dbdyno.engines.nodes import Node
+from dbdyno.errors import DriverFailed
+from dbdyno.trial.acts.ledger import NS, Entry, Ledger
+
+BETWEEN_S = 0.02
+
+
+class Look(NamedTuple):
+    """The latest row of each client that a node showed to a statement that began at `at_ns`, of the monotonic
+    clock."""
+
+    at_ns: int
+    latest: dict[int, int]
+
+
+class Staleness(NamedTuple):
+    """How many clients' latest commits were looked for, how many of those were not there yet, and how long
+    ago the client of the oldest one had been told of it."""
+
+    looks: int
+    stale: int
+    stale_ms: float
+
+
+class Looks:
+    """Looks at each node in turn until `end`, in a thread of its own, where `now` is what a node calls the
+    start of its statement."""
+
+    def __init__(self, ledger: Ledger, nodes: Sequence[Node], now: str) -> None:
+        self.made: list[Look] = []
+        self._nodes = nodes
+        self._sql = (
+            f"SELECT client, MAX(entry), {now} FROM dyno_ledger WHERE cut = {ledger.cut} GROUP BY client"
+        )
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(BETWEEN_S):
+            for node in self._nodes:
+                # A node that gives no answer gives no stale one.
+                with suppress(DriverFailed):
+                    self._look_at(node)
+
+    def _look_at(self, node: Node) -> None:
+        rows = node.ask(self._sql)
+        ahead_ns = time.time_ns() - time.monotonic_ns()
+        if rows:
+            at_ns = round(float(rows[0][2] or 0) * NS) - ahead_ns
+            self.made.append(Look(at_ns, {int(row[0] or 0): int(row[1] or 0) for row in rows}))
+
+
+def staleness(looks: Iterable[Look], entries: Iterable[Entry]) -> Staleness:
+    """What the looks missed of that which clients had been told of by then."""
+    by_client: dict[int, list[Entry]] = {}
+    for entry in entries:
+        by_client.setdefault(entry.client, []).append(entry)
+    found = stale = 0
+    oldest_ns = 0
+    for look in looks:
+        for client, told in by_client.items():
+            before = [entry for entry in told if entry.told_ns < look.at_ns]
+            missed = [entry.told_ns for entry in before if entry.number > look.latest.get(client, -1)]
+            found += bool(before)
+            stale += bool(missed)
+            oldest_ns = max([oldest_ns, *(look.at_ns - told_ns for told_ns in missed)])
+    return Staleness(found, stale, oldest_ns / 1e6)
