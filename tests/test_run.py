@@ -36,7 +36,7 @@ from dbdyno.study import Study
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Purpose, Trial
-from dbdyno.trial.acts import Acted
+from dbdyno.trial.acts.after import Acted
 from dbdyno.trial.bench import Bench
 from tests.fakes import FakeEngine, FakeLoad, Stages, make_bench, make_run, make_study
 from tests.spine import beside, carry_out, in_turn, leftovers, two_phases, with_images

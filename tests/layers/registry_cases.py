@@ -41,6 +41,7 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "storage.read_ahead": (64, 128),
     "storage.size": ("512M", "2G"),
     "storage.page_cache": ("keep", "drop"),
+    "cluster.nodes": (1, 3),
     "fault.memory": ("none", "512M"),
     "fault.disk_operations": ("none", 200),
     "fault.disk_free": ("none", "64M"),

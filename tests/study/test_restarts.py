@@ -146,3 +146,10 @@ def test_the_schema_knows_restarts(restarts: dict[str, Any], is_right: bool) -> 
     study["goal"] = {"guards": ["invariants", "durable"]}
     found = jsonschema.Draft202012Validator(study_schema(LOSING)).is_valid(study)
     assert found is is_right
+
+
+@pytest.mark.parametrize("act", ["nodes_killed", "nodes_paused", "nodes_cut_off", "first_nodes_lost"])
+def test_an_act_on_a_node_needs_a_cluster(act: str) -> None:
+    assert f"`{act}` strikes a node of a cluster, and there is none; write" in mistake(
+        f"[restarts]\n{act} = 1"
+    )

@@ -19,7 +19,7 @@ from dbdyno.records.recovery import Recovery
 from dbdyno.run import Keep, run_trial
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
-from dbdyno.trial.acts import Acted
+from dbdyno.trial.acts.after import Acted
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.draft import Draft
 from tests.analyse.platforms_cases import platform

@@ -7,15 +7,19 @@ cut that could not take anything along would prove nothing, so a control that mu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from statistics import median
+
+from pydantic import Field
 
 from dbdyno.analyse.pareto import is_beaten
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import median_of
 from dbdyno.records.platform import Platform
 from dbdyno.records.record import Outcome, Record
-from dbdyno.records.recovery import Loss
+from dbdyno.records.recovery import Loss, Recovery
 from dbdyno.study import Study
 from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.designs import variants_of
@@ -26,6 +30,30 @@ CONFIDENCE = 0.95
 """Of the bound on the share of losing rounds, each by itself."""
 
 
+class Spread(Frozen):
+    """Seconds over some rounds."""
+
+    median: float
+    least: float
+    most: float
+
+
+class OnNodes(Frozen):
+    """What the rounds of one act on a cluster's nodes came to. A node was back within `rejoin_s`, by each of
+    `transfers` so often; another one took the first one's place within `replaced_s`. No commit was
+    acknowledged for `silent_s`. After `unequal` rounds the nodes did not hold the same. Of `looks` at the
+    latest commits of clients on other nodes, `stale` did not show them, the oldest `stale_ms_most` later."""
+
+    rejoin_s: Spread | None = None
+    transfers: dict[str, int] = Field(default_factory=dict)
+    replaced_s: Spread | None = None
+    silent_s: Spread | None = None
+    unequal: int = 0
+    looks: int = 0
+    stale: int = 0
+    stale_ms_most: float = 0.0
+
+
 class ByAct(Frozen):
     """What one act did to a variant in all its rounds.
 
@@ -34,6 +62,7 @@ class ByAct(Frozen):
     were not sound, or the engine did not come up. `torn_pages` is None where none were to be torn. Of flipped
     bits the engine `told`, or was `silent` and handed out another row; the rest it did not read. Times are
     medians over the rounds: until it answered, until the next load had its full speed, and of a clean stop.
+    What became of a cluster's nodes is in `nodes`.
     """
 
     act: Act
@@ -50,6 +79,7 @@ class ByAct(Frozen):
     ready_s: float | None = None
     full_speed_s: float | None = None
     stop_s: float | None = None
+    nodes: OnNodes | None = absent(None)
 
     @property
     def share_most(self) -> float:
@@ -176,7 +206,8 @@ def _faults(records: Iterable[Record]) -> Iterator[str]:
 def _by_act(records: Sequence[Record]) -> Iterator[ByAct]:
     order = list(Act).index
     found = (round for record in records for round in record.rounds)
-    rounds = sorted(found, key=lambda round: order(round[0].act))
+    done = (round for round in found if not round[0].blocked)
+    rounds = sorted(done, key=lambda round: order(round[0].act))
     for act, group in groupby(rounds, key=lambda round: round[0].act):
         pairs = list(group)
         recoveries = [recovery for recovery, _ in pairs]
@@ -196,7 +227,31 @@ def _by_act(records: Sequence[Record]) -> Iterator[ByAct]:
             stop_s=median_of(one.stop_s for one in recoveries),
             told=sum(one.told is True for one in recoveries),
             silent=sum(one.told is False for one in recoveries),
+            nodes=_on_nodes(recoveries),
         )
+
+
+def _on_nodes(recoveries: Sequence[Recovery]) -> OnNodes | None:
+    """None where no node was struck."""
+    found = [(one, one.cluster) for one in recoveries if one.cluster is not None]
+    if not found:
+        return None
+    nodes = [cluster for _, cluster in found]
+    return OnNodes(
+        rejoin_s=_spread(one.rejoin_s for one in nodes),
+        transfers=dict(Counter(one.transfer for one in nodes if one.transfer)),
+        replaced_s=_spread(one.replaced_s for one in nodes),
+        silent_s=_spread(one.silent_s for one in nodes),
+        unequal=sum("nodes_equal" in one.damage for one, _ in found),
+        looks=sum(one.looks for one in nodes),
+        stale=sum(one.stale for one in nodes),
+        stale_ms_most=max(one.stale_ms for one in nodes),
+    )
+
+
+def _spread(seconds: Iterable[float | None]) -> Spread | None:
+    known = [one for one in seconds if one is not None]
+    return Spread(median=median(known), least=min(known), most=max(known)) if known else None
 
 
 def _unproven(found: Survival) -> str:

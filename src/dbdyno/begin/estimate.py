@@ -15,6 +15,7 @@ from dbdyno.records.run import Run, SoakRun
 from dbdyno.report.words.moments import clock_text
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Study
+from dbdyno.study.act import OF_CLUSTER
 from dbdyno.study.designs import (
     counted_variants,
     restart_trial_count,
@@ -36,6 +37,8 @@ COUNTED_S, EMBEDDED_COUNTED_S = 60.0, 15.0
 
 ROUND_S = 3.0
 """About what a restart takes beside its load: mounting, recovery, and a look at all data."""
+NODE_ROUND_S = 10.0
+"""What a round on a cluster's nodes takes on top: a node is away and comes back, and all rows are compared."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,9 @@ def restarts_s(study: Study) -> float:
         return 0.0
     rounds = len(acts_of(study.restarts)) * len(restarted_variants(study))
     rounds += CONTROL_CUTS if control_of(study) is not None else 0
-    return restart_trial_count(study) * overhead_s(study) + rounds * (study.restarts.load_s + ROUND_S)
+    on_nodes = sum(act in OF_CLUSTER for act in acts_of(study.restarts)) * len(restarted_variants(study))
+    rounds_s = rounds * (study.restarts.load_s + ROUND_S) + on_nodes * NODE_ROUND_S
+    return restart_trial_count(study) * overhead_s(study) + rounds_s
 
 
 def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float) -> str:

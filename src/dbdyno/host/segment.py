@@ -19,6 +19,7 @@ from dbdyno.errors import Blocked
 from dbdyno.host.namespaces import CLONE_NEWNET, enter, unshare
 
 FACTOR = "cluster.nodes"
+"""The factor that asks for such a network."""
 PREFIX, BITS = "10.98.0", 24
 LOOPBACK = "127.0.98"
 BRIDGE, LINK = "nodes", "eth0"

@@ -17,6 +17,8 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
 
+KNOWN = "take postgresql"
+
 
 @dataclass(frozen=True)
 class Together(Request):
@@ -25,6 +27,8 @@ class Together(Request):
     count: int
 
     def apply(self, setup: Setup) -> None:
+        if setup.engine.cluster is None:
+            raise Blocked(FACTOR, f"{setup.engine.title} has no cluster here", KNOWN)
         if setup.wish is not None and self.count > 1:
             reason = "the nodes' data lie in folders, and a volume holds one server's"
             raise Blocked(FACTOR, reason, "leave the storage layer and power cuts out")
@@ -44,14 +48,8 @@ class ClusterLayer(LayerOfKnobs):
         found = super().mistakes(factor, engine, installation, allowed)
         if engine.cluster is None:
             told = f"{engine.title} has no cluster here"
-            found.append(Mistake(0, told, "take postgresql"))
+            found.append(Mistake(0, told, KNOWN))
         return found
-
-
-def _ask(level: str, engine: Engine) -> tuple[Request, ...]:
-    if engine.cluster is None:
-        raise Blocked(FACTOR, f"{engine.title} has no cluster here", "take postgresql")
-    return (Together(int(level)),)
 
 
 def _prove(level: str, running: Running) -> Evidence:
@@ -102,7 +100,7 @@ CLUSTER = ClusterLayer(
         pattern="[1-5]",
         effect="so many servers, each on data of its own, that replicate",
         proof="each node's word on who takes part, and its settings",
-        ask=_ask,
+        ask=lambda level, _: (Together(int(level)),),
         prove=_prove,
         in_production=False,
         exercised=_followed,

@@ -36,10 +36,10 @@ _WORDS = {
     Act.CUT: "power cut",
     Act.TEAR: "torn-page cut",
     Act.FLIP: "flipped bit",
-    Act.NODE_KILL: "node killed",
-    Act.NODE_PAUSE: "node paused",
-    Act.NODE_CUT: "node cut off",
-    Act.FIRST_LOST: "first node lost",
+    Act.NODE_KILL: "killed node",
+    Act.NODE_PAUSE: "paused node",
+    Act.NODE_CUT: "cut-off node",
+    Act.FIRST_LOST: "lost first node",
 }
 OF_POWER = frozenset({Act.CUT, Act.TEAR})
 """Acts that need a volume of Dyno's own."""

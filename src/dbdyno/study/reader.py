@@ -13,6 +13,7 @@ from dbdyno.passwords import without_passwords
 from dbdyno.study import pacing
 from dbdyno.study.application import read_application
 from dbdyno.study.catalogue import Catalogue
+from dbdyno.study.cluster import require_nodes
 from dbdyno.study.data import read_data, read_upgraded
 from dbdyno.study.document import Place, Unreadable, parse_document, read_bytes
 from dbdyno.study.driver import read_driver
@@ -123,7 +124,9 @@ class _Reader(SectionReader):
         goal, soak = self.goal(), read_soak(self, workload)
         search = read_search(self, head["design"], factors)
         restarts = self.restarts(goal, head["design"])
-        only_kills(self, restarts, (*(factor.name for factor in factors), *settings))
+        names = (*(factor.name for factor in factors), *settings)
+        only_kills(self, restarts, names)
+        require_nodes(self, restarts, names)
         application = read_application(self, workload, restarts, soak)
         driver = read_driver(self, workload, factors, settings)
         server = read_server(self, factors, settings)

@@ -10,8 +10,10 @@ from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
+from dbdyno.study.reference import Reference
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial, Variant
-from dbdyno.trial.acts import Acted, act_on
+from dbdyno.trial.acts import act_on
+from dbdyno.trial.acts.after import Acted
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.prepare import prepare
 from tests.needs import skipping_blocked
@@ -26,10 +28,12 @@ LOSING: dict[str, dict[str, Level]] = {
 
 @contextmanager
 def running(
-    engine: str, levels: dict[str, Level], act: Act, optional: bool = False
+    engine: str, levels: dict[str, Level], act: Act, optional: bool = False, version: str = ""
 ) -> Iterator[tuple[Running, Bench, ExitStack]]:
     """An engine that is up for an act, on a volume where the act needs one."""
     study = study_of(engine, levels)
+    if version:
+        study = study.but(engine=Reference(engine, version))
     trial = trial_of(levels, act, optional)
     with open_journal() as journal:
         bench = bench_of(study, journal)

@@ -9,6 +9,7 @@ from dbdyno.analyse.restarts import CONFIDENCE, ByAct, Survival, Survivor
 from dbdyno.records.metrics import number_text
 from dbdyno.records.recovery import Loss
 from dbdyno.report.document import Kind, Notes, Section, table
+from dbdyno.report.parts import cluster
 from dbdyno.report.words import numbers, safe
 from dbdyno.study.act import Act
 
@@ -38,16 +39,26 @@ MAY_LOSE = {Loss.NOTHING: "nothing", Loss.COMMITS: "late commits", Loss.DATA: "t
 
 def sections(analysis: Analysis) -> Iterator[Section]:
     """The table and the notes; nothing where no engine was restarted."""
-    if analysis.survival is not None:
-        yield Section(TITLE, (table(HEADS, rows(analysis), KINDS), Notes(tuple(notes(analysis)))))
+    if analysis.survival is None:
+        return
+    found = rows(analysis)
+    if found or not cluster.rows(analysis):
+        yield Section(TITLE, (table(HEADS, found, KINDS), Notes(tuple(notes(analysis)))))
+    yield from cluster.sections(analysis, () if found else tuple(of_variants(analysis)))
 
 
 def rows(analysis: Analysis) -> list[tuple[str, ...]]:
-    """A row for each variant and act, the control last."""
+    """A row for each variant and act, the control last. Acts on the nodes of a cluster have a table of their
+    own."""
     found = analysis.survival
     assert found is not None
     ratios = {one.name: one.effect.ratio for one in analysis.variants if one.effect is not None}
-    return [_row(one, act, ratios.get(one.variant)) for one in found.tried for act in one.acts]
+    return [
+        _row(one, act, ratios.get(one.variant))
+        for one in found.tried
+        for act in one.acts
+        if act.nodes is None
+    ]
 
 
 def _row(one: Survivor, act: ByAct, ratio: float | None) -> tuple[str, ...]:
@@ -72,8 +83,14 @@ def notes(analysis: Analysis) -> list[str]:
     """How it was found, what it proves, and what the settings did not permit."""
     found = analysis.survival
     assert found is not None
-    lines = (line for one in found.variants for line in _of_variant(one))
-    return [METHOD, *_proof(found), *_frontier(analysis, found), *lines]
+    return [METHOD, *_proof(found), *_frontier(analysis, found), *of_variants(analysis)]
+
+
+def of_variants(analysis: Analysis) -> Iterator[str]:
+    """What is told of each variant by itself."""
+    assert analysis.survival is not None
+    for one in analysis.survival.variants:
+        yield from _of_variant(one)
 
 
 def _frontier(analysis: Analysis, found: Survival) -> Iterator[str]:

@@ -217,8 +217,18 @@ def _restart(recovery: Recovery) -> tuple[str, ...]:
         *(counts if recovery.acknowledged else (numbers.DASH, numbers.DASH)),
         metrics.number_text(recovery.lost_ms) if recovery.lost else numbers.DASH,
         numbers.DASH if recovery.ready_s is None else metrics.number_text(recovery.ready_s),
-        "; ".join(filter(None, (recovery.damage, told))) or numbers.DASH,
+        "; ".join(filter(None, (recovery.damage, told, _of_node(recovery)))) or numbers.DASH,
     )
+
+
+def _of_node(recovery: Recovery) -> str:
+    """Which node of a cluster was struck, and how it came back; empty where none was."""
+    found = recovery.cluster
+    if found is None:
+        return ""
+    if found.rejoin_s is None:
+        return f"{found.struck} was struck"
+    return f"{found.struck} was back after {metrics.number_text(found.rejoin_s)} s by {found.transfer}"
 
 
 def _filled_text(record: Record) -> str:

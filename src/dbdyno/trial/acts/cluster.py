@@ -18,6 +18,7 @@ from dbdyno.driver.load import Load
 from dbdyno.driver.tally import Tally
 from dbdyno.engines.nodes import Node, Nodes
 from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
+from dbdyno.host.segment import FACTOR
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check
 from dbdyno.records.recovery import Clustered, Loss, Recovery
@@ -47,7 +48,6 @@ AFTER_S = 0.5
 CATCH_UP_S, LOOK_S = 60.0, 0.05
 COMPARISONS = 3
 """A transaction that the load left open may end between two readings of the same table."""
-FACTOR = "cluster.nodes"
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,9 @@ def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, un
         nodes.segment.require_cut()
     if phase.then is Act.FIRST_LOST:
         nodes.cluster.require_rejoin(running.setup.installation)
+    for node in nodes.others:
+        # A look needs the ledger's table on each node.
+        _caught_up(nodes, node)
     struck, looks = _under_load(running, nodes, phase, ledger)
     if phase.then is Act.FIRST_LOST and not struck.damage:
         struck = _replaced(nodes, struck)
@@ -95,7 +98,7 @@ def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, un
             rejoin_s=struck.rejoin_s,
             transfer=struck.transfer,
             replaced_s=struck.replaced_s,
-            silent_s=round(longest_silence_s(entries), 6),
+            silent_s=round(max(longest_silence_s(entries), struck.replaced_s or 0.0), 6),
             looks=seen.looks,
             stale=seen.stale,
             stale_ms=round(seen.stale_ms, 3),
@@ -159,7 +162,7 @@ def _strike(nodes: Nodes, phase: Phase, over: Event) -> _Struck:
         assert nodes.first.server is not None, "the load was on it"
         nodes.first.server.kill()
         return _Struck(nodes.first, at_ns)
-    node = random.Random(f"{phase.name} {phase.duration_s}").choice(nodes.others)
+    node = drawn(nodes, phase)
     try:
         rejoin_s = AWAY[act](nodes, node)
     except (ServerFailed, DriverFailed) as failure:
@@ -168,6 +171,11 @@ def _strike(nodes: Nodes, phase: Phase, over: Event) -> _Struck:
     assert node.server is not None, "it takes part"
     transfer = nodes.cluster.transfer(node.server.log())
     return _Struck(node, at_ns, rejoin_s=round(rejoin_s, 6), transfer=transfer)
+
+
+def drawn(nodes: Nodes, phase: Phase) -> Node:
+    """Which node is struck: all variants with as many nodes meet the same."""
+    return random.Random(f"{phase.name} {phase.duration_s}").choice(nodes.others)
 
 
 def _kill(nodes: Nodes, node: Node) -> float:

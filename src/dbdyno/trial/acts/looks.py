@@ -17,6 +17,8 @@ from dbdyno.errors import DriverFailed
 from dbdyno.trial.acts.ledger import NS, Entry, Ledger
 
 BETWEEN_S = 0.02
+NOBODY = -1
+"""No client has this number."""
 
 
 class Look(NamedTuple):
@@ -43,8 +45,10 @@ class Looks:
     def __init__(self, ledger: Ledger, nodes: Sequence[Node], now: str) -> None:
         self.made: list[Look] = []
         self._nodes = nodes
+        # The time is told by a row of its own, because a node may have none of any client yet.
         self._sql = (
-            f"SELECT client, MAX(entry), {now} FROM dyno_ledger WHERE cut = {ledger.cut} GROUP BY client"
+            f"SELECT {NOBODY}, 0, {now} UNION ALL"
+            f" SELECT client, MAX(entry), 0 FROM dyno_ledger WHERE cut = {ledger.cut} GROUP BY client"
         )
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -64,9 +68,9 @@ class Looks:
     def _look_at(self, node: Node) -> None:
         rows = node.ask(self._sql)
         ahead_ns = time.time_ns() - time.monotonic_ns()
-        if rows:
-            at_ns = round(float(rows[0][2] or 0) * NS) - ahead_ns
-            self.made.append(Look(at_ns, {int(row[0] or 0): int(row[1] or 0) for row in rows}))
+        at_ns = max(round(float(row[2] or 0) * NS) for row in rows) - ahead_ns
+        latest = {int(float(row[0] or 0)): int(float(row[1] or 0)) for row in rows}
+        self.made.append(Look(at_ns, latest))
 
 
 def staleness(looks: Iterable[Look], entries: Iterable[Entry]) -> Staleness:

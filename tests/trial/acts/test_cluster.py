@@ -1,0 +1,117 @@
+"""Nodes of a real cluster that are struck in the midst of a load, and what the others hold afterwards."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines.nodes import Node, Nodes
+from dbdyno.errors import Blocked
+from dbdyno.frozen import Level
+from dbdyno.layers.setup import Running
+from dbdyno.records.recovery import Loss, Recovery
+from dbdyno.study.act import Act
+from dbdyno.trial.acts import act_on, cluster
+from dbdyno.trial.acts.after import Acted
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.verify import verify
+from tests.needs import needs_root, skipping_blocked
+from tests.trial.acts.rounds_cases import round_with, running, trial_of
+from tests.trials import alone_on_host
+
+pytestmark = pytest.mark.engine
+
+THREE: dict[str, Level] = {"cluster.nodes": 3, "config.synchronous_commit": "on"}
+TWO: dict[str, Level] = {"cluster.nodes": 2, "config.synchronous_commit": "local"}
+ONE: dict[str, Level] = {"cluster.nodes": 1}
+VERSION = "15"
+"""Its packages hold pg_basebackup, and those of npm do not."""
+
+
+def nodes_of(up: Running) -> Nodes:
+    assert up.setup.nodes is not None
+    return up.setup.nodes
+
+
+def test_three_nodes_keep_each_commit_and_a_node_that_lacks_one_is_found(homes_with_data: Path) -> None:
+    at_work = running("postgresql", THREE, Act.FIRST_LOST, version=VERSION)
+    with alone_on_host(), skipping_blocked(), at_work as (up, bench, undo):
+        [shown, _] = verify(up, bench.levels_by_layer(trial_of(THREE, Act.FIRST_LOST)), bench.layers)
+        assert shown.in_effect and shown.effective is not None, shown.reason
+        words = "3 nodes: node1 primary; node2 streaming, quorum; node3 streaming, quorum"
+        assert shown.effective.value == words
+        nodes = nodes_of(up)
+        found = act_on(up, round_with(Act.FIRST_LOST), bench, undo)
+        assert found.running.server is nodes.first.server
+        _all_is_there(found)
+        _what_a_node_lacks_is_found(found.running, bench, undo)
+
+
+def _all_is_there(found: Acted) -> None:
+    recovery = found.recovery
+    assert (recovery.permits, recovery.lost, recovery.damage, recovery.fault) == (Loss.NOTHING, 0, "", "")
+    assert recovery.present >= recovery.acknowledged > 0
+    assert recovery.cluster is not None
+    assert (recovery.cluster.struck, recovery.cluster.transfer) == ("node1", "base backup")
+    assert recovery.cluster.replaced_s is not None and recovery.cluster.rejoin_s is not None
+    held = {check.name: check.holds for check in found.checks}
+    assert held["nodes_equal"] and held["node1_balances_equal"] and held["no_transaction_twice"]
+
+
+def _what_a_node_lacks_is_found(up: Running, bench: Bench, undo: ExitStack) -> None:
+    """A node that receives the log and does not replay it has confirmed commits that nobody sees there."""
+    nodes = nodes_of(up)
+    struck, behind = nodes.others
+    behind.ask("SELECT pg_wal_replay_pause()")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "drawn", lambda _nodes, _phase: struck)
+        patch.setattr(cluster, "_caught_up", lambda *_: True)
+        recovery = act_on(up, round_with(Act.NODE_KILL), bench, undo).recovery
+    assert recovery.cluster is not None
+    assert recovery.cluster.struck == struck.name
+    assert recovery.cluster.rejoin_s is not None
+    assert recovery.cluster.lost == {behind.name: recovery.lost} and recovery.lost > 0
+    assert recovery.cluster.stale > 0
+    assert f"nodes_equal: {behind.name} holds" in recovery.damage
+    assert "after a killed node" in recovery.fault
+
+
+@needs_root
+def test_what_no_node_confirms_is_lost_with_the_first_one_and_may_be(
+    homes_with_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work = running("postgresql", TWO, Act.FIRST_LOST, version=VERSION)
+    with alone_on_host(), skipping_blocked(), at_work as (up, bench, undo):
+        nodes = nodes_of(up)
+        promote, cut = nodes.promote, ExitStack()
+
+        def mended() -> Node:
+            cut.close()
+            return promote()
+
+        monkeypatch.setattr(nodes, "promote", mended)
+        # The node that is cut off is not waited for, because it never comes.
+        monkeypatch.setattr(cluster, "CATCH_UP_S", 3.0)
+        cut.enter_context(nodes.cut_off(nodes.others[0]))
+        recovery = act_on(up, round_with(Act.FIRST_LOST), bench, undo).recovery
+    assert recovery.permits is Loss.COMMITS
+    assert recovery.lost == recovery.acknowledged > 0
+    assert (recovery.damage, recovery.fault) == ("", "")
+    assert "were gone" in recovery.but(permits=Loss.NOTHING).fault
+    _came_back(recovery)
+
+
+def _came_back(recovery: Recovery) -> None:
+    assert recovery.cluster is not None
+    assert recovery.cluster.lost == {"node1": recovery.lost, "node2": recovery.lost}
+
+
+def test_a_cluster_of_one_node_has_no_other_to_strike(homes_with_data: Path) -> None:
+    with running("postgresql", ONE, Act.NODE_KILL, version=VERSION) as (up, bench, undo):
+        with pytest.raises(Blocked, match="there is no other node"):
+            act_on(up, round_with(Act.NODE_KILL), bench, undo)
+        left_out = act_on(up, round_with(Act.NODE_KILL, optional=True), bench, undo)
+        assert left_out.recovery.blocked == "there is no other node"
+        assert left_out.running.server.alive()
