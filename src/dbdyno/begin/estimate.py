@@ -38,7 +38,7 @@ COUNTED_S, EMBEDDED_COUNTED_S = 60.0, 15.0
 ROUND_S = 3.0
 """About what a restart takes beside its load: mounting, recovery, and a look at all data."""
 NODE_ROUND_S = 10.0
-"""What a round on a cluster's nodes takes on top: a node is away and comes back, and all rows are compared."""
+"""What a round on a cluster's nodes takes on top: a node is away, comes back, and all rows are compared."""
 
 
 @dataclass(frozen=True)
