@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dbdyno.driver.query import Ask
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.recovery import Loss
+
+if TYPE_CHECKING:
+    from dbdyno.engines.engine import Server
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,34 @@ class Cluster(Protocol):
     NOW: str
     """The time at which a statement began, in seconds of Unix time: what it sees is not older."""
 
+    FOUNDING: Mapping[str, Level]
+    """Further settings of a server that waits for no other."""
+
+    def require(self, installation: Installation) -> None:
+        """Raises Blocked where what all clusters of the engine need is not here."""
+        ...
+
     def require_rejoin(self, installation: Installation) -> None:
         """Raises Blocked where what brings a lost first node back is not here."""
         ...
 
-    def settings(self, own: Peer, peers: Sequence[Peer], network: str, runtime: Path) -> Mapping[str, Level]:
+    def environment(self, site: Site) -> Mapping[str, str]:
+        """What a node's process has in its environment on top."""
+        ...
+
+    def settings(self, site: Site, peers: Sequence[Peer], network: str) -> Mapping[str, Level]:
         """What a node is started with, where a study says nothing else. `network` holds all nodes. Writes
-        what the settings name into `runtime`."""
+        what the settings name into the node's `runtime`."""
+        ...
+
+    def found(self, start: Callable[[], Server]) -> None:
+        """Does to the data of the first node, before they are cloned, what makes them those of a cluster.
+        `start` starts its server, which is to be stopped again."""
+        ...
+
+    def again(self, site: Site, settings: Mapping[str, Level], alone: bool) -> Mapping[str, Level]:
+        """Further settings of a node that was started with these before, and has ended. Where it is `alone`,
+        there is no other. Raises ServerFailed where its data cannot be asked."""
         ...
 
     def permits(self, settings: Mapping[str, Level]) -> Loss:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from dbdyno.driver.query import Ask, query
@@ -104,28 +105,48 @@ class Nodes:
             for number in range(1, self.count + 1)
         ]
         for peer in peers:
-            alone = peer is peers[0]
-            data = ground.data if alone else ground.data.with_name(peer.name)
-            runtime = ground.runtime if alone else ground.runtime / peer.name
-            if not alone:
-                runtime.mkdir()
-                clone_tree(ground.data, data)
+            lone = peer is peers[0]
+            data = ground.data if lone else ground.data.with_name(peer.name)
+            runtime = ground.runtime if lone else ground.runtime / peer.name
+            runtime.mkdir(exist_ok=True)
             steps = (*segment.entering(peer.number), *ground.launch.steps(data, runtime))
             site = Site(peer, ground.installation, data, runtime, steps)
-            own = cluster.settings(peer, peers, segment.network, runtime)
+            own = cluster.settings(site, peers, segment.network)
             given = {name: level for name, level in own.items() if name not in ground.settings}
             self.by_name[peer.name] = Node(site, given)
         self._first = peers[0].name
+        cluster.found(partial(self._started, self.first, cluster.FOUNDING))
         for node in self.others:
+            clone_tree(ground.data, node.site.data)
             cluster.follow(node.site, self.first.site.peer)
 
-    def start(self, node: Node, more: Mapping[str, Level] | None = None) -> Server:
-        """Starts one node. Raises ServerFailed where it does not come up."""
+    def start_first(self) -> Server:
+        """Starts the first node on data of which no node has been started."""
+        return self._started(self.first, self.cluster.FOUNDING)
+
+    def start(self, node: Node) -> Server:
+        """Starts one node, once more where it has been there before. Raises ServerFailed where it does not
+        come up."""
+        alone = self.count == 1
+        more = dict(self.cluster.FOUNDING) if alone else {}
+        if node.server is not None:
+            settings = {**self._settings(node), **more}
+            more |= self.cluster.again(node.site, settings, alone)
+        return self._started(node, more)
+
+    def _settings(self, node: Node) -> dict[str, Level]:
+        assert self._ground is not None, "the nodes have their data"
+        return {**self._ground.settings, **node.settings}
+
+    def _started(self, node: Node, more: Mapping[str, Level]) -> Server:
         ground, site = self._ground, node.site
         assert ground is not None, "the nodes have their data"
-        entering = self.segment.entering(site.peer.number)
-        launch = replace(ground.launch, before_exec=(*entering, *ground.launch.before_exec))
-        settings = {**ground.settings, **node.settings, **(more or {})}
+        launch = replace(
+            ground.launch,
+            environment={**ground.launch.environment, **self.cluster.environment(site)},
+            before_exec=(*self.segment.entering(site.peer.number), *ground.launch.before_exec),
+        )
+        settings = {**self._settings(node), **more}
         node.server = self.engine.life.start(site.installation, site.data, site.runtime, settings, launch)
         ground.journal.note_processes(node.server.process_ids)
         return node.server
@@ -185,8 +206,9 @@ class Nodes:
     def rejoin(self, lost: Node) -> str:
         """Brings a lost first node back as another one. Returns how its data were brought in line."""
         how = self.cluster.rejoin(lost.site, self.first.site, self.first.url)
-        self.start(lost)
-        return how
+        server = self.start(lost)
+        self.full_s()
+        return how or self.cluster.transfer(server.log())
 
     def end(self) -> None:
         """Ends all nodes at once, because their data are thrown away. May be called twice."""

@@ -17,7 +17,7 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
 
-KNOWN = "take postgresql"
+KNOWN = "take mariadb or postgresql"
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Together(Request):
     def apply(self, setup: Setup) -> None:
         if setup.engine.cluster is None:
             raise Blocked(FACTOR, f"{setup.engine.title} has no cluster here", KNOWN)
+        setup.engine.cluster.require(setup.installation)
         if setup.wish is not None and self.count > 1:
             reason = "the nodes' data lie in folders, and a volume holds one server's"
             raise Blocked(FACTOR, reason, "leave the storage layer and power cuts out")

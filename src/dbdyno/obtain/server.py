@@ -20,7 +20,7 @@ class PackagedServer:
 
     `version` is the pattern that finds the version in what `--version` says, and nothing where that is
     another program. `names` are those of the binary, the usual one first; `places` are where the host has it.
-    `client` are the packages with the programs that load a dump.
+    `client` are the packages with the programs that load a dump, and those of `beside` are fetched as well.
     """
 
     recipe: debian.Recipe
@@ -29,6 +29,7 @@ class PackagedServer:
     names: tuple[str, ...]
     places: tuple[str, ...]
     client: debian.Recipe
+    beside: tuple[debian.Recipe, ...] = ()
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:
@@ -58,7 +59,8 @@ class PackagedServer:
                 f"{self.title} {copy.version} is in {copy.prefix} and does not run: {failed.message}",
                 f"`dyno cache free {copy.prefix.name}`, and fetch it again",
             ) from None
-        debian.fetch(self.client, version, mirror=mirror, tell=tell)
+        for recipe in (self.client, *self.beside):
+            debian.fetch(recipe, version, mirror=mirror, tell=tell)
         return fetched
 
     def here(self) -> Iterable[Installation]:

@@ -109,7 +109,7 @@ def _start(setup: Setup, runtime: Path, network: Mapping[str, Level]) -> Server:
             launch, journal = setup.launch, setup.journal
             ground = Ground(setup.installation, setup.data, runtime, settings, launch, journal)
             setup.nodes.place(ground)
-            return setup.nodes.start(setup.nodes.first)
+            return setup.nodes.start_first()
         return setup.engine.life.start(setup.installation, setup.data, runtime, settings, setup.launch)
     except ServerFailed as failure:
         if setup.launch.wrapper and signal.SIGILL.name in failure.message:

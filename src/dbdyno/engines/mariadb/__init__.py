@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind, VectorWords
 from dbdyno.engines.mariadb import (
+    cluster,
     counters,
     life,
     network,
@@ -54,4 +55,5 @@ MARIADB = Engine(
     platforms=obtaining.PLATFORMS,
     machine_sql="SELECT @@version_compile_machine",
     runtime=running,
+    cluster=cluster,
 )

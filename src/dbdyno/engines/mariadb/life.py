@@ -43,7 +43,7 @@ def initialise(installation: Installation, data: Path, settings: Mapping[str, Le
     (data / "database").mkdir()
     (data / "temporary").mkdir()
     creation = {name: level for name, level in settings.items() if name in CREATION}
-    command = [*_command(installation, data), "--bootstrap", "--log-warnings=1", *arguments(creation)]
+    command = [*command_of(installation, data), "--bootstrap", "--log-warnings=1", *arguments(creation)]
     make_data(
         "MariaDB",
         installation,
@@ -67,7 +67,7 @@ def start(
     require_short(socket_path)
     socket_path.unlink(missing_ok=True)
     command = [
-        *_command(installation, data),
+        *command_of(installation, data),
         f"--socket={socket_path}",
         f"--pid-file={runtime / 'mariadb.pid'}",
         "--skip-networking",
@@ -91,7 +91,7 @@ def start(
     )
 
 
-def _command(installation: Installation, data: Path) -> list[str]:
+def command_of(installation: Installation, data: Path) -> list[str]:
     """The part of the command that does not depend on the trial. `--no-defaults` must come first."""
     root = ["--user=root"] if os.getuid() == 0 else []
     return [

@@ -8,13 +8,34 @@ from dbdyno.obtain import debian
 from dbdyno.obtain.platforms import Platforms
 from dbdyno.obtain.server import PackagedServer
 
+SUITES = {"11.8": "trixie", "10.11": "bookworm"}
+GALERA = debian.Recipe(
+    engine="galera-of-mariadb",
+    packages=("galera-4", "mariadb-server", "rsync"),
+    server="mariadb-server",
+    binary="usr/lib/galera/libgalera_smm.so",
+    suites=SUITES,
+    # Tools of a host that the scripts of a state transfer do without, or that any host has.
+    without=(
+        "gawk",
+        "iproute2",
+        "libconfig-inifiles-perl",
+        "libdbi-perl",
+        "lsof",
+        "procps",
+        "psmisc",
+        "socat",
+    ),
+)
+"""The provider of clusters, and the scripts and programs by which a node gets all of its data."""
+
 SERVER = PackagedServer(
     recipe=debian.Recipe(
         engine="mariadb",
         packages=("mariadb-server-core",),
         server="mariadb-server-core",
         binary="usr/sbin/mariadbd",
-        suites={"11.8": "trixie", "10.11": "bookworm"},
+        suites=SUITES,
     ),
     title="MariaDB",
     version=r"Ver (\d+\.\d+\.\d+)-MariaDB",
@@ -25,8 +46,9 @@ SERVER = PackagedServer(
         packages=("mariadb-client-core",),
         server="mariadb-client-core",
         binary="usr/bin/mariadb",
-        suites={"11.8": "trixie", "10.11": "bookworm"},
+        suites=SUITES,
     ),
+    beside=(GALERA,),
 )
 
 PLATFORMS = Platforms(

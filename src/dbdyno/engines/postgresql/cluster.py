@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.driver.query import Ask, query
 from dbdyno.engines.cluster import Membership, Peer, Site
+from dbdyno.engines.engine import Server
 from dbdyno.engines.postgresql.dumping import release_of
 from dbdyno.engines.postgresql.life import PORT as PORT
 from dbdyno.engines.postgresql.obtaining import SERVER, tool
@@ -33,12 +34,22 @@ UNCONFIRMED = ("off", "local")
 """Levels of synchronous_commit with which no standby is waited for."""
 TELLING = ("wal_log_hints", "data_checksums")
 """With one of these on, pg_rewind can tell which pages differ."""
+FOUNDING: Mapping[str, Level] = {}
 NOW = "EXTRACT(EPOCH FROM statement_timestamp())"
 
 
-def settings(own: Peer, peers: Sequence[Peer], network: str, runtime: Path) -> Mapping[str, Level]:
+def require(_installation: Installation) -> None:
+    """Replication is part of every server."""
+
+
+def environment(_site: Site) -> Mapping[str, str]:
+    return {}
+
+
+def settings(site: Site, peers: Sequence[Peer], network: str) -> Mapping[str, Level]:
     """Of the other nodes any one must confirm a commit."""
-    access = runtime / "nodes_hba.conf"
+    own = site.peer
+    access = site.runtime / "nodes_hba.conf"
     rules = [f"local all {ACCOUNT} trust"]
     rules += [f"host {database} {ACCOUNT} {network} trust" for database in ("all", "replication")]
     access.write_text("\n".join([*rules, ""]))
@@ -61,6 +72,14 @@ def permits(settings: Mapping[str, Level]) -> Loss:
     level = settings.get("synchronous_commit", "on")
     waits = names and not any(same_value(level, one) for one in UNCONFIRMED)
     return Loss.NOTHING if waits else Loss.COMMITS
+
+
+def found(_start: Callable[[], Server]) -> None:
+    """Each data folder can be that of a primary."""
+
+
+def again(_site: Site, _settings: Mapping[str, Level], _alone: bool) -> Mapping[str, Level]:
+    return {}
 
 
 def follow(site: Site, first: Peer) -> None:

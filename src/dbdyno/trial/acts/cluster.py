@@ -215,7 +215,6 @@ def _replaced(nodes: Nodes, struck: _Struck) -> _Struck:
         replaced_s = (time.monotonic_ns() - struck.at_ns) / 1e9
         began_s = time.monotonic()
         transfer = nodes.rejoin(lost)
-        nodes.full_s()
         rejoin_s = time.monotonic() - began_s
     except (ServerFailed, DriverFailed) as failure:
         return replace(struck, damage=_lost(struck.node, failure), log=getattr(failure, "log", ""))
