@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from dbdyno.driver.query import Ask
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.recovery import Loss
-
-if TYPE_CHECKING:
-    from dbdyno.engines.engine import Server
 
 
 @dataclass(frozen=True)
@@ -36,6 +33,17 @@ class Site:
     data: Path
     runtime: Path
     steps: tuple[Callable[[], None], ...] = ()
+
+
+class Founded(Protocol):
+    """A server as far as the founding of a cluster needs it."""
+
+    @property
+    def url(self) -> str: ...
+
+    def log(self) -> str: ...
+
+    def stop(self, timeout_s: float = 30.0) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Cluster(Protocol):
         what the settings name into the node's `runtime`."""
         ...
 
-    def found(self, start: Callable[[], Server]) -> None:
+    def found(self, start: Callable[[], Founded]) -> None:
         """Does to the data of the first node, before they are cloned, what makes them those of a cluster.
         `start` starts its server, which is to be stopped again."""
         ...

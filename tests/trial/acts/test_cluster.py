@@ -115,3 +115,20 @@ def test_a_cluster_of_one_node_has_no_other_to_strike(homes_with_data: Path) -> 
         left_out = act_on(up, round_with(Act.NODE_KILL, optional=True), bench, undo)
         assert left_out.recovery.blocked == "there is no other node"
         assert left_out.running.server.alive()
+
+
+def test_a_cluster_of_galera_goes_on_without_its_first_node(homes_with_data: Path) -> None:
+    levels: dict[str, Level] = {"cluster.nodes": 3}
+    at_work = running("mariadb", levels, Act.FIRST_LOST, version="11.8")
+    with alone_on_host(), skipping_blocked(), at_work as (up, bench, undo):
+        [shown] = verify(up, bench.levels_by_layer(trial_of(levels, Act.FIRST_LOST)), bench.layers)
+        assert shown.in_effect and shown.effective is not None, shown.reason
+        words = "; ".join(f"node{number} Synced, 3 in Primary" for number in (1, 2, 3))
+        assert shown.effective.value == f"3 nodes: {words}"
+        found = act_on(up, round_with(Act.FIRST_LOST), bench, undo)
+        assert found.running.server is nodes_of(up).first.server
+    recovery = found.recovery
+    assert (recovery.permits, recovery.lost, recovery.fault) == (Loss.NOTHING, 0, "")
+    assert recovery.present >= recovery.acknowledged > 0
+    assert recovery.cluster is not None and recovery.cluster.transfer in ("IST", "SST")
+    assert all(check.holds for check in found.checks)

@@ -9,8 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from dbdyno.driver.query import Ask, query
-from dbdyno.engines.cluster import Membership, Peer, Site
-from dbdyno.engines.engine import Server
+from dbdyno.engines.cluster import Founded, Membership, Peer, Site
 from dbdyno.engines.mariadb import galera
 from dbdyno.engines.mariadb.life import command_of
 from dbdyno.engines.mariadb.settings import arguments
@@ -93,7 +92,7 @@ def permits(_settings: Mapping[str, Level]) -> Loss:
     return Loss.NOTHING
 
 
-def found(start: Callable[[], Server]) -> None:
+def found(start: Callable[[], Founded]) -> None:
     """Data know their position among the cluster's transactions from the first of them on."""
     server = start()
     deadline_s = time.monotonic() + READY_S

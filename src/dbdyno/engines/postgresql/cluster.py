@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.driver.query import Ask, query
-from dbdyno.engines.cluster import Membership, Peer, Site
-from dbdyno.engines.engine import Server
+from dbdyno.engines.cluster import Founded, Membership, Peer, Site
 from dbdyno.engines.postgresql.dumping import release_of
 from dbdyno.engines.postgresql.life import PORT as PORT
 from dbdyno.engines.postgresql.obtaining import SERVER, tool
@@ -74,7 +73,7 @@ def permits(settings: Mapping[str, Level]) -> Loss:
     return Loss.NOTHING if waits else Loss.COMMITS
 
 
-def found(_start: Callable[[], Server]) -> None:
+def found(_start: Callable[[], Founded]) -> None:
     """Each data folder can be that of a primary."""
 
 
