@@ -363,7 +363,7 @@ impl<W: Workload> Client<'_, W> {
         if matches!(error.fate(), Fate::Lost | Fate::Fatal) {
             return Err(error);
         }
-        session.rollback().await?;
+        session.rollback().await.map_err(still_open)?;
         if error.fate() == Fate::Failed || self.is_over(clock::now_ns()) {
             return Err(error);
         }
@@ -436,5 +436,28 @@ fn reconnect_label(error: &Error) -> &'static str {
     match error.fate() {
         Fate::Lost => "reconnect refused",
         _ => "reconnect failed",
+    }
+}
+
+/// A server that refuses a rollback keeps the transaction open, and the next BEGIN would commit what it has done. So the
+/// connection is not used any further.
+fn still_open(refused: Error) -> Error {
+    match refused.fate() {
+        Fate::Lost | Fate::Fatal => refused,
+        _ => Error::lost("rollback refused", refused.message()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rollback_that_is_refused_ends_the_connection() {
+        let refused =
+            still_open(Error::server("1047 error", Fate::Failed, "not prepared for application use"));
+        assert_eq!((refused.label(), refused.fate()), ("rollback refused", Fate::Lost));
+        let gone = still_open(Error::lost("reset", "the connection was reset"));
+        assert_eq!((gone.label(), gone.fate()), ("reset", Fate::Lost));
     }
 }

@@ -139,7 +139,8 @@ def _under_load(running: Running, nodes: Nodes, phase: Phase, ledger: Ledger) ->
 
 def _drive(load: Load, ending: Ending, ledger: Ledger, over: Event) -> Tally:
     try:
-        return load.run(ending.job(ledger))
+        # A client that a node turns away comes back, as an application's does.
+        return load.run(ending.job(ledger).but(reconnect=True))
     finally:
         over.set()
 
