@@ -28,6 +28,7 @@ from dbdyno.trial.acts.after import Acted, broken, judged, log_after
 from dbdyno.trial.acts.endings import Ending
 from dbdyno.trial.acts.engine import with_load
 from dbdyno.trial.acts.ledger import (
+    NS,
     Entry,
     Ledger,
     full_speed_s,
@@ -52,10 +53,12 @@ COMPARISONS = 3
 
 @dataclass(frozen=True)
 class _Struck:
-    """The node, how it came back, and why it did not where it did not."""
+    """The node, how it came back, and why it did not where it did not. At `back_ns` all took part again,
+    while the load went on."""
 
     node: Node
     at_ns: int
+    back_ns: int = 0
     rejoin_s: float | None = None
     transfer: str = ""
     replaced_s: float | None = None
@@ -98,7 +101,7 @@ def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, un
             rejoin_s=struck.rejoin_s,
             transfer=struck.transfer,
             replaced_s=struck.replaced_s,
-            silent_s=round(max(longest_silence_s(entries), struck.replaced_s or 0.0), 6),
+            silent_s=round(_silent_s(struck, entries), 6),
             looks=seen.looks,
             stale=seen.stale,
             stale_ms=round(seen.stale_ms, 3),
@@ -107,6 +110,14 @@ def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, un
     if struck.damage:
         return Acted(running, found, log=struck.log)
     return _looked_at(running, nodes, ledger, found, entries, bench, undo)
+
+
+def _silent_s(struck: _Struck, entries: Sequence[Entry]) -> float:
+    """The longest time without an acknowledged commit. Clients that were turned away do not come back, so it
+    lasts until all nodes took part at least."""
+    last_ns = max((entry.told_ns for entry in entries), default=struck.at_ns)
+    turned_away_s = max(0, struck.back_ns - last_ns) / NS
+    return max(longest_silence_s(entries), turned_away_s, struck.replaced_s or 0.0)
 
 
 def _permitted(running: Running, nodes: Nodes, act: Act) -> Loss:
@@ -139,8 +150,7 @@ def _under_load(running: Running, nodes: Nodes, phase: Phase, ledger: Ledger) ->
 
 def _drive(load: Load, ending: Ending, ledger: Ledger, over: Event) -> Tally:
     try:
-        # A client that a node turns away comes back, as an application's does.
-        return load.run(ending.job(ledger).but(reconnect=True))
+        return load.run(ending.job(ledger))
     finally:
         over.set()
 
@@ -168,10 +178,11 @@ def _strike(nodes: Nodes, phase: Phase, over: Event) -> _Struck:
         rejoin_s = AWAY[act](nodes, node)
     except (ServerFailed, DriverFailed) as failure:
         return _Struck(node, at_ns, damage=_lost(node, failure), log=getattr(failure, "log", ""))
+    back_ns = time.monotonic_ns()
     over.wait(AFTER_S)
     assert node.server is not None, "it takes part"
     transfer = nodes.cluster.transfer(node.server.log())
-    return _Struck(node, at_ns, rejoin_s=round(rejoin_s, 6), transfer=transfer)
+    return _Struck(node, at_ns, back_ns, rejoin_s=round(rejoin_s, 6), transfer=transfer)
 
 
 def drawn(nodes: Nodes, phase: Phase) -> Node:
