@@ -68,6 +68,7 @@ def _what_a_node_lacks_is_found(up: Running, bench: Bench, undo: ExitStack) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster, "drawn", lambda _nodes, _phase: struck)
         patch.setattr(cluster, "_caught_up", lambda *_: True)
+        patch.setattr(cluster, "COMPARISONS", 1)
         recovery = act_on(up, round_with(Act.NODE_KILL), bench, undo).recovery
     assert recovery.cluster is not None
     assert recovery.cluster.struck == struck.name
