@@ -106,6 +106,8 @@ def test_two_hosts_give_no_interval_over_hosts() -> None:
 
 def test_a_run_of_one_host_knows_nothing_of_hosts() -> None:
     study = study_of(FLEET)
+    of_one = [one.but(fleet_host=FLEET[0]) for one in records_of(study)]
+    assert analysed(study, of_one).hosts is None and analysed(study, of_one).floor is not None
     analysis = analysed(study, records_of(study))
     assert analysis.hosts is None
     assert all(one.effect is None or one.effect.hosts is None for one in analysis.variants)

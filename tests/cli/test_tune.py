@@ -133,6 +133,8 @@ def test_a_search_ends_with_a_winner_that_is_confirmed_and_told_in_every_form(ho
     ):
         told = dyno("report", "tuned", "--format", form)
         assert told.returncode == 0 and expected in told.stdout
+    alone = complaint("tune", str(study), "--fleet", "a,b")
+    assert "a fleet needs a store that all its hosts reach" in alone
     other = dyno("tune", str(study), "--on", "point_select table_size=500 clients=2", "--json")
     assert other.returncode == 0, other.stderr
     told = json.loads(other.stdout)
@@ -168,6 +170,13 @@ def test_on_another_workload_needs_a_winner(study: Path) -> None:
     said = complaint("tune", str(study), "--on", "point_select tablesize=9")
     assert 'the workload point_select has no option "tablesize"' in said
     assert "did you mean `table_size`?" in said
+
+
+def test_a_winner_is_confirmed_on_hosts_of_a_fleet_alone(study: Path) -> None:
+    assert "no search of" in complaint("tune", str(study), "--fleet", "a,b")
+    assert "--fleet and --budget contradict" in complaint(
+        "tune", str(study), "--fleet", "a,b", "--budget", "5m"
+    )
 
 
 def test_a_space_is_proposed_that_the_study_takes(study: Path) -> None:

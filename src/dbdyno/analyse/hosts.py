@@ -28,10 +28,10 @@ from dbdyno.study import Interval
 def hosts_compared(
     trials: Sequence[Trials], results: Sequence[VariantResult], method: Method
 ) -> HostsCompared | None:
-    """Each variant but the baseline on each host that has blocks of both; None for a run of one host."""
+    """Each variant but the baseline on each host that has blocks of both; None where there is one host."""
     rows = trials[0].rows
     names = sorted(name for name in rows.columns.seen(FLEET_HOST, rows.places) if name)
-    if not names:
+    if len(names) < 2:
         return None
     baseline, each = with_copies(trials), confidence_each(method.confidence_each, len(names))
     found = (_on_hosts(*one, baseline, method, each) for one in zip(trials[1:], results[1:], strict=True))

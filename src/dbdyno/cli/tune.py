@@ -48,6 +48,12 @@ from dbdyno.study import Design
     help="Measure the winner of the study's latest search on another workload, for which it was not tuned. "
     'Options of it follow its name: --on "point_select table_size=100000 clients=16".',
 )
+@click.option(
+    "--fleet",
+    metavar="HOSTS|tag:TAG",
+    help="Confirm the winner of the study's latest search on these hosts of the store's fleet: it and the "
+    "baseline in all blocks on each. With --on, on that workload.",
+)
 @click.option("--seed", type=int, help="Draw the candidates from this seed, not the study's or a random one.")
 @name_option
 @note_option
@@ -66,6 +72,7 @@ def command(
     study: Path,
     suggest: bool,
     other: str | None,
+    fleet: str | None,
     budget_s: float | None,
     devices: tuple[Path, ...],
     allowed_paths: tuple[Path, ...],
@@ -87,14 +94,19 @@ def command(
             'write design = "search", or carry it out: dyno run STUDY',
         )
     refuse_both("--on", other, budget=budget_s, suggest=suggest or None)
+    refuse_both("--fleet", fleet, budget=budget_s, suggest=suggest or None)
     refuse_both("--suggest", suggest or None, budget=budget_s)
     if suggest:
         require_sound(read, tell, allowed=allowed)
         click.echo(suggested(read, allowed, wait_s, tell), nl=False)
         return
+    if fleet is not None and other is None:
+        # The winner is measured on its own load.
+        other = read.workload.name
     context.invoke(
         run_verb.command,
         study=study_on(study, read, other, store, tell) if other is not None else study,
+        fleet=fleet,
         budget_s=budget_s,
         devices=devices,
         allowed_paths=allowed_paths,

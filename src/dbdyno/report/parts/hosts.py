@@ -98,7 +98,7 @@ def _notes(analysis: Analysis, compared: HostsCompared) -> Iterator[str]:
     for one in compared.variants:
         said = []
         if spread := hosts.spread_text(one):
-            said.append(f"hosts differ by {spread} (standard deviation) beyond what their blocks explain")
+            said.append(spread)
         if further := hosts.further_text(one):
             share = numbers.share_text(analysis.method.confidence)
             said.append(f"a further host like these would show {further} in as many blocks ({share})")

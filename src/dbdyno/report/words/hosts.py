@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.fleet import HostEffect, HostsCompared, OnHosts, Told
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.over_hosts import HOSTS_LEAST
 from dbdyno.records import metrics
-from dbdyno.report.words.numbers import bound_text, plural, ratio_text
+from dbdyno.report.words.numbers import bound_text, plural, ratio_text, rough_share_text
 from dbdyno.report.words.safe import clean
 
 NAMED_MOST = 4
@@ -72,10 +73,13 @@ def further_text(found: OnHosts) -> str:
 
 
 def spread_text(found: OnHosts) -> str:
-    """How far hosts differ beyond what their blocks explain."""
+    """How far hosts differ beyond what their blocks explain; empty where that is not known."""
     if found.between_log_sd is None:
         return ""
-    return f"{100.0 * found.between_log_sd:.2g} %"
+    if not found.between_log_sd:
+        return "hosts differ no more than their blocks explain"
+    share = rough_share_text(math.expm1(found.between_log_sd))
+    return f"hosts differ by {share} (one standard deviation) beyond what their blocks explain"
 
 
 def method_text(compared: HostsCompared) -> str:
