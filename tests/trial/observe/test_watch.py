@@ -50,7 +50,7 @@ class Asked:
 
 def watch_of(data: Path, asked: Asked, process_ids: tuple[int, ...] = (os.getpid(),)) -> Watch:
     engine = SimpleNamespace(counters=asked, embedded=False)
-    setup = cast(Setup, SimpleNamespace(engine=engine, data=data))
+    setup = cast(Setup, SimpleNamespace(engine=engine, data=data, nodes=None))
     server = SimpleNamespace(url="", process_ids=process_ids)
     return Watch(Running(setup, cast(Any, server), cast(Any, None)), PHASE)
 
