@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from dbdyno.engines.shell import ShellRound
 from dbdyno.errors import ServerFailed
 from dbdyno.gate import gated
 from dbdyno.host.undisturbed import undisturbed
@@ -17,7 +18,7 @@ from dbdyno.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Doubt, Record
+from dbdyno.records.record import Doubt, Evidence, Record
 from dbdyno.records.run import Run
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
@@ -35,6 +36,7 @@ from dbdyno.trial.draft import Draft
 from dbdyno.trial.drive import Steps, drive
 from dbdyno.trial.fill import fill, has_passes
 from dbdyno.trial.guests import Visit, guests_of
+from dbdyno.trial.machine import machine_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.plans import has_plans, plans_of
 from dbdyno.trial.platform import platform_of
@@ -242,8 +244,10 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
     trial = draft.trial
     with draft.catching():
         draft.platform = platform_of(trial, bench)
-        if draft.platform is not None and bench.engine.shell is not None:
-            yield from asked_by_shell(draft, bench)
+        if bench.study.of_machine:
+            yield from asked_apart(draft, bench, machine_of)
+        elif draft.platform is not None and bench.engine.shell is not None:
+            yield from asked_apart(draft, bench, shell_of)
         else:
             yield from on_server(draft, bench, undo, keep, beside)
     with draft.stage(Stage.RECORD):
@@ -286,11 +290,25 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
             break
 
 
-def asked_by_shell(draft: Draft, bench: Bench) -> Steps[None]:
-    """The stages of a trial whose engine is asked by its shell of another machine."""
-    with ExitStack() as closing_shell:
+class Apart(Protocol):
+    """An engine on another machine, which no load process drives."""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """All levels that are proved by now."""
+        ...
+
+    def round_of(self, phase: Phase) -> ShellRound: ...
+
+
+OpenApart = Callable[[Trial, Bench], AbstractContextManager[Apart]]
+
+
+def asked_apart(draft: Draft, bench: Bench, open_apart: OpenApart) -> Steps[None]:
+    """The stages of a trial whose engine is asked on another machine: by its shell, or in its guest."""
+    with ExitStack() as closing_apart:
         with draft.stage(Stage.PREPARE):
-            asked = closing_shell.enter_context(shell_of(draft.trial, bench))
+            asked = closing_apart.enter_context(open_apart(draft.trial, bench))
         with draft.stage(Stage.VERIFY):
             draft.evidence = asked.evidence
             require_in_effect(draft.evidence)
@@ -299,6 +317,8 @@ def asked_by_shell(draft: Draft, bench: Bench) -> Steps[None]:
             yield None
             with draft.stage(Stage.RESTART):
                 draft.shell_ended(asked.round_of(phase))
+            draft.evidence = asked.evidence
+            require_in_effect(draft.evidence)
             if draft.over:
                 break
 

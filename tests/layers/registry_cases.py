@@ -7,6 +7,7 @@ from dbdyno.frozen import Level
 LEVELS: dict[str, tuple[Level, Level]] = {
     "engine": ("mariadb@11.8", "postgresql:/usr/lib/postgresql/15/bin/postgres"),
     "platform.architecture": ("amd64", "s390x"),
+    "machine.reset": ("full", "kexec"),
     "source.origin": ("debian", "/nowhere/source"),
     "source.revision": ("none", "v11.8.6"),
     "source.patches": ("none", "one.patch ../two.patch"),

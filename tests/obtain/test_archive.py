@@ -19,7 +19,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "") -> tarf
     return found
 
 
-def unpacked(target: Path, *members: tarfile.TarInfo) -> Path:
+def unpacked(target: Path, *members: tarfile.TarInfo, without: tuple[str, ...] = ()) -> Path:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for one in members:
@@ -27,7 +27,7 @@ def unpacked(target: Path, *members: tarfile.TarInfo) -> Path:
     packed.seek(0)
     target.mkdir()
     with tarfile.open(fileobj=packed) as archive:
-        unpack(archive, target)
+        unpack(archive, target, without)
     return target
 
 
@@ -78,3 +78,10 @@ def test_what_is_unpacked_belongs_to_who_unpacks_it(tmp_path: Path) -> None:
     target = unpacked(tmp_path / "target", *foreign)
     owners = {(path.lstat().st_uid, path.lstat().st_gid) for path in target.iterdir()}
     assert owners == {(os.geteuid(), os.getegid())}
+
+
+def test_folders_that_nobody_needs_are_left_out(tmp_path: Path) -> None:
+    kept, left = member("./lib/modules-load"), member("./lib/modules/6.1/net.ko")
+    target = unpacked(tmp_path / "target", kept, left, without=("lib/modules",))
+    assert (target / "lib/modules-load").is_file()
+    assert not (target / "lib/modules").exists()

@@ -37,6 +37,8 @@ COUNTED_S, EMBEDDED_COUNTED_S = 60.0, 15.0
 
 ROUND_S = 3.0
 """About what a restart takes beside its load: mounting, recovery, and a look at all data."""
+RESET_S = 40.0
+"""About what a reset of an emulated machine takes, and its power on."""
 NODE_ROUND_S = 10.0
 """What a round on a cluster's nodes takes on top: a node is away, comes back, and all rows are compared."""
 
@@ -103,8 +105,9 @@ def restarts_s(study: Study) -> float:
         return 0.0
     rounds = len(acts_of(study.restarts)) * len(restarted_variants(study))
     rounds += CONTROL_CUTS if control_of(study) is not None else 0
+    resets = study.restarts.resets * len(restarted_variants(study))
     on_nodes = sum(act in OF_CLUSTER for act in acts_of(study.restarts)) * len(restarted_variants(study))
-    rounds_s = rounds * (study.restarts.load_s + ROUND_S) + on_nodes * NODE_ROUND_S
+    rounds_s = rounds * (study.restarts.load_s + ROUND_S) + on_nodes * NODE_ROUND_S + resets * RESET_S
     return restart_trial_count(study) * overhead_s(study) + rounds_s
 
 

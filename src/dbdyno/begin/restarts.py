@@ -21,6 +21,6 @@ def restarts_text(study: Study) -> str:
     if control_of(study) is not None:
         control = ", and of a control that must lose; on volumes of Dyno's own, which needs root"
     size = f"{plural(restart_trial_count(study), 'trial')}, about {about_text(restarts_s(study))}"
-    load = restarted(study).workload.name
+    load = "" if study.of_machine else f", under {restarted(study).workload.name}"
     when = "no blocks, because nothing is timed" if study.of_platforms else "before the blocks"
-    return f"{when}, under {load}: {each} of each variant{control}; {size}"
+    return f"{when}{load}: {each} of each variant{control}; {size}"

@@ -12,6 +12,9 @@ from dbdyno.cli.options import ListingGroup, json_option, mirror_option
 from dbdyno.cli.patience import patient
 from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
+from dbdyno.errors import UserError
+from dbdyno.machine import packages
+from dbdyno.machine.kinds import kind
 from dbdyno.report.words.safe import json_text
 
 
@@ -45,11 +48,24 @@ def list_(as_json: bool) -> None:
     metavar="ARCHITECTURE",
     help="The engine's packages of this architecture, which run here under an emulator.",
 )
-def fetch(reference: str, mirror: str, platform: str | None) -> None:
+@click.option(
+    "--machine",
+    is_flag=True,
+    help="With --platform: also a kernel, so that a whole machine of it is emulated here.",
+)
+def fetch(reference: str, mirror: str, platform: str | None, machine: bool) -> None:
     """Obtain an engine into Dyno's own cache: no root, nothing installed on the host."""
     name, _, version = reference.partition("@")
     engine = registry.engine(name)
+    if machine and platform is None:
+        raise UserError("--machine is of an architecture", "give --platform ppc64el")
     with patient() as patience:
+        if machine and platform is not None:
+            copy = packages.fetch(
+                kind(platform), registry.guest(engine).RECIPE, version, mirror, patience.tell
+            ).copy
+            click.echo(f"a machine of {platform} with {engine.name} {copy.version}: {copy.origin}")
+            return
         if platform is None:
             installation = engine.obtaining.fetch(version, mirror, patience.tell)
         else:

@@ -13,6 +13,7 @@ from typing import Protocol
 from dbdyno.driver.query import Ask as Ask
 from dbdyno.engines.cluster import Cluster
 from dbdyno.engines.compared import ComparedBy
+from dbdyno.engines.guest import Guest
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
 from dbdyno.engines.network import Network
@@ -468,7 +469,7 @@ class Engine:
     does. By `runtime` a server that runs already is studied. By `cluster` several servers are one; without it
     an engine has one node. By `platforms` it is had for other
     architectures, and `machine_sql` is answered with the machine that the server was built for. An embedded
-    one is asked there by its `shell`.
+    one is asked there by its `shell`. In an emulated machine it is asked as its `guest` says.
     """
 
     name: str
@@ -497,6 +498,7 @@ class Engine:
     platforms: Platforms | None = None
     machine_sql: str = ""
     shell: Shell | None = None
+    guest: Guest | None = None
     cluster: Cluster | None = None
 
     def compensates(self, version: str) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.firebird import FIREBIRD
+from dbdyno.engines.guest import Guest
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.mysql import MYSQL
 from dbdyno.engines.postgresql import POSTGRESQL
@@ -37,6 +38,14 @@ def platforms(engine: Engine) -> Platforms:
         have = ", ".join(one.name for one in ENGINES.values() if one.platforms)
         raise UserError(f"{engine.title} cannot be had for other architectures", f"there are: {have}")
     return engine.platforms
+
+
+def guest(engine: Engine) -> Guest:
+    """How an engine is put into the guest of an emulated machine. Raises UserError where it is not."""
+    if engine.guest is None:
+        have = ", ".join(one.name for one in ENGINES.values() if one.guest)
+        raise UserError(f"{engine.title} runs in no emulated machine here", f"there are: {have}")
+    return engine.guest
 
 
 def locate(reference: Reference) -> Installation:

@@ -15,6 +15,7 @@ from dbdyno.layers.engine import ENGINE
 from dbdyno.layers.fault import FAULT
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer
+from dbdyno.layers.machine import MACHINE
 from dbdyno.layers.memory import MEMORY
 from dbdyno.layers.platform import PLATFORM
 from dbdyno.layers.source import SOURCE
@@ -28,6 +29,7 @@ LAYERS: dict[str, Layer] = {
     for layer in (
         ENGINE,
         PLATFORM,
+        MACHINE,
         WorkloadLayer(),
         SOURCE,
         BUILD,
@@ -43,7 +45,7 @@ LAYERS: dict[str, Layer] = {
 
 KNOBS: dict[str, Knob] = {
     knob.name: knob
-    for layer in (ENGINE, PLATFORM, SOURCE, BUILD, MEMORY, CPU, STORAGE, CLUSTER, FAULT)
+    for layer in (ENGINE, PLATFORM, MACHINE, SOURCE, BUILD, MEMORY, CPU, STORAGE, CLUSTER, FAULT)
     for knob in layer.knobs.values()
 }
 """The knobs of the layers that know all of theirs, by factor. The engine knows those of `config`, and the

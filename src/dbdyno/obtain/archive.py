@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Collection, Iterator
+from pathlib import Path, PurePosixPath
 
 
-def unpack(archive: tarfile.TarFile, target: Path) -> None:
-    """Unpacks an open archive into a folder. Raises TarError for a member that leads out of it, and for a
-    device."""
+def unpack(archive: tarfile.TarFile, target: Path, without: Collection[str] = ()) -> None:
+    """Unpacks an open archive into a folder, `without` what lies in these folders of it. Raises TarError for
+    a member that leads out of it, and for a device."""
     # Newer Pythons would filter once more, and refuse the absolute links of Debian's packages.
     archive.extraction_filter = lambda member, _folder: member
-    archive.extractall(target, members=harmless(archive, target))
+    archive.extractall(target, members=_wanted(harmless(archive, target), without))
+
+
+def _wanted(members: Iterator[tarfile.TarInfo], without: Collection[str]) -> Iterator[tarfile.TarInfo]:
+    for member in members:
+        if not any(PurePosixPath(member.name).is_relative_to(folder) for folder in without):
+            yield member
 
 
 def harmless(archive: tarfile.TarFile, target: Path) -> Iterator[tarfile.TarInfo]:

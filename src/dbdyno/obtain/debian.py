@@ -38,8 +38,8 @@ class Recipe:
     `packages` are asked for by name, with all that they depend on except `without`, which stands for what
     only an installation on the host would need (users, configuration prompts, service scripts). `server` is
     the package whose version is the engine's; `binary` is its path below the prefix. `suites` names the
-    Debian suite that holds each version, the preferred one first. Without an `architecture` the packages are
-    this machine's.
+    Debian suite that holds each version, the preferred one first. Folders that are `unneeded` are not
+    unpacked. Without an `architecture` the packages are this machine's.
     """
 
     engine: str
@@ -48,6 +48,7 @@ class Recipe:
     binary: str
     suites: Mapping[str, str]
     without: tuple[str, ...] = ()
+    unneeded: tuple[str, ...] = ()
     architecture: str = ""
 
     def of(self, architecture: str) -> Recipe:
@@ -177,7 +178,7 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
             session.download(recipe.packages, archives)
             over: list[apt.Archive] = []
             tell(Step.of(f"unpacking {recipe.engine} {found}", lambda: len(over) / len(archives)))
-            _unpack(archives, session.archive_folder, work / "unpacked", over)
+            _unpack(archives, session.archive_folder, work / "unpacked", over, recipe.unneeded)
             _write_manifest(work / "unpacked", recipe, found, digest, session, archives)
             # A name must not outlive a loss of power that the contents do not.
             os.sync()
@@ -212,7 +213,13 @@ def _upstream(version: str) -> str:
     return version.split(":", 1)[-1].rsplit("-", 1)[0]
 
 
-def _unpack(archives: list[apt.Archive], folder: Path, target: Path, over: list[apt.Archive]) -> None:
+def _unpack(
+    archives: list[apt.Archive],
+    folder: Path,
+    target: Path,
+    over: list[apt.Archive],
+    without: tuple[str, ...],
+) -> None:
     """Notes each archive in `over` once it is unpacked."""
     # Here, because only a fetch unpacks, and every study asks where its engine is.
     from debian.debfile import DebError, DebFile
@@ -222,7 +229,7 @@ def _unpack(archives: list[apt.Archive], folder: Path, target: Path, over: list[
         path = folder / archive.name
         try:
             with DebFile(path) as package:
-                unpack(package.data.tgz(), target)
+                unpack(package.data.tgz(), target, without)
             over.append(archive)
         except (DebError, tarfile.TarError, EOFError, OSError) as error:
             raise DynoError(

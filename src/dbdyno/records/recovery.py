@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from dbdyno.frozen import Frozen, absent
+from dbdyno.records.reset import Reset
 from dbdyno.study.act import Act
 
 
@@ -62,7 +63,8 @@ class Recovery(Frozen):
     it was as fast as the fastest of the loads before it, or lasted so long without; None for the first load,
     and for one that was too short to tell.
     Where the act cannot be done on this host, `blocked` says why, and `remedy` what would allow it; nothing
-    was done then. What an act on a node of a cluster came to is in `cluster`.
+    was done then. What an act on a node of a cluster came to is in `cluster`, and a reset of a machine in
+    `reset`.
     """
 
     act: Act
@@ -81,6 +83,7 @@ class Recovery(Frozen):
     blocked: str = ""
     remedy: str = ""
     cluster: Clustered | None = absent(None)
+    reset: Reset | None = absent(None)
 
     @property
     def untimed(self) -> Recovery:

@@ -11,7 +11,7 @@ class Act(StrEnum):
     `STOP` ends the load and then the engine, cleanly. `FLIP` does so as well, and shows the engine a row with
     one bit that is wrong before all goes on. The others come in the midst of the load: `KILL` ends the
     engine's processes; `CUT` cuts the power of its volume; `TEAR` cuts it while pages are on their way, of
-    which one half then reaches the device.
+    which one half then reaches the device. `RESET` resets an emulated machine.
     """
 
     STOP = "stop"
@@ -23,6 +23,7 @@ class Act(StrEnum):
     NODE_PAUSE = "node-pause"
     NODE_CUT = "node-cut"
     FIRST_LOST = "first-lost"
+    RESET = "reset"
 
     @property
     def words(self) -> str:
@@ -40,6 +41,7 @@ _WORDS = {
     Act.NODE_PAUSE: "paused node",
     Act.NODE_CUT: "cut-off node",
     Act.FIRST_LOST: "lost first node",
+    Act.RESET: "reset",
 }
 OF_POWER = frozenset({Act.CUT, Act.TEAR})
 """Acts that need a volume of Dyno's own."""

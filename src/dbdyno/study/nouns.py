@@ -259,6 +259,7 @@ class Restarts(Frozen):
     nodes_paused: int = absent(0)
     nodes_cut_off: int = absent(0)
     first_nodes_lost: int = absent(0)
+    resets: int = absent(0)
     load_s: float = 2.0
     control: dict[str, Level] = Field(default_factory=dict)
 
@@ -273,6 +274,8 @@ class ListedVariant(Frozen):
 
 PLATFORM_FACTOR = "platform.architecture"
 """The factor whose levels are architectures. A study with it has no blocks."""
+MACHINE_FACTOR = "machine.reset"
+"""The factor whose levels are ways to reset an emulated machine, in whose guest the engine runs."""
 OF_FILES = frozenset(("source.patches", "source.recipe"))
 """Factors whose levels name files."""
 
@@ -357,6 +360,11 @@ class Study(Frozen):
     def of_platforms(self) -> bool:
         """Whether its engine runs as packages of named architectures, so that nothing is timed."""
         return PLATFORM_FACTOR in {*self.settings, *self.baseline}
+
+    @property
+    def of_machine(self) -> bool:
+        """Whether its engine runs in the guest of an emulated machine, which is reset."""
+        return MACHINE_FACTOR in {*self.settings, *self.baseline}
 
     @property
     def baseline(self) -> dict[str, Level]:

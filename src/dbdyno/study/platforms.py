@@ -14,7 +14,7 @@ from dbdyno.study.nouns import PLATFORM_FACTOR as FACTOR
 from dbdyno.study.nouns import Design, Factor, Restarts
 from dbdyno.study.section import SectionReader
 
-BESIDE = ("config", "workload")
+BESIDE = ("config", "machine", "workload")
 """Layers whose levels reach a server whatever machine it is of. The others act on this host, or build for
 it."""
 WITHOUT = ("aa", "baselines", "blocks", "images", "arrangement", "slice", "goal", "soak", "search")
@@ -63,7 +63,7 @@ def _names_one(reader: SectionReader) -> bool:
 
 def _require_restarts(reader: SectionReader) -> None:
     if reader.at(("restarts",)) is None:
-        hint = "write [restarts] with kills = 2 and stops = 1"
+        hint = "write [restarts] with kills = 2 and stops = 1; with machine.reset, write resets = 5"
         reader.note((), f"without [restarts] a study with `{FACTOR}` asks nothing", hint)
 
 

@@ -22,6 +22,7 @@ from dbdyno.study.files import folder_of
 from dbdyno.study.format import STUDY
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.in_use import read_server
+from dbdyno.study.machine import require_machine
 from dbdyno.study.nouns import (
     DURABLE,
     INSTRUCTIONS_PER_OP,
@@ -127,6 +128,7 @@ class _Reader(SectionReader):
         names = (*(factor.name for factor in factors), *settings)
         only_kills(self, restarts, names)
         require_nodes(self, restarts, names)
+        require_machine(self, restarts, factors, settings)
         application = read_application(self, workload, restarts, soak)
         driver = read_driver(self, workload, factors, settings)
         server = read_server(self, factors, settings)

@@ -46,6 +46,7 @@ def acts_of(restarts: Restarts) -> tuple[Act, ...]:
         Act.NODE_PAUSE: restarts.nodes_paused,
         Act.NODE_CUT: restarts.nodes_cut_off,
         Act.FIRST_LOST: restarts.first_nodes_lost,
+        Act.RESET: restarts.resets,
     }
     return tuple(act for act, count in counts.items() for _ in range(count))
 

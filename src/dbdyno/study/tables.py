@@ -260,6 +260,8 @@ ACTS = (
     Key("first_nodes_lost", integer(0, RESTARTS_MAX, ""),
         "Kills of the node that the load goes to. Another one takes its place, and the lost one rejoins.",
         field="first_nodes_lost"),
+    Key("resets", integer(0, RESTARTS_MAX, ""), "Resets of an emulated machine.",
+        "With `machine.reset`: see [resets](../guides/resets.md).", "resets"),
 )  # fmt: skip
 RESTARTS = Section(
     "restarts",

@@ -15,6 +15,7 @@ from dbdyno.records.platform import Platform
 from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.machine import machine_platform
 
 PAGE = re.compile(r"^AT_PAGESZ:\s+(\d+)", re.MULTILINE)
 TOLD = {"LD_SHOW_AUXV": "1"}
@@ -28,6 +29,8 @@ def platform_of(trial: Trial, bench: Bench) -> Platform | None:
     if level is None or bench.engine.platforms is None:
         return None
     try:
+        if bench.study.of_machine:
+            return machine_platform(trial, bench)
         found = bench.engine.platforms.locate(bench.installation.version, level_text(level))
         return described(found)
     except DynoError:

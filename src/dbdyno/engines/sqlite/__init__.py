@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind
-from dbdyno.engines.sqlite import counters, life, obtaining, plans, settings, shell, taking, upgrading
+from dbdyno.engines.sqlite import counters, guest, life, obtaining, plans, settings, shell, taking, upgrading
 from dbdyno.engines.sqlite.compared import COMPARED_BY
 from dbdyno.engines.sqlite.production import PRODUCTION
 
@@ -29,4 +29,5 @@ SQLITE = Engine(
     upgrading=upgrading,
     platforms=obtaining.PLATFORMS,
     shell=shell,
+    guest=guest,
 )

@@ -61,7 +61,7 @@ def round_of(installation: Installation, folder: Path, act: Act, load_s: float) 
     answers = dict(zip(ASKED, told, strict=False))
     present = {int(line) for line in _run(installation, folder, "SELECT id FROM ledger;").split()}
     lost = sorted(set(acknowledged) - present)
-    checks = (_sound(answers), _same_here(folder / FILE, answers))
+    checks = (sound(answers), _same_here(folder / FILE, answers))
     broken = "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.holds)
     recovery = Recovery(
         act=act,
@@ -73,7 +73,8 @@ def round_of(installation: Installation, folder: Path, act: Act, load_s: float) 
     return ShellRound(recovery, checks)
 
 
-def _sound(answers: dict[str, str]) -> Check:
+def sound(answers: dict[str, str]) -> Check:
+    """Whether the file is whole, and its sums agree, by the answers to what is asked."""
     sums = {answers.get(name) for name in ("accounts", "branch", "ledger")}
     holds = answers.get("integrity") == "ok" and len(sums) == 1
     return Check(name="sums_agree", holds=holds, detail="" if holds else f"the shell says {answers}")
