@@ -20,6 +20,7 @@ from dbdyno.records.metrics import median_of
 from dbdyno.records.platform import Platform
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.recovery import Loss, Recovery
+from dbdyno.records.reset import Log, Reset
 from dbdyno.study import Study
 from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.designs import variants_of
@@ -28,6 +29,10 @@ from dbdyno.study.restarts import CONTROL
 
 CONFIDENCE = 0.95
 """Of the bound on the share of losing rounds, each by itself."""
+
+
+OF_KERNEL = "10"
+"""The register that the kernel adds to."""
 
 
 class Spread(Frozen):
@@ -54,6 +59,33 @@ class OnNodes(Frozen):
     stale_ms_most: float = 0.0
 
 
+class OnMachine(Frozen):
+    """What the resets of an emulated machine in one `way` came to.
+
+    `again` says after how many the firmware ran. The guest needed `staged_s` to make one ready. From then on,
+    the firmware had handed over after `firmware_s`, the guest was up after `boot_s`, and the engine had
+    answered after `ready_s`. Of each log stand here how many events it had, at least and at most, and after
+    how many resets it explained its registers; the kernel's also `with_earlier` logs, since the firmware last
+    ran. The kernel's register had so many different values. `unexplained` are the registers that a log did
+    not explain, and `faults` what could not be read of one, each told once.
+    """
+
+    way: str
+    again: int
+    staged_s: Spread
+    firmware_s: Spread | None
+    boot_s: Spread
+    ready_s: Spread
+    firmware_events: tuple[int, int]
+    firmware_explains: int
+    kernel_events: tuple[int, int]
+    kernel_explains: int
+    kernel_values: int
+    with_earlier_explains: int
+    unexplained: tuple[int, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
 class ByAct(Frozen):
     """What one act did to a variant in all its rounds.
 
@@ -62,7 +94,7 @@ class ByAct(Frozen):
     were not sound, or the engine did not come up. `torn_pages` is None where none were to be torn. Of flipped
     bits the engine `told`, or was `silent` and handed out another row; the rest it did not read. Times are
     medians over the rounds: until it answered, until the next load had its full speed, and of a clean stop.
-    What became of a cluster's nodes is in `nodes`.
+    What became of a cluster's nodes is in `nodes`, and of a machine that was reset in `machine`.
     """
 
     act: Act
@@ -80,6 +112,7 @@ class ByAct(Frozen):
     full_speed_s: float | None = None
     stop_s: float | None = None
     nodes: OnNodes | None = absent(None)
+    machine: OnMachine | None = absent(None)
 
     @property
     def share_most(self) -> float:
@@ -228,6 +261,7 @@ def _by_act(records: Sequence[Record]) -> Iterator[ByAct]:
             told=sum(one.told is True for one in recoveries),
             silent=sum(one.told is False for one in recoveries),
             nodes=_on_nodes(recoveries),
+            machine=_on_machine([one.reset for one in recoveries if one.reset is not None]),
         )
 
 
@@ -247,6 +281,36 @@ def _on_nodes(recoveries: Sequence[Recovery]) -> OnNodes | None:
         stale=sum(one.stale for one in nodes),
         stale_ms_most=max(one.stale_ms for one in nodes),
     )
+
+
+def _on_machine(resets: Sequence[Reset]) -> OnMachine | None:
+    """None where no machine was reset."""
+    staged_s = _spread(one.staged_s for one in resets)
+    boot_s, ready_s = _spread(one.boot_s for one in resets), _spread(one.ready_s for one in resets)
+    if staged_s is None or boot_s is None or ready_s is None:
+        return None
+    logs = [log for one in resets for log in (one.firmware, one.kernel)]
+    return OnMachine(
+        way=resets[0].way,
+        again=sum(one.firmware_again for one in resets),
+        staged_s=staged_s,
+        firmware_s=_spread(one.firmware_s for one in resets),
+        boot_s=boot_s,
+        ready_s=ready_s,
+        firmware_events=_least_and_most(one.firmware for one in resets),
+        firmware_explains=sum(one.firmware.explains for one in resets),
+        kernel_events=_least_and_most(one.kernel for one in resets),
+        kernel_explains=sum(one.kernel.explains for one in resets),
+        kernel_values=len({one.registers.get(OF_KERNEL) for one in resets}),
+        with_earlier_explains=sum(one.with_earlier.explains for one in resets),
+        unexplained=tuple(sorted({number for log in logs for number in log.unexplained})),
+        faults=tuple(dict.fromkeys(log.fault for log in logs if log.fault)),
+    )
+
+
+def _least_and_most(logs: Iterable[Log]) -> tuple[int, int]:
+    counts = [log.events for log in logs]
+    return min(counts), max(counts)
 
 
 def _spread(seconds: Iterable[float | None]) -> Spread | None:

@@ -21,6 +21,7 @@ from dbdyno.report.parts import (
     gap,
     grid,
     hosts,
+    machine,
     overhead,
     plans,
     platforms,
@@ -67,7 +68,7 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
 
 def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if analysis.study.of_platforms:
-        yield from platforms.facts(analysis)
+        yield from (machine if analysis.study.of_machine else platforms).facts(analysis)
         return
     done, planned = len(analysis.trials), analysis.trials_planned
     trials = numbers.plural(done, "trial") if done == planned else f"{done} of {planned} trials"
@@ -85,7 +86,7 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Section]:
     if analysis.study.of_platforms:
-        yield from platforms.sections(analysis)
+        yield from (machine if analysis.study.of_machine else platforms).sections(analysis)
         yield from registered.sections(analysis, reruns)
         return
     yield from verdicts.sections(analysis)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.restarts import Survivor
 from dbdyno.records.record import Outcome
+from dbdyno.report.words import machine
 from dbdyno.report.words.numbers import plural
 
 
@@ -15,6 +16,8 @@ def works(one: Survivor) -> bool:
 
 def headline(analysis: Analysis) -> str:
     """How many variants work, and who does not."""
+    if analysis.study.of_machine:
+        return machine.headline(analysis)
     tried = analysis.survival.variants if analysis.survival else ()
     ran = [one for one in tried if one.outcome is not None]
     if not ran:
