@@ -14,10 +14,11 @@ from dbdyno.engines.cluster import Cluster, Membership, Peer, Site
 from dbdyno.engines.engine import Engine, Server
 from dbdyno.errors import DriverFailed, ServerFailed
 from dbdyno.frozen import Level
-from dbdyno.host.clone import clone_tree
+from dbdyno.host.clone import clone_tree, tree_size_bytes
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import standing_still
+from dbdyno.host.room import require_disk
 from dbdyno.host.segment import Segment
 from dbdyno.obtain.installation import Installation
 
@@ -116,6 +117,9 @@ class Nodes:
             self.by_name[peer.name] = Node(site, given)
         self._first = peers[0].name
         cluster.found(partial(self._started, self.first, cluster.FOUNDING))
+        if self.others:
+            needed_bytes = len(self.others) * tree_size_bytes(ground.data)
+            require_disk(ground.data.parent, needed_bytes, "the data of the other nodes")
         for node in self.others:
             clone_tree(ground.data, node.site.data)
             cluster.follow(node.site, self.first.site.peer)
