@@ -173,6 +173,7 @@ def test_a_lease_is_longer_than_twice_what_nothing_interrupts() -> None:
     study = make_study(1, 2, blocks=2)
     longest_s = study.workload.duration_s + study.workload.warmup_s
     assert length_s(study) > leases.LEAST_S + longest_s
+    assert length_s(study, lost=2) == 4.0 * length_s(study)
 
 
 def test_a_lease_that_ended_stays_in_the_history(session: Session) -> None:

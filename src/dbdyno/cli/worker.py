@@ -15,6 +15,7 @@ import click
 
 from dbdyno import __version__
 from dbdyno.begin.begun import Begun
+from dbdyno.begin.counted import why_counted
 from dbdyno.begin.estimate import overhead_s
 from dbdyno.begin.on_fleet import answer_of, begun_here
 from dbdyno.begin.registered import code_digest
@@ -168,6 +169,7 @@ class Worker:
     allowed: Allowed
     least_s: float
     _begun: dict[str, Begun] = field(default_factory=dict)
+    _lost: int = 0
 
     def serve(self) -> None:
         """Does what there is to do, until another worker speaks for this host or it is taken out."""
@@ -177,6 +179,7 @@ class Worker:
                 if not (self._answer() or self._go_on()):
                     self.session.wait()
             except LeaseOver as over:
+                self._lost += 1
                 tell(f"{over.message}; {over.hint}")
                 self._come_back()
             except Unavailable as gone:
@@ -250,16 +253,17 @@ class Worker:
         with (
             alone(study.title, pair_s, math.inf, tell, run.run),
             self.session.deaf(),
-            Lease(self.session, self.place, run.run, length_s(study, self.least_s)) as lease,
+            Lease(self.session, self.place, run.run, length_s(study, self.least_s, self._lost)) as lease,
         ):
             carry_out_pair(
                 begun,
                 Leased(host, lease.fence),
-                OnFleet(self.session, lease, run.run),
+                OnFleet(self.session, lease, run.run, bool(why_counted(study))),
                 store,
                 self.allowed,
                 lambda: self._is_given(run.run),
             )
+        self._lost = 0
         return False
 
     def _is_given(self, run: str) -> bool:
@@ -271,13 +275,15 @@ class Worker:
 
 
 class OnFleet(Quiet):
-    """Keeps the lease where nothing is timed, and says how trials ended: here, and to who waits for it."""
+    """Keeps the lease where nothing is timed, and says how trials ended: here, and to who waits for it. Where
+    all work is `counted`, nothing is."""
 
-    def __init__(self, session: Session, lease: Lease, run: str) -> None:
-        self._session, self._lease, self._run = session, lease, run
+    def __init__(self, session: Session, lease: Lease, run: str, counted: bool) -> None:
+        self._session, self._lease, self._run, self._counted = session, lease, run, counted
 
     def stage_began(self, trial: Trial, stage: Stage) -> None:
-        self._lease.stage_began(timed=stage is Stage.DRIVE)
+        counted = self._counted or trial.counted
+        self._lease.stage_began(timed=stage is Stage.DRIVE and not counted)
         # What restores the host is never held up.
         if stage in (Stage.PREPARE, Stage.DRIVE):
             self._lease.require_in_force()

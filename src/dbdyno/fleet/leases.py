@@ -23,14 +23,17 @@ from dbdyno.study.phases import phases_of
 
 LEAST_S = 60.0
 """A lease outlives a store that starts again."""
+LOST_MOST = 6
+"""Leases that were lost in a row, of which each makes the next one twice as long."""
 RENEWED_AFTER, ASKED_AGAIN_AFTER = 0.25, 0.05
 """Of its length; the second where the store did not answer."""
 
 
-def length_s(study: Study, least_s: float = LEAST_S) -> float:
-    """How long a lease is: the longest stretch of load that nothing interrupts fits into it twice."""
+def length_s(study: Study, least_s: float = LEAST_S, lost: int = 0) -> float:
+    """How long a lease is: the longest stretch of load that nothing interrupts fits into it twice. After so
+    many that were `lost` in a row it is longer, because a load can take longer than its study says."""
     stretches_s = [seconds for phase in phases_of(study) for seconds in phase.stretches_s]
-    return least_s + 2.0 * max(stretches_s, default=0.0)
+    return (least_s + 2.0 * max(stretches_s, default=0.0)) * 2.0 ** min(lost, LOST_MOST)
 
 
 def take(session: Session, place: Place, run: str, seconds: float) -> int:
