@@ -26,7 +26,11 @@ def lacking() -> str:
     if os.geteuid() != 0:
         return "namespaces of hosts need root"
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
-    return f"no {missing[0]}" if missing else ""
+    if missing:
+        return f"no {missing[0]}"
+    command = ("unshare", "--net", "--uts", "--mount", "ip", "link", "set", "lo", "up")
+    tried = subprocess.run(command, capture_output=True, text=True)
+    return "" if tried.returncode == 0 else f"the kernel refuses them: {tried.stderr.strip()}"
 
 
 class Space:
