@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbdyno.engines.engine import Engine
 from dbdyno.engines.nodes import Nodes
-from dbdyno.errors import Blocked, DriverFailed, Mistake
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.errors import Blocked, DriverFailed
 from dbdyno.host.segment import FACTOR
 from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.layer import ForSome, LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Request, Running, Setup
-from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
-from dbdyno.study import Factor
 
 KNOWN = "take mariadb or postgresql"
 
@@ -34,23 +30,6 @@ class Together(Request):
             reason = "the nodes' data lie in folders, and a volume holds one server's"
             raise Blocked(FACTOR, reason, "leave the storage layer and power cuts out")
         setup.nodes = Nodes(setup.engine, self.count)
-
-
-class ClusterLayer(LayerOfKnobs):
-    """Its levels are for engines that have clusters."""
-
-    def mistakes(
-        self,
-        factor: Factor,
-        engine: Engine,
-        installation: Installation | None,
-        allowed: Allowed = NOTHING_ALLOWED,
-    ) -> list[Mistake]:
-        found = super().mistakes(factor, engine, installation, allowed)
-        if engine.cluster is None:
-            told = f"{engine.title} has no cluster here"
-            found.append(Mistake(0, told, KNOWN))
-        return found
 
 
 def _prove(level: str, running: Running) -> Evidence:
@@ -93,7 +72,7 @@ def _followed(running: Running) -> Reading | None:
     return Reading(value=words, source="each node's own word after the load")
 
 
-CLUSTER = ClusterLayer(
+CLUSTER = LayerOfKnobs(
     "cluster",
     Knob(
         name=FACTOR,
@@ -106,5 +85,6 @@ CLUSTER = ClusterLayer(
         in_production=False,
         exercised=_followed,
     ),
+    engines=ForSome(lambda engine: engine.cluster is not None, "has no cluster here", KNOWN),
 )
 """`cluster.nodes = LEVEL`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,11 +74,23 @@ class Layer(Protocol):
         ...
 
 
-class LayerOfKnobs:
-    """A layer that knows all its knobs: each says, by itself, what it asks for and what proves it."""
+@dataclass(frozen=True)
+class ForSome:
+    """Engines that take a layer's levels. Of any other one its title with these `words` says why not, and
+    `hint` names some that do."""
 
-    def __init__(self, name: str, *knobs: Knob) -> None:
+    takes: Callable[[Engine], bool]
+    words: str
+    hint: str
+
+
+class LayerOfKnobs:
+    """A layer that knows all its knobs: each says, by itself, what it asks for and what proves it. Its levels
+    are for all engines, or for some."""
+
+    def __init__(self, name: str, *knobs: Knob, engines: ForSome | None = None) -> None:
         self.name = name
+        self._engines = engines
         self.knobs = {knob.name.removeprefix(f"{name}."): knob for knob in knobs}
 
     @property
@@ -99,7 +111,10 @@ class LayerOfKnobs:
         if knob is None:
             hint = f"it has: {', '.join(self.knobs)}"
             return [Mistake(0, f"the {self.name} layer has no knob {factor.knob!r}", hint)]
-        return list(filter(None, map(knob.mistake, factor.levels)))
+        found = list(filter(None, map(knob.mistake, factor.levels)))
+        if self._engines is not None and not self._engines.takes(engine):
+            found.append(Mistake(0, f"{engine.title} {self._engines.words}", self._engines.hint))
+        return found
 
     def gives_up(
         self, knob: str, level: Level, engine: Engine, beside: Mapping[str, Level] | None

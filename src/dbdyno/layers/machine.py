@@ -8,38 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.engines.engine import Engine
-from dbdyno.errors import Mistake
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.layer import ForSome, LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Running
-from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.records.reset import Reset
-from dbdyno.study import Factor
 from dbdyno.study.nouns import MACHINE_FACTOR as FACTOR
 
 FULL, KEXEC = "full", "kexec"
 WAYS = (FULL, KEXEC)
-
-
-class MachineLayer(LayerOfKnobs):
-    """Its levels are for engines that run in the guest."""
-
-    def mistakes(
-        self,
-        factor: Factor,
-        engine: Engine,
-        installation: Installation | None,
-        allowed: Allowed = NOTHING_ALLOWED,
-    ) -> list[Mistake]:
-        found = super().mistakes(factor, engine, installation, allowed)
-        if engine.guest is None:
-            told = f"{engine.title} runs in no emulated machine here"
-            found.append(Mistake(0, told, "take sqlite"))
-        return found
 
 
 def proved_by_console(level: str, resets: Sequence[Reset]) -> Evidence:
@@ -58,7 +36,7 @@ def _no_machine(level: str, _running: Running) -> Evidence:
     return proof(FACTOR, level, Reading(value="no emulated machine", source="Dyno started none"), False, "")
 
 
-MACHINE = MachineLayer(
+MACHINE = LayerOfKnobs(
     "machine",
     Knob(
         name=FACTOR,
@@ -68,6 +46,9 @@ MACHINE = MachineLayer(
         proof="the firmware's first line on the console came again, or did not",
         prove=_no_machine,
         in_production=False,
+    ),
+    engines=ForSome(
+        lambda engine: engine.guest is not None, "runs in no emulated machine here", "take sqlite"
     ),
 )
 """`machine.reset = LEVEL`."""

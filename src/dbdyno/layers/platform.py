@@ -10,18 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, DynoError, Mistake
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.engine import held_file
 from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.layer import ForSome, LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Before, Request, Running, Setup
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator_version, header
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
-from dbdyno.study import Factor
 from dbdyno.study.nouns import PLATFORM_FACTOR as FACTOR
 
 PATIENCE = 10.0
@@ -46,23 +43,6 @@ class OnPlatform(Request):
         setup.data_maker = setup.installation
         if setup.installation.emulated:
             setup.launch.patience = PATIENCE
-
-
-class PlatformLayer(LayerOfKnobs):
-    """Its levels are for engines that can be had for other architectures alone."""
-
-    def mistakes(
-        self,
-        factor: Factor,
-        engine: Engine,
-        installation: Installation | None,
-        allowed: Allowed = NOTHING_ALLOWED,
-    ) -> list[Mistake]:
-        found = super().mistakes(factor, engine, installation, allowed)
-        if engine.platforms is None:
-            told = f"{engine.title} cannot be had for other architectures"
-            found.append(Mistake(0, told, "take mariadb, postgresql or sqlite"))
-        return found
 
 
 def _prove(level: str, running: Running) -> Evidence:
@@ -113,7 +93,7 @@ def _unknown(text: str) -> Mistake | None:
     return Mistake(0, f"{FACTOR}: {text!r} is no architecture", f"there are: {', '.join(ARCHITECTURES)}")
 
 
-PLATFORM = PlatformLayer(
+PLATFORM = LayerOfKnobs(
     "platform",
     Knob(
         name=FACTOR,
@@ -126,6 +106,11 @@ PLATFORM = PlatformLayer(
         prove=_prove,
         # A server that is there runs on the machine that it runs on.
         in_production=False,
+    ),
+    engines=ForSome(
+        lambda engine: engine.platforms is not None,
+        "cannot be had for other architectures",
+        "take mariadb, postgresql or sqlite",
     ),
 )
 """`platform.architecture = LEVEL`."""
