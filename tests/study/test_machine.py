@@ -64,3 +64,16 @@ def test_what_does_not_go_with_it_is_told(changes: dict[str, str], message: str)
     with pytest.raises(StudyError) as caught:
         read(**changes)
     assert message in [one.message for one in caught.value.mistakes]
+
+
+def test_a_level_that_is_none_is_told_once() -> None:
+    with pytest.raises(StudyError) as caught:
+        read(factors='"machine.reset" = []')
+    assert not any("`resets`" in one.message for one in caught.value.mistakes)
+
+
+def test_without_restarts_it_does_nothing() -> None:
+    text = TEXT.format(settings=SETTINGS, factors=FACTORS, acts="").replace("[restarts]", "")
+    with pytest.raises(StudyError) as caught:
+        parse_study(text.encode(), WITH_MACHINES)
+    assert [one.hint for one in caught.value.mistakes] == ["write [restarts] with resets = 5"]

@@ -27,7 +27,8 @@ def command() -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the engines that are here, and those that can be obtained."""
-    offers = registry.offers()
+    guests = [engine.guest.RECIPE for engine in registry.ENGINES.values() if engine.guest]
+    offers = [*registry.offers(), *(offer for guest in guests for offer in packages.offers(guest))]
     if as_json:
         click.echo(json_text([asdict(offer) for offer in offers]))
         return

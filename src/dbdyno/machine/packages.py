@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dbdyno.errors import DynoError, EngineMissing
+from dbdyno.errors import DynoError, EngineMissing, Unreachable
+from dbdyno.host import once
 from dbdyno.host.once import Tell
-from dbdyno.machine.kinds import Kind
+from dbdyno.machine.kinds import KINDS, Kind
 from dbdyno.obtain import debian
 from dbdyno.obtain.binary.needed import needed
 from dbdyno.obtain.debian import Fetched, Recipe
+from dbdyno.obtain.installation import Offer
 
 SHELL, KEXEC = "bin/busybox", "sbin/kexec"
 PACKAGES = ("busybox-static", "kexec-tools")
@@ -83,20 +85,39 @@ def recipe(kind: Kind, engine: Recipe) -> Recipe:
 
 
 def fetch(kind: Kind, engine: Recipe, version: str, mirror: str, tell: Tell) -> Parts:
-    """Raises UserError where this host cannot fetch at all, and DynoError where the fetch fails."""
-    copy = debian.fetch(recipe(kind, engine), version, mirror=mirror, tell=tell)
+    """Raises UserError where no suite holds the version or this host cannot fetch at all, Unreachable where
+    there is no copy and no answer, and DynoError where the fetch fails in another way."""
+    # Here, so that a wrong version is told by the engine's own name.
+    engine.suite(version)
+    wanted = recipe(kind, engine)
+    try:
+        copy = debian.fetch(wanted, version, mirror=mirror, tell=tell)
+    except Unreachable as unreachable:
+        raise Unreachable(
+            f"the guest of {kind.architecture} cannot be fetched: {unreachable.message}",
+            f"name a mirror with --mirror. Or `{_command(kind, engine)}` on a machine with a network, and"
+            f" copy ~/.cache/dyno/engines/{wanted.shelved}-* from there into {once.shelf('engines').folder}",
+        ) from None
     return Parts(kind, copy, engine.binary)
 
 
 def locate(kind: Kind, engine: Recipe) -> Parts:
     """The newest copy. Raises EngineMissing with the command that obtains it."""
-    for copy in _here(kind, engine):
+    for copy in debian.fetched(recipe(kind, engine).shelved):
         return Parts(kind, copy, engine.binary)
     raise EngineMissing(
         f"the guest of {kind.architecture} with {engine.engine} is not on this machine",
-        f"`dyno engines fetch {engine.engine} --platform {kind.architecture} --machine` obtains it",
+        f"`{_command(kind, engine)}` obtains it",
     )
 
 
-def _here(kind: Kind, engine: Recipe) -> Iterator[Fetched]:
-    yield from debian.fetched(recipe(kind, engine).shelved)
+def _command(kind: Kind, engine: Recipe) -> str:
+    return f"dyno engines fetch {engine.engine} --platform {kind.architecture} --machine"
+
+
+def offers(engine: Recipe) -> Iterator[Offer]:
+    """The copies that are here."""
+    for kind in KINDS.values():
+        for copy in debian.fetched(recipe(kind, engine).shelved):
+            name = f"{engine.engine} in a machine of {kind.architecture}"
+            yield Offer(name, copy.version, copy.origin, present=True)

@@ -13,6 +13,7 @@ from dbdyno.study.section import SectionReader
 MACHINES = ("ppc64el",)
 """Architectures of which a whole machine is emulated here."""
 LIKE_THIS = f'write "{PLATFORM_FACTOR}" = "{MACHINES[0]}" under [settings]'
+PLACES = (("factors", FACTOR), ("factors", *FACTOR.split(".")), ("settings", FACTOR))
 BESIDE = ("kills", "stops")
 """Acts on a server, which the guest has not."""
 
@@ -27,7 +28,9 @@ def require_machine(
     levels = {factor.name: factor.levels for factor in factors}
     levels.update({name: (level,) for name, level in settings.items()})
     if FACTOR not in levels:
-        if restarts is not None and restarts.resets:
+        # A factor whose levels are wrong is told already.
+        named = any(reader.at(place) is not None for place in PLACES)
+        if restarts is not None and restarts.resets and not named:
             hint = f'write "{FACTOR}" = ["full", "kexec"] under [factors]'
             reader.note(("restarts", "resets"), "`resets` resets a machine, and there is none", hint)
         return

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from dbdyno.frozen import ENGINE_FACTOR
+from dbdyno.study.nouns import MACHINE_FACTOR, Design, Factor, Restarts
 from dbdyno.study.nouns import PLATFORM_FACTOR as FACTOR
-from dbdyno.study.nouns import Design, Factor, Restarts
 from dbdyno.study.section import SectionReader
 
 BESIDE = ("config", "machine", "workload")
@@ -50,7 +50,7 @@ def read_platforms(
                 "keep one of the two: other architectures take settings of the server and of the load alone"
             )
             reader.note(("factors", name), f"`{name}` does not go with `{FACTOR}`", hint)
-    _require_restarts(reader)
+    _require_restarts(reader, names)
     return {**head, "blocks": 0}
 
 
@@ -61,9 +61,10 @@ def _names_one(reader: SectionReader) -> bool:
     return any(reader.at(place) is not None for place in places)
 
 
-def _require_restarts(reader: SectionReader) -> None:
+def _require_restarts(reader: SectionReader, names: Iterable[str]) -> None:
     if reader.at(("restarts",)) is None:
-        hint = "write [restarts] with kills = 2 and stops = 1; with machine.reset, write resets = 5"
+        acts = "resets = 5" if MACHINE_FACTOR in names else "kills = 2 and stops = 1"
+        hint = f"write [restarts] with {acts}"
         reader.note((), f"without [restarts] a study with `{FACTOR}` asks nothing", hint)
 
 

@@ -10,6 +10,7 @@ from dbdyno.records.recovery import Recovery
 from dbdyno.report.parts import trial as part
 from dbdyno.report.renderers import terminal
 from dbdyno.study.act import Act
+from tests.analyse.machine_cases import reset
 from tests.analyse.restarts_cases import LOST, record_of
 from tests.fakes import make_run, make_study
 
@@ -40,3 +41,9 @@ def test_what_an_engine_made_of_a_flipped_bit_is_told() -> None:
     assert row_of(Recovery(act=Act.FLIP, acknowledged=3, told=True)).endswith("the engine told of it")
     silent = row_of(Recovery(act=Act.FLIP, acknowledged=3, told=False))
     assert silent.endswith("the engine handed out another row and said nothing")
+
+
+def test_what_a_reset_left_of_a_machines_measurements_is_told() -> None:
+    full, fast = reset("full", 24.0), reset("kexec", 12.5)
+    assert row_of(full).endswith("the firmware ran, up after 24.00 s, all PCRs explained")
+    assert row_of(fast).endswith("no firmware ran, up after 12.50 s, not explained: PCR 10")

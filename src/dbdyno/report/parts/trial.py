@@ -212,12 +212,13 @@ def _restart(recovery: Recovery) -> tuple[str, ...]:
         return (recovery.act.words, *[numbers.DASH] * 4, f"not done: {recovery.blocked}")
     counts = (f"{recovery.acknowledged:,}", f"{recovery.lost:,}")
     told = OF_FLIP[recovery.told] if recovery.act is Act.FLIP else ""
+    of_more = _of_node(recovery) or _of_reset(recovery)
     return (
         recovery.act.words,
         *(counts if recovery.acknowledged else (numbers.DASH, numbers.DASH)),
         metrics.number_text(recovery.lost_ms) if recovery.lost else numbers.DASH,
         numbers.DASH if recovery.ready_s is None else metrics.number_text(recovery.ready_s),
-        "; ".join(filter(None, (recovery.damage, told, _of_node(recovery)))) or numbers.DASH,
+        "; ".join(filter(None, (recovery.damage, told, of_more))) or numbers.DASH,
     )
 
 
@@ -229,6 +230,17 @@ def _of_node(recovery: Recovery) -> str:
     if found.rejoin_s is None:
         return f"{found.struck} was struck"
     return f"{found.struck} was back after {metrics.number_text(found.rejoin_s)} s by {found.transfer}"
+
+
+def _of_reset(recovery: Recovery) -> str:
+    """How a machine came back, and what its logs do not explain; empty where none was reset."""
+    found = recovery.reset
+    if found is None:
+        return ""
+    ran = "the firmware ran" if found.firmware_again else "no firmware ran"
+    numbers_told = [str(number) for log in (found.firmware, found.kernel) for number in log.unexplained]
+    left = f", not explained: PCR {' and '.join(numbers_told)}" if numbers_told else ", all PCRs explained"
+    return f"{ran}, up after {metrics.number_text(found.boot_s)} s{left}"
 
 
 def _filled_text(record: Record) -> str:
