@@ -50,12 +50,15 @@ while read -r order; do
     kexec)
         (echo {kernel}; echo {inner}) | (cd /; $b cpio -o -H newc > /again 2> /dev/null)
         $b cat /{inner} >> /again
-        /{kexec} -l /{kernel} --initrd=/again --command-line="$($b cat /proc/cmdline)"
-        echo "{mark}before $($b base64 -w 0 /sys/kernel/security/ima/binary_runtime_measurements)"
-        echo {mark}reset
-        /{kexec} -e
+        if /{kexec} -l /{kernel} --initrd=/again --command-line="$($b cat /proc/cmdline)"; then
+            echo "{mark}before $($b base64 -w 0 /sys/kernel/security/ima/binary_runtime_measurements)"
+            echo {mark}reset
+            /{kexec} -e
+        fi
         ;;
     esac
+    # Whoever comes here was not reset.
+    echo {mark}waiting
 done
 """
 
