@@ -16,10 +16,15 @@ def test_each_way_has_a_row_of_what_its_logs_explain() -> None:
 
 def test_times_stand_beside_what_they_are_worth() -> None:
     for told in (as_markdown(analysed(IN_FULL, BY_KEXEC)), as_page(analysed(IN_FULL, BY_KEXEC))):
-        assert "25.00 (24.00 to 26.00)" in told and "11.50 (10.50 to 12.50)" in told
+        assert "25.0 (24.0 to 26.0)" in told and "11.5 (10.5 to 12.5)" in told
         assert "Emulated times have no verdict" in told
         assert "What emulation does not show" in told and "Trust comes from outside" in told
         assert "Verdicts" not in told
+
+
+def test_why_they_differ_is_told_where_they_do() -> None:
+    assert "Why they differ" not in as_markdown(analysed(IN_FULL))
+    assert "Why they differ" in as_markdown(analysed(IN_FULL, BY_KEXEC))
 
 
 def test_the_answer_says_after_which_resets_the_logs_explain_the_tpm() -> None:

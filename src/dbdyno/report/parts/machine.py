@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.restarts import OnMachine, Spread, Survivor
-from dbdyno.records.metrics import number_text
-from dbdyno.report.document import Detail, Kind, Notes, Row, Section, table
+from dbdyno.report.document import Detail, Kind, Lines, Notes, Row, Section, table
 from dbdyno.report.words import numbers, safe
 from dbdyno.report.words.machine import machine_of
 from dbdyno.report.words.platforms import works
@@ -49,15 +48,13 @@ TIMES = (
     " of the machine.",
 )
 NOT_SHOWN = (
-    "Not shown here: how long a real machine's firmware tests its memory and its links, and so what a fast"
-    " reset saves there.",
-    "Not shown here: whether devices stand a fast reset. The guest has no disk, no network and no device that"
-    " goes on while the next kernel starts.",
-    "Not shown here: what becomes of data on a disk. The guest's data lie in its image, and each start has"
-    " them anew.",
-    "Not shown here: measurements of a boot loader and of the first kernel. The emulator hands the kernel to"
-    " the firmware, which measures nothing but itself. PCR 1 to 7 stay zero.",
-    "Not shown here: a TPM in hardware. The software TPM holds whatever its host lets it hold.",
+    "How long a real machine's firmware tests its memory and its links, and so what a fast reset saves.",
+    "Whether devices stand a fast reset. The guest has no disk, no network and no device that goes on while"
+    " the next kernel starts.",
+    "What becomes of data on a disk. The guest's data lie in its image, and each start has them anew.",
+    "Measurements of a boot loader and of the first kernel. The emulator hands the kernel to the firmware,"
+    " which measures nothing but itself, so PCR 1 to 7 stay zero.",
+    "A TPM in hardware. The software TPM holds whatever its host lets it hold.",
 )
 
 
@@ -77,13 +74,14 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     if found:
         notes = (*COLUMNS, *_unread(found))
         yield Section("What the machine measured", (table(LOG_HEADS, _logs(found), TEXT), Notes(notes)))
-        yield Section("Why they differ", (Notes(WHY),))
+        if any(machine.kernel_explains < rounds for _, rounds, machine in found):
+            yield Section("Why they differ", (Lines(WHY, bullets=True),))
         yield Section("How long it took", (table(TIME_HEADS, _times(found), TEXT), Notes(TIMES)))
     failed = [one for one in tried if one.outcome is not None and not works(one)]
     if failed:
         yield Section("What does not, and why", (Notes(tuple(map(_failure, failed))),))
     if found:
-        yield Section("What emulation does not show", (Notes(NOT_SHOWN),))
+        yield Section("What emulation does not show", (Lines(NOT_SHOWN, bullets=True),))
         proofs = tuple(f"{one.variant}: {safe.clause(one.says)}." for one, _, _ in found if one.says)
         yield Section("Proofs", (Notes(proofs),), detail=Detail.DETAILS)
 
@@ -138,8 +136,7 @@ def _events(counts: tuple[int, int]) -> str:
 def _spread(seconds: Spread | None) -> str:
     if seconds is None:
         return numbers.DASH
-    shown = map(number_text, (seconds.median, seconds.least, seconds.most))
-    return "{} ({} to {})".format(*shown)
+    return f"{seconds.median:.1f} ({seconds.least:.1f} to {seconds.most:.1f})"
 
 
 def _unread(found: Found) -> Iterator[str]:
