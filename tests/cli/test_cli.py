@@ -236,6 +236,9 @@ def test_engines_are_listed_for_people_and_machines(homes: Path) -> None:
 
 def test_an_engine_that_nobody_has(homes: Path) -> None:
     assert "there is no engine `oracle`" in complaint("engines", "fetch", "oracle")
+    machine = ("engines", "fetch", "postgresql", "--machine")
+    assert "give --platform ppc64el" in complaint(*machine)
+    assert "PostgreSQL runs in no emulated machine here" in complaint(*machine, "--platform", "ppc64el")
 
 
 def test_cleaning_up_nothing(homes: Path) -> None:

@@ -37,7 +37,7 @@ COUNTED_S, EMBEDDED_COUNTED_S = 60.0, 15.0
 
 ROUND_S = 3.0
 """About what a restart takes beside its load: mounting, recovery, and a look at all data."""
-RESET_S = 40.0
+RESET_S = 20.0
 """About what a reset of an emulated machine takes, and its power on."""
 NODE_ROUND_S = 10.0
 """What a round on a cluster's nodes takes on top: a node is away, comes back, and all rows are compared."""

@@ -246,9 +246,9 @@ class GivenData(Frozen):
 class Restarts(Frozen):
     """How often each variant's engine is started again beside the timed blocks, and after what: power cuts,
     power cuts that tear pages, kills, clean stops, and stops after which a bit of a row is wrong. Of a
-    cluster's nodes one is killed, paused or cut off, or the first one is lost. Before each the load goes on
-    for `load_s` on average. `control` are the settings under which a power cut must take
-    commits along."""
+    cluster's nodes one is killed, paused or cut off, or the first one is lost. `resets` are those of an
+    emulated machine. Before each other act the load goes on for `load_s` on average. `control` are the
+    settings under which a power cut must take commits along."""
 
     power_cuts: int = 0
     torn_pages: int = 0
