@@ -6,6 +6,8 @@ Clopper-Pearson interval of the share. At most 5 % are promised where blocks are
 measured: the runs are drawn (`tests/analyse/noises.py`). Luck that the blocks of a run share comes last: no
 interval over blocks holds it, so these shares show how much it matters.
 
+Then come fleets, each of whose hosts favours an equal candidate by some luck, in spreads of a block.
+
 Then come rows of runs without a change, of several laws and lengths: at most 5 % may have a change point.
 Last are rows with known changes, in standard deviations of a run, and how often all of them are found within
 one run of their place, and nothing else.
@@ -22,7 +24,7 @@ from dbdyno.analyse.assurance import Outlook
 from dbdyno.analyse.intervals import share_interval
 from dbdyno.study import Interval
 from tests.analyse.change_points_cases import LAWS, false_alarms, found
-from tests.analyse.noises import GUARD, NOISES, SHARED, Guards, false_alarm
+from tests.analyse.noises import GUARD, NOISES, SHARED, Guards, false_alarm, false_alarms_of_hosts
 
 SEED = 7
 CASES: tuple[tuple[Interval, int, Guards, int], ...] = (
@@ -40,6 +42,8 @@ CASES: tuple[tuple[Interval, int, Guards, int], ...] = (
     (Interval.ANYTIME, 20, (), 2),
 )
 
+HOSTS, BLOCKS_OF_HOST = (2, 3, 4, 6), 8
+LUCK = (0.0, 0.5, 1.0, 2.0)
 LENGTHS = (7, 12, 25, 50, 150)
 """The last is searched in windows."""
 CHANGES: tuple[tuple[tuple[float, ...], tuple[int, ...]], ...] = (
@@ -66,6 +70,10 @@ def main(runs: int) -> None:
                 f"  {called} of {runs}  {called / runs:5.1%}  ({low:.1%} to {high:.1%})",
                 flush=True,
             )
+    for hosts in HOSTS:
+        for luck in LUCK:
+            called = false_alarms_of_hosts(np.random.default_rng(SEED), hosts, BLOCKS_OF_HOST, luck, runs)
+            _print(f"{hosts} hosts of {BLOCKS_OF_HOST} blocks, luck {luck:g}", called, runs)
     for law in LAWS:
         for length in LENGTHS:
             _print(f"row of {length:3} {law:11} without a change", false_alarms(law, length, runs), runs)

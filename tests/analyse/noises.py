@@ -120,16 +120,35 @@ def false_alarms_of_images(
     return alarms / runs
 
 
-def trials_of(logs: Values, latencies: Values, images: int | None = None) -> list[Trials]:
+def false_alarms_of_hosts(
+    random: np.random.Generator, hosts: int, blocks: int, luck: float, runs: int
+) -> int:
+    """In how many runs a candidate that is equal to its baseline is called different, where each of so many
+    hosts favours it by some `luck`, in spreads of a block. Each host has so many `blocks`."""
+    goal = Goal(margin=0.0)
+    method, alarms = method_of(goal, 1, Interval.STUDENT), 0
+    for _ in range(runs):
+        logs = random.normal(0.0, 0.02, (hosts * blocks, 2)) / math.sqrt(2.0)
+        logs[:, 1] += random.normal(0.0, 0.02 * luck, hosts)[np.arange(len(logs)) // 2 % hosts]
+        one, two = trials_of(logs, 0.0 * logs, hosts=hosts)
+        alarms += _alarm([variant_result(two, one, goal, method, ())])
+    return alarms
+
+
+def trials_of(
+    logs: Values, latencies: Values, images: int | None = None, hosts: int | None = None
+) -> list[Trials]:
     """The trials of a run, the baseline first, from logs of throughput and of the p99 latency. Pairs of
-    blocks took so many images of the data in turn."""
+    blocks took so many images of the data in turn, or went round so many hosts."""
     names = ["baseline", *(f"config.a={index}" for index in range(1, logs.shape[1]))]
     return [
         Trials(
             variant=Variant(name=name, levels={"config.a": index}),
             role=Role.CANDIDATE if index else Role.BASELINE,
             by_block={
-                ("here", block): _trial(name, block, logs[block, index], latencies[block, index], images)
+                ("here", block): _trial(
+                    name, block, logs[block, index], latencies[block, index], images, hosts
+                )
                 for block in range(len(logs))
             },
         )
@@ -137,7 +156,9 @@ def trials_of(logs: Values, latencies: Values, images: int | None = None) -> lis
     ]
 
 
-def _trial(name: str, block: int, log: float, latency: float, images: int | None) -> TrialResult:
+def _trial(
+    name: str, block: int, log: float, latency: float, images: int | None, hosts: int | None
+) -> TrialResult:
     tally = make_tally(
         operations=round(1e6 * np.exp(log)),
         duration_s=10.0,
@@ -148,6 +169,7 @@ def _trial(name: str, block: int, log: float, latency: float, images: int | None
         started_unix_s=0.0, finished_unix_s=1.0, outcome=Outcome.MEASURED,
         phases=(PhaseRecord(name="load", tally=tally),),
         reset={"image": block // 2 % images} if images else {},
+        fleet_host=f"host-{block // 2 % hosts}" if hosts else "",
     )  # fmt: skip
     return TrialResult(record=record, response=tally.operations)
 

@@ -16,6 +16,7 @@ from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Goal, Study
 from tests.analyse.factory import a_run, records_of
 from tests.analyse.hosts_cases import AT_64K, AT_256K, FLEET, drawn, faster, on_fleet, study_of
+from tests.analyse.noises import false_alarms_of_hosts
 from tests.report.cases import fleet
 
 
@@ -130,6 +131,13 @@ def test_a_verdict_must_outlive_the_blocks_that_failures_took() -> None:
     records[lost] = records[lost].but(outcome=Outcome.FAILED, phases=(), cause="it fell")
     found = next(one for one in analysed(study, records).variants if one.name == AT_64K)
     assert found.verdict in (Verdict.FASTER, Verdict.INCONCLUSIVE) and found.dropped
+
+
+@pytest.mark.parametrize(("hosts", "least", "most"), [(2, 0.2, 0.6), (4, 0.02, 0.09)])
+def test_luck_of_hosts_is_in_the_interval_over_hosts_alone(hosts: int, least: float, most: float) -> None:
+    """Of two hosts nothing can be told of others, and the report says so."""
+    called = false_alarms_of_hosts(np.random.default_rng(20), hosts, blocks=8, luck=1.0, runs=400)
+    assert least <= called / 400 <= most
 
 
 @pytest.mark.parametrize("hosts", [3, 5])
