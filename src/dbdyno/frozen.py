@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -27,6 +28,12 @@ class Frozen(BaseModel):
         an error of its own, behind which nobody looks for Ctrl-C."""
         with shielded():
             return super().model_dump_json(**options)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Of one name or more: a, b and c."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def absent(default: T) -> T:

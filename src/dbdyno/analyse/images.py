@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from dbdyno.analyse.columns import Fact, Floats, Pairs, Rows
-from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.intervals import ratio_over
 from dbdyno.analyse.model import Ratio
 from dbdyno.analyse.quantiles import f_quantile
 from dbdyno.frozen import Level
@@ -46,10 +46,7 @@ def over_images(metric: str, rows: Rows, pairs: Pairs, confidence: float) -> Rat
     means = means_of_images(rows, pairs)
     if means is None:
         return None
-    found = ratio_of(metric, means, confidence)
-    assert found is not None  # there are some means
-    spread = float(np.sort(pairs.logs).std(ddof=1))
-    return found.but(pairs=len(pairs.logs), log_sd=spread, images=len(means))
+    return ratio_over(metric, means, pairs.logs, confidence).but(images=len(means))
 
 
 def means_of_images(rows: Rows, pairs: Pairs) -> Floats | None:

@@ -89,6 +89,16 @@ def ratio_of(
     )
 
 
+def ratio_over(
+    metric: str, means: npt.NDArray[np.float64], logs: npt.NDArray[np.float64], confidence: float
+) -> Ratio:
+    """The ratio over the means of lots of blocks, with the number and the spread of the blocks' own `logs`.
+    There are some means."""
+    found = ratio_of(metric, means, confidence)
+    assert found is not None  # there are some means
+    return found.but(pairs=len(logs), log_sd=float(np.sort(logs).std(ddof=1)))
+
+
 class Claim(NamedTuple):
     """How a claim is judged: with which confidence, and by which interval."""
 

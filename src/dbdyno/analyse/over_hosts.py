@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dbdyno.analyse.columns import Fact, Floats, Pairs, Rows
-from dbdyno.analyse.intervals import ratio_of
+from dbdyno.analyse.intervals import ratio_over
 from dbdyno.analyse.model import Ratio
 
 FLEET_HOST = Fact("fleet_host", lambda record: record.fleet_host)
@@ -29,10 +29,7 @@ def over_hosts(metric: str, rows: Rows, pairs: Pairs, confidence: float) -> Rati
     means = means_of_hosts(logs_by_host(rows, pairs))
     if means is None:
         return None
-    found = ratio_of(metric, means, confidence)
-    assert found is not None  # there are some means
-    spread = float(np.sort(pairs.logs).std(ddof=1))
-    return found.but(pairs=len(pairs.logs), log_sd=spread, hosts=len(means))
+    return ratio_over(metric, means, pairs.logs, confidence).but(hosts=len(means))
 
 
 def logs_by_host(rows: Rows, pairs: Pairs) -> dict[str, Floats]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 import click
 from rich.table import Table
@@ -52,7 +53,9 @@ def list_(as_json: bool, store: str | None) -> None:
     url = store_url(store)
     require_server(url)
     with Store(url) as opened, Session(url) as session, waiting("reading the runs of each host"):
-        rows = [_row(opened, one) for one in seen(session)]
+        known = list(seen(session))
+        floors = _floors(opened, [one.member.name for one in known])
+        rows = [_row(one, *floors.get(one.member.name, (None, ""))) for one in known]
         place = session.place
     if as_json:
         click.echo(json_text(rows))
@@ -82,9 +85,8 @@ def remove_(name: str, store: str | None) -> None:
         click.echo(f"run {run} goes on without what {name} had not measured", err=True)
 
 
-def _row(store: Store, one: Seen) -> HostRow:
+def _row(one: Seen, floor: float | None, run: str) -> HostRow:
     state = "measures" if one.run else "idle"
-    floor, run = _floor(store, one.member.name)
     return HostRow(
         member=one.member,
         state=state if one.connected else "silent",
@@ -96,24 +98,29 @@ def _row(store: Store, one: Seen) -> HostRow:
     )
 
 
-def _floor(store: Store, name: str) -> tuple[float | None, str]:
-    """How fine the host measured in its latest run that is over and tells it, and that run."""
+def _floors(store: Store, names: Collection[str]) -> dict[str, tuple[float, str]]:
+    """How fine each host measured in its latest run that is over and tells it, and that run. A run is read
+    once for all of its hosts."""
+    found: dict[str, tuple[float, str]] = {}
     for summary in store.runs():
-        if summary.finished and any(host.name == name for host in summary.run.fleet):
-            floor = _floor_in(store, summary.run, name)
-            if floor is not None:
-                return floor, summary.run.run
-    return None, ""
+        lacking = {host.name for host in summary.run.fleet if host.name in names} - found.keys()
+        if summary.finished and lacking:
+            told = _floors_in(store, summary.run)
+            found |= {name: (told[name], summary.run.run) for name in lacking if name in told}
+    return found
 
 
-def _floor_in(store: Store, run: Run, name: str) -> float | None:
-    """From the host's own blocks, as if there were no others."""
-    own = [record for record in store.readable_records(run.run) if record.fleet_host == name]
+def _floors_in(store: Store, run: Run) -> dict[str, float]:
+    """From each host's own blocks."""
+    records = store.readable_records(run.run)
     try:
-        found = analysed(study_of(run), run.but(fleet=()), own).floor if own else None
+        found = analysed(study_of(run), run, records)
     except DynoError:
-        return None
-    return None if found is None else found.difference
+        return {}
+    # Where one host measured alone, the run's floor is its own.
+    alone = {record.fleet_host: found.floor for record in records}
+    floors = {one.name: one.floor for one in found.hosts.hosts} if found.hosts is not None else alone
+    return {name: floor.difference for name, floor in floors.items() if floor is not None}
 
 
 def _cells(row: HostRow) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from dbdyno.records.reset import Reset
 from dbdyno.study.nouns import MACHINE_FACTOR as FACTOR
 
 FULL, KEXEC = "full", "kexec"
-WAYS = (FULL, KEXEC)
 
 
 def proved_by_console(level: str, resets: Sequence[Reset]) -> Evidence:

@@ -12,7 +12,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainSerializer, SerializerFunctionWrapHandler, model_serializer
 
 from dbdyno.driver.job import Arrivals, Opening
-from dbdyno.frozen import ENGINE_FACTOR, Configuration, Frozen, Level, absent, layer_and_knob, level_text
+from dbdyno.frozen import (
+    ENGINE_FACTOR,
+    Configuration,
+    Frozen,
+    Level,
+    absent,
+    layer_and_knob,
+    level_text,
+    listed,
+)
 from dbdyno.study.files import StudyFile
 from dbdyno.study.reference import Reference
 from dbdyno.study.soak import Soak
@@ -204,8 +213,7 @@ class RemoteDriver(Frozen):
     @property
     def hosts_text(self) -> str:
         """load1, load2 and load3."""
-        *others, last = self.hosts
-        return f"{', '.join(others)} and {last}" if others else last
+        return listed(self.hosts)
 
 
 class ServerInUse(Frozen):

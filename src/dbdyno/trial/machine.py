@@ -17,7 +17,6 @@ from dbdyno.layers.machine import proved_by_console
 from dbdyno.layers.proof import proof
 from dbdyno.machine import guest, kinds, packages
 from dbdyno.machine.console import Emulated, powered_on
-from dbdyno.machine.kinds import Kind
 from dbdyno.machine.packages import Parts
 from dbdyno.machine.told import Resets, Started
 from dbdyno.obtain.architecture import header
@@ -119,11 +118,7 @@ def _levels(trial: Trial, bench: Bench) -> dict[str, Level]:
 def _parts(architecture: str, bench: Bench) -> tuple[Parts, Guest]:
     engine = bench.engine.guest
     assert engine is not None, "a study names no other engine"
-    return packages.locate(_kind(architecture), engine.RECIPE), engine
-
-
-def _kind(architecture: str) -> Kind:
-    return kinds.kind(architecture)
+    return packages.locate(kinds.kind(architecture), engine.RECIPE), engine
 
 
 def _require_sound(check: Check, first: Started, console: Emulated) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from dbdyno.errors import Blocked
+from dbdyno.frozen import listed
 from dbdyno.obtain.source.recipe import Step
 from dbdyno.obtain.source.toolchain import first_error, ran
 
@@ -20,7 +21,7 @@ def require_needs(steps: Iterable[Step], compiler: Sequence[str]) -> None:
     needs = {name: package for step in steps for name, package in step.needs.items()}
     missing = _missing(list(needs), compiler)
     if missing:
-        names = " and ".join(filter(None, [", ".join(missing[:-1]), missing[-1]]))
+        names = listed(missing)
         packages = dict.fromkeys(needs[name] for name in missing)
         raise Blocked(
             "source.recipe",

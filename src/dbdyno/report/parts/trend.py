@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import within
@@ -19,6 +19,7 @@ from dbdyno.analyse.trend import (
     TrendRun,
     VariantTrend,
 )
+from dbdyno.frozen import listed
 from dbdyno.records import metrics
 from dbdyno.report.document import Column, Document, Figure, Kind, Lines, Notes, Section, Table, table
 from dbdyno.report.words import numbers, safe, verdicts
@@ -144,7 +145,7 @@ def _change_text(change: ChangePoint, found: Trend) -> str:
     earlier, first = found.runs[number - 2], found.runs[number - 1]
     commit = ("commit",) if earlier.commit and first.commit and earlier.commit != first.commit else ()
     changed = *change.changed, *commit
-    known = f"{_listed(changed)} changed there" if changed else "nothing known changed there"
+    known = f"{listed(changed)} changed there" if changed else "nothing known changed there"
     small = ", which is within the margin" if _within_margin(change, found) else ""
     return (
         f"Change point at run {number}{_reach_text(change, found)}:"
@@ -186,7 +187,7 @@ def _number(run: str, found: Trend) -> int:
 def _shift_text(shift: Shift, found: Trend) -> str:
     before, after = shift.runs
     number = _number(shift.first, found)
-    what = f" ({_listed(shift.changed)} changed)" if shift.changed else ""
+    what = f" ({listed(shift.changed)} changed)" if shift.changed else ""
     head = f"From run {number} on{what}"
     if shift.ratio is None:
         return f"{head}: too few runs to say, {before} before and {after} after; it takes {RUNS_LEAST} each."
@@ -354,10 +355,6 @@ def _moved(one: VariantTrend) -> bool:
 
 def _names(variants: Iterator[VariantTrend]) -> str:
     return ", ".join(one.variant for one in variants)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _varied(log_sd: float | None) -> str:

@@ -9,7 +9,7 @@ from dbdyno.analyse.fleet import HostEffect, HostsCompared, OnHosts, Told
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.over_hosts import HOSTS_LEAST
 from dbdyno.records import metrics
-from dbdyno.report.words.numbers import bound_text, plural, ratio_text, rough_share_text
+from dbdyno.report.words.numbers import between_text, plural, ratio_text, rough_share_text
 from dbdyno.report.words.safe import clean
 
 NAMED_MOST = 4
@@ -62,14 +62,14 @@ def interval_of(one: HostEffect) -> str:
     """The interval of one host; what there is instead where it has a single block."""
     if one.low is None or one.high is None:
         return "one block"
-    return f"{bound_text(one.low)} – {bound_text(one.high)}"
+    return between_text(one.low, one.high)
 
 
 def further_text(found: OnHosts) -> str:
     """Where the ratio of a further host lies; empty where there are too few hosts to say."""
     if found.further_low is None or found.further_high is None:
         return ""
-    return f"{bound_text(found.further_low)} – {bound_text(found.further_high)}"
+    return between_text(found.further_low, found.further_high)
 
 
 def spread_text(found: OnHosts) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dbdyno.analyse.images import IMAGES_LEAST
 from dbdyno.analyse.model import Analysis, Method
 from dbdyno.driver.link import LoadHost
-from dbdyno.frozen import level_text
+from dbdyno.frozen import level_text, listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Brought, ImportedRun
@@ -271,8 +271,7 @@ def load_host_text(analysis: Analysis) -> str:
 
 def _load_hosts(hosts: Sequence[LoadHost]) -> str:
     """load1 (4 CPUs) and load2 (8 CPUs)."""
-    *others, last = (f"{clean(host.name)} ({plural(host.cpus, 'CPU')})" for host in hosts)
-    return f"{', '.join(others)} and {last}" if others else last
+    return listed([f"{clean(host.name)} ({plural(host.cpus, 'CPU')})" for host in hosts])
 
 
 def _bandwidth_text(hosts: Sequence[LoadHost]) -> str:

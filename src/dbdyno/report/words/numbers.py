@@ -33,7 +33,12 @@ def interval_text(ratio: Ratio) -> str:
     """Low and high, or what there is instead."""
     if ratio.low is None or ratio.high is None:
         return "one pair"
-    return f"{bound_text(ratio.low)} {DASH} {bound_text(ratio.high)}"
+    return between_text(ratio.low, ratio.high)
+
+
+def between_text(low: float, high: float) -> str:
+    """Both ends of an interval."""
+    return f"{bound_text(low)} {DASH} {bound_text(high)}"
 
 
 def limits_text(spread: LayoutSpread) -> str:
