@@ -59,6 +59,7 @@ class Drawer:
     def __post_init__(self) -> None:
         self._changed = threading.Condition()
         self._asked: set[str] = set()
+        self._taken: set[str] = set()
         self._watched: Counter[str] = Counter()
         self._stale: set[str] = set()
         self._seen: Hashable = None
@@ -77,7 +78,7 @@ class Drawer:
     def is_asked(self, path: str) -> bool:
         """Whether the page is still to be drawn that was asked for."""
         with self._changed:
-            return path in self._asked
+            return path in self._asked or path in self._taken
 
     def watch(self, path: str) -> None:
         """Somebody has the page open, and wants to see it change."""
@@ -94,6 +95,7 @@ class Drawer:
     def _go_on(self) -> None:
         while True:
             with Look() as look:
+                self._take()
                 self._look_for_more()
                 for path in self._next():
                     look.give_way()
@@ -101,6 +103,13 @@ class Drawer:
             with self._changed:
                 if not self._asked:
                     self._changed.wait(LOOK_EVERY_S if self._watched else None)
+
+    def _take(self) -> None:
+        """What was asked for before the store is looked at. Who asks later waits for the next look, because
+        what is being drawn by then may be older than what he wants."""
+        with self._changed:
+            self._taken |= self._asked
+            self._asked.clear()
 
     def _look_for_more(self) -> None:
         state = self.state()
@@ -112,7 +121,7 @@ class Drawer:
         """What is asked for first. What is watched and stale follows, unless drawing has just taken long."""
         with self._changed:
             watched = [path for path in self._watched if path in self._stale or path not in self.ready]
-            asked = list(self._asked)
+            asked = list(self._taken)
         if time.monotonic() < self._rest_until_s and holder() is not None:
             watched = []
         return list(dict.fromkeys((*asked, *watched)))
@@ -131,7 +140,7 @@ class Drawer:
             if before is None or before.shown != page.shown:
                 self.drawn(path)
         with self._changed:
-            self._asked.discard(path)
+            self._taken.discard(path)
 
     def _drop_oldest(self) -> None:
         """Those that somebody has open stay."""
