@@ -238,6 +238,7 @@ def test_an_engine_that_nobody_has(homes: Path) -> None:
     assert "there is no engine `oracle`" in complaint("engines", "fetch", "oracle")
     machine = ("engines", "fetch", "postgresql", "--machine")
     assert "give --platform ppc64el" in complaint(*machine)
+    # Said of the engine before the host is asked for an emulator, because no package mends it.
     assert "PostgreSQL runs in no emulated machine here" in complaint(*machine, "--platform", "ppc64el")
 
 

@@ -62,9 +62,8 @@ def fetch(reference: str, mirror: str, platform: str | None, machine: bool) -> N
         raise UserError("--machine is of an architecture", "give --platform ppc64el")
     with patient() as patience:
         if machine and platform is not None:
-            copy = packages.fetch(
-                kind(platform), registry.guest(engine).RECIPE, version, mirror, patience.tell
-            ).copy
+            recipe = registry.guest(engine).RECIPE
+            copy = packages.fetch(kind(platform), recipe, version, mirror, patience.tell).copy
             click.echo(f"a machine of {platform} with {engine.name} {copy.version}: {copy.origin}")
             return
         if platform is None:
