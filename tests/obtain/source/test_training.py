@@ -19,6 +19,7 @@ from dbdyno.host.once import silently
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.making import Materials, account_of, made
 from dbdyno.obtain.source.profile import require_profiles
+from dbdyno.obtain.source.recipe import Step
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.training import Untrained
@@ -51,7 +52,7 @@ def skip_without(family: str) -> None:
         skip_blocked(blocked.message, blocked.hint)
 
 
-def materials(folder: Path, family: str = "gcc", flags: tuple[str, ...] = (), **more: str) -> Materials:
+def materials(folder: Path, family: str = "gcc", flags: tuple[str, ...] = (), **more: object) -> Materials:
     """A program that is built twice. `flags` are the user's."""
     plain = making_cases.materials(folder, code=CODE, **more)
     own = plain.flags.but(compile=flags)
@@ -75,6 +76,20 @@ def test_a_trained_build_is_guided_by_its_profile_and_tells_how(tmp_path: Path) 
     assert all("-fprofile-use" in line and "-fprofile-generate" not in line for line in lines)
     assert [path.name for path in (folder / "prefix").iterdir()] == ["toy"]
     assert not (folder / "raw").exists() and not (folder / "work").exists()
+
+
+def test_commands_of_the_first_pass_alone_have_what_instrumenting_needs(tmp_path: Path) -> None:
+    told = ("sh", "-c", 'printf "%s\\n" "${PASS:-guided}" >> {prefix}/../passes')
+    wanted = materials(tmp_path, instrumented_environment={"PASS": "instrumented"})
+    plain = wanted.recipe
+    steps = (*plain.steps, Step(name="tell", command=told))
+    telling = replace(wanted, recipe=plain.but(steps=steps))
+    folder = made(telling, silently, trained_with())
+    assert (folder / "passes").read_text().split() == ["instrumented", "guided"]
+    other = replace(telling, recipe=telling.recipe.but(instrumented_environment={}))
+    assert other.build.key != telling.build.key
+    untrained = [replace(one, trainer=None, instrumented=None).build.key for one in (telling, other)]
+    assert untrained[0] == untrained[1]
 
 
 def test_the_profile_is_in_the_key_and_what_was_counted_decides_on_it(tmp_path: Path) -> None:

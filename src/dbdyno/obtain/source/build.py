@@ -28,8 +28,9 @@ class Build(Frozen):
     """All that goes into a build, by digest where it is a file: two with the same key are the same build.
 
     `target` is what the compiler makes of `native` on this CPU, because a cache may travel to another one.
-    One that is trained is `instrumented` by flags of its own at first. `profile` and `bolt_profile` are known
-    once it is trained, so a build is named by the key without them. `script` is the linker's.
+    One that is trained is `instrumented` by flags of its own at first, in an environment of its own.
+    `profile` and `bolt_profile` are known once it is trained, so a build is named by the key without them.
+    `script` is the linker's.
     """
 
     engine: str
@@ -43,6 +44,7 @@ class Build(Frozen):
     # What a build has not is left out, so that the keys of other builds stay.
     trainer: Trainer | None = absent(None)
     instrumented: Flags | None = absent(None)
+    instrumented_environment: dict[str, str] = absent({})
     profile: str = absent("")
     script: str = absent("")
     bolting: Bolting | None = absent(None)

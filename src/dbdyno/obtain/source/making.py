@@ -48,6 +48,7 @@ SCRIPT = "layout.ld"
 MENDED = frozenset((".ninja_log", ".ninja_deps"))
 """What ninja itself mends. Without them it would compile everything again."""
 NAMES_MOST = 3
+NOTHING: Mapping[str, str] = {}
 UNFIT_MOST = 0.01
 """So many of a profile's functions may have their names in other programs of the source as well."""
 TRAINED_TIMES, BOLTED_TIMES = 2, 1
@@ -89,6 +90,7 @@ class Materials:
             target=native_target(self.toolchain, self.flags),
             trainer=self.trainer,
             instrumented=self.instrumented,
+            instrumented_environment=self.recipe.instrumented_environment if self.instrumented else {},
             script=hashlib.sha256(self.script.encode()).hexdigest() if self.script else "",
             bolting=self._bolting,
         )
@@ -246,8 +248,16 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
     return materials.title, materials.source.title
 
 
-def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, tell: Tell) -> Path:
-    """Carries out a recipe's steps with these flags, in a build's folder; returns the prefix."""
+def _carry_out(
+    folder: Path,
+    shared: Path,
+    materials: Materials,
+    flags: Flags,
+    tell: Tell,
+    besides: Mapping[str, str] = NOTHING,
+) -> Path:
+    """Carries out a recipe's steps with these flags, in a build's folder, with something `besides` in their
+    environment; returns the prefix."""
     recipe, work, prefix, log = materials.recipe, folder / WORK, folder / PREFIX, folder / LOG
     tree = folder / TREE
     _have_objects_taken(folder, materials, flags, tell)
@@ -262,7 +272,8 @@ def _carry_out(folder: Path, shared: Path, materials: Materials, flags: Flags, t
     require_disk(folder, needed_bytes, f"the source of {recipe.engine}")
     copy(shared, tree)
     lay_profile(folder)
-    workplace = _workplace(materials, tree, work, prefix, log, flags + _shuffling(folder, materials))
+    own_flags = flags + _shuffling(folder, materials)
+    workplace = _workplace(materials, tree, work, prefix, log, own_flags, besides)
     objects = _objects(materials, tell)
     if objects is not None:
         copy(objects / WORK, work)
@@ -347,7 +358,7 @@ def _trained_by_compiler(
 
     def instrument(_: Path) -> Path:
         tell(f"{materials.title}: instrumented at first")
-        return _carry_out(folder, shared, materials, flags, tell)
+        return _carry_out(folder, shared, materials, flags, tell, materials.recipe.instrumented_environment)
 
     def collect(raw: Path, into: Path) -> Profile:
         found = profile.collected(raw, folder, into, toolchain)
@@ -439,7 +450,13 @@ def _prepare(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
 
 
 def _workplace(
-    materials: Materials, tree: Path, work: Path, prefix: Path, log: Path, flags: Flags
+    materials: Materials,
+    tree: Path,
+    work: Path,
+    prefix: Path,
+    log: Path,
+    flags: Flags,
+    besides: Mapping[str, str] = NOTHING,
 ) -> Workplace:
     """Where a build's commands run. Those of one that takes objects see its folder in the place of all, with
     what stands for the compilers there."""
@@ -463,6 +480,7 @@ def _workplace(
         "jobs": str(len(os.sched_getaffinity(0))),
     }
     compilers = {"CC": cc, "CXX": cxx} if toolchain.cxx else {"CC": cc}
+    told = {**recipe.environment, **besides}
     environment = {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": str(work),
@@ -472,7 +490,7 @@ def _workplace(
         "CFLAGS": " ".join(compiled),
         "CXXFLAGS": " ".join(compiled),
         "LDFLAGS": " ".join(flags.link),
-        **{name: " ".join(expanded([value], places)) for name, value in recipe.environment.items()},
+        **{name: " ".join(expanded([value], places)) for name, value in told.items()},
     }
     return Workplace(places, environment, log, toolchain.cc, bound)
 

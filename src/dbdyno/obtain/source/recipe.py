@@ -110,7 +110,8 @@ class Recipe(Frozen):
     they compile C++. `tests` are the source's own that a build must pass; they run in its folder. Builds read
     each other's data where `format_parts` leading parts of their versions agree.
     `seconds` is about how long a build takes on two CPUs, `room_mib` what it needs on disk.
-    `run_environment` is what the built engine needs in its environment.
+    `run_environment` is what the built engine needs in its environment, and `instrumented_environment` what
+    the commands need besides while they make a build that the compiler instruments.
     """
 
     engine: str
@@ -122,6 +123,7 @@ class Recipe(Frozen):
     debian: SourcePackage | None = None
     environment: dict[str, str] = Field(default_factory=dict)
     run_environment: dict[str, str] = Field(default_factory=dict)
+    instrumented_environment: dict[str, str] = Field(default_factory=dict)
     generate: tuple[Step, ...] = ()
     steps: tuple[Step, ...] = Field(min_length=1)
     tests: tuple[SourceTest, ...] = absent(())
@@ -152,7 +154,7 @@ class Recipe(Frozen):
             raise ValueError("name a file below the prefix, such as bin/server")
         return program
 
-    @field_validator("environment")
+    @field_validator("environment", "instrumented_environment")
     @classmethod
     def _known_places(cls, environment: dict[str, str]) -> dict[str, str]:
         _require_known_places(environment.values())
@@ -173,12 +175,13 @@ class Recipe(Frozen):
     @property
     def digest(self) -> str:
         """Of all that shapes a build; how long it takes, where its source comes from and how its tests tell
-        what failed do not."""
+        what failed do not, and a build names by itself how it was instrumented."""
         shaping = self.model_dump_json(
             exclude={
                 "seconds": True,
                 "room_mib": True,
                 "debian": True,
+                "instrumented_environment": True,
                 "format_parts": True,
                 "tests": {"__all__": {"failing", "differences"}},
             }
