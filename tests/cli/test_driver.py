@@ -76,17 +76,22 @@ def records() -> list[Record]:
         return list(store.records(store.run("last").run))
 
 
-@pytest.mark.parametrize("engine", OF_ENGINE)
-def test_a_study_is_measured_from_another_host(load_host: Apart, homes: Path, engine: str) -> None:
-    path = study_at(homes, load_host, engine)
-    assert "the driver of this Dyno is not on load1" in complaint("run", path, "--quiet", code=1)
+def measured(path: str) -> list[Record]:
+    """The records of a study that is carried out with the driver on its load hosts."""
     assert dyno("driver", "install", NAME).returncode == 0
     with alone_on_host():
         ran = dyno("run", path, "--quiet")
     assert ran.returncode == 0, ran.stderr + ran.stdout
     found = records()
     assert [one.outcome for one in found] == [Outcome.MEASURED] * 2, [one.cause for one in found]
-    for record in found:
+    return found
+
+
+@pytest.mark.parametrize("engine", OF_ENGINE)
+def test_a_study_is_measured_from_another_host(load_host: Apart, homes: Path, engine: str) -> None:
+    path = study_at(homes, load_host, engine)
+    assert "the driver of this Dyno is not on load1" in complaint("run", path, "--quiet", code=1)
+    for record in measured(path):
         tally = record.tally
         assert tally is not None and tally.operations > 0
         assert sum(tally.errors.values()) == tally.retries, "conflicts between clients alone"
@@ -107,15 +112,8 @@ def test_a_study_is_measured_from_another_host(load_host: Apart, homes: Path, en
 def test_two_hosts_share_the_clients_and_arrivals_of_a_load(
     load_host: Apart, homes: Path, engine: str
 ) -> None:
-    names = (NAME, OTHER_NAME)
-    path = study_at(homes, load_host, engine, hosts=names)
-    assert dyno("driver", "install", NAME).returncode == 0
-    with alone_on_host():
-        ran = dyno("run", path, "--quiet")
-    assert ran.returncode == 0, ran.stderr + ran.stdout
-    found = records()
-    assert [one.outcome for one in found] == [Outcome.MEASURED] * 2, [one.cause for one in found]
-    for record in found:
+    path = study_at(homes, load_host, engine, hosts=(NAME, OTHER_NAME))
+    for record in measured(path):
         tally, hosts = record.tally, record.load_hosts
         assert tally is not None and tally.clients == 4 and tally.threads == 2
         assert [(host.name, host.clients) for host in hosts] == [(NAME, 2), (OTHER_NAME, 2)]
@@ -130,16 +128,18 @@ def test_two_hosts_share_the_clients_and_arrivals_of_a_load(
 
 
 def cut_off(host: Apart, over: threading.Event) -> None:
-    """Ends the sessions of the load host, once, when a driver has been there for so long that it is in the
-    midst of a load."""
-    listener = psutil.Process(host.sshd.pid)
+    """Ends the youngest session of the load host, once, when a driver has been there for so long that it is
+    in the midst of a load."""
     while not over.wait(0.05):
-        sessions = listener.children()
-        if any(is_in_the_midst(one) for session in sessions for one in below(session)):
-            for session in sessions:
-                with suppress(psutil.NoSuchProcess):
-                    session.kill()
+        found = [session for session in sessions_at(host) if any(map(is_in_the_midst, below(session)))]
+        if found:
+            with suppress(psutil.NoSuchProcess):
+                max(found, key=psutil.Process.create_time).kill()
             return
+
+
+def sessions_at(host: Apart) -> list[psutil.Process]:
+    return psutil.Process(host.sshd.pid).children()
 
 
 def below(session: psutil.Process) -> list[psutil.Process]:
@@ -158,8 +158,12 @@ def is_in_the_midst(process: psutil.Process) -> bool:
         return False
 
 
-def test_a_connection_that_is_lost_fails_its_trial_and_the_run_goes_on(load_host: Apart, homes: Path) -> None:
-    path, over = study_at(homes, load_host, "postgresql", duration="4s"), threading.Event()
+@pytest.mark.parametrize("hosts", [(NAME,), (NAME, OTHER_NAME)], ids=["alone", "one of two"])
+def test_a_connection_that_is_lost_fails_its_trial_and_the_run_goes_on(
+    load_host: Apart, homes: Path, hosts: tuple[str, ...]
+) -> None:
+    path = study_at(homes, load_host, "postgresql", duration="4s", hosts=hosts)
+    over = threading.Event()
     dyno("driver", "install", NAME)
     cutter = threading.Thread(target=cut_off, args=(load_host, over))
     cutter.start()
@@ -173,7 +177,9 @@ def test_a_connection_that_is_lost_fails_its_trial_and_the_run_goes_on(load_host
         [one for one in records() if (one.outcome is Outcome.FAILED) is failed] for failed in (True, False)
     )
     assert lost and len(lost) + len(rest) == 2, ran.stderr
-    assert all("the connection to load1 was lost during" in one.cause for one in lost)
+    reasons = [f"the connection to {host} was lost during" for host in hosts]
+    assert all(any(reason in one.cause for reason in reasons) for one in lost), [one.cause for one in lost]
+    assert not any(below(session) for session in sessions_at(load_host)), "a load that lost a host ends"
     assert all("sshd there" in one.remedy for one in lost)
     assert dyno("run", "--resume", "last", "--add-blocks", "1", "--quiet").returncode in (0, 3)
     assert [one.outcome for one in records()[2:]] == [Outcome.MEASURED] * 2
