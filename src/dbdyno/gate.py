@@ -80,6 +80,13 @@ def pass_gate(bench: Bench, tell: Tell, wish: BuildWish) -> None:
     tell(f"{wish.words}: {found.cause}")
 
 
+def is_answered(bench: Bench, wish: BuildWish) -> bool:
+    """Whether the gate has nothing to ask of a build, because what it found is kept. Raises like `built`."""
+    each = asked_of_each(bench.study, variants_of_each_build(bench)[wish], baselines_build(bench))
+    found = kept(build_of(bench, wish).name, each[0])
+    return found is not None and not found.unable
+
+
 def gated(built: Built, bench: Bench) -> Correctness:
     """What the gate found of a build of the bench's study: now, where it did not ask yet."""
     variants = variants_of_each_build(bench)[built.wish]

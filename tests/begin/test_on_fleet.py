@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dbdyno.begin import on_fleet
 from dbdyno.begin.on_fleet import answer_of, begun_here, draft_of, run_on
 from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.errors import StudyError, UserError
@@ -69,15 +67,11 @@ def test_a_host_takes_whole_pairs_of_blocks(homes: Path) -> None:
     assert run.blocks == 8 and [host.name for host in run.fleet] == ["a", "b"]
 
 
-def test_what_a_fleet_cannot_carry_out_is_refused(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_fleet_cannot_carry_out_is_refused(homes: Path) -> None:
     told = list[str]()
     beginning = begun(homes, STUDY + "[restarts]\nkills = 1\n", told)
     with pytest.raises(UserError, match=r"a study with \[restarts\] is carried out on one host"):
         draft_of(beginning, told.append)
-    restartless = replace(beginning.begun, study=beginning.begun.study.but(restarts=None))
-    monkeypatch.setattr(on_fleet, "wishes_of", lambda study: {"a build": ("baseline",)})
-    with pytest.raises(UserError, match="a fleet does not hand builds on yet"):
-        draft_of(replace(beginning, begun=restartless), told.append)
 
 
 def test_a_host_lays_the_study_out_in_a_folder_of_its_own(homes: Path) -> None:

@@ -43,7 +43,6 @@ duration = "0.3s"
 [factors]
 "config.cache_size" = [-2000, -20000]
 """
-BUILDS = STUDY + '"build.opt_level" = ["O2", "O3"]\n'
 RESTARTS = STUDY + "[restarts]\nkills = 1\n"
 
 

@@ -6,6 +6,7 @@ its own, and looks for engine and data where it is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from dbdyno import __version__
@@ -17,14 +18,19 @@ from dbdyno.begin.checked import require_sound
 from dbdyno.begin.run import Beginning
 from dbdyno.begin.stored_study import application_of, installed_of, measured_installation, study_of
 from dbdyno.engines import registry
-from dbdyno.errors import UserError
-from dbdyno.fleet.parts import Answer
+from dbdyno.engines.built import materials_of
+from dbdyno.errors import DynoError, UserError
+from dbdyno.fleet.parts import Answer, BuildThere
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.host.once import Tell
+from dbdyno.obtain.source.instructions import require_instructions
+from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.run import BLOCKS_IN_PAIR, ComparisonRun, FleetHost, Run
 from dbdyno.study import Arrangement, Study
+
+NATIVE = "`native` means another CPU there: name one that all hosts know, such as build.march = x86-64-v3"
 
 
 def draft_of(beginning: Beginning, tell: Tell) -> ComparisonRun:
@@ -37,11 +43,6 @@ def draft_of(beginning: Beginning, tell: Tell) -> ComparisonRun:
     if study.of_platforms or study.restarts is not None:
         what = "a study of platforms" if study.of_platforms else "a study with [restarts]"
         raise UserError(f"{what} is carried out on one host", "leave --fleet out: its answer has no speed")
-    if wishes_of(study):
-        raise UserError(
-            "a fleet does not hand builds on yet, and the study has builds from source",
-            "carry it out on each host, without --fleet, and put the runs beside each other: dyno compare",
-        )
     blocks = -(-study.blocks // BLOCKS_IN_PAIR) * BLOCKS_IN_PAIR
     if blocks != study.blocks:
         tell(f"each host takes {blocks} blocks, because the blocks of a pair belong together")
@@ -60,6 +61,26 @@ def answer_of(run: Run, name: str, allowed: Allowed, tell: Tell) -> Answer:
         host=FleetHost(name=name, host=fingerprint(), installation=installed),
         arrangement=found.study.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
         why=found.arranged.why,
+        machine=os.uname().machine,
+        builds=tuple(_build_there(study, wish, tell) for wish in wishes_of(study)),
+    )
+
+
+def _build_there(study: Study, wish: BuildWish, tell: Tell) -> BuildThere:
+    """A build as this host would make it. Its source is fetched, because the key depends on it. Raises
+    UserError where the CPU of this host lacks what the build would use."""
+    try:
+        materials = materials_of(registry.engine(study.engine.engine), wish, study.folder, tell)
+    except DynoError as error:
+        return BuildThere(words=wish.words, problem="; ".join(filter(None, [error.message, error.hint])))
+    require_instructions(materials.toolchain, materials.flags, wish.words)
+    build = materials.build
+    return BuildThere(
+        words=wish.words,
+        name=build.name,
+        source=build.source[:12],
+        compiler=f"{materials.toolchain.version} ({build.toolchain[:12]})",
+        target=build.target,
     )
 
 
@@ -73,6 +94,7 @@ def run_on(draft: ComparisonRun, answers: Sequence[Answer], tell: Tell) -> Compa
             found = f"{each.host.name} has {theirs.engine} {theirs.version}"
             told = f"host {first.name} has {ours.engine} {ours.version}, {found}"
             raise UserError(told, "hosts are compared by one version: fetch the same on both")
+        _require_same_builds(answers[0], each)
     alone = [one for one in answers if one.arrangement is Arrangement.ONE_AFTER_THE_OTHER]
     if alone and draft.arrangement is Arrangement.SIDE_BY_SIDE:
         tell(f"trials follow one another on all hosts, because on {alone[0].host.name} {alone[0].why}")
@@ -85,6 +107,41 @@ def run_on(draft: ComparisonRun, answers: Sequence[Answer], tell: Tell) -> Compa
     )
     require_few_enough(study_of(run))
     return run
+
+
+def _require_same_builds(one: Answer, other: Answer) -> None:
+    """Raises UserError where two hosts would not make the same builds of a study, with the first cause."""
+    for ours, theirs in zip(one.builds, other.builds, strict=True):
+        if ours.name == theirs.name:
+            continue
+        names = one.host.name, other.host.name
+        told, hint = _why_other(ours, theirs, (one.machine, other.machine), names)
+        systems = [answer.host.host.system or "" for answer in (one, other)]
+        if systems[0] != systems[1]:
+            told += "; " + ", ".join(
+                f"host {name} runs {system}" for name, system in zip(names, systems, strict=True)
+            )
+        raise UserError(f"one build is one file on all hosts, and {ours.words} is not: {told}", hint)
+
+
+def _why_other(
+    ours: BuildThere, theirs: BuildThere, machines: tuple[str, str], names: tuple[str, str]
+) -> tuple[str, str]:
+    """Why two hosts would make other builds, and what to do."""
+    for name, build in zip(names, (ours, theirs), strict=True):
+        if build.problem:
+            return f"host {name} cannot make it: {build.problem}", f"mend that there, or leave {name} out"
+    kinds = (
+        ("", *machines, "take hosts of one architecture"),
+        ("a source with digest ", ours.source, theirs.source, "put the same source on all hosts"),
+        ("", ours.compiler, theirs.compiler, "install the same compiler on all hosts"),
+        ("for `native` ", " ".join(ours.target), " ".join(theirs.target), NATIVE),
+    )
+    for what, left, right, hint in kinds:
+        if left != right:
+            return f"host {names[0]} has {what}{left}, host {names[1]} has {what}{right}", hint
+    told = f"host {names[0]} would make {ours.name}, host {names[1]} {theirs.name}"
+    return told, "look for another linker, recipe or BOLT there"
 
 
 def begun_here(run: Run, name: str, allowed: Allowed) -> Begun:

@@ -14,14 +14,16 @@ from rich.text import Text
 from dbdyno.begin.building import NOT_YET, builds_lines
 from dbdyno.begin.building_ahead import made_ahead
 from dbdyno.begin.study_file import study_at
-from dbdyno.cli.options import ListingGroup, json_option, paths_option
+from dbdyno.cli.options import ListingGroup, json_option, paths_option, store_option
 from dbdyno.cli.terminal import tell, terminal
+from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host import once
 from dbdyno.host.allowed import Allowed
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Reused, Training
 from dbdyno.records.metrics import bytes_text
+from dbdyno.records.place import store_url
 from dbdyno.report.words.moments import moment_text
 from dbdyno.report.words.numbers import about_text
 from dbdyno.report.words.safe import json_text
@@ -43,7 +45,8 @@ class GateRow(Frozen):
 class BuildRow(Frozen):
     """One build. `folder` holds what it installed, `took_s` is how long its commands took. `key` is that of
     its trials' evidence. `training` says how the compiler's profile came about, `bolt` that of BOLT, and
-    `reused` what the build took of earlier ones; None where there is none."""
+    `reused` what the build took of earlier ones; None where there is none. `made_on` is the host of a fleet
+    that made it; empty for one that no fleet needed."""
 
     name: str
     key: str
@@ -55,6 +58,7 @@ class BuildRow(Frozen):
     training: Training | None
     bolt: Training | None
     reused: Reused | None
+    made_on: str
     folder: str
     size_bytes: int
     took_s: float
@@ -65,7 +69,7 @@ class BuildRow(Frozen):
 
 @click.group(cls=ListingGroup)
 def command() -> None:
-    """List the builds that are kept. Without a command: list."""
+    """List the builds that are kept, here or in the store of a fleet. Without a command: list."""
 
 
 @command.command("list")
@@ -124,6 +128,37 @@ def make(study: Path, names: tuple[str, ...], allowed_paths: tuple[Path, ...], a
     sys.exit(0 if all(one.there for one in found) else 1)
 
 
+@command.command("stored")
+@json_option
+@store_option
+def stored(as_json: bool, store: str | None) -> None:
+    """List the builds that a fleet keeps in its store: each was made on one host, and all others take it.
+
+    They stay there for the next runs, until `dyno builds unstore` removes them.
+    """
+    # Here, because builds of this host need no driver of a store.
+    from dbdyno.cli.stored_builds import print_stored
+
+    print_stored(store_url(store), as_json)
+
+
+@command.command("unstore")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "everything", is_flag=True, help="Remove all that no run needs.")
+@store_option
+def unstore(names: tuple[str, ...], everything: bool, store: str | None) -> None:
+    """Remove builds from the store of a fleet. What hosts hold of them stays there.
+
+    A build that a run needs which is not over stays as well.
+    """
+    from dbdyno.cli.stored_builds import removed
+
+    if bool(names) == everything:
+        told = "--all contradicts a name" if names else "no build was named"
+        raise UserError(told, "dyno builds unstore NAME, or --all")
+    click.echo(removed(store_url(store), names), err=True)
+
+
 def _table(rows: list[BuildRow]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("build, and what it was made from", overflow="fold")
@@ -141,7 +176,16 @@ def _lines(row: BuildRow) -> list[str]:
     gates = [f"correctness gate: {gate.found} ({gate.asked})" for gate in row.gate]
     gates = gates or [f"correctness gate: {NOT_YET}"]
     taken = [row.reused.words] if row.reused else []
-    return [row.name, f"{row.build} ({row.toolchain})", *trained, row.source, *row.patches, *taken, *gates]
+    where = f", made on host {row.made_on}" if row.made_on else ""
+    return [
+        row.name,
+        f"{row.build} ({row.toolchain}{where})",
+        *trained,
+        row.source,
+        *row.patches,
+        *taken,
+        *gates,
+    ]
 
 
 def _figures(row: BuildRow) -> tuple[str, str, str]:
@@ -170,6 +214,7 @@ def kept_builds() -> list[BuildRow]:
             training=account.training,
             bolt=account.bolt,
             reused=account.reused,
+            made_on=account.made_on,
             folder=str(kept.folder / making.PREFIX),
             size_bytes=kept.size_bytes,
             took_s=account.took_s,

@@ -16,7 +16,7 @@ from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.progress import Quiet, shown
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import DynoError, UserError
-from dbdyno.fleet import parts
+from dbdyno.fleet import kept_builds, parts
 from dbdyno.fleet.hosts import Seen, chosen, require_connected, seen
 from dbdyno.fleet.parts import Answer, Part, State
 from dbdyno.fleet.session import Session, of_run
@@ -161,6 +161,7 @@ class Following:
     def __post_init__(self) -> None:
         self._told = self.store.trials_of(self.run.run)
         self._silent: set[str] = set()
+        self._making: set[str] = set()
 
     def to_the_end(self, progress: Quiet) -> list[Part]:
         """How all parts ended."""
@@ -192,7 +193,16 @@ class Following:
                 progress.trial_ended(record.but(variant=f"{record.fleet_host}: {record.variant}"))
                 self._told.add(record.trial)
         self._tell_silent(progress, found)
+        self._tell_makers(progress)
         return found
+
+    def _tell_makers(self, progress: Quiet) -> None:
+        """Says which host makes a build, because no trial ends meanwhile."""
+        for maker in kept_builds.makers_for(self.session, self.run.run):
+            line = f"host {maker.host}: {maker.words}"
+            if line not in self._making:
+                progress.say(line)
+            self._making.add(line)
 
     def _tell_silent(self, progress: Quiet, found: Sequence[Part]) -> None:
         working = {part.host for part in found if not part.state.over}

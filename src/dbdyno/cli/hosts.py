@@ -13,6 +13,7 @@ from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.options import ListingGroup, json_option, store_option
 from dbdyno.cli.patience import waiting
+from dbdyno.cli.stored_builds import stored_builds, stored_text
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import DynoError
 from dbdyno.fleet.hosts import Member, Seen, remove, seen
@@ -56,6 +57,7 @@ def list_(as_json: bool, store: str | None) -> None:
         known = list(seen(session))
         floors = _floors(opened, [one.member.name for one in known])
         rows = [_row(one, *floors.get(one.member.name, (None, ""))) for one in known]
+        builds = stored_builds(session)
         place = session.place
     if as_json:
         click.echo(json_text(rows))
@@ -69,6 +71,8 @@ def list_(as_json: bool, store: str | None) -> None:
     for row in rows:
         table.add_row(*map(Text, _cells(row)))
     terminal().print(table)
+    if builds:
+        terminal().print(Text(stored_text(builds)))
 
 
 @command.command("remove")

@@ -26,6 +26,7 @@ from dbdyno.cli.probe import ProbeDocument
 from dbdyno.cli.production import StudyMade
 from dbdyno.cli.recording import Made
 from dbdyno.cli.runs import RunRow
+from dbdyno.cli.stored_builds import StoredRow
 from dbdyno.cli.traffic import Drawn
 from dbdyno.deploy.check import Checked
 from dbdyno.deploy.deployment import Deployment
@@ -93,6 +94,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "recipe-check": _of(Checked),
     "builds": _of(list[BuildRow]),
     "builds-make": _of(list[Foreseen]),
+    "builds-stored": _of(list[StoredRow]),
     "hosts": _of(list[HostRow]),
     "engines": _of(list[Offer]),
     "calibrate": _of(Calibration),

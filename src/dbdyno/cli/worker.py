@@ -15,8 +15,10 @@ import click
 
 from dbdyno import __version__
 from dbdyno.begin.begun import Begun
+from dbdyno.begin.building import wishes_of
 from dbdyno.begin.counted import why_counted
 from dbdyno.begin.estimate import overhead_s
+from dbdyno.begin.handing import Depot, builds_handed_on
 from dbdyno.begin.on_fleet import answer_of, begun_here
 from dbdyno.begin.registered import code_digest
 from dbdyno.calibrate.kept import kept_here
@@ -169,6 +171,7 @@ class Worker:
     allowed: Allowed
     least_s: float
     _begun: dict[str, Begun] = field(default_factory=dict)
+    _has_builds_of: str = ""
     _lost: int = 0
 
     def serve(self) -> None:
@@ -255,6 +258,8 @@ class Worker:
             self.session.deaf(),
             Lease(self.session, self.place, run.run, length_s(study, self.least_s, self._lost)) as lease,
         ):
+            if not self._holds_builds(begun, store, lease.fence):
+                return False
             carry_out_pair(
                 begun,
                 Leased(host, lease.fence),
@@ -265,6 +270,18 @@ class Worker:
             )
         self._lost = 0
         return False
+
+    def _holds_builds(self, begun: Begun, store: Store, fence: int) -> bool:
+        """Has this host hold the builds of a run before its first trial here; False where nobody wants it any
+        more. Nobody frees them while this worker lives."""
+        run, host = begun.run, self.place.name
+        if self._has_builds_of == run.run or not wishes_of(begun.study):
+            return True
+        with Session(self.url) as session:
+            depot = Depot(session, run.run, host, fence, tell, lambda: self._is_given(run.run))
+            held = builds_handed_on(begun, depot, self.allowed, lambda: records_of_host(store, run, host))
+        self._has_builds_of = run.run if held else ""
+        return held
 
     def _is_given(self, run: str) -> bool:
         """Whether nobody has withdrawn the run, as far as the store tells."""

@@ -38,12 +38,28 @@ class State(StrEnum):
         return self in (State.WITHDRAWN, State.FAILED, State.DONE, State.LEFT_OUT)
 
 
+class BuildThere(Frozen):
+    """A build of a study as a host would make it. Its `name` on the shelf of builds follows from the digest
+    of its `source`, its compiler, and what that makes of `native` there (`target`). With a `problem` the host
+    cannot make it, and knows no more of it."""
+
+    words: str
+    name: str = ""
+    source: str = ""
+    compiler: str = ""
+    target: tuple[str, ...] = ()
+    problem: str = ""
+
+
 class Answer(Frozen):
-    """What a host makes of a study: itself with its engine, and how it would arrange the trials, and why."""
+    """What a host makes of a study: itself with its engine, and how it would arrange the trials, and why;
+    the architecture of its CPU; and the builds that the study asks for, in their order."""
 
     host: FleetHost
     arrangement: Arrangement
     why: str
+    machine: str = ""
+    builds: tuple[BuildThere, ...] = ()
 
 
 class Part(Frozen):
@@ -101,6 +117,8 @@ def give(session: Session, run: Run) -> None:
     with session.transaction():
         session.execute("SELECT 1 FROM dyno_runs WHERE run = %s FOR UPDATE", run.run)
         session.execute("DELETE FROM dyno_asked WHERE run = %s", run.run)
+        # What kept a build from being made may have been mended.
+        session.execute("DELETE FROM dyno_build_failures WHERE run = %s", run.run)
         kept = {part.host: part.state for part in parts_of(session, run.run)}
         for host in run.fleet:
             if not host.left_out and kept.get(host.name) not in (State.DONE, State.LEFT_OUT):

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from dbdyno.errors import UserError
-from dbdyno.fleet.tables import TABLES
+from dbdyno.fleet.tables import LAST, TABLES
 from dbdyno.records.database import Unavailable, failed, with_keepalives
 from dbdyno.records.place import POSTGRESQL, place_of
 
@@ -74,7 +74,7 @@ class Session:
         with self.transaction():
             self.execute("SELECT pg_advisory_xact_lock(%s, %s)", ADVISORY - 1, _MAKING)
             # Even "if not exists" takes locks that would wait for whoever measures.
-            if not self.execute("SELECT 1 WHERE to_regclass('dyno_late') IS NOT NULL"):
+            if not self.execute("SELECT 1 WHERE to_regclass(%s) IS NOT NULL", LAST):
                 for table in TABLES:
                     self.execute(table)
 
@@ -86,7 +86,7 @@ class Session:
 
     def execute(self, statement: str, *values: object) -> Sequence[Row]:
         """A statement's rows. Raises Unavailable, DynoError for what the server refuses, and psycopg's own
-        error for a row that contradicts another."""
+        error for a row that contradicts another and for a lock that was not to be had in its time."""
         with self._lock, self._telling():
             done = self._connection.execute(statement.encode(), values)
             return done.fetchall() if done.description is not None else ()
@@ -102,7 +102,7 @@ class Session:
         """Turns the library's errors into those of a store."""
         try:
             yield
-        except psycopg.errors.ExclusionViolation:
+        except (psycopg.errors.ExclusionViolation, psycopg.errors.LockNotAvailable):
             raise
         except psycopg.Error as error:
             # A session that was stopped within a transaction is ended by an error of its own kind.

@@ -35,4 +35,45 @@ TABLES = (
         trial INTEGER NOT NULL,
         fence BIGINT NOT NULL,
         refused_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())""",
+    """CREATE TABLE IF NOT EXISTS dyno_builds (
+        name VARCHAR(128) NOT NULL PRIMARY KEY,
+        host VARCHAR(64) NOT NULL,
+        words TEXT NOT NULL,
+        content CHAR(64) NOT NULL,
+        sha256 CHAR(64) NOT NULL,
+        packed_bytes BIGINT NOT NULL,
+        kept_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())""",
+    """CREATE TABLE IF NOT EXISTS dyno_build_pieces (
+        name VARCHAR(128) NOT NULL REFERENCES dyno_builds ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        piece BYTEA NOT NULL,
+        PRIMARY KEY (name, number))""",
+    # What is packed gets no smaller by being packed again.
+    "ALTER TABLE dyno_build_pieces ALTER COLUMN piece SET STORAGE EXTERNAL",
+    """CREATE TABLE IF NOT EXISTS dyno_build_gates (
+        name VARCHAR(128) NOT NULL REFERENCES dyno_builds ON DELETE CASCADE,
+        asked VARCHAR(64) NOT NULL,
+        document TEXT NOT NULL,
+        PRIMARY KEY (name, asked))""",
+    """CREATE TABLE IF NOT EXISTS dyno_build_runs (
+        run VARCHAR(64) NOT NULL,
+        name VARCHAR(128) NOT NULL,
+        content CHAR(64) NOT NULL,
+        host VARCHAR(64) NOT NULL,
+        PRIMARY KEY (run, name))""",
+    """CREATE TABLE IF NOT EXISTS dyno_build_failures (
+        run VARCHAR(64) NOT NULL,
+        name VARCHAR(128) NOT NULL,
+        host VARCHAR(64) NOT NULL,
+        document TEXT NOT NULL,
+        PRIMARY KEY (run, name))""",
+    """CREATE TABLE IF NOT EXISTS dyno_build_makers (
+        what VARCHAR(160) NOT NULL PRIMARY KEY,
+        run VARCHAR(64) NOT NULL,
+        host VARCHAR(64) NOT NULL,
+        fence BIGINT NOT NULL,
+        words TEXT NOT NULL,
+        pid INTEGER NOT NULL)""",
 )
+LAST = "dyno_build_makers"
+"""The table that is made last: where it is, all others are."""

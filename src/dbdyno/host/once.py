@@ -224,6 +224,11 @@ class Shelf:
             return False
         return True
 
+    def drop(self, name: str) -> bool:
+        """Removes a thing like `free`, also one that this process has taken."""
+        _let_go(self.folder / name)
+        return self.free(name)
+
     @property
     def _whole(self) -> str:
         return WHOLE.get(self.kind, ACCOUNT)

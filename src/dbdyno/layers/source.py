@@ -78,8 +78,11 @@ def build_evidence(factor: str, level: str, value: str, read_from: str, running:
 
 
 def accepted_by(built: Built) -> str:
-    """Who took a level of a build: that build, by its key."""
-    return f"build {built.account.key} by {built.account.toolchain}"
+    """Who took a level of a build: that build, by its key, and on which host of a fleet it was made."""
+    account = built.account
+    return f"build {account.key} by {account.toolchain}" + f", made on host {account.made_on}" * bool(
+        account.made_on
+    )
 
 
 def key_in(evidence: Sequence[Evidence]) -> str:

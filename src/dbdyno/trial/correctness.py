@@ -36,6 +36,7 @@ SCRIPTS = ("file", "setup")
 WEIGHT = re.compile(r"@\d+$")
 RECALL_LOST_MOST = 0.01
 """More than this below the recall of the baseline's build, and the distances are not what they were."""
+KEPT = "correctness-"
 USUAL_S = 12.0
 """What the gate takes where none was passed yet."""
 
@@ -226,8 +227,27 @@ def keep(build: str, asked: Asked, found: Correctness) -> None:
 
 def all_kept(build: str) -> list[Correctness]:
     """All that the gate found of a build, whatever it asked."""
-    places = sorted(making.folder_of(build).glob("correctness-*.json"))
+    places = sorted(making.folder_of(build).glob(f"{KEPT}*.json"))
     return [found for place in places if (found := _read(place)) is not None]
+
+
+def documents_of(build: str) -> dict[str, str]:
+    """All that the gate found of a build and could ask, as it is kept, by the digest of what it asked."""
+    places = making.folder_of(build).glob(f"{KEPT}*.json")
+    return {
+        place.stem.removeprefix(KEPT): place.read_text()
+        for place in sorted(places)
+        if (found := _read(place)) is not None and not found.unable
+    }
+
+
+def keep_document(build: str, asked: str, document: str) -> None:
+    """Keeps what the gate found of a build on another host, where nothing is kept here."""
+    if (
+        re.fullmatch(r"[0-9a-f]+", asked)
+        and not (place := making.folder_of(build) / f"{KEPT}{asked}.json").exists()
+    ):
+        keep_beside(place, document)
 
 
 def expected_s(engine: str) -> float:
@@ -238,7 +258,7 @@ def expected_s(engine: str) -> float:
 
 
 def _place(build: str, asked: Asked) -> Path:
-    return making.folder_of(build) / f"correctness-{asked.digest}.json"
+    return making.folder_of(build) / f"{KEPT}{asked.digest}.json"
 
 
 def _read(place: Path) -> Correctness | None:

@@ -121,7 +121,8 @@ class Made(Frozen):
     are the seconds of its commands and of its trainings, and `network` says whether the commands could have
     asked for it. `training` is the compiler's, and `bolt` that of BOLT. `tests` are the source's own that
     were run, and `layout` is the seed that shuffled its functions, as the study writes it. `reused` is None
-    where the build took no objects of others."""
+    where the build took no objects of others. `made_on` is the host of a fleet that made it for all others;
+    empty for one that no fleet needed."""
 
     key: str
     engine: str
@@ -139,3 +140,4 @@ class Made(Frozen):
     tests: tuple[OwnTest, ...] = ()
     layout: str = ""
     reused: Reused | None = absent(None)
+    made_on: str = absent("")

@@ -8,13 +8,13 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 
-from dbdyno.errors import BuildFailed, DiskFull
+from dbdyno.errors import BuildFailed, DiskFull, UserError
 from dbdyno.host import once
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.once import Tell
@@ -116,6 +116,11 @@ def failures() -> dict[str, BuildFailed]:
     return dict(_failures)
 
 
+def forget_failures() -> None:
+    """Has the next one who asks for a build try again what failed, because something may have been mended."""
+    _failures.clear()
+
+
 def note_failures(found: Mapping[str, BuildFailed]) -> None:
     """Notes the `failures` of another process, so that this one does not try those builds again."""
     _failures.update(found)
@@ -156,6 +161,32 @@ def _refused(error: OSError) -> BuildFailed:
     place = error.filename or "the cache folder"
     reason = f"the build cannot go on: {error.strerror or error}: {place}"
     return BuildFailed(reason, f"look whether {place} is there, and whether Dyno may use it")
+
+
+def note_host(folder: Path, host: str) -> Made:
+    """Notes which host of a fleet made a build, unless that is known; returns its account."""
+    account = account_of(folder)
+    if not account.made_on:
+        account = account.but(made_on=host)
+        once.keep_beside(folder / MANIFEST, account.model_dump_json(indent=1) + "\n")
+    return account
+
+
+def taken_over(name: str, fill: Callable[[Path], tuple[str, str]], tell: Tell) -> Path:
+    """Puts a build that another host made where this one keeps its builds, in the place of one of that name.
+    `fill` puts it into a folder, checks it, and says what it is and where it comes from. Raises UserError
+    where another process uses the one that is here."""
+    shelf = once.shelf("builds")
+    with shelf.making(f"{name}-taken", tell) as folder:
+        said = fill(folder)
+        if shelf.holds(name) and not shelf.drop(name):
+            raise UserError(
+                f"build {name} is another file here than the fleet's, and a Dyno of this host uses it",
+                "let that end, and go on",
+            )
+        # What a making of it that was killed has left is of no use any more.
+        with shelf.making(name, tell):
+            return shelf.keep(folder, name, *said)
 
 
 def account_of(folder: Path) -> Made:

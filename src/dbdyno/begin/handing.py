@@ -1,0 +1,250 @@
+"""The builds of a run on a fleet: each is made on one host and passes the correctness gate there, and all
+other hosts take it from the store.
+
+A host computes the key of a build from its own source and compiler, so it takes nothing but what it would
+have made itself. It holds the lock of the host meanwhile, because compilers and trainings would disturb
+whoever measures there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from dbdyno.begin.begun import Begun, bench_of, training_on
+from dbdyno.begin.building import make_builds, wishes_of
+from dbdyno.engines.built import Train, built, materials_of
+from dbdyno.errors import BuildFailed, DiskFull, DynoError, UserError
+from dbdyno.fleet import kept_builds
+from dbdyno.fleet.kept_builds import PIECE_BYTES, Failure, KeptBuild, Maker
+from dbdyno.fleet.session import Session, of_run
+from dbdyno.gate import is_answered, pass_gate
+from dbdyno.host import once
+from dbdyno.host.allowed import Allowed
+from dbdyno.host.journal import open_journal
+from dbdyno.host.once import Tell
+from dbdyno.obtain.source import making, packed
+from dbdyno.obtain.source.making import Materials
+from dbdyno.obtain.source.packed import Damaged
+from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.records.metrics import bytes_text
+from dbdyno.records.record import Record
+from dbdyno.trial import correctness
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.correctness import build_of
+
+WAIT_S = 10.0
+"""So long the server lets a host wait for another one, before that looks whether the run goes on."""
+PACKED = "packed.tar.xz"
+
+
+@dataclass(frozen=True)
+class Depot:
+    """The builds of a fleet's store, for one run on one host that holds the lease `fence`. The `session` is
+    none that others use, because a lock is waited for in it. `goes_on` says whether nobody has withdrawn the
+    run."""
+
+    session: Session
+    run: str
+    host: str
+    fence: int
+    tell: Tell
+    goes_on: Callable[[], bool]
+
+    def holding(self, what: str, words: str, then: Callable[[], None], waiting: bool) -> bool:
+        """Does something under the lock of `what` is made. False where another host makes it and nobody is
+        `waiting`, and where the run was withdrawn meanwhile."""
+        maker = Maker(run=self.run, host=self.host, fence=self.fence, words=words)
+        told: Maker | None = None
+        while True:
+            with kept_builds.made_by(self.session, what, maker, WAIT_S if waiting else 0.0) as is_mine:
+                if is_mine:
+                    # Who follows the run says who makes what.
+                    self.session.tell(of_run(self.run))
+                    then()
+                    return True
+            if not waiting or not self.goes_on():
+                return False
+            other = kept_builds.maker_of(self.session, what)
+            if other is not None and other != told:
+                self.tell(f"host {other.host} is at work: {other.words}; waiting until it is done")
+                told = other
+            if kept_builds.end_stopped(self.session, what):
+                self.tell(f"{what} was made by a host whose lease is over; another one makes it now")
+
+
+def builds_handed_on(
+    begun: Begun, depot: Depot, allowed: Allowed, earlier: Callable[[], Sequence[Record]]
+) -> bool:
+    """Has this host hold all builds of a run, and each of them pass the gate on one host. False where the run
+    was withdrawn meanwhile.
+
+    Raises UserError for a build that this host cannot run, and where it is another file than the one that the
+    run's other hosts measure; BaselineFailed where that of the baseline does not pass; and Unavailable.
+    """
+    study, wishes = begun.study, wishes_of(begun.study)
+    if not wishes:
+        return True
+    making.forget_failures()
+    with open_journal() as journal:
+        bench = replace(bench_of(begun, journal, None, allowed), tell=depot.tell)
+        train = training_on(bench, depot.tell)
+        if not _hold_all(bench, list(wishes), train, depot):
+            return False
+        make_builds(study, wishes, train, depot.tell, earlier, partial(_pass_gate_once, bench, depot))
+    return depot.goes_on()
+
+
+def _hold_all(bench: Bench, wishes: list[BuildWish], train: Train, depot: Depot) -> bool:
+    """What another host makes is left for later, so that hosts share the work. False where the run was
+    withdrawn meanwhile."""
+    left = wishes
+    while left:
+        still = [wish for wish in left if not _hold(bench, wish, train, depot, waiting=False)]
+        if len(still) == len(left) and not _hold(bench, still[0], train, depot, waiting=True):
+            return False
+        left = still
+    return True
+
+
+def _hold(bench: Bench, wish: BuildWish, train: Train, depot: Depot, waiting: bool) -> bool:
+    """Has this host hold a build, or know that it cannot be made. False like `Depot.holding`."""
+    try:
+        materials = materials_of(bench.engine, wish, bench.study.folder, depot.tell)
+    except DynoError:
+        # Its trials end with that cause, as on one host.
+        return True
+    name = materials.build.name
+    if _taken(bench, materials, depot, removing=False):
+        return True
+
+    def make() -> None:
+        if not _taken(bench, materials, depot, removing=True) and not _known_to_fail(materials, depot):
+            _make(bench, wish, materials, train, depot)
+
+    return depot.holding(name, f"building {materials.title}", make, waiting)
+
+
+def _taken(bench: Bench, materials: Materials, depot: Depot, removing: bool) -> bool:
+    """Whether this host holds a build as the store has it, after it took it where that was needed. One that
+    is damaged is told, and goes where `removing`."""
+    build = materials.build
+    kept = kept_builds.kept(depot.session, build.name)
+    if kept is None:
+        return False
+    _require_same_content(kept, depot)
+    if making.is_made(build) and packed.content_of(making.folder_of(build.name)) == kept.content:
+        return True
+    try:
+        making.taken_over(build.name, partial(_fill, materials, kept, depot), depot.tell)
+    except Damaged as damaged:
+        depot.tell(f"{materials.title}: the store's copy is damaged: {damaged.message}; {damaged.hint}")
+        if removing:
+            kept_builds.remove(depot.session, build.name)
+        return False
+    size = bytes_text(kept.packed_bytes)
+    depot.tell(f"{materials.title}: taken from the store, {size}; made on host {kept.host}")
+    return True
+
+
+def _fill(materials: Materials, kept: KeptBuild, depot: Depot, folder: Path) -> tuple[str, str]:
+    """Puts a build of the store into a folder, once it is the one that was packed and runs here."""
+    file = folder / PACKED
+    packed.written(kept_builds.pieces_of(depot.session, kept.name), file, kept.sha256)
+    packed.unpacked(file, folder)
+    file.unlink()
+    if packed.content_of(folder) != kept.content:
+        raise Damaged("it holds other files than it should", "it is made again")
+    prefix, recipe = folder / making.PREFIX, materials.recipe
+    environment = {
+        name: value.replace("{prefix}", str(prefix)) for name, value in recipe.run_environment.items()
+    }
+    what = f"{materials.title}, which host {kept.host} made"
+    packed.require_runs((prefix / recipe.program).resolve(), environment, depot.host, what)
+    return materials.title, f"{materials.source.title}, made on host {kept.host}"
+
+
+def _known_to_fail(materials: Materials, depot: Depot) -> bool:
+    """Whether another host could not make a build; then its trials end with that cause here too."""
+    failure = kept_builds.failure_of(depot.session, depot.run, materials.build.name)
+    if failure is None:
+        return False
+    told = f"on host {failure.host}: {failure.message}"
+    making.note_failures({materials.build.key: BuildFailed(told, failure.hint, failure.log)})
+    return True
+
+
+def _make(bench: Bench, wish: BuildWish, materials: Materials, train: Train, depot: Depot) -> None:
+    """Makes a build, or takes the one that is here, and keeps it in the store. What speaks against the build
+    itself is noted for the other hosts."""
+    name = materials.build.name
+    try:
+        made = built(bench.engine, wish, bench.study.folder, depot.tell, train)
+    except BuildFailed as failed:
+        if not isinstance(failed, DiskFull):
+            failure = Failure(host=depot.host, message=failed.message, hint=failed.hint, log=failed.log)
+            kept_builds.note_failure(depot.session, depot.run, name, failure)
+        return
+    except DynoError:
+        # The host lacks something, which its trials tell. Another one may have it.
+        return
+    folder = making.folder_of(name)
+    host = making.note_host(folder, depot.host).made_on
+    with once.shelf("builds").making(f"{name}-packed") as work:
+        found = packed.pack(folder, work / PACKED)
+        kept = KeptBuild(
+            name=name,
+            host=host,
+            words=made.wish.words,
+            content=packed.content_of(folder),
+            sha256=found.sha256,
+            packed_bytes=found.size_bytes,
+        )
+        _require_same_content(kept, depot)
+        with (work / PACKED).open("rb") as file:
+            kept_builds.keep(depot.session, kept, iter(lambda: file.read(PIECE_BYTES), b""))
+    depot.tell(f"{materials.title}: kept in the store for the other hosts, {bytes_text(kept.packed_bytes)}")
+
+
+def _require_same_content(kept: KeptBuild, depot: Depot) -> None:
+    """Raises UserError where a run has measured another file under the name of a build."""
+    if kept_builds.content_for(depot.session, depot.run, kept) != kept.content:
+        raise UserError(
+            f"{kept.words} is another file now, made on host {kept.host}, than run {depot.run} began with",
+            "one build is one file on all hosts of a run: start a new run",
+        )
+
+
+def _pass_gate_once(bench: Bench, depot: Depot, wish: BuildWish) -> None:
+    """Has a build pass the gate, unless it did so on another host. Raises BaselineFailed like `pass_gate`."""
+    try:
+        name = build_of(bench, wish).name
+        _take_gates(name, depot)
+        answered = is_answered(bench, wish)
+    except UserError:
+        raise
+    except DynoError:
+        # It cannot be built, and its trials end with the same cause.
+        return
+    ask = partial(pass_gate, bench, depot.tell, wish)
+    if answered:
+        ask()
+        return
+
+    def ask_and_keep() -> None:
+        _take_gates(name, depot)
+        try:
+            ask()
+        finally:
+            for asked, document in correctness.documents_of(name).items():
+                kept_builds.note_gate(depot.session, name, asked, document)
+
+    depot.holding(f"gate of {name}", f"the correctness gate of {wish.words}", ask_and_keep, waiting=True)
+
+
+def _take_gates(name: str, depot: Depot) -> None:
+    """Puts what the gate found on other hosts beside the build here."""
+    for asked, document in kept_builds.gates_of(depot.session, name).items():
+        correctness.keep_document(name, asked, document)
