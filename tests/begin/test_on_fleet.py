@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,12 @@ from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.errors import StudyError, UserError
 from dbdyno.fleet.parts import Answer
 from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.obtain.source import instructions
 from dbdyno.plan import fleet
 from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement
+from tests.sqlite_fork import make_fork
 
 STUDY = """
 title  = "Which synchronous?"
@@ -113,6 +117,78 @@ def test_hosts_with_other_versions_of_the_engine_are_not_compared(homes: Path) -
     other = answer.host.but(name="b", installation=answer.host.installation.but(version="3.0"))
     with pytest.raises(UserError, match=r"host a has sqlite .*, b has sqlite 3\.0"):
         run_on(draft, [answer, Answer(host=other, arrangement=answer.arrangement, why="")], told.append)
+
+
+BUILDS = STUDY.replace(
+    '"config.synchronous" = ["FULL", "OFF"]\n',
+    """"build.march" = ["default", "native"]
+[settings]
+"source.origin" = "fork"
+"source.recipe" = "recipe.toml"
+""",
+)
+
+
+@pytest.fixture
+def answer(homes: Path) -> tuple[ComparisonRun, Answer]:
+    """A run whose study has builds, and what this host makes of it."""
+    make_fork(homes)
+    told = list[str]()
+    (homes / "study.toml").write_text(BUILDS)
+    with Store("sqlite:///:memory:") as store:
+        beginning = begin(store, RunOptions(path=homes / "study.toml", calibration=False), told.append)
+    draft = draft_of(beginning, told.append)
+    return draft, answer_of(draft, "a", NOTHING_ALLOWED, told.append)
+
+
+def test_a_host_answers_which_builds_it_would_make(answer: tuple[ComparisonRun, Answer]) -> None:
+    draft, found = answer
+    default, native = found.builds
+    assert found.machine == os.uname().machine
+    assert default.name.startswith("sqlite-") and native.name.startswith("sqlite-") and not default.problem
+    assert default.target == () and native.target and default.compiler.startswith("gcc ")
+    run = run_on(draft, [found, found.but(host=found.host.but(name="b"))], print)
+    assert [host.name for host in run.fleet] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("differs", "machine", "said", "hint"),
+    [
+        (
+            {"compiler": "gcc 13.2.0 (0)"},
+            "",
+            r"host a has gcc .*, host b has gcc 13\.2\.0",
+            "the same compiler",
+        ),
+        ({"source": "0123"}, "", "host b has a source with digest 0123", "put the same source on all hosts"),
+        ({"target": ("-march=znver4",)}, "", "host b has for `native` -march=znver4", "build.march = "),
+        ({}, "riscv64", "host b has riscv64", "take hosts of one architecture"),
+        ({"problem": "there is no gcc"}, "", "host b cannot make it: there is no gcc", "leave b out"),
+        ({}, "", "host b sqlite-0", "another linker, recipe or BOLT"),
+    ],
+)
+def test_hosts_that_would_make_other_builds_are_told_before_a_run_begins(
+    answer: tuple[ComparisonRun, Answer], differs: dict[str, object], machine: str, said: str, hint: str
+) -> None:
+    draft, found = answer
+    builds = tuple(build.but(name="sqlite-0", **differs) for build in found.builds)
+    host = found.host.but(name="b", host=found.host.host.but(system="Debian 13"))
+    other = found.but(host=host, builds=builds, machine=machine or found.machine)
+    with pytest.raises(UserError) as error:
+        run_on(draft, [found, other], print)
+    assert re.search(said, error.value.message) and hint in error.value.hint
+    assert error.value.message.startswith("one build is one file on all hosts, and gcc -O2 is not: ")
+    assert "host b runs Debian 13" in error.value.message
+
+
+def test_a_host_whose_cpu_lacks_what_a_build_uses_says_so_before_a_run(
+    answer: tuple[ComparisonRun, Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft, _ = answer
+    wider = draft.but(study_text=draft.study_text.replace('"native"', '"x86-64-v4"'))
+    monkeypatch.setattr(instructions, "known_here", lambda: frozenset({"sse2"}))
+    with pytest.raises(UserError, match="the CPU of this host does not know abm, avx, avx2, avx512bw"):
+        answer_of(wider, "a", NOTHING_ALLOWED, lambda line: None)
 
 
 def test_a_host_with_another_dyno_than_began_the_run_does_not_go_on_with_it(homes: Path) -> None:

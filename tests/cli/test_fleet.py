@@ -7,18 +7,20 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli import worker as verb
-from dbdyno.fleet import parts
+from dbdyno.fleet import kept_builds, parts
 from dbdyno.fleet.hosts import register, remove
+from dbdyno.fleet.kept_builds import KeptBuild
 from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
 from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.obtain.source.packed import content_of
 from dbdyno.plan.fleet import blocks_of
 from dbdyno.records.run import FleetHost
 from dbdyno.records.store import Store
@@ -29,6 +31,7 @@ from tests.fleet.cases import member, run_on
 from tests.fleet.judge import OVERLAPS
 from tests.fleet.machines import DYNO, folders_in, wait_for
 from tests.records.postgresql import INITDB, PostgreSQL
+from tests.sqlite_fork import make_fork
 
 STUDY = """
 title  = "Does the page cache of SQLite matter?"
@@ -42,6 +45,24 @@ warmup   = "0s"
 duration = "0.3s"
 [factors]
 "config.cache_size" = [-2000, -20000]
+"""
+BUILDS = """
+title  = "Which build?"
+engine = "sqlite"
+blocks = 2
+slice  = "0.1s"
+[workload]
+name     = "tpcb"
+warmup   = "0s"
+duration = "0.2s"
+[settings]
+"source.origin"      = "fork"
+"source.recipe"      = "recipe.toml"
+"config.synchronous" = "OFF"
+[goal]
+counted = false
+[factors]
+"build.optimisation" = ["-O2", "-O0"]
 """
 RESTARTS = STUDY + "[restarts]\nkills = 1\n"
 
@@ -175,6 +196,74 @@ def test_the_unit_of_a_worker_holds_no_password(homes: Path, monkeypatch: pytest
 
 def test_a_name_that_no_host_can_have_is_refused(homes: Path, server: PostgreSQL) -> None:
     assert "cannot be the name of a host" in complaint("worker", "--name", "a b", "--store", server.url)
+
+
+def test_builds_in_the_store_are_told_and_removed_unless_a_run_needs_them(
+    homes: Path, server: PostgreSQL
+) -> None:
+    with Store(server.url) as store, Session(server.url) as session:
+        assert "the store has no builds" in dyno("builds", "stored", "--store", server.url).stderr
+        for host in ("a", "b"):
+            build = KeptBuild(
+                name=f"sqlite-{host}",
+                host=host,
+                words="gcc -O2",
+                content="0" * 64,
+                sha256="1" * 64,
+                packed_bytes=3 << 20,
+            )
+            kept_builds.keep(session, build, [b"packed"])
+        store.add_run(run_on("a", name="needs-it"))
+        kept_builds.content_for(session, "needs-it", build)
+        register(session, member("a"), "1", lambda _: None)
+        said = dyno("builds", "stored", "--json", "--store", server.url).stdout
+        require_valid("builds-stored", said)
+        assert [(row["host"], row["runs"]) for row in json.loads(said)] == [("a", []), ("b", ["needs-it"])]
+        table = dyno("builds", "stored", "--store", server.url).stdout
+        assert "made on" in table and "in all: 6.000 MiB" in table
+        told = dyno("hosts", "--store", server.url).stdout
+        assert "2 builds in the store, 6.000 MiB: 1 made on a, 1 made on b" in " ".join(told.split())
+        unstore = ("builds", "unstore", "--store", server.url)
+        assert "sqlite-b is needed by run needs-it, which is not over" in complaint(*unstore, "sqlite-b")
+        assert "the store has no build sqlite-c" in complaint(*unstore, "sqlite-c")
+        assert "no build was named" in complaint(*unstore)
+        assert "1 build removed from the store, 3.000 MiB" in dyno(*unstore, "--all").stderr
+        store.remove_run("needs-it")
+        assert dyno(*unstore, "sqlite-b").returncode == 0
+        assert kept_builds.all_kept(session) == []
+        assert session.execute("SELECT count(*) FROM dyno_build_pieces") == [(0,)]
+        remove(session, "a")
+
+
+@pytest.mark.engine
+def test_each_build_of_a_study_is_made_on_one_host_of_three(
+    study: Path, homes: Path, server: PostgreSQL
+) -> None:
+    url, names = server.url, ("a", "b", "c")
+    make_fork(homes)
+    study.write_text(BUILDS)
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(worker(name, url, homes))
+        wait_for("all workers are there", lambda: connected(url, *names), 120.0)
+        over = dyno("run", str(study), "--fleet", "a,b,c", "--store", url, "--name", "of-builds")
+    assert over.returncode == 0, over.stderr
+    told = {name: (homes / f"{name}.log").read_text() for name in names}
+    assert sum(log.count(": compile, 1 of 1") for log in told.values()) == 2
+    assert sum(log.count(": taken from the store") for log in told.values()) == 4
+    assert sum(log.count("the correctness gate, with") for log in told.values()) == 2
+    with Store(url) as store, Session(url) as session:
+        kept = {one.build.content: one.build.host for one in kept_builds.all_kept(session)}
+        assert len(kept) == 2
+        found = store.records(store.run("of-builds").run)
+        records = [record for record in found if record.variant == "baseline"]
+        accepted = {one.accepted.source for record in records for one in record.evidence if one.accepted}
+    assert {record.fleet_host for record in records} == set(names)
+    [of_build] = [source for source in accepted if source.startswith("build ")]
+    assert of_build.rpartition(" ")[2] in kept.values() and ", made on host " in of_build
+    shelves = [homes / name / "XDG_CACHE_HOME" / "dyno" / "builds" for name in names]
+    folders = [sorted(path for path in shelf.iterdir() if path.is_dir()) for shelf in shelves]
+    assert [{content_of(folder) for folder in each} for each in folders] == [set(kept)] * 3
 
 
 @pytest.mark.engine
