@@ -129,7 +129,7 @@ def _hold(bench: Bench, wish: BuildWish, train: Train, depot: Depot, waiting: bo
 
 def _taken(bench: Bench, materials: Materials, depot: Depot, removing: bool) -> bool:
     """Whether this host holds a build as the store has it, after it took it where that was needed. One that
-    is damaged is told, and goes where `removing`."""
+    is damaged is told and removed where `removing`, under the lock of its name."""
     build = materials.build
     kept = kept_builds.kept(depot.session, build.name)
     if kept is None:
@@ -140,8 +140,8 @@ def _taken(bench: Bench, materials: Materials, depot: Depot, removing: bool) -> 
     try:
         making.taken_over(build.name, partial(_fill, materials, kept, depot), depot.tell)
     except Damaged as damaged:
-        depot.tell(f"{materials.title}: the store's copy is damaged: {damaged.message}; {damaged.hint}")
         if removing:
+            depot.tell(f"{materials.title}: the store's copy is damaged: {damaged.message}; {damaged.hint}")
             kept_builds.remove(depot.session, build.name)
         return False
     size = bytes_text(kept.packed_bytes)
