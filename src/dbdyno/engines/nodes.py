@@ -183,7 +183,9 @@ class Nodes:
         raise ServerFailed(f"not all nodes take part after {FULL_S:g} s: {seen}", "look at their logs", log)
 
     def caught_up(self, node: Node) -> bool:
-        """Whether another node has all that the first one has by now."""
+        """Whether a node has all that the first one has by now."""
+        if node is self.first:
+            return True
         return self.cluster.reached(node.ask, self.cluster.position(self.first.ask))
 
     @contextmanager

@@ -43,7 +43,8 @@ def _prove(level: str, running: Running) -> Evidence:
     except DriverFailed as failure:
         found, differing = None, failure.message
     words = differing or (found.words if found else "")
-    reading = Reading(value=f"{len(nodes.by_name)} nodes: {words}", source="each node's own word")
+    counted = "1 node" if nodes.count == 1 else f"{nodes.count} nodes"
+    reading = Reading(value=f"{counted}: {words}", source="each node's own word")
     in_effect = found is not None and found.whole and not differing and str(nodes.count) == level
     return proof(FACTOR, level, reading, in_effect, f"{running.setup.engine.title} started as often")
 

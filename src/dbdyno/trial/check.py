@@ -14,6 +14,7 @@ from dbdyno.records.load_words import by_kind, came_to, driver_lagged, waited_fo
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.phases import Phase
 from dbdyno.trial.invariants import checks_of
+from dbdyno.trial.nodes import of_others, together
 
 ERRORS_SHARE_MAX = 0.001
 """More errors than this per operation, and the speed is partly that of failing."""
@@ -45,9 +46,12 @@ Findings = tuple[tuple[Check, ...], dict[Doubt, str]]
 
 
 def check(running: Running, phase: Phase, observation: Observation, cores: int) -> tuple[Running, Findings]:
-    """Asks the driver for the workload's invariants, then judges the tally, the server's log and the host.
-    After a rest there is nothing but the log to judge. What the log has told is not told again."""
+    """Asks the driver for the workload's invariants, on each node of a cluster, then judges the tally, the
+    server's log and the host. After a rest there is nothing but the log to judge. What the log has told is
+    not told again."""
     tally = running.tally
+    # What other nodes have told clients of must be on the first one, too.
+    nodes = together(running) if tally else ()
     invariants = running.load.check(running.data_job, running.told_so_far) if tally else []
     logged = running.log_problems()
     problems = untold(logged, running.logged)
@@ -57,7 +61,8 @@ def check(running: Running, phase: Phase, observation: Observation, cores: int) 
     checks, doubts = judge(tally, invariants, problems, observation, cores)
     if running.afar is not None:
         doubts |= judge_load_hosts(running.afar.seen, tally)
-    return running, ((*checks, *_slices(tally, phase)), doubts)
+    on_nodes = (*nodes, *of_others(running, running.told_so_far))
+    return running, ((*checks, *on_nodes, *_slices(tally, phase)), doubts)
 
 
 def judge(

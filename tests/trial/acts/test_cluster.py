@@ -13,6 +13,7 @@ from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
 from dbdyno.records.recovery import Loss, Recovery
 from dbdyno.study.act import Act
+from dbdyno.trial import nodes as trial_nodes
 from dbdyno.trial.acts import act_on, cluster
 from dbdyno.trial.acts.after import Acted
 from dbdyno.trial.bench import Bench
@@ -66,8 +67,15 @@ def _what_a_node_lacks_is_found(up: Running, bench: Bench, undo: ExitStack) -> N
     struck, behind = nodes.others
     behind.ask("SELECT pg_wal_replay_pause()")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trial_nodes, "CATCH_UP_S", 1.0)
+        up.ask("CREATE TABLE dyno_unseen (a INT)")
+        [late] = trial_nodes.together(up)
+    assert (late.name, late.holds) == ("nodes_together", False)
+    assert late.detail == f"{behind.name} did not catch up within 1 s"
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster, "drawn", lambda _nodes, _phase: struck)
-        patch.setattr(cluster, "_caught_up", lambda *_: True)
+        for module in (cluster, trial_nodes):
+            patch.setattr(module, "caught_up", lambda *_: True)
         patch.setattr(cluster, "COMPARISONS", 1)
         recovery = act_on(up, round_with(Act.NODE_KILL), bench, undo).recovery
     assert recovery.cluster is not None
@@ -94,7 +102,7 @@ def test_what_no_node_confirms_is_lost_with_the_first_one_and_may_be(
 
         monkeypatch.setattr(nodes, "promote", mended)
         # The node that is cut off is not waited for, because it never comes.
-        monkeypatch.setattr(cluster, "CATCH_UP_S", 3.0)
+        monkeypatch.setattr(trial_nodes, "CATCH_UP_S", 3.0)
         cut.enter_context(nodes.cut_off(nodes.others[0]))
         recovery = act_on(up, round_with(Act.FIRST_LOST), bench, undo).recovery
     assert recovery.permits is Loss.COMMITS

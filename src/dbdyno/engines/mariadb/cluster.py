@@ -38,7 +38,7 @@ NOW = "UNIX_TIMESTAMP(NOW(6))"
 FULL, READY, PRIMARY, SYNCED = "wsrep_cluster_size", "wsrep_ready", "Primary", "Synced"
 STATUS = "SHOW GLOBAL STATUS LIKE 'wsrep\\_%'"
 """A node that does not take part answers this, and no SELECT."""
-ALL_APPLIED = "SET STATEMENT wsrep_sync_wait = 1 FOR SELECT COUNT(*) FROM dyno_ledger WHERE 1 = 0"
+ALL_APPLIED = "SET STATEMENT wsrep_sync_wait = 1 FOR SELECT COUNT(*) FROM mysql.db WHERE 1 = 0"
 """The node waits with it until it has applied what the cluster had committed by then."""
 FIRST_TRANSACTION = (
     "CREATE TABLE dyno_position (a INT PRIMARY KEY)",

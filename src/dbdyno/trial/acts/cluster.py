@@ -40,13 +40,13 @@ from dbdyno.trial.acts.ledger import (
 from dbdyno.trial.acts.looks import Looks, staleness
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.blame import of_the_engine
+from dbdyno.trial.nodes import behind, caught_up, of_others
 from dbdyno.trial.rows import TableRows, rows_of
 
 DOWN_S = 1.0
 """How long a killed node is away. The log that it then misses is short, and its start is what takes time."""
 AFTER_S = 0.5
 """How long the load goes on once all nodes take part again."""
-CATCH_UP_S, LOOK_S = 60.0, 0.05
 COMPARISONS = 3
 """A transaction that the load left open may end between two readings of the same table."""
 
@@ -82,7 +82,7 @@ def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, un
         nodes.cluster.require_rejoin(running.setup.installation)
     for node in nodes.others:
         # A look needs the ledger's table on each node.
-        _caught_up(nodes, node)
+        caught_up(nodes, node)
     struck, looks = _under_load(running, nodes, phase, ledger)
     if phase.then is Act.FIRST_LOST and not struck.damage:
         struck = _replaced(nodes, struck)
@@ -252,17 +252,16 @@ def _looked_at(
     up = replace(running, server=nodes.first.server, fastest_per_s=fastest_per_s)
     up = with_load(up, bench.open_load, undo)
     try:
-        late = [node.name for node in nodes.others if not _caught_up(nodes, node)]
+        late = behind(nodes)
         rows = ledger.rows(up.ask)
         # All that was told is owed: a commit that others hold outlives whoever told of it.
         end_ns = 1 + max(entry.told_ns for entry in entries)
         on_node = {
             node.name: losses(entries, ledger.rows(node.ask), end_ns) for node in nodes.by_name.values()
         }
-        checks = (*judged(up.load.check(up.setup.job, None), rows), *_of_others(up, nodes))
+        checks = (*judged(up.load.check(up.setup.job, None), rows), *_on_others(up, nodes))
         if late:
-            told = f"{', '.join(late)} had not caught up after {CATCH_UP_S:g} s"
-            checks = (*checks, Check(name="nodes_caught_up", holds=False, detail=told))
+            checks = (*checks, Check(name="nodes_caught_up", holds=False, detail=late))
         up, log = log_after(found.act, up)
     except (ServerFailed, DriverFailed) as failure:
         if not of_the_engine(failure, running.setup.engine):
@@ -280,24 +279,10 @@ def _looked_at(
     return Acted(up, found, (*checks, *log))
 
 
-def _caught_up(nodes: Nodes, node: Node) -> bool:
-    """Whether a node comes to have all that the first one has."""
-    deadline_s = time.monotonic() + CATCH_UP_S
-    while not nodes.caught_up(node):
-        if time.monotonic() > deadline_s:
-            return False
-        time.sleep(LOOK_S)
-    return True
-
-
-def _of_others(up: Running, nodes: Nodes) -> tuple[Check, ...]:
+def _on_others(up: Running, nodes: Nodes) -> tuple[Check, ...]:
     """The workload's invariants on each other node, and whether all its rows are those of the first."""
-    checks = []
-    for node in nodes.others:
-        invariants = up.load.check(up.setup.job.but(url=node.url), None)
-        checks += [one.but(name=f"{node.name}_{one.name}") for one in judged(invariants, ())[:-1]]
     differing = _differing(up, nodes)
-    return (*checks, Check(name="nodes_equal", holds=not differing, detail=differing))
+    return (*of_others(up, None), Check(name="nodes_equal", holds=not differing, detail=differing))
 
 
 def _differing(up: Running, nodes: Nodes) -> str:
@@ -305,7 +290,7 @@ def _differing(up: Running, nodes: Nodes) -> str:
     differing = ""
     for _ in range(COMPARISONS):
         own = _tables(up, nodes.first)
-        told = (_of_tables(up, node, own) for node in nodes.others if _caught_up(nodes, node))
+        told = (_of_tables(up, node, own) for node in nodes.others if caught_up(nodes, node))
         differing = "; ".join(filter(None, told))
         if not differing:
             break

@@ -1,0 +1,54 @@
+"""What the nodes of a cluster hold once a load is over."""
+
+from __future__ import annotations
+
+import time
+
+from dbdyno.driver.tally import Acknowledged
+from dbdyno.engines.nodes import Node, Nodes
+from dbdyno.errors import DriverFailed
+from dbdyno.layers.setup import Running
+from dbdyno.records.record import Check
+from dbdyno.trial.invariants import checks_of
+
+CATCH_UP_S, LOOK_S = 60.0, 0.05
+"""How long a node may take until it has all that the others have."""
+
+
+def caught_up(nodes: Nodes, node: Node) -> bool:
+    """Whether a node comes to have all that the first one has."""
+    deadline_s = time.monotonic() + CATCH_UP_S
+    while not nodes.caught_up(node):
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(LOOK_S)
+    return True
+
+
+def behind(nodes: Nodes) -> str:
+    """Which nodes do not come to have all that the first one has; empty where all do."""
+    late = [name for name, node in nodes.by_name.items() if not caught_up(nodes, node)]
+    return f"{', '.join(late)} did not catch up within {CATCH_UP_S:g} s" if late else ""
+
+
+def together(running: Running) -> tuple[Check, ...]:
+    """Whether all nodes have come to hold the same commits, and still take part; none for one server."""
+    nodes = running.setup.nodes
+    if nodes is None or nodes.count == 1:
+        return ()
+    try:
+        late, membership = behind(nodes), nodes.membership()
+    except DriverFailed as failure:
+        return (Check(name="nodes_together", holds=False, detail=failure.message),)
+    detail = late or ("" if membership.whole else membership.words)
+    return (Check(name="nodes_together", holds=not detail, detail=detail),)
+
+
+def of_others(running: Running, told: Acknowledged | None) -> tuple[Check, ...]:
+    """The workload's invariants on each node but the first, against what clients were told; without that,
+    those alone that need no run."""
+    checks: list[Check] = []
+    for node in running.setup.nodes.others if running.setup.nodes else ():
+        found = running.load.check(running.data_job.but(url=node.url), told)
+        checks += [one.but(name=f"{node.name}_{one.name}") for one in checks_of(found)]
+    return tuple(checks)
