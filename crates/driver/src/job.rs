@@ -85,8 +85,8 @@ pub struct Job {
     /// waits as well. What a run looks at beforehand, `prepare` and `check` do not wait.
     #[serde(default)]
     pub network_delay_s: f64,
-    /// Which of the hosts this is whose clients are those of one load. The run then waits when all clients of this host
-    /// are connected, and its reply is what they counted and no tally.
+    /// Which of the processes this is whose clients are those of one load. The run then waits when all clients of this
+    /// process are connected, and its reply is what they counted and no tally.
     #[serde(default)]
     pub share: Option<Share>,
     /// Where a recording is played, the second of it at which that ends. Follows from the others.
@@ -106,7 +106,8 @@ pub struct Ledger {
     pub cut: u32,
 }
 
-/// One of so many hosts, of which the first has number 0. They take clients and arrivals in turn.
+/// One of so many processes, each on a host of its own or for a node of a cluster. The first has number 0. They take
+/// clients and arrivals in turn.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
@@ -350,7 +351,8 @@ impl Job {
         Ok(())
     }
 
-    /// Hosts share clients and their arrivals. What else all clients of a run have in common lies in one process.
+    /// Processes share clients and their arrivals, and a ledger, to whose end all of them write. What else all clients
+    /// of a run have in common lies in one process.
     fn require_shareable(&self) -> Result<()> {
         let Some(Share { number, of }) = self.share else { return Ok(()) };
         if number >= of || of > self.clients {
@@ -363,7 +365,6 @@ impl Job {
         }
         let apart = [
             ("a number of operations", self.operations.is_some()),
-            ("a ledger", self.ledger.is_some()),
             ("a replay", self.workload == workload::REPLAY),
         ];
         match apart.iter().find(|(_, given)| *given) {
@@ -373,7 +374,7 @@ impl Job {
         }
     }
 
-    /// How many hosts share the load: each has an equal part of its arrivals.
+    /// How many processes share the load: each has an equal part of its arrivals.
     pub(crate) fn hosts(&self) -> f64 {
         f64::from(self.share.map_or(1, |share| share.of))
     }
@@ -442,6 +443,14 @@ mod tests {
             (0..threads).map(move |thread| 1.0 / f64::from(job.stream(thread, threads).1)).collect::<Vec<_>>()
         });
         assert!((parts.sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn processes_on_one_host_keep_one_ledger_of_clients_of_their_own() {
+        let ledger = r#""ledger": {"path": "books", "cut": 1}"#;
+        let job = parse(&format!(r#", "clients": 2, {ledger}, "share": {{"number": 1, "of": 2}}"#)).unwrap();
+        assert_eq!((job.clients_here(), job.client_number(0)), (1, 1));
+        assert_eq!(job.ledger.unwrap().path, "books");
     }
 
     #[test]

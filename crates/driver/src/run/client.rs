@@ -363,7 +363,7 @@ impl<W: Workload> Client<'_, W> {
         if matches!(error.fate(), Fate::Lost | Fate::Fatal) {
             return Err(error);
         }
-        session.rollback().await.map_err(still_open)?;
+        roll_back(session).await?;
         if error.fate() == Fate::Failed || self.is_over(clock::now_ns()) {
             return Err(error);
         }
@@ -439,6 +439,16 @@ fn reconnect_label(error: &Error) -> &'static str {
     }
 }
 
+/// Ends a transaction that has failed. A cluster may have aborted it since: the server then says so in the place of an
+/// answer to ROLLBACK, and takes the next one.
+async fn roll_back<S: Session>(session: &mut S) -> Result<()> {
+    match session.rollback().await {
+        Err(aborted) if aborted.fate() == Fate::Retry => session.rollback().await,
+        answer => answer,
+    }
+    .map_err(still_open)
+}
+
 /// A server that refuses a rollback keeps the transaction open, and the next BEGIN would commit what it has done. So the
 /// connection is not used any further.
 fn still_open(refused: Error) -> Error {
@@ -451,6 +461,8 @@ fn still_open(refused: Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::stall::{simulated, simulated_over, Stalling, ANSWER, DRAWN, ROLLBACK, ROLLBACKS};
+    use crate::session::Answer;
 
     #[test]
     fn a_rollback_that_is_refused_ends_the_connection() {
@@ -459,5 +471,50 @@ mod tests {
         assert_eq!((refused.label(), refused.fate()), ("rollback refused", Fate::Lost));
         let gone = still_open(Error::lost("reset", "the connection was reset"));
         assert_eq!((gone.label(), gone.fate()), ("reset", Fate::Lost));
+    }
+
+    /// Clients that were lost, and transactions that were tried again, of one whose first try was in another one's way.
+    fn after_rollbacks(answer: fn(u64) -> Result<()>) -> (u32, u64) {
+        DRAWN.take();
+        ROLLBACKS.set(0);
+        ROLLBACK.set(answer);
+        ANSWER.set(|_| match DRAWN.with_borrow(Vec::len) {
+            1 => Err(aborted()),
+            _ => Ok(Answer::default()),
+        });
+        let tally = simulated(r#""clients": 1, "duration_s": 0.5"#).tally(Vec::new()).unwrap();
+        ANSWER.set(|_| Ok(Answer::default()));
+        ROLLBACK.set(|_| Ok(()));
+        (tally.clients_lost, tally.retries)
+    }
+
+    fn aborted() -> Error {
+        Error::server("1213 deadlock", Fate::Retry, "another one was first")
+    }
+
+    #[test]
+    fn a_cluster_may_abort_a_transaction_once_more_before_it_is_rolled_back() {
+        assert_eq!(after_rollbacks(|number| if number == 1 { Err(aborted()) } else { Ok(()) }), (0, 1));
+        assert_eq!(after_rollbacks(|_| Err(aborted())), (1, 0), "nobody knows whether it is still open");
+    }
+
+    /// The draws of the first transaction, which is tried twice, and of the second.
+    fn drawn_where<const REPLAYED: bool>() -> [u64; 3] {
+        DRAWN.take();
+        ANSWER.set(|_| match DRAWN.with_borrow(Vec::len) {
+            1 => Err(aborted()),
+            _ => Ok(Answer::default()),
+        });
+        simulated_over::<Stalling, REPLAYED>(r#""clients": 1, "duration_s": 0.5"#);
+        ANSWER.set(|_| Ok(Answer::default()));
+        DRAWN.take()[..3].try_into().unwrap()
+    }
+
+    #[test]
+    fn what_is_tried_again_is_the_same_unless_its_workload_draws_anew() {
+        let [first, again, second] = drawn_where::<true>();
+        assert!(first == again && again != second);
+        let [first, again, second] = drawn_where::<false>();
+        assert!(first != again && again != second && first != second);
     }
 }

@@ -39,9 +39,12 @@ thread_local! {
     /// How long this thread's server stands still at the beginning of each period.
     static STILL_NS: Cell<u64> = const { Cell::new(STOPPED_NS) };
     /// What this thread's server answers, by the time since `START_NS`.
-    static ANSWER: Cell<fn(u64) -> Result<Answer>> = const { Cell::new(|_| Ok(Answer::default())) };
+    pub(super) static ANSWER: Cell<fn(u64) -> Result<Answer>> = const { Cell::new(|_| Ok(Answer::default())) };
     /// Draws a lot as a transaction reaches this thread's server.
     pub(super) static LOT: Cell<fn() -> Lot> = const { Cell::new(|| (0, None)) };
+    /// What this thread's server says to a ROLLBACK, by how many it has had.
+    pub(super) static ROLLBACK: Cell<fn(u64) -> Result<()>> = const { Cell::new(|_| Ok(())) };
+    pub(super) static ROLLBACKS: Cell<u64> = const { Cell::new(0) };
     /// What goes around this thread's transactions.
     static PAUSE: Cell<Pause> = const { Cell::new(Pause { before_ns: 0, after_ns: 0 }) };
     /// How long this thread's sessions take to close.
@@ -54,7 +57,7 @@ thread_local! {
 static DOWN: AtomicBool = AtomicBool::new(false);
 
 /// Answers after `SERVICE_NS`, but not while it is stopped: in the first 200 ms of every 2 s.
-struct Stalling<const MORTAL: bool = false>;
+pub(super) struct Stalling<const MORTAL: bool = false>;
 
 impl<const MORTAL: bool> Stalling<MORTAL> {
     fn require_up() -> Result<()> {
@@ -111,7 +114,8 @@ impl<const MORTAL: bool> Session for Stalling<MORTAL> {
     }
 
     async fn rollback(&mut self) -> Result<()> {
-        Ok(())
+        ROLLBACKS.set(ROLLBACKS.get() + 1);
+        ROLLBACK.get()(ROLLBACKS.get())
     }
 
     async fn bulk_insert(
@@ -195,7 +199,7 @@ pub(super) fn simulated(keys: &str) -> Total {
     simulated_over::<Stalling, true>(keys)
 }
 
-fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> Total {
+pub(super) fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> Total {
     let job = Job::parse(&format!(r#"{{"url": "mysql://h/x", "workload": "none", {keys}}}"#)).unwrap();
     clock::simulate(Some(START_NS));
     let phases: Phases = phases(&job, 1, START_NS);
@@ -495,26 +499,6 @@ fn errors_of_the_warm_up_do_not_count_in_the_measured_part() {
     ANSWER.set(|_| Ok(Answer::default()));
     assert_eq!((tally.errors.len(), tally.retries), (0, 0));
     assert!(tally.series[0].errors > 0, "the series shows them");
-}
-
-/// The draws of the first transaction, which is tried twice, and of the second.
-fn drawn_where<const REPLAYED: bool>() -> [u64; 3] {
-    DRAWN.take();
-    ANSWER.set(|_| match DRAWN.with_borrow(Vec::len) {
-        1 => Err(Error::server("1213 deadlock", Fate::Retry, "another one was first")),
-        _ => Ok(Answer::default()),
-    });
-    simulated_over::<Stalling, REPLAYED>(r#""clients": 1, "duration_s": 0.5"#);
-    ANSWER.set(|_| Ok(Answer::default()));
-    DRAWN.take()[..3].try_into().unwrap()
-}
-
-#[test]
-fn what_is_tried_again_is_the_same_unless_its_workload_draws_anew() {
-    let [first, again, second] = drawn_where::<true>();
-    assert!(first == again && again != second);
-    let [first, again, second] = drawn_where::<false>();
-    assert!(first != again && again != second && first != second);
 }
 
 #[test]
