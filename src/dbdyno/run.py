@@ -333,7 +333,7 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
             running.process_ids,
             bench.engine.embedded,
             front=running.front,
-            driver_id=running.load.process_id,
+            driver_ids=running.driver_ids,
         ) as observer,
     ):
         at_work = partial(under_load, draft, observer, phase)

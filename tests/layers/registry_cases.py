@@ -43,6 +43,7 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "storage.size": ("512M", "2G"),
     "storage.page_cache": ("keep", "drop"),
     "cluster.nodes": (1, 3),
+    "cluster.load": ("one", "all"),
     "fault.memory": ("none", "512M"),
     "fault.disk_operations": ("none", 200),
     "fault.disk_free": ("none", "64M"),

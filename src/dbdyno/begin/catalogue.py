@@ -48,6 +48,9 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         # A stored study is read where its files may be gone.
         recorded=recording.about if ask_engines else None,
         networked=frozenset(name for name, engine in registry.ENGINES.items() if engine.network),
+        each_writes=frozenset(
+            name for name, engine in registry.ENGINES.items() if engine.cluster and engine.cluster.EACH_WRITES
+        ),
     )
 
 

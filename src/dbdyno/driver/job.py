@@ -122,8 +122,8 @@ class Ledger(Frozen):
 
 
 class Share(Frozen):
-    """One `of` so many hosts whose clients are those of one load, by its `number` from 0. They take clients
-    and arrivals in turn."""
+    """One `of` so many processes whose clients are those of one load, by its `number` from 0: on hosts of
+    their own, or for the nodes of a cluster. They take clients and arrivals in turn."""
 
     number: int
     of: int
@@ -140,7 +140,7 @@ class Job(Frozen):
     will be cut short. `by_statement` times each statement by its kind. `opening` is for every connection,
     those of `prepare` and `check` included. In a run each flight of a client's requests waits for
     `network_delay_s`, and so does the opening of a connection, as over a network with that round-trip time.
-    A job with a `share` of a load also waits as soon as all clients of its host are connected, and what it
+    A job with a `share` of a load also waits as soon as all its clients are connected, and what it
     counted is no tally, but what the driver's `merge` makes one of.
     """
 

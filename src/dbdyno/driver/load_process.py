@@ -88,6 +88,14 @@ class LoadProcess(InStretches):
         reply = self._request(QUERY_TIMEOUT_S, verb="query", url=url, sql=sql)
         return list(reply["rows"])
 
+    def request(self, **request: Any) -> None:
+        """Sends a request; `answer` fetches what it is answered."""
+        self._child.request(**request)
+
+    def answer(self, verb: str, timeout_s: float) -> dict[str, Any]:
+        """The answer to the request that was sent, within so many seconds."""
+        return self._child.answer(verb, timeout_s)
+
     def close(self) -> None:
         """Ends the child: asks first, then kills. Calling it twice is harmless."""
         self._child.close()

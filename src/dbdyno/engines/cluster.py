@@ -63,6 +63,10 @@ class Cluster(Protocol):
     """How long a node is paused or cut off: longer than the others wait for it."""
     SETTINGS: frozenset[str]
     """Settings that the nodes differ in."""
+    EACH_WRITES: bool
+    """Whether each node takes writes, and not the first one alone."""
+    WHO: str
+    """A statement by which a node tells its name."""
     NOW: str
     """The time at which a statement began, in seconds of Unix time: what it sees is not older."""
 

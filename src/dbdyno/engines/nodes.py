@@ -63,7 +63,8 @@ class Node:
 
 
 class Nodes:
-    """The nodes by name, and which of them is `first`: the one that the load goes to. Ended by `end`."""
+    """The nodes by name, and which of them is `first`: the one that the load goes to, where that does not go
+    `to_all`. Ended by `end`."""
 
     def __init__(self, engine: Engine, count: int) -> None:
         assert engine.cluster is not None, "the layer has asked"
@@ -72,6 +73,7 @@ class Nodes:
         self.count = count
         self.by_name: dict[str, Node] = {}
         self.segment = Segment(count)
+        self.to_all = False
         self._first = ""
         self._ground: Ground | None = None
 
@@ -91,6 +93,16 @@ class Nodes:
     @property
     def asks(self) -> dict[str, Ask]:
         return {node.name: node.ask for node in self.by_name.values()}
+
+    @property
+    def loads_all(self) -> bool:
+        """Whether clients are dealt out over more than one node."""
+        return self.to_all and self.count > 1
+
+    @property
+    def homes(self) -> list[Node]:
+        """The nodes that clients are dealt out to, in turn."""
+        return [self.first, *self.others] if self.to_all else [self.first]
 
     @property
     def process_ids(self) -> tuple[int, ...]:
@@ -184,7 +196,7 @@ class Nodes:
 
     def caught_up(self, node: Node) -> bool:
         """Whether a node has all that the first one has by now."""
-        if node is self.first:
+        if node is self.first and not (self.loads_all and self.cluster.EACH_WRITES):
             return True
         return self.cluster.reached(node.ask, self.cluster.position(self.first.ask))
 

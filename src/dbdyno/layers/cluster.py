@@ -1,9 +1,11 @@
-"""The cluster layer: how many servers hold the database together, proved by what each of them says."""
+"""The cluster layer: how many servers hold the database together, and which of them clients are on. Each says
+so itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dbdyno.driver.load_of_nodes import LoadOfNodes
 from dbdyno.engines.nodes import Nodes
 from dbdyno.errors import Blocked, DriverFailed
 from dbdyno.host.segment import FACTOR
@@ -13,6 +15,7 @@ from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
+LOAD = "cluster.load"
 KNOWN = "take mariadb or postgresql"
 
 
@@ -30,6 +33,16 @@ class Together(Request):
             reason = "the nodes' data lie in folders, and a volume holds one server's"
             raise Blocked(FACTOR, reason, "leave the storage layer and power cuts out")
         setup.nodes = Nodes(setup.engine, self.count)
+
+
+@dataclass(frozen=True)
+class ToAll(Request):
+    """Clients are dealt out over all nodes."""
+
+    def apply(self, setup: Setup) -> None:
+        if setup.nodes is None:
+            raise Blocked(LOAD, "there is no cluster", f'give "{FACTOR}" as well')
+        setup.nodes.to_all = True
 
 
 def _prove(level: str, running: Running) -> Evidence:
@@ -73,6 +86,34 @@ def _followed(running: Running) -> Reading | None:
     return Reading(value=words, source="each node's own word after the load")
 
 
+def _prove_load(level: str, running: Running) -> Evidence:
+    """At the URL of each client's node, that node answers."""
+    nodes, load = running.setup.nodes, running.load
+    if nodes is None:
+        return proof(LOAD, level, Reading(value="one server", source="Dyno started no other"), False, "")
+    places = [(one.node, one.url) for one in load.at] if isinstance(load, LoadOfNodes) else []
+    places = places or [(nodes.first.name, running.setup.job.url)]
+    try:
+        told = [str(load.query(url, nodes.cluster.WHO)[0][0]) for _, url in places]
+    except DriverFailed as failure:
+        told = [failure.message]
+    wanted = {name for name in nodes.by_name if level == "all" or name == nodes.first.name}
+    in_effect = told == [name for name, _ in places] and set(told) == wanted
+    reading = Reading(value=f"clients on {', '.join(told)}", source="each node's own name")
+    return proof(LOAD, level, reading, in_effect, "Dyno dealt its clients out")
+
+
+def _dealt(running: Running) -> Reading | None:
+    """What the clients of each node did, and how far apart they began."""
+    load = running.load
+    if not isinstance(load, LoadOfNodes) or not load.seen:
+        return None
+    told = [f"{one.node}: {one.clients} clients, {one.operations:,} transactions" for one in load.seen]
+    late_ms = 1e3 * max(one.late_s for one in load.seen)
+    words = f"{'; '.join(told)}; they began within {late_ms:.1f} ms"
+    return Reading(value=words, source="the clients' own count")
+
+
 CLUSTER = LayerOfKnobs(
     "cluster",
     Knob(
@@ -86,6 +127,17 @@ CLUSTER = LayerOfKnobs(
         in_production=False,
         exercised=_followed,
     ),
+    Knob(
+        name=LOAD,
+        levels="one, all",
+        pattern="one|all",
+        effect="clients are on the first node, or dealt out over all nodes",
+        proof="the name that the node at each client's URL tells",
+        ask=lambda level, _: (ToAll(),) if level == "all" else (),
+        prove=_prove_load,
+        in_production=False,
+        exercised=_dealt,
+    ),
     engines=ForSome(lambda engine: engine.cluster is not None, "has no cluster here", KNOWN),
 )
-"""`cluster.nodes = LEVEL`."""
+"""`cluster.nodes = LEVEL` and `cluster.load = LEVEL`."""

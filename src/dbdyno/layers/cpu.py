@@ -307,7 +307,7 @@ _evidence = partial(proof, accepted="the kernel took it without an error")
 def _prove_affinity(knob: str, level: str, running: Running) -> Evidence:
     """Every thread of every process is asked: one that was started with another mask would show."""
     driver = knob == "driver"
-    process_ids = (running.load.process_id,) if driver else running.process_ids
+    process_ids = running.driver_ids if driver else running.process_ids
     lists = sorted({cpus for process_id in process_ids for cpus in _cpus_of_threads(process_id)})
     wanted = _wanted(knob, level, running.setup)
     # A mask may name CPUs that are offline, on which nothing runs.

@@ -14,6 +14,7 @@ from typing import ClassVar
 from dbdyno.applications.product import Front
 from dbdyno.driver.job import ANSWER_TIMEOUT_S, Job
 from dbdyno.driver.load import Load
+from dbdyno.driver.load_of_nodes import LoadOfNodes
 from dbdyno.driver.remote.load import RemoteLoad
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.built import Built
@@ -187,6 +188,12 @@ class Running:
         return self.told if self.tally is None else self.told.plus(Acknowledged.by([self.tally]))
 
     @property
+    def driver_ids(self) -> tuple[int, ...]:
+        """The load processes."""
+        load = self.load
+        return load.process_ids if isinstance(load, LoadOfNodes) else (load.process_id,)
+
+    @property
     def process_ids(self) -> tuple[int, ...]:
         """The server's processes, with those of all nodes; an embedded engine lives in the load process."""
         if self.setup.engine.embedded:
@@ -212,5 +219,11 @@ class Running:
         return [*self.server.log_problems(), *of_front]
 
     def status(self) -> dict[str, float]:
-        """The engine's own counters, now."""
-        return self.setup.engine.counters.status(self.ask)
+        """The engine's own counters, now: those of all nodes together, where all are loaded."""
+        nodes = self.setup.nodes
+        asks = list(nodes.asks.values()) if nodes is not None and nodes.loads_all else [self.ask]
+        total: dict[str, float] = {}
+        for ask in asks:
+            for name, value in self.setup.engine.counters.status(ask).items():
+                total[name] = total.get(name, 0.0) + value
+        return total

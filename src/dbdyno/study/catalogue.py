@@ -119,7 +119,8 @@ class Catalogue:
     names the settings with which an engine loses commits in a power cut. `applications` maps the name of each
     application to its check, and `given` checks the data that a study brings. `files` says which files a
     study names; without it, none are read. `recorded` reads what a recording says of itself, and raises
-    UserError for a file that is none. Those of `networked` can be loaded from another host. A `lone` study
+    UserError for a file that is none. Those of `networked` can be loaded from another host, and in clusters
+    of those of `each_writes` all nodes take writes. A `lone` study
     may have no factors, because its run is held against another.
     """
 
@@ -138,6 +139,7 @@ class Catalogue:
     files: NamesFiles | None = None
     recorded: Callable[[Path], Recorded] | None = None
     networked: frozenset[str] = frozenset()
+    each_writes: frozenset[str] = frozenset()
 
     def workload(self, name: str) -> WorkloadOffer | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

@@ -127,7 +127,7 @@ class _Reader(SectionReader):
         restarts = self.restarts(goal, head["design"])
         names = (*(factor.name for factor in factors), *settings)
         only_kills(self, restarts, names)
-        require_nodes(self, restarts, names)
+        require_nodes(self, restarts, workload, factors, settings)
         require_machine(self, restarts, factors, settings)
         application = read_application(self, workload, restarts, soak)
         driver = read_driver(self, workload, factors, settings)

@@ -1,18 +1,40 @@
-"""What the nodes of a cluster hold once a load is over."""
+"""How the nodes of a cluster are loaded, and what they hold once a load is over."""
 
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 
+from dbdyno.driver.load import Load
+from dbdyno.driver.load_of_nodes import AtNode, LoadOfNodes
+from dbdyno.driver.load_process import LoadProcess
 from dbdyno.driver.tally import Acknowledged
+from dbdyno.engines.engine import Server
 from dbdyno.engines.nodes import Node, Nodes
 from dbdyno.errors import DriverFailed
-from dbdyno.layers.setup import Running
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Check
+from dbdyno.trial.bench import OpenLoad
 from dbdyno.trial.invariants import checks_of
 
 CATCH_UP_S, LOOK_S = 60.0, 0.05
 """How long a node may take until it has all that the others have."""
+
+
+def load_on(setup: Setup, server: Server, open_load: OpenLoad) -> Load:
+    """The load process of a server; where all nodes of its cluster are loaded, those of all."""
+    launch, nodes = setup.launch_of_load(server), setup.nodes
+    if nodes is None or not nodes.loads_all:
+        return open_load(server.driver_environment, launch)
+    at: list[AtNode] = []
+    with ExitStack() as undo:
+        for node in nodes.homes:
+            process = open_load(server.driver_environment, launch)
+            undo.callback(process.kill)
+            assert isinstance(process, LoadProcess), "the nodes are on this host"
+            at.append(AtNode(node.name, node.url, process))
+        undo.pop_all()
+    return LoadOfNodes(at)
 
 
 def caught_up(nodes: Nodes, node: Node) -> bool:

@@ -37,6 +37,7 @@ from dbdyno.trial.across import network_of
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.beside import stop_or_kill
 from dbdyno.trial.job import setup_of
+from dbdyno.trial.nodes import load_on
 from dbdyno.trial.placement import place
 from dbdyno.trial.pristine import APPLICATION, STOP_S, Pristine, pristine_data
 
@@ -82,7 +83,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     if front is not None:
         patience_s = min(ANSWER_TIMEOUT_S, REQUEST_PATIENCE_S * setup.launch.patience)
         setup.job = setup.job.but(url=front.process.url, answer_timeout_s=patience_s)
-    load = bench.open_load(server.driver_environment, setup.launch_of_load(server))
+    load = load_on(setup, server, bench.open_load)
     undo.push(stop_or_kill(load.close, load.kill))
     afar = network.load(server, load, undo) if network else None
     if pristine.rows:

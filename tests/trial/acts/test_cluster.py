@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.driver.load_of_nodes import LoadOfNodes
+from dbdyno.driver.tally import Acknowledged
 from dbdyno.engines.nodes import Node, Nodes
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
@@ -126,14 +128,30 @@ def test_a_cluster_of_one_node_has_no_other_to_strike(homes_with_data: Path) -> 
         assert left_out.running.server.alive()
 
 
+def _each_node_has_clients(up: Running) -> None:
+    """What they did is one tally, and each node comes to hold all of it."""
+    tally = up.load.run(up.setup.job.but(duration_s=1.0))
+    assert isinstance(up.load, LoadOfNodes)
+    assert [(one.node, one.clients) for one in up.load.seen] == [(f"node{n}", 2) for n in (1, 2, 3)]
+    assert all(one.operations for one in up.load.seen) and tally.clients == 6
+    assert tally.operations == sum(one.operations for one in up.load.seen)
+    checks = (*trial_nodes.together(up), *trial_nodes.of_others(up, Acknowledged.by([tally])))
+    assert {check.name.partition("_")[0] for check in checks} == {"nodes", "node2", "node3"}
+    assert all(check.holds for check in checks), checks
+
+
 def test_a_cluster_of_galera_goes_on_without_its_first_node(homes_with_data: Path) -> None:
-    levels: dict[str, Level] = {"cluster.nodes": 3}
+    levels: dict[str, Level] = {"cluster.nodes": 3, "cluster.load": "all"}
     at_work = running("mariadb", levels, Act.FIRST_LOST, version="11.8")
     with alone_on_host(), skipping_blocked(), at_work as (up, bench, undo):
-        [shown] = verify(up, bench.levels_by_layer(trial_of(levels, Act.FIRST_LOST)), bench.layers)
+        up.setup.job = up.setup.job.but(clients=6)
+        [shown, dealt] = verify(up, bench.levels_by_layer(trial_of(levels, Act.FIRST_LOST)), bench.layers)
         assert shown.in_effect and shown.effective is not None, shown.reason
         words = "; ".join(f"node{number} Synced, 3 in Primary" for number in (1, 2, 3))
         assert shown.effective.value == f"3 nodes: {words}"
+        assert dealt.in_effect and dealt.effective is not None, dealt.reason
+        assert dealt.effective.value == "clients on node1, node2, node3"
+        _each_node_has_clients(up)
         found = act_on(up, round_with(Act.FIRST_LOST), bench, undo)
         assert found.running.server is nodes_of(up).first.server
     recovery = found.recovery

@@ -9,12 +9,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
-from dbdyno.driver import _driver
+from dbdyno.driver import shares
 from dbdyno.driver.conversation import Conversation, Explain
-from dbdyno.driver.job import Job, Share
+from dbdyno.driver.job import Job
 from dbdyno.driver.link import Bandwidth, LinkReading, LoadHost, Moment, Stamps
 from dbdyno.driver.load import Explained, Invariant, Load, Prepared
 from dbdyno.driver.load_process import CLOSE_S
@@ -22,6 +21,7 @@ from dbdyno.driver.remote import ssh
 from dbdyno.driver.remote.archive import archive
 from dbdyno.driver.remote.bandwidth import bandwidth
 from dbdyno.driver.remote.boot import ALIVE, CONNECT_S
+from dbdyno.driver.shares import Answer
 from dbdyno.driver.stretches import InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed
@@ -35,7 +35,6 @@ network that is silent ends no connection."""
 TRIPS, TRIPS_BETWEEN = 9, 3
 """Round trips that are timed before and after a load, and between two slices."""
 INSTALL_S = 600.0
-Answer = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -197,16 +196,9 @@ class AtHost:
         assert clock is not None, "a load that is over has readings"
         return clock.clock_offset_s
 
-    def shared(self, portion: Answer, first_s: Sequence[float]) -> None:
-        """Notes the host's part of a load, of whose stretches the first host began each at so many seconds
-        of unix time."""
-        late_s = max(here - first for here, first in zip(begins_s(portion), first_s, strict=False))
-        total = portion["total"]
-        self._shared = {
-            "clients": total["clients"],
-            "operations": sum(kind["operations"] for kind in total["by_transaction"]),
-            "late_s": round(late_s, 6),
-        }
+    def shared(self, clients: int, operations: int, late_s: float) -> None:
+        """Notes the host's part of a load, of which it began a stretch so much later than the first host."""
+        self._shared = {"clients": clients, "operations": operations, "late_s": late_s}
 
 
 class RemoteLoad(InStretches):
@@ -275,45 +267,24 @@ class RemoteLoad(InStretches):
 
     def _ask(self, timeout_s: float, **request: Any) -> Answer:
         """The answer of all hosts together."""
-        answers = self._answers(timeout_s, request)
-        if all("waits" in one for one in answers):
-            told = [Acknowledged.model_validate(one["waits"]) for one in answers]
-            return {"waits": reduce(Acknowledged.plus, told).model_dump()}
-        for index, host in enumerate(self._hosts):
-            if "waits" in answers[index]:
-                # Where the load of one host is over, that of the others is, too.
-                answers[index] = host.driver.ask(timeout_s, verb="end")
+        drivers, urls = [host.driver for host in self._hosts], [host.url for host in self._hosts]
+        answers = shares.asked(drivers, urls, request, timeout_s)
+        if told := shares.told_by(answers):
+            return told
         for host in self._hosts:
             host.measure("after", TRIPS)
         return {"reply": self._tally([one["reply"] for one in answers])}
-
-    def _answers(self, timeout_s: float, request: Answer) -> list[Answer]:
-        """Of each host. All are asked before any of them is listened to, so that they begin together."""
-        for number, host in enumerate(self._hosts):
-            host.driver.request(**self._of_host(number, request))
-        return [host.driver.answer(request["verb"], timeout_s) for host in self._hosts]
-
-    def _of_host(self, number: int, request: Answer) -> Answer:
-        """A request as one host is to have it."""
-        if "job" not in request:
-            return request
-        hosts = len(self._hosts)
-        share = Share(number=number, of=hosts).model_dump() if hosts > 1 else None
-        return {**request, "job": {**request["job"], "url": self._hosts[number].url, "share": share}}
 
     def _tally(self, counted: Sequence[Answer]) -> Answer:
         """The tally of all hosts, by the clock here."""
         here = [by_clock_here(one, host.ahead_s) for one, host in zip(counted, self._hosts, strict=True)]
         if len(here) == 1:
             return here[0]
-        begun = [begins_s(portion) for portion in here]
-        first_s = [min(each) for each in zip(*begun, strict=False)]
-        for host, portion in zip(self._hosts, here, strict=True):
-            host.shared(portion, first_s)
+        for host, portion, part in zip(self._hosts, here, shares.parts_of(here), strict=True):
+            host.shared(*part)
             if reason := portion["total"]["saturated"]:
                 portion["total"]["saturated"] = f"on {host.driver.host}, {reason}"
-        tally: Answer = json.loads(_driver.merge(json.dumps(here)))
-        return tally
+        return shares.merged(here)
 
 
 def by_clock_here(counted: Answer, ahead_s: float) -> Answer:
@@ -323,12 +294,6 @@ def by_clock_here(counted: Answer, ahead_s: float) -> Answer:
         return {**counted, "total": by_clock_here(counted["total"], ahead_s)}
     slices = [{**one, "started_unix_s": one["started_unix_s"] - ahead_s} for one in counted["slices"]]
     return {**counted, "started_unix_s": counted["started_unix_s"] - ahead_s, "slices": slices}
-
-
-def begins_s(portion: Answer) -> list[float]:
-    """When a host began its load and each slice of it, in unix time."""
-    total = portion["total"]
-    return [total["started_unix_s"], *(one["started_unix_s"] for one in total["slices"])]
 
 
 def install(host: str) -> str:

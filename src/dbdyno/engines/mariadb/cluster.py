@@ -34,6 +34,8 @@ SETTINGS = frozenset(
     }
 )
 FOUNDING: Mapping[str, Level] = {"wsrep_cluster_address": "gcomm://"}
+EACH_WRITES = True
+WHO = "SELECT @@wsrep_node_name"
 NOW = "UNIX_TIMESTAMP(NOW(6))"
 FULL, READY, PRIMARY, SYNCED = "wsrep_cluster_size", "wsrep_ready", "Primary", "Synced"
 STATUS = "SHOW GLOBAL STATUS LIKE 'wsrep\\_%'"

@@ -34,6 +34,8 @@ UNCONFIRMED = ("off", "local")
 TELLING = ("wal_log_hints", "data_checksums")
 """With one of these on, pg_rewind can tell which pages differ."""
 FOUNDING: Mapping[str, Level] = {}
+EACH_WRITES = False
+WHO = "SHOW cluster_name"
 NOW = "EXTRACT(EPOCH FROM statement_timestamp())"
 
 

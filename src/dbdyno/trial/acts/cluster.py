@@ -83,11 +83,12 @@ def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, un
     for node in nodes.others:
         # A look needs the ledger's table on each node.
         caught_up(nodes, node)
+    homes = [node.site.peer.number for node in nodes.homes]
     struck, looks = _under_load(running, nodes, phase, ledger)
     if phase.then is Act.FIRST_LOST and not struck.damage:
         struck = _replaced(nodes, struck)
     entries = ledger.entries()
-    seen = staleness(looks.made, entries)
+    seen = staleness(looks.made, entries, homes)
     counts = windows_of(entries, struck.at_ns)
     found = Recovery(
         act=phase.then,
@@ -136,7 +137,8 @@ def _under_load(running: Running, nodes: Nodes, phase: Phase, ledger: Ledger) ->
         try:
             if not ledger.begins(over):
                 raise _ended_before(driving)
-            looks = Looks(ledger, nodes.others, nodes.cluster.NOW)
+            looked_at = list(nodes.by_name.values()) if nodes.loads_all else nodes.others
+            looks = Looks(ledger, looked_at, nodes.cluster.NOW)
             if over.wait(phase.duration_s):
                 raise _ended_before(driving)
             looks.end()

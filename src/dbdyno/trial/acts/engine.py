@@ -21,6 +21,7 @@ from dbdyno.host.process import family
 from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import by_kind
 from dbdyno.trial.bench import OpenLoad
+from dbdyno.trial.nodes import load_on
 
 STOP_S = 600.0
 """What a clean stop may take, where nothing slows the server: it may write back all of a large cache."""
@@ -169,9 +170,9 @@ def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Runni
 
 
 def with_load(running: Running, open_load: OpenLoad, undo: ExitStack) -> Running:
-    """The server with a load process of its own, which `undo` ends."""
+    """The server with a load of its own, which `undo` ends."""
     setup, server = running.setup, running.server
-    load = open_load(server.driver_environment, setup.launch_of_load(server))
+    load = load_on(setup, server, open_load)
     undo.callback(load.kill)
     setup.job = setup.job.but(url=server.url)
     return replace(running, load=load)

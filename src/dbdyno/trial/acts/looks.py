@@ -22,9 +22,10 @@ NOBODY = -1
 
 
 class Look(NamedTuple):
-    """The latest row of each client that a node showed to a statement that began at `at_ns`, of the monotonic
-    clock."""
+    """The latest row of each client that the node with a number showed to a statement that began at `at_ns`,
+    of the monotonic clock."""
 
+    number: int
     at_ns: int
     latest: dict[int, int]
 
@@ -70,11 +71,12 @@ class Looks:
         ahead_ns = time.time_ns() - time.monotonic_ns()
         at_ns = max(round(float(row[2] or 0) * NS) for row in rows) - ahead_ns
         latest = {int(float(row[0] or 0)): int(float(row[1] or 0)) for row in rows}
-        self.made.append(Look(at_ns, latest))
+        self.made.append(Look(node.site.peer.number, at_ns, latest))
 
 
-def staleness(looks: Iterable[Look], entries: Iterable[Entry]) -> Staleness:
-    """What the looks missed of that which clients had been told of by then."""
+def staleness(looks: Iterable[Look], entries: Iterable[Entry], homes: Sequence[int]) -> Staleness:
+    """What the looks missed of that which clients had been told of by then. Clients are dealt out in turn
+    over the nodes with the numbers of `homes`, and a look on a client's own node does not count."""
     by_client: dict[int, list[Entry]] = {}
     for entry in entries:
         by_client.setdefault(entry.client, []).append(entry)
@@ -82,6 +84,8 @@ def staleness(looks: Iterable[Look], entries: Iterable[Entry]) -> Staleness:
     oldest_ns = 0
     for look in looks:
         for client, told in by_client.items():
+            if look.number == homes[client % len(homes)]:
+                continue
             before = [entry for entry in told if entry.told_ns < look.at_ns]
             missed = [entry.told_ns for entry in before if entry.number > look.latest.get(client, -1)]
             found += bool(before)

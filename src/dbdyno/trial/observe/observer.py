@@ -43,7 +43,7 @@ class Observer:
     context manager; `observation` tells what was seen, once it ended.
 
     `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the
-    server's. `front` is the application in front of the server, where there is one. `driver_id` is the load
+    server's. `front` is the application in front of the server, where there is one. `driver_ids` are the load
     process.
     """
 
@@ -53,13 +53,12 @@ class Observer:
         embedded: bool,
         clock: Callable[[], float] = time.time,
         front: Front | None = None,
-        driver_id: int | None = None,
+        driver_ids: tuple[int, ...] = (),
     ) -> None:
         in_front = front.process.process_ids if front else ()
         self._processes = ProcessCounters(process_ids)
         self._application = ProcessCounters(in_front)
-        drivers = () if driver_id is None else (driver_id,)
-        self._bystanders = Bystanders((*process_ids, *in_front, *drivers))
+        self._bystanders = Bystanders((*process_ids, *in_front, *driver_ids))
         self._front = front
         self._hardware = HardwareCounters(process_ids)
         self._kernel = KernelThreads()
