@@ -129,6 +129,9 @@ def _questions(built: Built, asked: Asked, bench: Bench) -> tuple[Callable[[], C
     """What is asked of a build. Its source's own tests come first, because they have run already. One with
     the baseline's code has its answers, wherever its functions lie."""
     tests = partial(own_tests, built.account)
+    if built.wish.architecture and bench.engine.shell is not None:
+        # No load process loads it. Its rounds ask all else of it.
+        return (tests,)
     if (same := _baselines_code(built, bench)) is not None:
         return tests, partial(Correctness, checks=(same,))
     on_build = replace(bench, built=built, callgrind=None)

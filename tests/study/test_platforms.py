@@ -13,7 +13,9 @@ from dbdyno.study.platforms import TIMES_NOTHING
 from tests.study.catalogue import CATALOGUE
 
 WITH_PLATFORMS = replace(
-    CATALOGUE, layers={**CATALOGUE.layers, "platform": lambda factor, engine: []}, lone=True
+    CATALOGUE,
+    layers={**CATALOGUE.layers, **dict.fromkeys(("build", "platform"), lambda factor, engine: [])},
+    lone=True,
 )
 TEXT = """\
 engine = "mariadb"
@@ -73,3 +75,9 @@ def test_without_restarts_it_asks_nothing() -> None:
 
 def test_power_is_cut_of_no_platform() -> None:
     assert mistakes(acts="power_cuts = 2") == ["8: `power_cuts` does not go with `platform.architecture`"]
+
+
+def test_a_build_goes_with_it_and_what_only_makes_one_faster_does_not() -> None:
+    assert read(levels=f'{LEVELS}\n"build.optimisation" = ["-O2", "-O3"]').of_platforms
+    told = mistakes(levels=f'{LEVELS}\n"build.layout" = ["none", "1"]')
+    assert told == [f"7: `build.layout` does not go with `platform.architecture`: {TIMES_NOTHING}"]

@@ -13,7 +13,9 @@ from dbdyno.trial.count import require_countable
 
 
 def counting_of(study: Study, budget_s: float | None = None) -> Counting | None:
-    """None for a study that says what is counted, or that compares no builds."""
+    """None for a study that says what is counted, that compares no builds, or that times nothing."""
+    if study.of_platforms:
+        return None
     said = study.goal.counted is not None or study.goal.response == INSTRUCTIONS_PER_OP
     if said or len(wishes_of(study)) < 2:
         return None

@@ -12,6 +12,7 @@ from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, BuildFailed, DynoError, StudyError, UserError
 from dbdyno.frozen import Frozen, absent
 from dbdyno.host.once import Tell, silently
+from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source import making, package, profile
 from dbdyno.obtain.source.bolt import proved_bolt
@@ -21,6 +22,7 @@ from dbdyno.obtain.source.needs import require_needs
 from dbdyno.obtain.source.patch import Patch, read_patch
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage, read_recipe
 from dbdyno.obtain.source.recorded import Recorded, recorded
+from dbdyno.obtain.source.target import Target, target, target_here
 from dbdyno.obtain.source.toolchain import Toolchain, toolchain, tried
 from dbdyno.obtain.source.training import Untrained
 from dbdyno.obtain.source.tree import Source, git_revision, local_tree
@@ -86,10 +88,15 @@ def built(
     made = making.made(materials, tell, train and partial(_train, engine, materials, train))
     prefix, account = made / making.PREFIX, making.account_of(made)
     origin = f"built from {account.source}: {account.words}"
-    program = _program(materials.recipe, prefix)
+    if materials.target is None:
+        program = _program(materials.recipe, prefix)
+        installation = _installed(engine, materials.recipe, prefix, origin)
+    else:
+        installation = _installed_for(engine, materials.recipe, prefix, origin, materials.target)
+        program = Path(installation.command[-1])
     return Built(
         name=made.name,
-        installation=_installed(engine, materials.recipe, prefix, origin),
+        installation=installation,
         wish=wish,
         toolchain=materials.toolchain,
         account=account,
@@ -121,10 +128,15 @@ def _train(engine: Engine, materials: Materials, train: Train, untrained: Untrai
 def _installed(engine: Engine, recipe: Recipe, prefix: Path, origin: str) -> Installation:
     """What a recipe's commands installed in a prefix."""
     found = engine.obtaining.locate(Reference(engine.name, path=str(_program(recipe, prefix))))
-    environment = {
-        name: value.replace("{prefix}", str(prefix)) for name, value in recipe.run_environment.items()
-    }
-    return replace(found, origin=origin, environment=environment)
+    return replace(found, origin=origin, environment=recipe.environment_in(prefix))
+
+
+def _installed_for(engine: Engine, recipe: Recipe, prefix: Path, origin: str, target: Target) -> Installation:
+    """The same of what was built for an architecture of a study of platforms."""
+    assert engine.platforms is not None, "a study names no other engine"
+    root = replace(target.root, libraries=recipe.libraries(prefix))
+    found = engine.platforms.of_build(_program(recipe, prefix), root)
+    return replace(found, origin=origin, environment=recipe.environment_in(prefix))
 
 
 def _program(recipe: Recipe, prefix: Path) -> Path:
@@ -139,6 +151,9 @@ def code_beside(
     # Here, because a study without builds needs nothing that judges them.
     from dbdyno.obtain.source import compared
 
+    if wish.architecture != against.architecture:
+        # Their instructions are of two machines.
+        return None
     own = materials_of(engine, wish, folder, tell)
     made = making.made(own, tell)
     try:
@@ -154,7 +169,9 @@ def materials_of(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = sil
     variants of a run are built from the same. Raises like `built`."""
     recipe = recipe_of(engine, wish, folder)
     of_source = _compiled(engine, recipe, wish, folder)
-    return of_source(source=_source_here(wish, recipe, folder) or _fetched(wish, recipe, folder, tell))
+    source = _source_here(wish, recipe, folder) or _fetched(wish, recipe, folder, tell)
+    against = target(recipe, wish.architecture, tell) if wish.architecture else None
+    return of_source(source=source, target=against)
 
 
 def prepare_source(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> None:
@@ -209,10 +226,11 @@ def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str,
         recipe = recipe_of(engine, wish, folder)
         of_source = _compiled(engine, recipe, wish, folder)
         source = _source_here(wish, recipe, folder)
+        root = target_here(recipe, wish.architecture) if wish.architecture else None
     except DynoError as error:
         return found.but(problem=error.message, remedy=error.hint)
-    if source is not None:
-        build = of_source(source=source).build
+    if source is not None and (root is not None or not wish.architecture):
+        build = of_source(source=source, target=root).build
         found = found.but(name=build.name, there=making.is_made(build))
     if found.there:
         return found
@@ -223,14 +241,20 @@ def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str,
 def _compiled(engine: Engine, recipe: Recipe, wish: BuildWish, folder: Path) -> partial[Materials]:
     """All that a build is made of but its source. Raises BuildFailed for flags that the compiler rejects, and
     Blocked where this machine lacks what it takes."""
-    compiler = toolchain(wish.compiler, wish.linker)
+    compiler = toolchain(wish.compiler, wish.linker, wish.architecture)
     if recipe.cxx and not compiler.cxx:
         reason = f"{engine.title} needs a C++ compiler, and there is none beside {compiler.cc}"
-        raise Blocked("build.compiler", reason, "apt-get install g++, or clang")
+        wanted = ARCHITECTURES.get(wish.architecture)
+        remedy = "apt-get install g++, or clang"
+        if wanted is not None and wanted != of_this_machine():
+            remedy = f"apt-get install g++-{wanted.packaged}"
+        raise Blocked("build.compiler", reason, remedy)
     flags, instrumented = all_flags(wish, compiler.family), None
     # A flag that is rejected, and a tool that is missing, show here and not after minutes.
     tried(compiler, flags)
-    require_needs(recipe.certain_steps, [compiler.cc, *flags.compile])
+    # Headers for an architecture come with its root.
+    headers = not wish.architecture
+    require_needs(recipe.certain_steps, [compiler.cc, *flags.compile], headers)
     bolt = None if wish.bolt_trainer is None else proved_bolt(compiler, flags)
     if wish.trainer is not None:
         instrumented = all_flags(wish, compiler.family, INSTRUMENTING[compiler.family])
@@ -260,8 +284,8 @@ def kept_key(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silentl
 
 
 def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:
-    """The study's own recipe, or else the engine's. Raises UserError where there is none, and with all the
-    mistakes of one that has some."""
+    """The study's own recipe, or else the engine's, as it is carried out for the wish. Raises UserError where
+    there is none, and with all the mistakes of one that has some."""
     path = recipe_file(engine, wish, folder)
     try:
         if path not in _looks.recipes:
@@ -270,7 +294,7 @@ def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:
         told = [f"line {one.line}: " * bool(one.line) + one.message for one in wrong.mistakes]
         hints = dict.fromkeys(one.hint for one in wrong.mistakes if one.hint)
         raise UserError(f"{path}: {'; '.join(told)}", "; ".join(hints) or "mend the recipe") from None
-    return _looks.recipes[path]
+    return _looks.recipes[path].on(wish.architecture)
 
 
 def recipe_file(engine: Engine, wish: BuildWish, folder: Path) -> Path:

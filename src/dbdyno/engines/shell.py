@@ -3,6 +3,7 @@ machine."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +27,10 @@ class Shell(Protocol):
 
     def make(self, installation: Installation, folder: Path) -> None:
         """Makes data in an empty folder. Raises ServerFailed."""
+        ...
+
+    def opened(self, installation: Installation, folder: Path) -> AbstractContextManager[int]:
+        """The process of a shell that has answered, until it is left. Raises ServerFailed."""
         ...
 
     def round_of(self, installation: Installation, folder: Path, act: Act, load_s: float) -> ShellRound:

@@ -46,7 +46,7 @@ def _prove(level: str, running: Running) -> Evidence:
     else:
         found = Reading(
             value=f"{engine.title} {running.server.version}",
-            source=f"the server itself; /proc/PID/maps holds {file}, {_identity(file)}",
+            source=f"the server itself; /proc/PID/maps holds {file}, {identity(file)}",
         )
     accepted = f"{installation.origin}, {_packages(installation)}digest {installation.digest}"
     remedy = "something else started in its place: look at the server's log"
@@ -54,7 +54,8 @@ def _prove(level: str, running: Running) -> Evidence:
 
 
 @cache
-def _identity(file: Path) -> str:
+def identity(file: Path) -> str:
+    """Its build id, in words."""
     # Here, because a plan reads no file of an engine.
     from dbdyno.obtain.binary.build_id import build_id_of
 

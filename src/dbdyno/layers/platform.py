@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import Blocked, DynoError, Mistake
-from dbdyno.layers.engine import held_file
+from dbdyno.layers.building import Building
+from dbdyno.layers.engine import held_file, identity
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import ForSome, LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Before, Request, Running, Setup
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator_version, header
 from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.nouns import PLATFORM_FACTOR as FACTOR
 
@@ -27,22 +29,31 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True)
 class OnPlatform(Request):
-    """The engine's packages of an architecture, in the place of the study's installation."""
+    """The engine's packages of an architecture in the place of the study's installation, or a build for it
+    where other levels ask for one."""
 
     architecture: str
     before = Before.ENGINE
 
     def apply(self, setup: Setup) -> None:
+        if any(isinstance(request, Building) for request in setup.asked):
+            setup.build = (setup.build or BuildWish()).but(architecture=self.architecture)
+            return
         platforms = setup.engine.platforms
         assert platforms is not None, "a study names no other engine"
         try:
             setup.installation = platforms.locate(setup.installation.version, self.architecture)
         except DynoError as missing:
             raise Blocked(FACTOR, missing.message, missing.hint) from None
-        # Data made on another machine may have another byte order, so each makes its own.
-        setup.data_maker = setup.installation
-        if setup.installation.emulated:
-            setup.launch.patience = PATIENCE
+        on_its_own(setup)
+
+
+def on_its_own(setup: Setup) -> None:
+    """Has an installation of a study of platforms make its own data, because those of another machine may
+    have another byte order. An emulated one has more time."""
+    setup.data_maker = setup.installation
+    if setup.installation.emulated:
+        setup.launch.patience = PATIENCE
 
 
 def _prove(level: str, running: Running) -> Evidence:
@@ -57,7 +68,8 @@ def _prove(level: str, running: Running) -> Evidence:
     in_effect = machine == level and wanted.is_named_in(said)
     found = Reading(
         value=f"{machine}, {made_for.byte_order}-endian",
-        source=f"the ELF header of {file}, which /proc/PID/maps holds; the server says {said}",
+        source=f"the ELF header of {file}, {identity(file)}, which /proc/PID/maps holds;"
+        f" the server says {said}",
     )
     accepted = _accepted(level, setup.installation)
     return proof(FACTOR, level, found, in_effect, accepted, "something else started in its place")
@@ -69,7 +81,8 @@ def proved_by_file(level: str, installation: Installation) -> Evidence:
     made_for = header(file)
     found = Reading(
         value=f"{level if made_for.machine == wanted.machine else 'other'}, {made_for.byte_order}-endian",
-        source=f"the ELF header of {file}, its shell, which is asked in the place of a load process",
+        source=f"the ELF header of {file}, {identity(file)}: its shell, which is asked in the place of a"
+        " load process",
     )
     in_effect = made_for.machine == wanted.machine
     return proof(FACTOR, level, found, in_effect, _accepted(level, installation))

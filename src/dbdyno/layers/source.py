@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine
 from dbdyno.host import libraries
+from dbdyno.layers.building import Building
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.platform import OnPlatform
 from dbdyno.layers.proof import proof
-from dbdyno.layers.setup import Before, Request, Running, Setup
+from dbdyno.layers.setup import Request, Running
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.wish import DEFAULT, NONE, BuildWish
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.files import FileKind, NamedFile
 
 
-@dataclass(frozen=True)
-class Building(Request):
-    """One knob of a build. All of them together make the wish for it."""
-
-    knob: str
-    level: str
-    before = Before.ENGINE
-
-    def apply(self, setup: Setup) -> None:
-        setup.build = self.added_to(setup.build)
-
-    def added_to(self, wish: BuildWish | None) -> BuildWish:
-        return (wish or BuildWish()).but(**{self.knob: self.level})
-
-
 def wish_among(requests: Iterable[Request]) -> BuildWish | None:
     """The build that a variant's requests ask for; None where they ask for none."""
     wish: BuildWish | None = None
+    architecture = ""
     for request in requests:
         if isinstance(request, Building):
             wish = request.added_to(wish)
-    return wish
+        elif isinstance(request, OnPlatform):
+            architecture = request.architecture
+    return wish and wish.but(architecture=architecture)
 
 
 def asking(knob: str) -> Callable[[str, Engine], tuple[Request, ...]]:

@@ -31,6 +31,15 @@ class Architecture:
     emulator: str
     page_kib: tuple[int, ...]
 
+    @property
+    def packaged(self) -> str:
+        """How the names of Debian's packages for it end."""
+        return self.triplet.replace("_", "-")
+
+    def tool(self, name: str) -> str:
+        """What Debian calls the cross compiler, or another tool of that name, for it."""
+        return f"{self.triplet}-{name}"
+
     def is_named_in(self, text: str) -> bool:
         """Whether a server's words on its machine name it, by its kernel's name or its compilers'."""
         words = set(re.split(r"[\s,-]+", text))
@@ -50,16 +59,20 @@ PACKAGE = "qemu-user-static"
 """Debian's package with all of qemu's emulators of user programs."""
 LOADED = 1
 """The type of a part of an ELF file that is mapped."""
+NAMES_LOADER = 3
+"""The type of the part that names a program's dynamic loader."""
 
 
 @dataclass(frozen=True)
 class Header:
     """What a program's or library's file says of the machine it is made for. Its parts can be mapped on a
-    kernel whose pages are `alignment_bytes` or smaller."""
+    kernel whose pages are `alignment_bytes` or smaller. A program names the loader that it starts by, and a
+    library names none."""
 
     machine: int
     big_endian: bool
     alignment_bytes: int
+    is_program: bool = False
 
     @property
     def byte_order(self) -> str:
@@ -100,7 +113,8 @@ def header(file: Path) -> Header:
     except (OSError, ValueError, struct.error) as error:
         raise DynoError(f"{file} is no program: {error}", "remove its folder and fetch it again") from None
     alignments = [alignment for kind, alignment in found if kind == LOADED]
-    return Header(machine, order == ">", max(alignments, default=0))
+    is_program = any(kind == NAMES_LOADER for kind, _ in found)
+    return Header(machine, order == ">", max(alignments, default=0), is_program)
 
 
 @cache

@@ -13,7 +13,7 @@ import json
 import os
 import tarfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -76,7 +76,7 @@ class Recipe:
 @dataclass(frozen=True)
 class Fetched:
     """One engine in the cache, complete. `digest` identifies the `packages` it was unpacked from, which have
-    a version by name."""
+    a version by name. Its programs look for `libraries` in those folders first."""
 
     engine: str
     version: str
@@ -86,6 +86,12 @@ class Fetched:
     fetched_unix_s: float
     architecture: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
+    libraries: tuple[Path, ...] = ()
+
+    @property
+    def loader(self) -> tuple[str, ...]:
+        """The start of a command that runs a program on what was fetched. Raises like `loader`."""
+        return loader(self.prefix, self.libraries)
 
     @property
     def origin(self) -> str:
@@ -98,7 +104,7 @@ class Fetched:
             version=self.version,
             origin=self.origin,
             prefix=self.prefix,
-            command=(*loader(self.prefix), *program),
+            command=(*self.loader, *program),
             digest=self.digest,
         )
 
@@ -179,6 +185,8 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
             over: list[apt.Archive] = []
             tell(Step.of(f"unpacking {recipe.engine} {found}", lambda: len(over) / len(archives)))
             _unpack(archives, session.archive_folder, work / "unpacked", over, recipe.unneeded)
+            if recipe.architecture:
+                _lead_inside(work / "unpacked")
             _write_manifest(work / "unpacked", recipe, found, digest, session, archives)
             # A name must not outlive a loss of power that the contents do not.
             os.sync()
@@ -188,9 +196,10 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
         return there
 
 
-def loader(prefix: Path) -> tuple[str, ...]:
+def loader(prefix: Path, first: Sequence[Path] = ()) -> tuple[str, ...]:
     """The start of a command that runs a binary below `prefix` on the C library that came with it, under an
-    emulator where that is made for another machine. Raises DynoError where there is none or no emulator.
+    emulator where that is made for another machine. It looks for libraries in the folders `first`. Raises
+    DynoError where there is none or no emulator.
 
     `--inhibit-cache` keeps the host's ld.so.cache, which names the host's libraries, out of the search.
     """
@@ -203,7 +212,7 @@ def loader(prefix: Path) -> tuple[str, ...]:
     loaders = sorted(found for found in listed if found.is_file())
     if not loaders:
         raise DynoError(f"no dynamic loader below {prefix}", "remove that folder and fetch the engine again")
-    libraries = [str(place) for place in places if place.name.endswith("-linux-gnu")]
+    libraries = [*map(str, first), *(str(one) for one in places if one.name.endswith("-linux-gnu"))]
     emulator = emulator_of(loaders[0])
     return (*emulator, str(loaders[0]), "--inhibit-cache", "--library-path", ":".join(libraries))
 
@@ -235,6 +244,15 @@ def _unpack(
             raise DynoError(
                 f"cannot unpack {archive.name}: {error}", "fetch again; check the space on the disk"
             ) from None
+
+
+def _lead_inside(root: Path) -> None:
+    """Has absolute links lead to what they mean in a root, because it is looked at from outside of it."""
+    for link in (path for path in root.rglob("*") if path.is_symlink()):
+        target = link.readlink()
+        if target.is_absolute():
+            link.unlink()
+            link.symlink_to(os.path.relpath(root / target.relative_to("/"), link.parent))
 
 
 def _write_manifest(

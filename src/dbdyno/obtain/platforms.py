@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dbdyno.errors import DynoError, EngineMissing, UserError
 from dbdyno.obtain import debian, path
@@ -64,6 +65,19 @@ class Platforms:
         raise EngineMissing(
             f"{self.engine}@{series} of {name} is not on this machine",
             f"`dyno engines fetch {self.engine}@{series} --platform {name}` obtains it",
+        )
+
+    def of_build(self, program: Path, root: debian.Fetched) -> Installation:
+        """What was built for an architecture, run on the root that it was built against. Raises UserError
+        where it does not run."""
+        copy = replace(root, engine=self.engine)
+        found = self.unpacked(replace(self.recipes[0], binary=str(program)), copy)
+        return replace(
+            found,
+            version=path.version(found.command, self.version, self.title),
+            digest=path.digest(Path(found.command[-1])),
+            architecture=root.architecture,
+            facts={"packages": f"{C_LIBRARY} {root.packages.get(C_LIBRARY, '')}"},
         )
 
     def offers(self) -> Iterator[Offer]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 
 
 class Platform(Frozen):
-    """The engine's packages of one `architecture`, and what ran them here.
+    """The engine's packages of one `architecture`, or a build for it, and what ran them here.
 
     `version` is the engine's, and `packages` are the engine's own and the C library with Debian's versions.
     `byte_order` and `alignment_bytes` stand in the header of its program: a kernel whose pages are larger
     cannot map it. `page_bytes` is what a program of it was told of the pages here, None where it was told
-    nothing. `emulator` is the program that ran it with its version; empty where this machine ran it itself.
+    nothing. What was `built` here tells its compiler and flags, and its `packages` are the build itself and
+    the C library. `emulator` is the program that ran it with its version; empty where this machine ran it
+    itself.
     """
 
     architecture: str
@@ -21,3 +23,4 @@ class Platform(Frozen):
     alignment_bytes: int
     page_bytes: int | None = None
     emulator: str = ""
+    built: str = absent("")

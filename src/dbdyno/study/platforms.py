@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from dbdyno.frozen import ENGINE_FACTOR
+from dbdyno.study.builds import of_build
 from dbdyno.study.nouns import MACHINE_FACTOR, Design, Factor, Restarts
 from dbdyno.study.nouns import PLATFORM_FACTOR as FACTOR
 from dbdyno.study.section import SectionReader
 
-BESIDE = ("config", "machine", "workload")
-"""Layers whose levels reach a server whatever machine it is of. The others act on this host, or build for
-it."""
+BESIDE = ("build", "config", "machine", "source", "workload")
+"""Layers whose levels reach a server whatever machine it is of. The others act on this host."""
+TRAINED = ("build.pgo", "build.bolt", "build.layout")
+"""Levels whose only use is a speed."""
 WITHOUT = ("aa", "baselines", "blocks", "images", "arrangement", "slice", "goal", "soak", "search")
 """Keys and tables that concern what is timed."""
 ELSEWHERE = ("application", "driver", "data")
@@ -45,9 +47,16 @@ def read_platforms(
     if head["design"] is Design.SEARCH:
         reader.note(("design",), f"a search does not go with `{FACTOR}`: {TIMES_NOTHING}", "choose another")
     for name in names:
-        if name not in (FACTOR, ENGINE_FACTOR) and name.partition(".")[0] not in BESIDE:
+        if name in TRAINED:
+            told = f"`{name}` does not go with `{FACTOR}`: {TIMES_NOTHING}"
+            reader.note(("factors", name), told, "leave it out")
+        elif of_build(name) and MACHINE_FACTOR in names:
+            told = f"`{name}` does not go with `{MACHINE_FACTOR}`: the guest starts packages"
+            reader.note(("factors", name), told, "leave it out")
+        elif name not in (FACTOR, ENGINE_FACTOR) and name.partition(".")[0] not in BESIDE:
             hint = (
-                "keep one of the two: other architectures take settings of the server and of the load alone"
+                "keep one of the two: other architectures take settings of the server and of the load, and"
+                " builds"
             )
             reader.note(("factors", name), f"`{name}` does not go with `{FACTOR}`", hint)
     _require_restarts(reader, names)

@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from dbdyno.engines.built import Built, built
 from dbdyno.errors import DynoError
 from dbdyno.frozen import level_text
+from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain import path
 from dbdyno.obtain.architecture import emulator_version, header
 from dbdyno.obtain.installation import Installation
@@ -23,18 +25,30 @@ TOLD = {"LD_SHOW_AUXV": "1"}
 
 
 def platform_of(trial: Trial, bench: Bench) -> Platform | None:
-    """What stands in a trial's record of its platform. None for a study of none, and where the packages or
-    the emulator are not here: the trial is then blocked, and says so."""
-    level = {**bench.study.settings, **trial.variant.levels}.get(PLATFORM_FACTOR)
+    """What stands in a trial's record of its platform. None for a study of none, and where the packages, the
+    build or the emulator are not here: the trial then ends, and says so."""
+    levels = {**bench.study.settings, **trial.variant.levels}
+    level = levels.get(PLATFORM_FACTOR)
     if level is None or bench.engine.platforms is None:
         return None
     try:
         if bench.study.of_machine:
             return machine_platform(trial, bench)
+        wish = wish_of(bench.study, levels, bench.layers, bench.engine)
+        if wish is not None:
+            made = built(bench.engine, wish, bench.study.folder)
+            return _with_build(described(made.installation), made)
         found = bench.engine.platforms.locate(bench.installation.version, level_text(level))
         return described(found)
     except DynoError:
         return None
+
+
+def _with_build(platform: Platform, made: Built) -> Platform:
+    """The root's C library is the one package of a build."""
+    by = f"{made.account.key} by {Path(made.toolchain.cc).name}, {made.toolchain.version}"
+    words = made.wish.but(architecture="").words
+    return platform.but(packages=f"{by}, on {platform.packages}", built=words)
 
 
 def described(found: Installation) -> Platform:

@@ -25,6 +25,7 @@ from dbdyno.host.volumes.power import FACTOR as SWITCH
 from dbdyno.host.volumes.power import HAVE_SWITCH, require_switch
 from dbdyno.host.volumes.volume import Wish, require_maker
 from dbdyno.layers.layer import ask
+from dbdyno.layers.platform import on_its_own
 from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.layers.taken import untaken
 from dbdyno.layers.trainer import with_trainer
@@ -230,7 +231,10 @@ def _build(setup: Setup, bench: Bench) -> None:
     setup.built = bench.built or _built(setup.build and with_trainer(setup.build, bench.study), bench)
     if setup.built is not None:
         setup.installation = setup.built.installation
-        setup.data_maker = data_maker(setup.built, bench)
+        if setup.built.wish.architecture:
+            on_its_own(setup)
+        else:
+            setup.data_maker = data_maker(setup.built, bench)
 
 
 def data_maker(build: Built, bench: Bench) -> Installation:

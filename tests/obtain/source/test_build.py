@@ -58,6 +58,8 @@ CHANGES = {
     "script": "x",
     "bolting": Bolting(trainer=Trainer(workload="x", transactions=1), tool="x", options=()),
     "bolt_profile": "x",
+    "architecture": "x",
+    "root": "x",
 }
 
 

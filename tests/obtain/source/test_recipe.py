@@ -204,3 +204,50 @@ def test_places_are_filled_in() -> None:
     command = ["{cc}", "{cflags}", "{ldflags}", "-DFLAGS={cflags}", "-o", "{prefix}/x{cc}", "{}"]
     told = ["gcc", "-O2", "-g", "-DFLAGS=-O2 -g", "-o", "/p/xgcc", "{}"]
     assert expanded(command, places) == told
+
+
+CROSS = """
+engine  = "toy"
+program = "libtoy.so"
+shell   = "toy"
+[[steps]]
+name    = "configure"
+command = ["./configure"]
+cross   = ["--host={triplet}"]
+needs   = { make = "make", "zlib.h" = "zlib1g-dev" }
+[[steps]]
+name    = "shell"
+command = ["make", "toy"]
+only    = "cross"
+[[tests]]
+name    = "all"
+command = ["make", "check"]
+only    = "here"
+[[tests]]
+name    = "some"
+command = ["make", "check-some"]
+only    = "cross"
+"""
+
+
+def test_a_build_of_a_study_of_platforms_has_commands_of_its_own(tmp_path: Path) -> None:
+    recipe = read(CROSS, tmp_path)
+    here, there = recipe.on(""), recipe.on("s390x")
+    assert [step.command for step in here.steps] == [("./configure",)]
+    assert [step.command for step in there.steps] == [("./configure", "--host={triplet}"), ("make", "toy")]
+    assert ([one.name for one in here.tests], [one.name for one in there.tests]) == (["all"], ["some"])
+    assert (here.program, there.program) == ("libtoy.so", "toy")
+    assert recipe.headers == {"zlib.h": "zlib1g-dev"}
+
+
+def test_what_other_architectures_need_changes_no_key_of_this_machines_builds(tmp_path: Path) -> None:
+    recipe = read(CROSS, tmp_path)
+    [first, _] = recipe.steps
+    without = recipe.but(shell="", steps=[first.but(cross=())], tests=recipe.tests[:1])
+    assert recipe.on("").digest == without.on("").digest
+    assert recipe.on("s390x").digest != without.on("s390x").digest
+
+
+def test_a_shell_lies_below_the_prefix(tmp_path: Path) -> None:
+    [(line, told)] = mistakes(GOOD.replace("[[steps]]", 'shell = "/bin/sh"\n[[steps]]'), tmp_path)
+    assert line == 3 and told.startswith("`shell`: name a file below the prefix")

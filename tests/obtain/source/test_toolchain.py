@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import Blocked, BuildFailed
+from dbdyno.errors import Blocked, BuildFailed, UserError
+from dbdyno.obtain.architecture import ARCHITECTURES, emulator, of_this_machine
+from dbdyno.obtain.source import toolchain as toolchains
 from dbdyno.obtain.source.toolchain import (
     first_error,
     machine_options,
@@ -235,3 +237,24 @@ def test_options_of_the_machine_are_found_among_all(told: str, options: tuple[st
 )
 def test_the_first_error_is_the_one_that_says_what_is_wrong(said: str, first: str) -> None:
     assert first_error(said) == first
+
+
+def test_another_architecture_needs_its_cross_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign = next(one for one in ARCHITECTURES.values() if one != of_this_machine())
+    monkeypatch.setattr(toolchains, "emulator", lambda _: ("emulator",))
+    with pytest.raises(Blocked) as missing:
+        toolchain("gcc-99", architecture=foreign.name)
+    package = f"gcc-99-{foreign.packaged} libc6-dev-{foreign.name}-cross"
+    assert missing.value.hint == f"apt-get install {package}"
+    with pytest.raises(Blocked, match=f"a build for {foreign.name} is made by a cross compiler") as refused:
+        toolchain("clang", architecture=foreign.name)
+    assert refused.value.hint == "take gcc, or a version of it such as gcc-12"
+
+
+def test_an_architecture_without_an_emulator_is_the_users_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign = next(one for one in ARCHITECTURES.values() if one != of_this_machine())
+    monkeypatch.setenv("PATH", "")
+    emulator.cache_clear()
+    toolchain.cache_clear()
+    with pytest.raises(UserError, match=f"nothing here runs programs of {foreign.name}"):
+        toolchain("gcc", architecture=foreign.name)

@@ -43,3 +43,15 @@ def test_versions_that_differ_between_architectures_are_told() -> None:
         NATIVE, other
     )
     assert "is not one version" not in markdown(NATIVE, EMULATED)
+
+
+def test_builds_are_told_by_their_compiler_in_place_of_the_engine() -> None:
+    native, other = (
+        one.but(platform=platform(name, built="gcc -O2", packages="0123 by gcc, on libc6 2.36-9"))
+        for one, name in ((NATIVE, "amd64"), (EMULATED, "s390x"))
+    )
+    told = markdown(native, other)
+    assert "| s390x | 5.0.4 | gcc -O2 | yes | right | all 120 | all 100 |" in told
+    assert "Build: 0123 by gcc, on libc6 2.36-9." in told
+    assert "Each engine was compiled here" in told and "ran as packages" not in told
+    assert "built by" not in markdown(NATIVE, EMULATED)

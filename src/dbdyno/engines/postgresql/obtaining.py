@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -126,7 +126,7 @@ SERVER = _PostgreSQL(
 
 def _unpacked(recipe: debian.Recipe, copy: debian.Fetched) -> Installation:
     binary = copy.prefix / recipe.binary
-    _front(copy.prefix, binary)
+    _front(copy.loader, binary)
     return copy.installation("--argv0", str(binary), str(_behind(binary)))
 
 
@@ -154,18 +154,19 @@ def tool(installation: Installation, name: str) -> list[str]:
     tool = Path(installation.command[-1]).with_name(name)
     if len(installation.command) == 1:
         return [str(tool)]
-    return [*debian.loader(installation.prefix), "--argv0", str(tool), str(tool)]
+    # Its own command is `LOADER --argv0 BINARY BINARY`.
+    return [*installation.command[:-3], "--argv0", str(tool), str(tool)]
 
 
 def _behind(binary: Path) -> Path:
     return binary.with_name(f"{binary.name}.elf")
 
 
-def _front(prefix: Path, binary: Path) -> None:
+def _front(command: Sequence[str], binary: Path) -> None:
     """Puts a script in the binary's place, since initdb runs `postgres` by its name, without our loader."""
     with suppress(FileExistsError):
         os.link(binary, _behind(binary))
-    loader = " ".join(f"'{part}'" for part in debian.loader(prefix))
+    loader = " ".join(f"'{part}'" for part in command)
     text = f'#!/bin/sh\nexec {loader} --argv0 "$0" \'{_behind(binary)}\' "$@"\n'
     # Another text is that of another place, from where the copy was brought.
     if binary.stat().st_size == len(text) and binary.read_text() == text:

@@ -12,8 +12,8 @@ import random
 import select
 import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dbdyno.engines.shell import ShellRound
@@ -50,6 +50,15 @@ ASKED = {
 def make(installation: Installation, folder: Path) -> None:
     """Makes the file with the tables of the load. Raises ServerFailed."""
     _run(installation, folder, SCHEMA)
+
+
+@contextmanager
+def opened(installation: Installation, folder: Path) -> Iterator[int]:
+    """The process of a shell that has answered, until it is left. Raises ServerFailed."""
+    with _started(installation, folder) as shell:
+        _write(shell, folder, "SELECT 1;\n")
+        _acknowledged(shell, folder)
+        yield shell.pid
 
 
 def round_of(installation: Installation, folder: Path, act: Act, load_s: float) -> ShellRound:
@@ -97,6 +106,23 @@ def _same_here(file: Path, answers: dict[str, str]) -> Check:
 def _loaded(installation: Installation, folder: Path, act: Act, load_s: float, first: int) -> list[int]:
     """The transactions, by their numbers, whose commit the shell acknowledged."""
     draw, number, acknowledged = random.Random(first), first, list[int]()
+    with _started(installation, folder) as shell:
+        until = time.monotonic() + load_s
+        while time.monotonic() < until or len(acknowledged) < LEAST:
+            _send(shell, folder, number, draw)
+            acknowledged.append(_acknowledged(shell, folder))
+            number += 1
+        if act is Act.KILL:
+            # Nobody waits for this one, so the kill meets it somewhere on its way.
+            _send(shell, folder, number, draw)
+        else:
+            _end(shell, folder)
+    return acknowledged
+
+
+@contextmanager
+def _started(installation: Installation, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A shell that takes statements, and is killed when it is left."""
     with (folder / "shell.log").open("wb") as errors:
         shell = subprocess.Popen(
             _command(installation, folder),
@@ -108,33 +134,27 @@ def _loaded(installation: Installation, folder: Path, act: Act, load_s: float, f
             preexec_fn=confine(before_exec=Launch().steps(folder)),
         )
         try:
-            until = time.monotonic() + load_s
-            while time.monotonic() < until or len(acknowledged) < LEAST:
-                _send(shell, folder, number, draw)
-                acknowledged.append(_acknowledged(shell, folder))
-                number += 1
-            if act is Act.KILL:
-                # Nobody waits for this one, so the kill meets it somewhere on its way.
-                _send(shell, folder, number, draw)
-            else:
-                _end(shell, folder)
+            yield shell
         finally:
             kill_family(shell)
-    return acknowledged
 
 
 def _send(shell: subprocess.Popen[bytes], folder: Path, number: int, draw: random.Random) -> None:
     account, amount = draw.randint(1, ACCOUNTS), draw.randint(-5000, 5000)
-    line = (
+    text = (
         "BEGIN IMMEDIATE;"
         f"UPDATE account SET balance = balance + {amount} WHERE id = {account};"
         f"UPDATE branch SET balance = balance + {amount};"
         f"INSERT INTO ledger VALUES ({number}, {account}, {amount});"
         f"COMMIT;SELECT {number};\n"
     )
+    _write(shell, folder, text)
+
+
+def _write(shell: subprocess.Popen[bytes], folder: Path, text: str) -> None:
     assert shell.stdin is not None
     try:
-        shell.stdin.write(line.encode())
+        shell.stdin.write(text.encode())
     except BrokenPipeError:
         raise _failed(shell.wait(), folder) from None
 

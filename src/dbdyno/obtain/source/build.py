@@ -28,6 +28,7 @@ class Build(Frozen):
     """All that goes into a build, by digest where it is a file: two with the same key are the same build.
 
     `target` is what the compiler makes of `native` on this CPU, because a cache may travel to another one.
+    One for an `architecture` of a study of platforms is made against the `root` of that digest.
     One that is trained is `instrumented` by flags of its own at first, in an environment of its own.
     `profile` and `bolt_profile` are known once it is trained, so a build is named by the key without them.
     `script` is the linker's.
@@ -49,6 +50,8 @@ class Build(Frozen):
     script: str = absent("")
     bolting: Bolting | None = absent(None)
     bolt_profile: str = absent("")
+    architecture: str = absent("")
+    root: str = absent("")
 
     @property
     def key(self) -> str:

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -26,9 +26,10 @@ from dbdyno.obtain.source.commands import LOG_BYTES, Bound, Workplace, run_step,
 from dbdyno.obtain.source.own_tests import run_tests
 from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.profile import Profile, mismatched, mismatches
-from dbdyno.obtain.source.recipe import Recipe, expanded
+from dbdyno.obtain.source.recipe import TARGET_PLACES, Recipe, expanded
 from dbdyno.obtain.source.reuse import CC, CXX, place, reuse_of, reused
-from dbdyno.obtain.source.toolchain import Toolchain, native_target
+from dbdyno.obtain.source.target import EMULATE, Target
+from dbdyno.obtain.source.toolchain import Toolchain, native_target, toolchain
 from dbdyno.obtain.source.training import (
     PROFILE,
     Profiling,
@@ -64,7 +65,8 @@ _failures: dict[str, BuildFailed] = {}
 class Materials:
     """All that a build is made of. One that a `trainer` trains is built twice: `instrumented` are the flags
     of the first time, and `flags` those of the second. `seed` shuffles its functions. `bolt` lays them out
-    anew when it is built, by what `bolt_trainer` has it execute."""
+    anew when it is built, by what `bolt_trainer` has it execute. One of a study of platforms has a `target`.
+    """
 
     recipe: Recipe
     source: Source
@@ -77,6 +79,7 @@ class Materials:
     seed: int | None = None
     bolt: Bolt | None = None
     bolt_trainer: Trainer | None = None
+    target: Target | None = None
 
     @property
     def build(self) -> Build:
@@ -93,6 +96,8 @@ class Materials:
             instrumented_environment=self.recipe.instrumented_environment if self.instrumented else {},
             script=hashlib.sha256(self.script.encode()).hexdigest() if self.script else "",
             bolting=self._bolting,
+            architecture=self.target.architecture.name if self.target else "",
+            root=self.target.root.digest if self.target else "",
         )
 
     @property
@@ -271,6 +276,7 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
     )
     shutil.rmtree(folder / WORK)
     shutil.rmtree(folder / TREE)
+    (folder / EMULATE).unlink(missing_ok=True)
     shutil.rmtree(folder / BOLT / WORK, ignore_errors=True)
     (folder / SPENT).unlink()
     (folder / MANIFEST).write_text(account.model_dump_json(indent=1) + "\n")
@@ -349,8 +355,13 @@ def _compile(folder: Path, materials: Materials, flags: Flags, tell: Tell) -> tu
 
 def _tested(folder: Path, materials: Materials, tell: Tell) -> tuple[OwnTest, ...]:
     """What the source's own tests say of a build, while its folder is there."""
-    places = folder / TREE, folder / WORK, folder / PREFIX, folder / LOG
-    return run_tests(materials.recipe.tests, _workplace(materials, *places, materials.flags), tell)
+    tree, work, prefix, log = folder / TREE, folder / WORK, folder / PREFIX, folder / LOG
+    workplace = _workplace(materials, tree, work, prefix, log, materials.flags)
+    if materials.target is None or not materials.recipe.tests:
+        return run_tests(materials.recipe.tests, workplace, tell)
+    libraries = materials.recipe.libraries(prefix)
+    with materials.target.fronted(tree, work, prefix, libraries=libraries):
+        return run_tests(materials.recipe.tests, workplace, tell)
 
 
 def _have_objects_taken(folder: Path, materials: Materials, flags: Flags, tell: Tell) -> None:
@@ -469,11 +480,13 @@ def prepared(materials: Materials, tell: Tell) -> Path:
 
 def _prepare(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:
     tree = folder / TREE
+    # What makes files of a source runs here, whatever the builds of it are for.
+    here = replace(materials, toolchain=toolchain("gcc"), target=None) if materials.target else materials
     tell(f"preparing the source of {materials.recipe.engine}: {materials.source.title}")
     materials.source.lay(tree)
     for one in materials.patches:
         patch.apply(one, tree)
-    workplace = _workplace(materials, tree, tree, tree, folder / LOG, NO_FLAGS)
+    workplace = _workplace(here, tree, tree, tree, folder / LOG, NO_FLAGS)
     for step in materials.recipe.generate:
         run_step(step, workplace, tell)
     patched = "".join(f", {one.name}" for one in materials.patches)
@@ -499,6 +512,10 @@ def _workplace(
         cc, cxx = (str(bound.place / name) for name in (CC, CXX))
     # Where a build lies must not show in it: two builds would differ by their paths.
     paths = (f"-ffile-prefix-map={tree}=/source", f"-ffile-prefix-map={work}=/build")
+    target = materials.target
+    if target is not None:
+        target.lay(log.parent)
+        flags += target.flags
     compiled = (*expanded(flags.compile, {"profile": str(log.with_name(PROFILE))}), *paths)
     places: dict[str, str | tuple[str, ...]] = {
         "source": str(tree),
@@ -509,6 +526,8 @@ def _workplace(
         "cflags": compiled,
         "ldflags": flags.link,
         "jobs": str(len(os.sched_getaffinity(0))),
+        **dict.fromkeys(TARGET_PLACES, ""),
+        **({**target.places, "emulator": str(log.with_name(EMULATE))} if target else {}),
     }
     compilers = {"CC": cc, "CXX": cxx} if toolchain.cxx else {"CC": cc}
     told = {**recipe.environment, **besides}
@@ -531,8 +550,8 @@ def _archivers(toolchain: Toolchain) -> dict[str, str]:
     found = {}
     # What a link such as `cc` leads to comes last, because its name tells the version.
     for cc in (Path(toolchain.cc), Path(toolchain.cc).resolve()):
-        ending = cc.name.partition("gcc")[2] if toolchain.family == "gcc" else ""
-        prefix = "gcc" if toolchain.family == "gcc" else "llvm"
+        cross, _, ending = cc.name.partition("gcc") if toolchain.family == "gcc" else ("", "", "")
+        prefix = f"{cross}gcc" if toolchain.family == "gcc" else "llvm"
         for name, tool in {"AR": "ar", "NM": "nm", "RANLIB": "ranlib"}.items():
             program = cc.with_name(f"{prefix}-{tool}{ending}")
             if program.exists():

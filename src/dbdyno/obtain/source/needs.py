@@ -9,16 +9,16 @@ from functools import cache
 
 from dbdyno.errors import Blocked
 from dbdyno.frozen import listed
-from dbdyno.obtain.source.recipe import Step
+from dbdyno.obtain.source.recipe import HEADER, Step
 from dbdyno.obtain.source.toolchain import first_error, ran
 
-HEADER = (".h", ".hpp")
 
-
-def require_needs(steps: Iterable[Step], compiler: Sequence[str]) -> None:
+def require_needs(steps: Iterable[Step], compiler: Sequence[str], headers: bool = True) -> None:
     """Raises Blocked with all that is missing, and one command that installs it. `compiler` is the C
-    compiler, with the flags that say where it looks for headers."""
-    needs = {name: package for step in steps for name, package in step.needs.items()}
+    compiler, with the flags that say where it looks for headers. Without `headers` programs alone are looked
+    for."""
+    every = {name: package for step in steps for name, package in step.needs.items()}
+    needs = {name: package for name, package in every.items() if headers or not name.endswith(HEADER)}
     missing = _missing(list(needs), compiler)
     if missing:
         names = listed(missing)

@@ -6,17 +6,23 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Literal, TypeVar
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.frozen import Frozen, absent
 from dbdyno.study.document import Document, Unreadable, parse_document, read_bytes
 
-PLACES = frozenset(("source", "build", "prefix", "cc", "cxx", "cflags", "ldflags", "jobs"))
+TARGET_PLACES = frozenset(("triplet", "kernel", "sysroot", "emulator"))
+"""What a command may name in `cross`: they are of the architecture that a build is for."""
+PLACES = frozenset(("source", "build", "prefix", "cc", "cxx", "cflags", "ldflags", "jobs")) | TARGET_PLACES
 """What a command may name in braces. `cflags` and `ldflags` alone in an argument become several."""
 OWN_PLACES = frozenset(("prefix", "ldflags"))
 """What may differ between builds that share their objects."""
+LIBRARIES = "LD_LIBRARY_PATH"
+HEADER = (".h", ".hpp")
+"""How the name of a header ends, among what a step needs."""
 PLACE = re.compile(r"\{(\w+)\}")
 FOLDERS = ("{build}", "{source}", "{prefix}")
 """Where a step may be run."""
@@ -26,7 +32,8 @@ class Step(Frozen):
     """One command, which no shell sees, in a folder. A step whose file `makes` is there already is left out.
     `needs` are programs beside the compiler and headers of libraries (`zlib.h`), with the Debian package that
     holds each. What a `shared` one makes does not depend on the linker's flags, so builds that differ in
-    those alone share it."""
+    those alone share it. A build of a study of platforms adds `cross` to the command. A step that is
+    `only` for "cross" is of such builds, and one for "here" is of all others."""
 
     name: str
     command: tuple[str, ...] = Field(min_length=1)
@@ -34,8 +41,10 @@ class Step(Frozen):
     folder: str = "{build}"
     needs: dict[str, str] = Field(default_factory=dict)
     shared: bool = absent(False)
+    cross: tuple[str, ...] = absent(())
+    only: Literal["", "here", "cross"] = absent("")
 
-    @field_validator("command")
+    @field_validator("command", "cross")
     @classmethod
     def _known_places(cls, command: tuple[str, ...]) -> tuple[str, ...]:
         _require_known_places(command)
@@ -105,7 +114,8 @@ class SourcePackage(Frozen):
 class Recipe(Frozen):
     """How an engine is built.
 
-    `program` is what Dyno starts or loads, below the prefix. `generate` are commands that make files of the
+    `program` is what Dyno starts or loads, below the prefix; of a library `shell` is the program that stands
+    for it in a study of platforms. `generate` are commands that make files of the
     source itself, once for all builds; `steps` make a build, those that are shared first, and `cxx` says that
     they compile C++. `tests` are the source's own that a build must pass; they run in its folder. Builds read
     each other's data where `format_parts` leading parts of their versions agree.
@@ -116,6 +126,7 @@ class Recipe(Frozen):
 
     engine: str
     program: str
+    shell: str = absent("")
     format_parts: int = Field(default=1, ge=1)
     seconds: float = Field(default=600.0, gt=0)
     room_mib: int = Field(default=2000, gt=0)
@@ -146,10 +157,12 @@ class Recipe(Frozen):
             raise ValueError(f"{{{own[0]}}} is a build's own, so no step that names it is `shared`")
         return steps
 
-    @field_validator("program")
+    @field_validator("program", "shell")
     @classmethod
-    def _below_the_prefix(cls, program: str) -> str:
+    def _below_the_prefix(cls, program: str, field: ValidationInfo) -> str:
         path = PurePosixPath(program)
+        if field.field_name == "shell" and not program:
+            return program
         if not path.name or path.is_absolute() or ".." in path.parts:
             raise ValueError("name a file below the prefix, such as bin/server")
         return program
@@ -159,6 +172,31 @@ class Recipe(Frozen):
     def _known_places(cls, environment: dict[str, str]) -> dict[str, str]:
         _require_known_places(environment.values())
         return environment
+
+    def on(self, architecture: str) -> Recipe:
+        """As it is carried out for an architecture of a study of platforms, or for this machine where that is
+        empty. What concerns the other of the two is left out, so that it changes no build's key."""
+        return self.but(
+            program=(self.shell if architecture else "") or self.program,
+            generate=_on(self.generate, architecture),
+            steps=_on(self.steps, architecture),
+            tests=_on(self.tests, architecture),
+        )
+
+    def environment_in(self, prefix: Path) -> dict[str, str]:
+        """What the engine needs in its environment that was built in a prefix."""
+        return {name: value.replace("{prefix}", str(prefix)) for name, value in self.run_environment.items()}
+
+    def libraries(self, prefix: Path) -> tuple[Path, ...]:
+        """The folders in a prefix where the engine finds libraries of its own."""
+        told = self.environment_in(prefix).get(LIBRARIES, "")
+        return tuple(Path(one) for one in told.split(":") if one)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of libraries that its steps need, each with its package."""
+        needs = [step.needs for step in (*self.steps, *self.tests)]
+        return {name: one[name] for one in needs for name in one if name.endswith(HEADER)}
 
     @property
     def certain_steps(self) -> tuple[Step, ...]:
@@ -183,10 +221,23 @@ class Recipe(Frozen):
                 "debian": True,
                 "instrumented_environment": True,
                 "format_parts": True,
+                "shell": True,
                 "tests": {"__all__": {"failing", "differences"}},
             }
         )
         return hashlib.sha256(shaping.encode()).hexdigest()
+
+
+StepOrTest = TypeVar("StepOrTest", bound=Step)
+
+
+def _on(steps: Iterable[StepOrTest], architecture: str) -> tuple[StepOrTest, ...]:
+    left_out = "here" if architecture else "cross"
+    return tuple(
+        step.but(command=(*step.command, *(step.cross if architecture else ())), cross=(), only="")
+        for step in steps
+        if step.only != left_out
+    )
 
 
 def _require_known_places(texts: Iterable[str]) -> None:

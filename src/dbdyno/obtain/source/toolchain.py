@@ -18,6 +18,7 @@ from dbdyno.errors import Blocked, BuildFailed
 from dbdyno.frozen import Frozen
 from dbdyno.host.process import die_with_parent, kill_family
 from dbdyno.host.writers import require_own
+from dbdyno.obtain.architecture import ARCHITECTURES, Architecture, emulator, of_this_machine
 from dbdyno.obtain.source.recorded import in_force, recorded
 from dbdyno.obtain.source.wish import ALWAYS, DEFAULT, Flags
 
@@ -49,19 +50,24 @@ class Tried(Frozen):
 
 
 @cache
-def toolchain(name: str, linker: str = DEFAULT) -> Toolchain:
-    """The compiler of that name or path. Raises Blocked where it is not here, or makes no program that
-    runs, and UserError where it is not for root to run."""
+def toolchain(name: str, linker: str = DEFAULT, architecture: str = "") -> Toolchain:
+    """The compiler of that name or path; for another architecture than this machine's the cross compiler of
+    that name. Raises Blocked where it is not here, or makes no program that runs, and UserError where it is
+    not for root to run, or where nothing here runs programs of the architecture."""
+    run: tuple[str, ...] = ()
+    package = name if re.fullmatch(r"[a-z][\w.-]*", name) else "gcc"
+    if architecture and (wanted := ARCHITECTURES[architecture]) != of_this_machine():
+        package = f"{package}-{wanted.packaged} libc6-dev-{wanted.name}-cross"
+        name, run = _cross(name, wanted)
     found = shutil.which(name)
     if found is None:
-        package = name if re.fullmatch(r"[a-z][\w.-]*", name) else "gcc"
         raise Blocked("build.compiler", f"there is no compiler {name} here", f"apt-get install {package}")
     cc = str(Path(found).absolute())
     cxx = _companion(cc)
     for compiler in filter(None, (cc, cxx)):
         require_own(Path(compiler))
     link = () if linker == DEFAULT else (f"-fuse-ld={linker}",)
-    _prove(name, cc, linker, link)
+    _prove(name, cc, linker, link, run)
     told = _said(cc, "--version").partition("\n")[0]
     family, version = "clang" if "clang" in told else "gcc", version_in(told)
     if not version:
@@ -88,7 +94,17 @@ def version_in(told: str) -> str:
     return found[0] if found else ""
 
 
-def _prove(name: str, cc: str, linker: str, link: tuple[str, ...]) -> None:
+def _cross(name: str, wanted: Architecture) -> tuple[str, tuple[str, ...]]:
+    """The name of a cross compiler, and how a program that it makes is run: with the libraries that come with
+    the compiler. A path is one of a cross compiler already."""
+    if "clang" in name:
+        reason = f"a build for {wanted.name} is made by a cross compiler of GCC's, not by {name}"
+        raise Blocked("build.compiler", reason, "take gcc, or a version of it such as gcc-12")
+    run = (*emulator(wanted.name), "-L", f"/usr/{wanted.triplet}")
+    return name if name.startswith("/") else wanted.tool(name), run
+
+
+def _prove(name: str, cc: str, linker: str, link: tuple[str, ...], run: tuple[str, ...]) -> None:
     with TemporaryDirectory(prefix="dyno-compiler-") as folder:
         done = _compile(cc, link, Path(folder))
         if done.returncode != 0:
@@ -102,7 +118,7 @@ def _prove(name: str, cc: str, linker: str, link: tuple[str, ...]) -> None:
                 else f"install it (apt-get install {linker}), or take another linker",
             )
         try:
-            ended = ran([Path(folder) / "program"]).returncode
+            ended = ran([*run, Path(folder) / "program"]).returncode
         except OSError as error:
             ended = error.errno or -1
         if ended != ANSWER:

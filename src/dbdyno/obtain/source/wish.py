@@ -49,7 +49,8 @@ class Trainer(Frozen):
 
 class BuildWish(Frozen):
     """One level for each knob of the layers `source` and `build`, by the knob's name. `trainer` is what the
-    level of `pgo` means in a study, and `bolt_trainer` what that of `bolt` means; None where it is off."""
+    level of `pgo` means in a study, and `bolt_trainer` what that of `bolt` means; None where it is off.
+    `architecture` is what a study of platforms names, and empty in any other one."""
 
     origin: str = DEBIAN
     revision: str = NONE
@@ -67,6 +68,7 @@ class BuildWish(Frozen):
     bolt: str = OFF
     bolt_trainer: Trainer | None = None
     layout: str = DEFAULT
+    architecture: str = ""
 
     @property
     def trainers(self) -> tuple[Trainer, ...]:
@@ -104,6 +106,7 @@ WORDS = {
     "hardening": "hardening {}",
     "patches": "patches {}",
     "layout": "layout {}",
+    "architecture": "for {}",
 }
 """What is told of a knob that is not at its default."""
 

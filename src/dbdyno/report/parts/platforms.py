@@ -17,12 +17,20 @@ from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import PLATFORM_FACTOR
 
 HEADS = ("engine", "on", "version", "starts", "answers", "kills", "stops")
+BUILT_HEADS = ("on", "version", "built by", *HEADS[3:])
+"""Of a study whose variants are builds, which are all of one engine."""
 MACHINE_HEADS = ("engine", "on", "bytes", "pages", "at most", "run by")
-TEXT = dict.fromkeys((*HEADS[1:], *MACHINE_HEADS[1:]), Kind.TEXT)
+TEXT = dict.fromkeys((*HEADS[1:], *BUILT_HEADS, *MACHINE_HEADS[1:]), Kind.TEXT)
+PACKAGES = "Each engine ran as packages of each architecture, in a root of its own."
+BUILDS = (
+    "Each engine was compiled here for each architecture, against the headers and libraries of a root of that"
+    " architecture, and ran in that root. Before its rounds it passed the tests of its own source that its"
+    " recipe names."
+)
 METHOD = (
-    "Each engine ran as packages of each architecture, in a root of its own. A native driver loaded it over"
-    " its socket, and it was ended in the midst of the load and started again. Every transaction that a"
-    " client had been told of was then looked for, one by one, and the invariants were checked.",
+    "A native driver loaded each server over its socket, and it was ended in the midst of the load and"
+    " started again. Every transaction that a client had been told of was then looked for, one by one, and"
+    " the invariants were checked.",
     "An embedded engine lives in the load process, which loads no library of another machine. So its shell of"
     " that machine ran transfers of one client, and was killed, started again and asked. This machine's"
     " library then read the same file.",
@@ -45,8 +53,10 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     tried = [one for one in _tried(analysis) if one.outcome is not None]
     if not tried:
         return
-    rows = [_row(analysis, one) for one in tried]
-    yield Section("What works", (table(HEADS, rows, TEXT), Notes((_rounds(analysis),))))
+    built = [one.platform for one in tried if one.platform is not None and one.platform.built]
+    rows = [_row(analysis, one, bool(built)) for one in tried]
+    heads = BUILT_HEADS if built else HEADS
+    yield Section("What works", (table(heads, rows, TEXT), Notes((_rounds(analysis),))))
     if failures := [_failure(one) for one in tried if not works(one)]:
         yield Section("What does not, and why", (Notes(tuple(failures)),))
     machines = [(one, one.platform) for one in tried if one.platform is not None]
@@ -55,7 +65,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     if machines:
         yield Section("On what", (table(MACHINE_HEADS, of_machines, TEXT), Notes(notes)))
         yield Section("Proofs", (Notes((*_proofs(tried),)),), detail=Detail.DETAILS)
-    yield Section("Method", (Notes(METHOD),))
+    yield Section("Method", (Notes((BUILDS if built else PACKAGES, *METHOD)),))
 
 
 def trial_count(analysis: Analysis) -> int:
@@ -71,7 +81,8 @@ def _proofs(tried: Sequence[Survivor]) -> Iterator[str]:
     """What shows that each variant ran on its platform, and the packages that it was."""
     for one in tried:
         if one.says and one.platform is not None:
-            yield f"{one.variant}: {safe.clause(one.says)}. Packages: {one.platform.packages}."
+            of = "Build" if one.platform.built else "Packages"
+            yield f"{one.variant}: {safe.clause(one.says)}. {of}: {one.platform.packages}."
 
 
 def _rounds(analysis: Analysis) -> str:
@@ -93,12 +104,13 @@ def _levels(analysis: Analysis, one: Survivor) -> tuple[str, str]:
     return level_text(engine), level_text(levels[PLATFORM_FACTOR])
 
 
-def _row(analysis: Analysis, one: Survivor) -> Row:
+def _row(analysis: Analysis, one: Survivor, built: bool) -> Row:
     started = bool(one.acts) or bool(one.says)
+    engine, architecture = _levels(analysis, one)
     version = one.platform.version if one.platform else numbers.DASH
+    by = one.platform.built if one.platform else numbers.DASH
     return (
-        *_levels(analysis, one),
-        version,
+        *((architecture, version, by) if built else (engine, architecture, version)),
         "yes" if started else "no",
         _answers(one),
         _after(one, Act.KILL),
