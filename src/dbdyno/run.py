@@ -294,6 +294,11 @@ class Apart(Protocol):
     """An engine on another machine, which no load process drives."""
 
     @property
+    def page_bytes(self) -> int | None:
+        """The size of the pages of that machine's kernel; None where it has none of its own."""
+        ...
+
+    @property
     def evidence(self) -> tuple[Evidence, ...]:
         """All levels that are proved by now."""
         ...
@@ -309,6 +314,8 @@ def asked_apart(draft: Draft, bench: Bench, open_apart: OpenApart) -> Steps[None
     with ExitStack() as closing_apart:
         with draft.stage(Stage.PREPARE):
             asked = closing_apart.enter_context(open_apart(draft.trial, bench))
+            if draft.platform is not None and asked.page_bytes is not None:
+                draft.platform = draft.platform.but(page_bytes=asked.page_bytes)
         with draft.stage(Stage.VERIFY):
             draft.evidence = asked.evidence
             require_in_effect(draft.evidence)

@@ -9,7 +9,7 @@ import pytest
 from dbdyno.errors import ServerFailed
 from dbdyno.machine.console import Line
 from dbdyno.machine.kinds import KINDS
-from dbdyno.machine.told import Resets
+from dbdyno.machine.told import Resets, Started
 from tests.machine.logs import added_up, of_firmware, of_kernel
 
 KIND = KINDS["ppc64el"]
@@ -79,3 +79,8 @@ def test_what_a_firmware_measures_anew_needs_no_earlier_log() -> None:
 def test_a_guest_that_does_not_tell_has_failed(said: list[str], message: str) -> None:
     with pytest.raises(ServerFailed, match=message):
         Resets(KIND, "full").add(ORDERED_S, lines(*said))
+
+
+def test_the_pages_of_the_guest_are_told_in_bytes() -> None:
+    told = [f"dyno:pages KernelPageSize:       {size}" for size in ("64 kB", "a few")]
+    assert [Started(KIND, lines(one)).page_bytes for one in told] == [65536, None]

@@ -75,6 +75,7 @@ def test_a_machine_that_was_reset_by_kexec_cannot_explain_its_tpm(homes_with_eng
     shown = {one.factor: one for one in record.evidence}
     assert shown[MACHINE_FACTOR].in_effect and "ppc64le, pages of 64 kB" in str(record.evidence[0].effective)
     assert record.platform is not None and record.platform.emulator.startswith("qemu-system-ppc64 ")
+    assert record.platform.page_bytes == 65536
 
 
 def test_a_host_without_an_emulator_blocks_the_trial_and_says_what_to_install(

@@ -41,6 +41,12 @@ class Started:
         return self._one("pages").partition(":")[2].strip()
 
     @property
+    def page_bytes(self) -> int | None:
+        """The same as a number; None where the guest did not tell it."""
+        number, _, unit = self.pages.partition(" ")
+        return int(number) << 10 if number.isdecimal() and unit == "kB" else None
+
+    @property
     def firmware_ran(self) -> bool:
         return any(self.kind.banner in line.text for line in self.lines)
 

@@ -45,6 +45,10 @@ class OnMachine:
     resets: list[Reset] = field(default_factory=list)
 
     @property
+    def page_bytes(self) -> int | None:
+        return self.first.page_bytes
+
+    @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The guest's word on its machine, and once it was reset, whether its firmware ran."""
         return (_proved(self.parts, self.first), *self._of_resets())

@@ -33,13 +33,15 @@ TAKEN = (ENGINE_FACTOR, PLATFORM_FACTOR)
 
 @dataclass(frozen=True)
 class Asked:
-    """The shell of an engine on an architecture, with the folder of its data."""
+    """The shell of an engine on an architecture, with the folder of its data. Its `page_bytes` were told
+    before."""
 
     shell: Shell
     installation: Installation
     architecture: str
     folder: Path
     of_build: tuple[Evidence, ...] = ()
+    page_bytes: int | None = None
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.analyse.machine_cases import BLOCKED, BY_KEXEC, FAST, IN_FULL, analysed
+from tests.analyse.platforms_cases import platform
 from tests.report.forms import as_markdown, as_page
 
 
@@ -38,3 +39,10 @@ def test_the_answer_says_after_which_resets_the_logs_explain_the_tpm() -> None:
 def test_a_machine_that_cannot_be_emulated_here_is_told() -> None:
     told = as_markdown(analysed(IN_FULL, BLOCKED))
     assert f"{FAST}: no machine of ppc64el runs here: swtpm is not installed; apt-get install swtpm." in told
+
+
+def test_the_pages_of_the_guests_kernel_stand_beside_the_guest() -> None:
+    machine = platform("ppc64el", page_bytes=65536)
+    told = as_markdown(analysed(IN_FULL.but(platform=machine)))
+    assert "64 KiB, as its kernel says in the guest" in told
+    assert "as its kernel says" not in as_markdown(analysed(IN_FULL.but(platform=None)))

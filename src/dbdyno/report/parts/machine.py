@@ -65,6 +65,8 @@ def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if platform is not None:
         yield "Machine", f"{platform.architecture}, emulated by {platform.emulator}"
         yield "Guest", platform.packages
+        if platform.page_bytes is not None:
+            yield "Pages", f"{platform.page_bytes >> 10} KiB, as its kernel says in the guest"
 
 
 def sections(analysis: Analysis) -> Iterator[Section]:
