@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from dbdyno.begin.on_fleet import answer_of, begun_here, draft_of, run_on
 from dbdyno.begin.run import Beginning, RunOptions, begin
-from dbdyno.errors import StudyError, UserError
+from dbdyno.cli.worker import words_of
+from dbdyno.engines import built
+from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.fleet.parts import Answer
 from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.obtain.source import instructions
@@ -145,10 +148,14 @@ def test_a_host_answers_which_builds_it_would_make(answer: tuple[ComparisonRun, 
     draft, found = answer
     default, native = found.builds
     assert found.machine == os.uname().machine
-    assert default.name.startswith("sqlite-") and native.name.startswith("sqlite-") and not default.problem
+    assert default.name.startswith("sqlite-") and native.name.startswith("sqlite-")
     assert default.target == () and native.target and default.compiler.startswith("gcc ")
-    run = run_on(draft, [found, found.but(host=found.host.but(name="b"))], print)
-    assert [host.name for host in run.fleet] == ["a", "b"]
+    told = list[str]()
+    run = run_on(draft, [found, found.but(host=found.host.but(name="b"))], told.append)
+    assert [host.name for host in run.fleet] == ["a", "b"] and told == []
+    other = found.host.but(name="b", host=found.host.host.but(system="Debian 13"))
+    run_on(draft, [found, found.but(host=other)], told.append)
+    assert "host b runs Debian 13; a build that one of them makes must also start on the other" in told[0]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +170,6 @@ def test_a_host_answers_which_builds_it_would_make(answer: tuple[ComparisonRun, 
         ({"source": "0123"}, "", "host b has a source with digest 0123", "put the same source on all hosts"),
         ({"target": ("-march=znver4",)}, "", "host b has for `native` -march=znver4", "build.march = "),
         ({}, "riscv64", "host b has riscv64", "take hosts of one architecture"),
-        ({"problem": "there is no gcc"}, "", "host b cannot make it: there is no gcc", "leave b out"),
         ({}, "", "host b sqlite-0", "another linker, recipe or BOLT"),
     ],
 )
@@ -179,6 +185,17 @@ def test_hosts_that_would_make_other_builds_are_told_before_a_run_begins(
     assert re.search(said, error.value.message) and hint in error.value.hint
     assert error.value.message.startswith("one build is one file on all hosts, and gcc -O2 is not: ")
     assert "host b runs Debian 13" in error.value.message
+
+
+def test_a_host_that_cannot_make_a_build_says_so_before_a_run(
+    answer: tuple[ComparisonRun, Answer], homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft, _ = answer
+    monkeypatch.setattr(built, "_looks", built._Looks())
+    shutil.rmtree(homes / "fork")
+    with pytest.raises(DynoError) as error:
+        answer_of(draft.but(run="elsewhere"), "a", NOTHING_ALLOWED, lambda line: None)
+    assert "fork" in words_of(error.value)
 
 
 def test_a_host_whose_cpu_lacks_what_a_build_uses_says_so_before_a_run(

@@ -16,7 +16,7 @@ from dbdyno.begin.stored_study import study_of
 from dbdyno.cli import worker as verb
 from dbdyno.fleet import kept_builds, parts
 from dbdyno.fleet.hosts import register, remove
-from dbdyno.fleet.kept_builds import KeptBuild
+from dbdyno.fleet.kept_builds import KeptBuild, Maker, made_by
 from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
 from dbdyno.host.allowed import NOTHING_ALLOWED
@@ -148,7 +148,10 @@ def test_hosts_tell_what_they_do_and_how_fine_they_measured(homes: Path, server:
             store.add_record(pair[name == "b"].but(run=run.run, fleet_host=name))
         store.finish_run(run.run)
         register(session, member("a", "big"), "1", lambda _: None)
-        take(other, register(other, member("b"), "2", lambda _: None), run.run, 60.0)
+        fence = take(other, register(other, member("b"), "2", lambda _: None), run.run, 60.0)
+        maker = Maker(run=run.run, host="b", fence=fence, words="building it")
+        with made_by(other, "sqlite-1", maker):
+            assert "builds for" in dyno("hosts", "--store", server.url).stdout
         said = dyno("hosts", "--json", "--store", server.url).stdout
         require_valid("hosts", said)
         rows = {row["member"]["name"]: row for row in json.loads(said)}

@@ -27,7 +27,8 @@ def url(server: PostgreSQL, homes: Path) -> str:
         for table in ("records", "names", "notes", "runs", "chain"):
             execute(f"DELETE FROM dyno_{table}")
     with Session(server.url) as opened:
-        for table in ("hosts", "leases", "asked", "parts", "late"):
+        of_builds = ("builds", "build_runs", "build_failures", "build_makers")
+        for table in ("hosts", "leases", "asked", "parts", "late", *of_builds):
             opened.execute(f"DELETE FROM dyno_{table}")
     return server.url
 

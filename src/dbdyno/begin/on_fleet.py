@@ -68,11 +68,11 @@ def answer_of(run: Run, name: str, allowed: Allowed, tell: Tell) -> Answer:
 
 def _build_there(study: Study, wish: BuildWish, tell: Tell) -> BuildThere:
     """A build as this host would make it. Its source is fetched, because the key depends on it. Raises
-    UserError where the CPU of this host lacks what the build would use."""
+    UserError where this host lacks what it takes, or its CPU what the build would use."""
     try:
         materials = materials_of(registry.engine(study.engine.engine), wish, study.folder, tell)
     except DynoError as error:
-        return BuildThere(words=wish.words, problem="; ".join(filter(None, [error.message, error.hint])))
+        raise UserError(f"{wish.words}: {error.message}", error.hint) from None
     require_instructions(materials.toolchain, materials.flags, wish.words)
     build = materials.build
     return BuildThere(
@@ -94,7 +94,7 @@ def run_on(draft: ComparisonRun, answers: Sequence[Answer], tell: Tell) -> Compa
             found = f"{each.host.name} has {theirs.engine} {theirs.version}"
             told = f"host {first.name} has {ours.engine} {ours.version}, {found}"
             raise UserError(told, "hosts are compared by one version: fetch the same on both")
-        _require_same_builds(answers[0], each)
+        _require_same_builds(answers[0], each, tell)
     alone = [one for one in answers if one.arrangement is Arrangement.ONE_AFTER_THE_OTHER]
     if alone and draft.arrangement is Arrangement.SIDE_BY_SIDE:
         tell(f"trials follow one another on all hosts, because on {alone[0].host.name} {alone[0].why}")
@@ -109,28 +109,25 @@ def run_on(draft: ComparisonRun, answers: Sequence[Answer], tell: Tell) -> Compa
     return run
 
 
-def _require_same_builds(one: Answer, other: Answer) -> None:
-    """Raises UserError where two hosts would not make the same builds of a study, with the first cause."""
+def _require_same_builds(one: Answer, other: Answer, tell: Tell) -> None:
+    """Raises UserError where two hosts would not make the same builds of a study, with the first cause. Says
+    where they run other systems, because what one makes may lack a library on the other."""
+    names = one.host.name, other.host.name
+    runs = [answer.host.host.system or "" for answer in (one, other)]
+    systems = f"host {names[0]} runs {runs[0]}, host {names[1]} runs {runs[1]}" if runs[0] != runs[1] else ""
     for ours, theirs in zip(one.builds, other.builds, strict=True):
-        if ours.name == theirs.name:
-            continue
-        names = one.host.name, other.host.name
-        told, hint = _why_other(ours, theirs, (one.machine, other.machine), names)
-        systems = [answer.host.host.system or "" for answer in (one, other)]
-        if systems[0] != systems[1]:
-            told += "; " + ", ".join(
-                f"host {name} runs {system}" for name, system in zip(names, systems, strict=True)
-            )
-        raise UserError(f"one build is one file on all hosts, and {ours.words} is not: {told}", hint)
+        if ours.name != theirs.name:
+            told, hint = _why_other(ours, theirs, (one.machine, other.machine), names)
+            told = "; ".join(filter(None, [told, systems]))
+            raise UserError(f"one build is one file on all hosts, and {ours.words} is not: {told}", hint)
+    if systems and one.builds:
+        tell(f"{systems}; a build that one of them makes must also start on the other")
 
 
 def _why_other(
     ours: BuildThere, theirs: BuildThere, machines: tuple[str, str], names: tuple[str, str]
 ) -> tuple[str, str]:
     """Why two hosts would make other builds, and what to do."""
-    for name, build in zip(names, (ours, theirs), strict=True):
-        if build.problem:
-            return f"host {name} cannot make it: {build.problem}", f"mend that there, or leave {name} out"
     kinds = (
         ("", *machines, "take hosts of one architecture"),
         ("a source with digest ", ours.source, theirs.source, "put the same source on all hosts"),

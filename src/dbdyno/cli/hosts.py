@@ -16,6 +16,7 @@ from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_builds import stored_builds, stored_text
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import DynoError
+from dbdyno.fleet import kept_builds
 from dbdyno.fleet.hosts import Member, Seen, remove, seen
 from dbdyno.fleet.session import Session, require_server
 from dbdyno.frozen import Frozen
@@ -28,9 +29,10 @@ from dbdyno.report.words.safe import json_text
 
 
 class HostRow(Frozen):
-    """A host as `--json` lists it. `state` is idle, measures or silent; `run` is what it measures, until
-    `until_unix_s` at most unless the lease is renewed. `floor` is the share by which two equal variants
-    differed on it in `floor_run`, its latest run that is over; None where there is none."""
+    """A host as `--json` lists it. `state` is idle, measures, silent, or builds, which it does where it makes
+    a build or asks one. `run` is what that is for, until `until_unix_s` at most unless the lease is renewed.
+    `floor` is the share by which two equal variants differed on it in `floor_run`, its latest run that is
+    over; None where there is none."""
 
     member: Member
     state: str
@@ -56,7 +58,11 @@ def list_(as_json: bool, store: str | None) -> None:
     with Store(url) as opened, Session(url) as session, waiting("reading the runs of each host"):
         known = list(seen(session))
         floors = _floors(opened, [one.member.name for one in known])
-        rows = [_row(one, *floors.get(one.member.name, (None, ""))) for one in known]
+        runs = {one.run for one in known if one.run}
+        at_work = {maker.host for run in runs for maker in kept_builds.makers_for(session, run)}
+        rows = [
+            _row(one, one.member.name in at_work, *floors.get(one.member.name, (None, ""))) for one in known
+        ]
         builds = stored_builds(session)
         place = session.place
     if as_json:
@@ -89,8 +95,8 @@ def remove_(name: str, store: str | None) -> None:
         click.echo(f"run {run} goes on without what {name} had not measured", err=True)
 
 
-def _row(one: Seen, floor: float | None, run: str) -> HostRow:
-    state = "measures" if one.run else "idle"
+def _row(one: Seen, builds: bool, floor: float | None, run: str) -> HostRow:
+    state = "builds" if builds else "measures" if one.run else "idle"
     return HostRow(
         member=one.member,
         state=state if one.connected else "silent",
@@ -129,7 +135,7 @@ def _floors_in(store: Store, run: Run) -> dict[str, float]:
 
 def _cells(row: HostRow) -> tuple[str, ...]:
     member, cpu = row.member, row.member.host.cpu
-    state = f"measures {row.run}" if row.state == "measures" else row.state
+    state = {"measures": f"measures {row.run}", "builds": f"builds for {row.run}"}.get(row.state, row.state)
     return (
         member.name,
         ", ".join(member.tags),

@@ -40,15 +40,13 @@ class State(StrEnum):
 
 class BuildThere(Frozen):
     """A build of a study as a host would make it. Its `name` on the shelf of builds follows from the digest
-    of its `source`, its compiler, and what that makes of `native` there (`target`). With a `problem` the host
-    cannot make it, and knows no more of it."""
+    of its `source`, its compiler, and what that makes of `native` there (`target`)."""
 
     words: str
-    name: str = ""
-    source: str = ""
-    compiler: str = ""
-    target: tuple[str, ...] = ()
-    problem: str = ""
+    name: str
+    source: str
+    compiler: str
+    target: tuple[str, ...]
 
 
 class Answer(Frozen):
