@@ -271,6 +271,7 @@ def test_a_host_drops_what_it_made_itself_for_what_the_fleet_has(hosts: Hosts, u
     hosts.forget_store(url)
     hosts.hold("a", run="second")
     assert hosts.hold("b", run="second") and hosts.taken("b") == 1
+    assert any("is another file, and is dropped" in line for line in hosts.told["b"])
     assert contents(shelf) == contents(hosts.enter("a"))
 
 

@@ -135,8 +135,10 @@ def _taken(bench: Bench, materials: Materials, depot: Depot, removing: bool) -> 
     if kept is None:
         return False
     _require_same_content(kept, depot)
-    if making.is_made(build) and packed.content_of(making.folder_of(build.name)) == kept.content:
-        return True
+    if making.is_made(build):
+        if packed.content_of(making.folder_of(build.name)) == kept.content:
+            return True
+        depot.tell(f"{materials.title}: what this host has of that name is another file, and is dropped")
     try:
         making.taken_over(build.name, partial(_fill, materials, kept, depot), depot.tell)
     except Damaged as damaged:

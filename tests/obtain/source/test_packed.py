@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import UserError
+from dbdyno.obtain.source import packed
 from dbdyno.obtain.source.packed import Damaged, content_of, pack, require_runs, unpacked, written
 from tests.needs import needs_gcc
 
+WAITS = "int pause(void); int main(void) { return pause(); }"
 STOPS = "int main(void) { __builtin_trap(); }"
 ASKS = "int other(void); int main(void) { return other(); }"
 
@@ -73,7 +75,9 @@ def test_what_was_changed_or_cut_is_not_taken(folder: Path, tmp_path: Path) -> N
 
 
 @needs_gcc
-def test_a_host_that_cannot_run_a_build_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_host_that_cannot_run_a_build_says_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library, asks, stops = (tmp_path / name for name in ("libother.so", "asks", "stops"))
     _compile("int other(void) { return 0; }", library, "-shared", "-fPIC")
     _compile(ASKS, asks, str(library))
@@ -82,6 +86,10 @@ def test_a_host_that_cannot_run_a_build_says_what_it_lacks(tmp_path: Path) -> No
     library.unlink()
     with pytest.raises(UserError, match=r"host b cannot run the build: it has no .*libother\.so"):
         require_runs(asks, {}, "b", "the build")
+    _compile(WAITS, stops)
+    with monkeypatch.context() as patch, pytest.raises(UserError, match=r"does not end within 0\.5 s"):
+        patch.setattr(packed, "ANSWER_MOST_S", 0.5)
+        require_runs(stops, {}, "b", "the build")
     _compile(STOPS, stops)
     with pytest.raises(UserError, match="its CPU does not know an instruction of it"):
         require_runs(stops, {}, "b", "the build")

@@ -99,35 +99,40 @@ def content_of(folder: Path) -> str:
 def require_runs(program: Path, environment: Mapping[str, str], host: str, what: str) -> None:
     """Raises UserError where a host cannot run the program or the library of a build that another host made,
     with what it lacks."""
-    told = ran_with(["ldd", str(program)], environment)[1]
+    cannot = f"host {host} cannot run {what}"
+    told = _ran(["ldd", str(program)], environment, cannot)[1]
     if lacking := LACKING.findall(told):
         raise UserError(
-            f"host {host} cannot run {what}: it has no {', '.join(dict.fromkeys(lacking))}",
+            f"{cannot}: it has no {', '.join(dict.fromkeys(lacking))}",
             f"install there what holds them, or leave {host} out",
         )
     is_library = ".so" in program.name
     command = [sys.executable, "-c", LOADS, str(program)] if is_library else [str(program), "--version"]
-    status, told = ran_with(command, environment)
+    status, told = _ran(command, environment, cannot)
     if status == -signal.SIGILL:
         raise UserError(
-            f"host {host} cannot run {what}: its CPU does not know an instruction of it",
+            f"{cannot}: its CPU does not know an instruction of it",
             "name a CPU that all hosts know, such as build.march = x86-64-v2",
         )
     if status != 0:
         last = (told.strip().splitlines() or [f"it ended with {status}"])[-1]
-        raise UserError(f"host {host} cannot run {what}: {last}", f"mend that there, or leave {host} out")
+        raise UserError(f"{cannot}: {last}", f"mend that there, or leave {host} out")
 
 
-def ran_with(command: list[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """How a command ended, and what it said."""
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=ANSWER_MOST_S,
-        env={**os.environ, **environment, "LC_ALL": "C"},
-    )
+def _ran(command: list[str], environment: Mapping[str, str], cannot: str) -> tuple[int, str]:
+    """How a command ended, and what it said. Raises UserError where it does not end."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_MOST_S,
+            env={**os.environ, **environment, "LC_ALL": "C"},
+        )
+    except subprocess.TimeoutExpired:
+        told = f"{cannot}: `{' '.join(command)}` does not end within {ANSWER_MOST_S:g} s"
+        raise UserError(told, "look there what it waits for") from None
     return done.returncode, done.stdout + done.stderr
 
 
