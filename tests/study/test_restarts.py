@@ -12,6 +12,7 @@ from dbdyno.errors import StudyError
 from dbdyno.frozen import Level
 from dbdyno.study import DURABLE, Guard, Restarts, Study, parse_study, study_schema
 from dbdyno.study.act import Act
+from dbdyno.study.cluster import OF_NODES
 from dbdyno.study.phases import phases_of
 from dbdyno.study.restarts import CONTROL
 from dbdyno.study.tables import CUTS_OF_GUARD
@@ -148,7 +149,7 @@ def test_the_schema_knows_restarts(restarts: dict[str, Any], is_right: bool) -> 
     assert found is is_right
 
 
-@pytest.mark.parametrize("act", ["nodes_killed", "nodes_paused", "nodes_cut_off", "first_nodes_lost"])
+@pytest.mark.parametrize("act", OF_NODES)
 def test_an_act_on_a_node_needs_a_cluster(act: str) -> None:
     assert f"`{act}` strikes a node of a cluster, and there is none; write" in mistake(
         f"[restarts]\n{act} = 1"

@@ -46,13 +46,15 @@ class Spread(Frozen):
 class OnNodes(Frozen):
     """What the rounds of one act on a cluster's nodes came to. A node was back within `rejoin_s`, by each of
     `transfers` so often; another one took the first one's place within `replaced_s`. No commit was
-    acknowledged for `silent_s`. After `unequal` rounds the nodes did not hold the same. Of `looks` at the
+    acknowledged for `silent_s`, and whoever gave a node all data came no further for `donor_still_s`. After
+    `unequal` rounds the nodes did not hold the same. Of `looks` at the
     latest commits of clients on other nodes, `stale` did not show them, the oldest `stale_ms_most` later."""
 
     rejoin_s: Spread | None = None
     transfers: dict[str, int] = Field(default_factory=dict)
     replaced_s: Spread | None = None
     silent_s: Spread | None = None
+    donor_still_s: Spread | None = absent(None)
     unequal: int = 0
     looks: int = 0
     stale: int = 0
@@ -276,6 +278,7 @@ def _on_nodes(recoveries: Sequence[Recovery]) -> OnNodes | None:
         transfers=dict(Counter(one.transfer for one in nodes if one.transfer)),
         replaced_s=_spread(one.replaced_s for one in nodes),
         silent_s=_spread(one.silent_s for one in nodes),
+        donor_still_s=_spread(one.donor_still_s for one in nodes),
         unequal=sum("nodes_equal" in one.damage for one, _ in found),
         looks=sum(one.looks for one in nodes),
         stale=sum(one.stale for one in nodes),

@@ -67,6 +67,8 @@ class Cluster(Protocol):
     """Whether each node takes writes, and not the first one alone."""
     WHO: str
     """A statement by which a node tells its name."""
+    PROGRESS: str
+    """A statement whose answer ends with how far a node has come, as a number that grows."""
     NOW: str
     """The time at which a statement began, in seconds of Unix time: what it sees is not older."""
 
@@ -123,6 +125,15 @@ class Cluster(Protocol):
 
     def transfer(self, log: str) -> str:
         """How a node that came back had what it had missed, by the end of its log."""
+        ...
+
+    def refill(self, site: Site, first: Site) -> str:
+        """Throws the data of a node away that has ended, so that it gets all of them again, here or when it
+        starts. Returns how; empty where the node's log tells that. Raises ServerFailed where that fails."""
+        ...
+
+    def donor(self, log: str) -> str:
+        """Who gave a node all its data when it started, by its log; empty where the first one did."""
         ...
 
     def promote(self, asks: Mapping[str, Ask], peers: Mapping[str, Peer]) -> str:

@@ -228,6 +228,16 @@ class Nodes:
         self.full_s()
         return how or self.cluster.transfer(server.log())
 
+    def refill(self, node: Node) -> str:
+        """Starts a node that has ended without its data, and waits until it has got all of them and takes
+        part. Returns how."""
+        how = self.cluster.refill(node.site, self.first.site)
+        # Of what it was before, nothing is left to go on from.
+        node.server = None
+        server = self.start(node)
+        self.full_s()
+        return how or self.cluster.transfer(server.log())
+
     def end(self) -> None:
         """Ends all nodes at once, because their data are thrown away. May be called twice."""
         with ExitStack() as ending:

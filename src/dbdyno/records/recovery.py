@@ -31,10 +31,11 @@ class Clustered(Frozen):
 
     It was back `rejoin_s` after it was started again or let go, by a `transfer` of what it had missed; None
     where it did not come back. Another node took its place within `replaced_s`, where it was the first. The
-    longest time without an acknowledged commit was `silent_s`. `lost` are acknowledged transactions that a
-    node lacks, by its name, once it has all that the first one has. `looks` at a commit that a client had
-    been told of were made on another node before the act; it was not there yet in `stale` of them, the latest
-    `stale_ms` after the client was told.
+    longest time without an acknowledged commit was `silent_s`. Where it got all data from another node, that
+    is the `donor`, which came no further for `donor_still_s` at the longest meanwhile. `lost` are
+    acknowledged transactions that a node lacks, by its name, once it has all that the first one has. `looks`
+    at a commit that a client had been told of were made on another node before the act; it was not there yet
+    in `stale` of them, the latest `stale_ms` after the client was told.
     """
 
     struck: str
@@ -42,6 +43,8 @@ class Clustered(Frozen):
     transfer: str = ""
     replaced_s: float | None = None
     silent_s: float = 0.0
+    donor: str = absent("")
+    donor_still_s: float | None = absent(None)
     lost: dict[str, int] = Field(default_factory=dict)
     looks: int = 0
     stale: int = 0

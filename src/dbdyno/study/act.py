@@ -22,6 +22,7 @@ class Act(StrEnum):
     NODE_KILL = "node-kill"
     NODE_PAUSE = "node-pause"
     NODE_CUT = "node-cut"
+    NODE_EMPTY = "node-empty"
     FIRST_LOST = "first-lost"
     RESET = "reset"
 
@@ -40,6 +41,7 @@ _WORDS = {
     Act.NODE_KILL: "killed node",
     Act.NODE_PAUSE: "paused node",
     Act.NODE_CUT: "cut-off node",
+    Act.NODE_EMPTY: "emptied node",
     Act.FIRST_LOST: "lost first node",
     Act.RESET: "reset",
 }
@@ -47,7 +49,7 @@ OF_POWER = frozenset({Act.CUT, Act.TEAR})
 """Acts that need a volume of Dyno's own."""
 CLEANLY = frozenset({Act.STOP, Act.FLIP})
 """Acts after the load, which end the engine cleanly."""
-OF_CLUSTER = frozenset({Act.NODE_KILL, Act.NODE_PAUSE, Act.NODE_CUT, Act.FIRST_LOST})
+OF_CLUSTER = frozenset({Act.NODE_KILL, Act.NODE_PAUSE, Act.NODE_CUT, Act.NODE_EMPTY, Act.FIRST_LOST})
 """Acts on the nodes of a cluster."""
 OF_SOAKS = frozenset({Act.STOP, Act.KILL, Act.CUT, Act.TEAR})
 """Acts that a soak may end with."""

@@ -13,7 +13,7 @@ FACTOR = "cluster.nodes"
 """The factor whose levels are numbers of servers that hold a database together."""
 LOAD, ALL = "cluster.load", "all"
 """The factor that says which nodes clients are on."""
-OF_NODES = ("nodes_killed", "nodes_paused", "nodes_cut_off", "first_nodes_lost")
+OF_NODES = ("nodes_killed", "nodes_paused", "nodes_cut_off", "nodes_emptied", "first_nodes_lost")
 EXCLUDED = {
     "driver": "the nodes are on a network of their own, which no other host is on",
     "application": "an application stands in front of one server",

@@ -254,8 +254,8 @@ class GivenData(Frozen):
 class Restarts(Frozen):
     """How often each variant's engine is started again beside the timed blocks, and after what: power cuts,
     power cuts that tear pages, kills, clean stops, and stops after which a bit of a row is wrong. Of a
-    cluster's nodes one is killed, paused or cut off, or the first one is lost. `resets` are those of an
-    emulated machine. Before each other act the load goes on for `load_s` on average. `control` are the
+    cluster's nodes one is killed, paused, cut off or emptied, or the first one is lost. `resets` are those of
+    an emulated machine. Before each other act the load goes on for `load_s` on average. `control` are the
     settings under which a power cut must take commits along."""
 
     power_cuts: int = 0
@@ -266,6 +266,7 @@ class Restarts(Frozen):
     nodes_killed: int = absent(0)
     nodes_paused: int = absent(0)
     nodes_cut_off: int = absent(0)
+    nodes_emptied: int = absent(0)
     first_nodes_lost: int = absent(0)
     resets: int = absent(0)
     load_s: float = 2.0

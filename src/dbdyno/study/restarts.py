@@ -45,6 +45,7 @@ def acts_of(restarts: Restarts) -> tuple[Act, ...]:
         Act.NODE_KILL: restarts.nodes_killed,
         Act.NODE_PAUSE: restarts.nodes_paused,
         Act.NODE_CUT: restarts.nodes_cut_off,
+        Act.NODE_EMPTY: restarts.nodes_emptied,
         Act.FIRST_LOST: restarts.first_nodes_lost,
         Act.RESET: restarts.resets,
     }

@@ -40,6 +40,14 @@ def test_all_nodes_must_be_synced_in_one_primary_component() -> None:
         assert not whole([synced, other])
 
 
+def test_the_log_of_a_node_names_its_last_donor() -> None:
+    asked = (
+        "Member 1.0 (node3) requested state transfer from '*any*'. Selected 0.0 (node{})(SYNCED) as donor."
+    )
+    assert cluster.donor("\n".join(asked.format(number) for number in (1, 2))) == "node2"
+    assert cluster.donor("it had all") == ""
+
+
 def test_the_last_transfer_of_a_log_is_told() -> None:
     log = "WSREP_SST: [INFO] rsync SST completed on joiner\nWSREP_SST: [INFO] rsync IST completed on joiner"
     assert cluster.transfer(log) == "IST"

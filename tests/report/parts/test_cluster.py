@@ -44,6 +44,12 @@ def test_what_was_left_out_has_no_row_and_no_other_table_has_one() -> None:
     assert part.TITLE in page and restarts.TITLE not in page
 
 
+def test_how_long_a_donor_stood_still_is_told() -> None:
+    given = Clustered(struck="node2", rejoin_s=9.0, transfer="SST", donor="node3", donor_still_s=2.5)
+    page = as_markdown(analysed(record_of(1, FAST, kept(act=Act.NODE_EMPTY, cluster=given))))
+    assert "emptied node: the node that gave another one all its data came no further for at most 2.5" in page
+
+
 def test_nodes_that_differ_are_counted_and_told() -> None:
     differing = struck(Act.NODE_KILL, 1.0, damage="nodes_equal: node3 holds t: 1 rows")
     [row] = part.rows(analysed(record_of(1, FAST, differing)))

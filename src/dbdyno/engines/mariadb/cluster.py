@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +38,7 @@ SETTINGS = frozenset(
 )
 FOUNDING: Mapping[str, Level] = {"wsrep_cluster_address": "gcomm://"}
 EACH_WRITES = True
+PROGRESS = "SHOW GLOBAL STATUS LIKE 'wsrep\\_last\\_committed'"
 WHO = "SELECT @@wsrep_node_name"
 NOW = "UNIX_TIMESTAMP(NOW(6))"
 FULL, READY, PRIMARY, SYNCED = "wsrep_cluster_size", "wsrep_ready", "Primary", "Synced"
@@ -51,6 +55,7 @@ READY_S, PROMOTION_S, LOOK_S = 60.0, 60.0, 0.05
 ALONE_S = 15.0
 """After so long without a majority the nodes that are left are declared to be one, as an operator would."""
 TRANSFERRED = re.compile(r"rsync ([IS]ST) completed on joiner")
+DONOR = re.compile(r"Selected \S+ \((\S+?)\)\(\w+\) as donor")
 DECLARE_WHOLE = (
     "SET GLOBAL wsrep_provider_pc_bootstrap = ON",
     "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'",
@@ -158,6 +163,20 @@ def transfer(log: str) -> str:
     """Galera calls the transfer of missing transactions IST, and that of all data SST. Its script says which
     of the two it was the last time."""
     return next(reversed(TRANSFERRED.findall(log)), "nothing missed")
+
+
+def refill(site: Site, _first: Site) -> str:
+    """A node without any data asks for all of them when it starts."""
+    data = site.data / "database"
+    had = data.stat()
+    shutil.rmtree(data)
+    data.mkdir(stat.S_IMODE(had.st_mode))
+    os.chown(data, had.st_uid, had.st_gid)
+    return ""
+
+
+def donor(log: str) -> str:
+    return next(reversed(DONOR.findall(log)), "")
 
 
 def promote(asks: Mapping[str, Ask], _peers: Mapping[str, Peer]) -> str:

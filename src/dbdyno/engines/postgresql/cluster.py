@@ -35,6 +35,10 @@ TELLING = ("wal_log_hints", "data_checksums")
 """With one of these on, pg_rewind can tell which pages differ."""
 FOUNDING: Mapping[str, Level] = {}
 EACH_WRITES = False
+PROGRESS = (
+    "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END"
+    " - '0/0'::pg_lsn"
+)
 WHO = "SHOW cluster_name"
 NOW = "EXTRACT(EPOCH FROM statement_timestamp())"
 
@@ -118,6 +122,15 @@ def transfer(_log: str) -> str:
     return "streaming"
 
 
+def refill(site: Site, first: Site) -> str:
+    _base_backed_up(site, first)
+    return "base backup"
+
+
+def donor(_log: str) -> str:
+    return ""
+
+
 def promote(asks: Mapping[str, Ask], peers: Mapping[str, Peer]) -> str:
     """The one that has received most. What any standby has confirmed, that one holds."""
     received = "SELECT GREATEST(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0'::pg_lsn"
@@ -143,7 +156,7 @@ def require_rejoin(installation: Installation) -> None:
 
 def rejoin(site: Site, first: Site, url: str) -> str:
     """By pg_rewind where it is here and settings allow it. Else by a base backup, and so where it fails."""
-    source = f"host={first.peer.address} port={first.peer.port} user={ACCOUNT}"
+    source = _source(first)
     telling = {name: str(query(url, f"SHOW {name}")[0][0]) for name in TELLING}
     how = "base backup"
     if any(same_value(True, value) for value in telling.values()) and _rewind(site).is_file():
@@ -160,12 +173,22 @@ def rejoin(site: Site, first: Site, url: str) -> str:
         else:
             follow(site, first.peer)
             return "pg_rewind"
+    _base_backed_up(site, first)
+    return how
+
+
+def _base_backed_up(site: Site, first: Site) -> None:
+    """Puts a copy of the first node's data in the place of a node's own, and has it follow."""
     base_backup = _base_backup(site.installation)
     assert base_backup is not None, "it was looked for"
     shutil.rmtree(site.data / "database")
+    source = _source(first)
     _run(site, [*base_backup, "-D", str(site.data / "database"), "-d", source, "--checkpoint=fast"])
     follow(site, first.peer)
-    return how
+
+
+def _source(first: Site) -> str:
+    return f"host={first.peer.address} port={first.peer.port} user={ACCOUNT}"
 
 
 def _run(site: Site, command: list[str]) -> None:

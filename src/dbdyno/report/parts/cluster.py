@@ -43,6 +43,9 @@ STALE = (
 )
 
 
+DONOR = "{}, {}: the node that gave another one all its data came no further for at most {} s meanwhile."
+
+
 def sections(analysis: Analysis, more: Sequence[str]) -> Iterator[Section]:
     """The table and its notes, with `more` of them; nothing where no node was struck."""
     if found := rows(analysis):
@@ -87,7 +90,8 @@ def _spread(seconds: Spread | None) -> str:
 
 
 def _permitted(analysis: Analysis) -> Iterator[str]:
-    """What was lost with the first node and may be, and how old the stale reads were."""
+    """What was lost with the first node and may be, how long a donor stood still, and how old the stale reads
+    were."""
     for one in analysis.survival.variants if analysis.survival else ():
         for act in one.acts:
             if act.act is Act.FIRST_LOST and act.lost and not one.faults:
@@ -95,6 +99,8 @@ def _permitted(analysis: Analysis) -> Iterator[str]:
                     f"{one.variant}: its settings permit that the first node takes commits along. The oldest"
                     f" that was lost was {number_text(act.lost_ms_most)} ms old."
                 )
+            if act.nodes is not None and act.nodes.donor_still_s is not None:
+                yield DONOR.format(one.variant, act.act.words, number_text(act.nodes.donor_still_s.most))
             if act.nodes is not None and act.nodes.stale:
                 yield (
                     f"{one.variant}, {act.act.words}: the oldest stale read came"

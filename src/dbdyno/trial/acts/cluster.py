@@ -38,11 +38,13 @@ from dbdyno.trial.acts.ledger import (
     windows_of,
 )
 from dbdyno.trial.acts.looks import Looks, staleness
+from dbdyno.trial.acts.moves import Moves
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.blame import of_the_engine
 from dbdyno.trial.nodes import behind, caught_up, of_others
 from dbdyno.trial.rows import TableRows, rows_of
 
+STOP_S = 60.0
 DOWN_S = 1.0
 """How long a killed node is away. The log that it then misses is short, and its start is what takes time."""
 AFTER_S = 0.5
@@ -62,6 +64,8 @@ class _Struck:
     rejoin_s: float | None = None
     transfer: str = ""
     replaced_s: float | None = None
+    donor: str = ""
+    donor_still_s: float | None = None
     damage: str = ""
     log: str = ""
 
@@ -78,7 +82,7 @@ def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, un
         raise Blocked(FACTOR, "there is no other node", 'give more than one: "cluster.nodes" = 3')
     if phase.then is Act.NODE_CUT:
         nodes.segment.require_cut()
-    if phase.then is Act.FIRST_LOST:
+    if phase.then in (Act.FIRST_LOST, Act.NODE_EMPTY):
         nodes.cluster.require_rejoin(running.setup.installation)
     for node in nodes.others:
         # A look needs the ledger's table on each node.
@@ -102,6 +106,8 @@ def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, un
             rejoin_s=struck.rejoin_s,
             transfer=struck.transfer,
             replaced_s=struck.replaced_s,
+            donor=struck.donor,
+            donor_still_s=struck.donor_still_s,
             silent_s=round(_silent_s(struck, entries), 6),
             looks=seen.looks,
             stale=seen.stale,
@@ -177,14 +183,13 @@ def _strike(nodes: Nodes, phase: Phase, over: Event) -> _Struck:
         return _Struck(nodes.first, at_ns)
     node = drawn(nodes, phase)
     try:
-        rejoin_s = AWAY[act](nodes, node)
+        back = AWAY[act](nodes, node)
     except (ServerFailed, DriverFailed) as failure:
         return _Struck(node, at_ns, damage=_lost(node, failure), log=getattr(failure, "log", ""))
     back_ns = time.monotonic_ns()
     over.wait(AFTER_S)
     assert node.server is not None, "it takes part"
-    transfer = nodes.cluster.transfer(node.server.log())
-    return _Struck(node, at_ns, back_ns, rejoin_s=round(rejoin_s, 6), transfer=transfer)
+    return replace(back, at_ns=at_ns, back_ns=back_ns)
 
 
 def drawn(nodes: Nodes, phase: Phase) -> Node:
@@ -192,34 +197,58 @@ def drawn(nodes: Nodes, phase: Phase) -> Node:
     return random.Random(f"{phase.name} {phase.duration_s}").choice(nodes.others)
 
 
-def _kill(nodes: Nodes, node: Node) -> float:
+def _back(nodes: Nodes, node: Node, rejoin_s: float, transfer: str = "") -> _Struck:
+    assert node.server is not None, "it takes part"
+    transfer = transfer or nodes.cluster.transfer(node.server.log())
+    return _Struck(node, 0, rejoin_s=round(rejoin_s, 6), transfer=transfer)
+
+
+def _kill(nodes: Nodes, node: Node) -> _Struck:
     assert node.server is not None, "it takes part"
     node.server.kill()
     time.sleep(DOWN_S)
     began_s = time.monotonic()
     nodes.start(node)
     nodes.full_s()
-    return time.monotonic() - began_s
+    return _back(nodes, node, time.monotonic() - began_s)
 
 
-def _pause(nodes: Nodes, node: Node) -> float:
+def _pause(nodes: Nodes, node: Node) -> _Struck:
     with nodes.paused(node):
         time.sleep(nodes.cluster.AWAY_S)
-    return nodes.full_s()
+    return _back(nodes, node, nodes.full_s())
 
 
-def _cut(nodes: Nodes, node: Node) -> float:
+def _cut(nodes: Nodes, node: Node) -> _Struck:
     with nodes.cut_off(node):
         time.sleep(nodes.cluster.AWAY_S)
-    return nodes.full_s()
+    return _back(nodes, node, nodes.full_s())
 
 
-AWAY: Mapping[Act, Callable[[Nodes, Node], float]] = {
+def _empty(nodes: Nodes, node: Node) -> _Struck:
+    """A clean stop leaves a majority behind, however few the others are."""
+    assert node.server is not None, "it takes part"
+    node.server.stop(STOP_S)
+    time.sleep(DOWN_S)
+    began_s = time.monotonic()
+    rest = [one for one in nodes.by_name.values() if one is not node]
+    with Moves(rest, nodes.cluster.PROGRESS) as moves:
+        transfer = nodes.refill(node)
+        rejoin_s = time.monotonic() - began_s
+    donor = nodes.cluster.donor(node.server.log()) or nodes.first.name
+    still_s = moves.still_s(donor)
+    found = _back(nodes, node, rejoin_s, transfer)
+    return replace(found, donor=donor, donor_still_s=None if still_s is None else round(still_s, 6))
+
+
+AWAY: Mapping[Act, Callable[[Nodes, Node], _Struck]] = {
     Act.NODE_KILL: _kill,
     Act.NODE_PAUSE: _pause,
     Act.NODE_CUT: _cut,
+    Act.NODE_EMPTY: _empty,
 }
-"""Each has a node away for a while. Returns the seconds from its return until all take part."""
+"""Each has a node away for a while. Returns how it came back, in the seconds from its return until all take
+part."""
 
 
 def _replaced(nodes: Nodes, struck: _Struck) -> _Struck:
