@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dbdyno.obtain.source.patch import apply, files_named, read_patch
 from tests.needs import needs_patch
-from tests.patches.mariadb import PATCHES_TO_11_8, tree_with
+from tests.patches.mariadb import PATCHES_TO_10_11, PATCHES_TO_11_8, tree_with
 
 PATCH = PATCHES_TO_11_8 / "atomic-relaxed.patch"
 CHANGED = "include/my_atomic_wrapper.h"
@@ -25,3 +25,7 @@ def test_the_patch_applies(tmp_path: Path) -> None:
     before = (tree / CHANGED).read_bytes()
     apply(read_patch(PATCH), tree)
     assert (tree / CHANGED).read_bytes() != before
+
+
+def test_the_patch_to_10_11_is_the_same() -> None:
+    assert (PATCHES_TO_10_11 / PATCH.name).read_bytes() == PATCH.read_bytes()

@@ -113,7 +113,8 @@ PLATFORM = LayerOfKnobs(
         levels="amd64, arm64, ppc64el or s390x",
         pattern=r".*",
         refused=_unknown,
-        effect="the engine's packages of that architecture run, under an emulator where they must",
+        effect="the engine's packages of that architecture run, or a build for it, under an emulator where"
+        " they must",
         proof="the ELF header of the file in /proc/PID/maps, and the server's word on its machine",
         ask=lambda level, _: (OnPlatform(level),),
         prove=_prove,
