@@ -18,6 +18,7 @@ from dbdyno.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
 from dbdyno.plan.order import Order
+from dbdyno.records.platform import Platform
 from dbdyno.records.record import Doubt, Evidence, Record
 from dbdyno.records.run import Run
 from dbdyno.records.stage import Stage
@@ -293,9 +294,8 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
 class Apart(Protocol):
     """An engine on another machine, which no load process drives."""
 
-    @property
-    def page_bytes(self) -> int | None:
-        """The size of the pages of that machine's kernel; None where it has none of its own."""
+    def told(self, platform: Platform) -> Platform:
+        """What stands in the record of its platform, with what is known once it runs."""
         ...
 
     @property
@@ -314,8 +314,7 @@ def asked_apart(draft: Draft, bench: Bench, open_apart: OpenApart) -> Steps[None
     with ExitStack() as closing_apart:
         with draft.stage(Stage.PREPARE):
             asked = closing_apart.enter_context(open_apart(draft.trial, bench))
-            if draft.platform is not None and asked.page_bytes is not None:
-                draft.platform = draft.platform.but(page_bytes=asked.page_bytes)
+            draft.platform = draft.platform and asked.told(draft.platform)
         with draft.stage(Stage.VERIFY):
             draft.evidence = asked.evidence
             require_in_effect(draft.evidence)

@@ -107,6 +107,8 @@ def test_a_build_for_another_machine_is_proved_and_keeps_what_it_acknowledged(
     assert "build id" in machine.source
     assert compiled is not None and "which /proc/PID/maps holds" in compiled.source
     assert record.platform is not None and record.platform.built == "gcc -O1"
+    # A transaction of three changes takes tens of thousands, and a whole shell much more.
+    assert record.platform.instructions is not None and 10_000 < record.platform.instructions < 1_000_000
     rounds = [phase.recovery for phase in record.phases if phase.recovery is not None]
     assert [(one.lost, one.damage) for one in rounds] == [(0, ""), (0, "")]
     assert all(one.acknowledged > 0 for one in rounds)

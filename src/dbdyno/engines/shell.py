@@ -33,6 +33,10 @@ class Shell(Protocol):
         """The process of a shell that has answered, until it is left. Raises ServerFailed."""
         ...
 
+    def instructions(self, installation: Installation, folder: Path) -> int | None:
+        """How many instructions one transaction of the load takes; None where nothing here counts them."""
+        ...
+
     def round_of(self, installation: Installation, folder: Path, act: Act, load_s: float) -> ShellRound:
         """A load that an act ends, and what is there afterwards. Raises ServerFailed."""
         ...

@@ -13,7 +13,7 @@ class Platform(Frozen):
     cannot map it. `page_bytes` is what a program of it was told of the pages here, None where it was told
     nothing. What was `built` here tells its compiler and flags, and its `packages` are the build itself and
     the C library. `emulator` is the program that ran it with its version; empty where this machine ran it
-    itself.
+    itself. An engine that is asked by its shell takes so many `instructions` for one transaction.
     """
 
     architecture: str
@@ -24,3 +24,4 @@ class Platform(Frozen):
     page_bytes: int | None = None
     emulator: str = ""
     built: str = absent("")
+    instructions: int | None = absent(None)

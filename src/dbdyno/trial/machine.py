@@ -44,9 +44,8 @@ class OnMachine:
     seen: Resets
     resets: list[Reset] = field(default_factory=list)
 
-    @property
-    def page_bytes(self) -> int | None:
-        return self.first.page_bytes
+    def told(self, platform: Platform) -> Platform:
+        return platform.but(page_bytes=self.first.page_bytes)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:

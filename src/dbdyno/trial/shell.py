@@ -19,6 +19,7 @@ from dbdyno.layers.platform import proved_by_file
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.installation import Installation
+from dbdyno.records.platform import Platform
 from dbdyno.records.record import Evidence
 from dbdyno.study.builds import BUILD_LAYERS, of_build
 from dbdyno.study.nouns import PLATFORM_FACTOR
@@ -33,20 +34,23 @@ TAKEN = (ENGINE_FACTOR, PLATFORM_FACTOR)
 
 @dataclass(frozen=True)
 class Asked:
-    """The shell of an engine on an architecture, with the folder of its data. Its `page_bytes` were told
-    before."""
+    """The shell of an engine on an architecture, with the folder of its data. One
+    transaction of its load takes so many `instructions`."""
 
     shell: Shell
     installation: Installation
     architecture: str
     folder: Path
     of_build: tuple[Evidence, ...] = ()
-    page_bytes: int | None = None
+    instructions: int | None = None
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The one that its program's file gives, and those of its build."""
         return (proved_by_file(self.architecture, self.installation), *self.of_build)
+
+    def told(self, platform: Platform) -> Platform:
+        return platform.but(instructions=self.instructions)
 
     def round_of(self, phase: Phase) -> ShellRound:
         """Raises ServerFailed where the shell fails."""
@@ -79,7 +83,8 @@ def shell_of(trial: Trial, bench: Bench) -> Iterator[Asked]:
         folder.mkdir(parents=True)
         engine.shell.make(installation, folder)
         proofs = () if made is None else _proofs(made, engine.shell, folder, trial, bench)
-        yield Asked(engine.shell, installation, architecture, folder, proofs)
+        counted = engine.shell.instructions(installation, folder)
+        yield Asked(engine.shell, installation, architecture, folder, proofs, counted)
 
 
 @dataclass(frozen=True)

@@ -55,3 +55,11 @@ def test_builds_are_told_by_their_compiler_in_place_of_the_engine() -> None:
     assert "Build: 0123 by gcc, on libc6 2.36-9." in told
     assert "Each engine was compiled here" in told and "ran as packages" not in told
     assert "built by" not in markdown(NATIVE, EMULATED)
+
+
+def test_instructions_stand_apart_where_they_were_counted() -> None:
+    counted = EMULATED.but(platform=platform("s390x", instructions=61234))
+    told = markdown(NATIVE, counted)
+    assert "| firebird\\@5 | s390x | packages | 61,234 |" in told
+    assert "compare builds of one" in told
+    assert "Counted work" not in markdown(NATIVE, EMULATED)

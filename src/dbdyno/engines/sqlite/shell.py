@@ -20,6 +20,7 @@ from dbdyno.engines.shell import ShellRound
 from dbdyno.errors import ServerFailed
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, how_it_ended, kill_family
+from dbdyno.obtain.counted import counted
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Check
 from dbdyno.records.recovery import Recovery
@@ -27,6 +28,8 @@ from dbdyno.study.act import Act
 
 FILE = "database.sqlite"
 ACCOUNTS = 1000
+COUNTED = (2, 6)
+"""Transactions whose instructions are counted, of two shells."""
 LEAST = 20
 """Fewer commits would say little, however short the load is."""
 ANSWER_S = 60.0
@@ -59,6 +62,23 @@ def opened(installation: Installation, folder: Path) -> Iterator[int]:
         _write(shell, folder, "SELECT 1;\n")
         _acknowledged(shell, folder)
         yield shell.pid
+
+
+def instructions(installation: Installation, folder: Path) -> int | None:
+    """How many instructions one transaction of the load takes, in a file of its own: those of a shell that
+    has some, less those of one that has fewer, so that its start does not count. None where nothing here
+    counts them. Raises ServerFailed where the shell fails."""
+    found = []
+    for transactions in COUNTED:
+        own = folder / f"counted-{transactions}"
+        own.mkdir()
+        make(installation, own)
+        script = own / "script.sql"
+        draw = random.Random(0)
+        script.write_text("".join(_transaction(number, draw) for number in range(1, transactions + 1)))
+        found.append(counted(installation, ("-batch", "-bail", str(own / FILE)), script))
+    few, many = found
+    return None if few is None or many is None else round((many - few) / (COUNTED[1] - COUNTED[0]))
 
 
 def round_of(installation: Installation, folder: Path, act: Act, load_s: float) -> ShellRound:
@@ -140,15 +160,18 @@ def _started(installation: Installation, folder: Path) -> Iterator[subprocess.Po
 
 
 def _send(shell: subprocess.Popen[bytes], folder: Path, number: int, draw: random.Random) -> None:
+    _write(shell, folder, _transaction(number, draw))
+
+
+def _transaction(number: int, draw: random.Random) -> str:
     account, amount = draw.randint(1, ACCOUNTS), draw.randint(-5000, 5000)
-    text = (
+    return (
         "BEGIN IMMEDIATE;"
         f"UPDATE account SET balance = balance + {amount} WHERE id = {account};"
         f"UPDATE branch SET balance = balance + {amount};"
         f"INSERT INTO ledger VALUES ({number}, {account}, {amount});"
         f"COMMIT;SELECT {number};\n"
     )
-    _write(shell, folder, text)
 
 
 def _write(shell: subprocess.Popen[bytes], folder: Path, text: str) -> None:

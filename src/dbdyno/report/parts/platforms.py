@@ -19,6 +19,12 @@ from dbdyno.study.nouns import PLATFORM_FACTOR
 HEADS = ("engine", "on", "version", "starts", "answers", "kills", "stops")
 BUILT_HEADS = ("on", "version", "built by", *HEADS[3:])
 """Of a study whose variants are builds, which are all of one engine."""
+COUNTED_HEADS = ("engine", "on", "built by", "instructions a transaction")
+COUNTED = (
+    "The emulator logged each instruction of a shell with 2 and of one with 6 transactions, in place of a"
+    " clock. Those of the kernel are not among them. Another architecture needs other instructions for the"
+    " same work, so compare builds of one."
+)
 MACHINE_HEADS = ("engine", "on", "bytes", "pages", "at most", "run by")
 TEXT = dict.fromkeys((*HEADS[1:], *BUILT_HEADS, *MACHINE_HEADS[1:]), Kind.TEXT)
 PACKAGES = "Each engine ran as packages of each architecture, in a root of its own."
@@ -65,6 +71,9 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     if machines:
         yield Section("On what", (table(MACHINE_HEADS, of_machines, TEXT), Notes(notes)))
         yield Section("Proofs", (Notes((*_proofs(tried),)),), detail=Detail.DETAILS)
+    if counted := [(one, platform) for one, platform in machines if platform.instructions is not None]:
+        work = [_counted(analysis, one, platform) for one, platform in counted]
+        yield Section("Counted work", (table(COUNTED_HEADS, work, TEXT), Notes((COUNTED,))))
     yield Section("Method", (Notes((BUILDS if built else PACKAGES, *METHOD)),))
 
 
@@ -150,6 +159,11 @@ def _machine(analysis: Analysis, one: Survivor, platform: Platform) -> Row:
         f"{platform.alignment_bytes >> 10} KiB",
         platform.emulator or "this machine",
     )
+
+
+def _counted(analysis: Analysis, one: Survivor, platform: Platform) -> Row:
+    engine, architecture = _levels(analysis, one)
+    return engine, architecture, platform.built or "packages", f"{platform.instructions:,}"
 
 
 def _versions(analysis: Analysis, machines: Sequence[tuple[Survivor, Platform]]) -> Iterator[str]:
