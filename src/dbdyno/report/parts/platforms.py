@@ -30,8 +30,7 @@ TEXT = dict.fromkeys((*HEADS[1:], *BUILT_HEADS, *MACHINE_HEADS[1:]), Kind.TEXT)
 PACKAGES = "Each engine ran as packages of each architecture, in a root of its own."
 BUILDS = (
     "Each engine was compiled here for each architecture, against the headers and libraries of a root of that"
-    " architecture, and ran in that root. Before its rounds it passed the tests of its own source that its"
-    " recipe names."
+    " architecture, and ran in that root. One whose recipe names tests of its source had to pass them first."
 )
 METHOD = (
     "A native driver loaded each server over its socket, and it was ended in the midst of the load and"
