@@ -8,6 +8,7 @@ from dbdyno.fleet import kept_builds, parts
 from dbdyno.fleet.kept_builds import Failure, KeptBuild, Maker, made_by
 from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
+from dbdyno.records.database import Unavailable
 from dbdyno.records.store import Store
 from tests.fleet.cases import run_on, speaks
 
@@ -67,9 +68,15 @@ def test_one_host_makes_a_build_at_a_time_and_its_death_frees_it(url: str, sessi
         with made_by(session, "sqlite-2", maker("b", run="second")) as is_mine:
             assert is_mine
             assert kept_builds.makers_for(session, "second") == [maker("b", run="second")]
-    with made_by(session, "sqlite-1", maker("b"), wait_s=60.0) as is_mine:
-        assert is_mine and kept_builds.maker_of(session, "sqlite-1") == maker("b")
+    looks = maker("b").but(words="")
+    with made_by(session, "sqlite-1", looks, wait_s=60.0) as is_mine:
+        assert is_mine and kept_builds.maker_of(session, "sqlite-1") == looks
+        assert kept_builds.makers_for(session, "first") == []
+        kept_builds.begin(session, "sqlite-1", "building on b")
+        assert kept_builds.makers_for(session, "first") == [maker("b")]
     assert kept_builds.maker_of(session, "sqlite-1") is None
+    with pytest.raises(Unavailable):
+        held.__exit__(None, None, None)
 
 
 def test_a_host_whose_lease_is_in_force_keeps_what_it_makes(url: str, session: Session) -> None:

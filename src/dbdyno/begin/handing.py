@@ -53,22 +53,25 @@ class Depot:
     tell: Tell
     goes_on: Callable[[], bool]
 
-    def holding(self, what: str, words: str, then: Callable[[], None], waiting: bool) -> bool:
+    def begins(self, what: str, words: str) -> None:
+        """Says to other hosts, and to who follows the run, what this one begins under a lock."""
+        kept_builds.begin(self.session, what, words)
+        self.session.tell(of_run(self.run))
+
+    def holding(self, what: str, then: Callable[[], None], waiting: bool) -> bool:
         """Does something under the lock of `what` is made. False where another host makes it and nobody is
         `waiting`, and where the run was withdrawn meanwhile."""
-        maker = Maker(run=self.run, host=self.host, fence=self.fence, words=words)
+        maker = Maker(run=self.run, host=self.host, fence=self.fence, words="")
         told: Maker | None = None
         while True:
             with kept_builds.made_by(self.session, what, maker, WAIT_S if waiting else 0.0) as is_mine:
                 if is_mine:
-                    # Who follows the run says who makes what.
-                    self.session.tell(of_run(self.run))
                     then()
                     return True
             if not waiting or not self.goes_on():
                 return False
             other = kept_builds.maker_of(self.session, what)
-            if other is not None and other != told:
+            if other is not None and other.words and other != told:
                 self.tell(f"host {other.host} is at work: {other.words}; waiting until it is done")
                 told = other
             if kept_builds.end_stopped(self.session, what):
@@ -124,7 +127,7 @@ def _hold(bench: Bench, wish: BuildWish, train: Train, depot: Depot, waiting: bo
         if not _taken(bench, materials, depot, removing=True) and not _known_to_fail(materials, depot):
             _make(bench, wish, materials, train, depot)
 
-    return depot.holding(name, f"building {materials.title}", make, waiting)
+    return depot.holding(name, make, waiting)
 
 
 def _taken(bench: Bench, materials: Materials, depot: Depot, removing: bool) -> bool:
@@ -182,6 +185,8 @@ def _make(bench: Bench, wish: BuildWish, materials: Materials, train: Train, dep
     """Makes a build, or takes the one that is here, and keeps it in the store. What speaks against the build
     itself is noted for the other hosts."""
     name = materials.build.name
+    if not making.is_made(materials.build):
+        depot.begins(name, f"building {materials.title}")
     try:
         made = built(bench.engine, wish, bench.study.folder, depot.tell, train)
     except BuildFailed as failed:
@@ -230,20 +235,22 @@ def _pass_gate_once(bench: Bench, depot: Depot, wish: BuildWish) -> None:
     except DynoError:
         # It cannot be built, and its trials end with the same cause.
         return
-    ask = partial(pass_gate, bench, depot.tell, wish)
+    ask, gate = partial(pass_gate, bench, depot.tell, wish), f"gate of {name}"
     if answered:
         ask()
         return
 
     def ask_and_keep() -> None:
         _take_gates(name, depot)
+        if not is_answered(bench, wish):
+            depot.begins(gate, f"the correctness gate of {wish.words}")
         try:
             ask()
         finally:
             for asked, document in correctness.documents_of(name).items():
                 kept_builds.note_gate(depot.session, name, asked, document)
 
-    depot.holding(f"gate of {name}", f"the correctness gate of {wish.words}", ask_and_keep, waiting=True)
+    depot.holding(gate, ask_and_keep, waiting=True)
 
 
 def _take_gates(name: str, depot: Depot) -> None:

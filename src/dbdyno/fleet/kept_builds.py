@@ -48,7 +48,8 @@ class Listed(Frozen):
 
 
 class Maker(Frozen):
-    """Who makes a build, or asks the correctness gate of it, for a run and under the lease `fence`."""
+    """Who makes a build, or asks the correctness gate of it, for a run and under the lease `fence`. Without
+    `words` he only looks whether that is needed."""
 
     run: str
     host: str
@@ -174,6 +175,11 @@ def made_by(session: Session, what: str, maker: Maker, wait_s: float = 0.0) -> I
         session.execute("SELECT pg_advisory_unlock(%s, %s)", MAKING, _number(what))
 
 
+def begin(session: Session, what: str, words: str) -> None:
+    """Says what is begun under a lock that this session holds."""
+    session.execute("UPDATE dyno_build_makers SET words = %s WHERE what = %s", words, what)
+
+
 def maker_of(session: Session, what: str) -> Maker | None:
     """Who makes this now; None where nobody is known."""
     rows = session.execute(f"SELECT run, host, fence, words {_HELD} AND what = %s", what)
@@ -182,7 +188,8 @@ def maker_of(session: Session, what: str) -> Maker | None:
 
 def makers_for(session: Session, run: str) -> list[Maker]:
     """Who makes something for a run now."""
-    rows = session.execute(f"SELECT run, host, fence, words {_HELD} AND run = %s ORDER BY what", run)
+    asked = f"SELECT run, host, fence, words {_HELD} AND run = %s AND words <> '' ORDER BY what"
+    rows = session.execute(asked, run)
     return [_maker(row) for row in rows]
 
 
