@@ -39,6 +39,11 @@ TOTALS = {
     "quota_periods": 80.0,
     "throttled_periods": 20.0,
     "throttled_s": 1.5,
+    "replay_lag_s": 0.0125,
+    "replay_lag_bytes": 8_192.0,
+    "receive_queue": 3.0,
+    "flow_control_s": 0.75,
+    "node_aborts": 200.0,
     "resident_bytes_end": 100.0,
     "resident_bytes_max": 2.0**30,
 }
@@ -118,6 +123,11 @@ EXPECTED = {
     "load_host_busy_share": 0.25,
     "load_host_steal_share": 0.05,
     "load_host_resent_share": 0.001,
+    "replay_lag_ms": 12.5,
+    "replay_lag_bytes": 8_192.0,
+    "receive_queue": 3.0,
+    "flow_control_s": 0.75,
+    "node_aborts_per_op": 0.01,
 }
 
 

@@ -115,6 +115,12 @@ class Cluster(Protocol):
         not answer."""
         ...
 
+    def lag(self, asks: Mapping[str, Ask], first: str) -> Mapping[str, float]:
+        """How far nodes are behind at this moment, the worst of them, and what has stopped them since they
+        started: what the engine tells of `replay_lag_s`, `replay_lag_bytes`, `receive_queue` (write sets),
+        `flow_control_s` and `node_aborts`."""
+        ...
+
     def position(self, ask: Ask) -> str:
         """How far the first node has come."""
         ...

@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -20,7 +21,7 @@ from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine, Server
 from dbdyno.engines.nodes import Nodes
-from dbdyno.errors import DynoError
+from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
@@ -156,6 +157,7 @@ class Running:
     counted in place of a speed. `logged` are the doubtful lines of the server's log that the phases before
     have told. `fastest_per_s` is the speed of the fastest load before an act on the server, in acknowledged
     transactions.
+    `lagged` is how far a cluster's nodes were behind right after the load, and what it added to their counts.
     `front` is the application that takes the load, where there is one. `afar` is the load where it comes from
     another host.
     """
@@ -170,6 +172,7 @@ class Running:
     fastest_per_s: float = 0.0
     status_before: Mapping[str, float] = field(default_factory=dict)
     status_after: Mapping[str, float] = field(default_factory=dict)
+    lagged: Mapping[str, float] = field(default_factory=dict)
     front: Front | None = None
     afar: RemoteLoad | None = None
 
@@ -217,6 +220,15 @@ class Running:
         """The doubtful lines of the server's log, and of the application's in front of it."""
         of_front = self.front.process.log_problems() if self.front else []
         return [*self.server.log_problems(), *of_front]
+
+    def lag(self) -> dict[str, float]:
+        """How far a cluster's nodes are behind, now; nothing without another node, or where one is lost."""
+        nodes = self.setup.nodes
+        if nodes is None or nodes.count == 1:
+            return {}
+        with suppress(DriverFailed):
+            return dict(nodes.cluster.lag(nodes.asks, nodes.first.name))
+        return {}
 
     def status(self) -> dict[str, float]:
         """The engine's own counters, now: those of all nodes together, where all are loaded."""

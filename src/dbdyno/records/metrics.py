@@ -340,6 +340,21 @@ _HOST = (
     Metric("load_host_resent_share", "segments sent again by the load host", "", _LOWER,
            "TCP segments that the load host sent again during the load because nobody acknowledged them, "
            "over all that it sent.", _of_load_host(lambda host: host.resent_share)),
+    Metric("replay_lag_ms", "replay lag", "ms", _LOWER,
+           "How long the standby of PostgreSQL that was furthest behind took to replay the latest log, "
+           "right after the load; none without another node.", _total("replay_lag_s", 1e3)),
+    Metric("replay_lag_bytes", "log not replayed", "", _LOWER,
+           "Bytes of log that the standby of PostgreSQL that was furthest behind had not replayed, right "
+           "after the load.", _total("replay_lag_bytes")),
+    Metric("receive_queue", "write sets not applied", "", _LOWER,
+           "Write sets that the node of Galera that was furthest behind had received and not applied, right "
+           "after the load.", _total("receive_queue")),
+    Metric("flow_control_s", "time held back by flow control", "s", _LOWER,
+           "Time for which a node of Galera was held back over the whole load, warm-up included, because "
+           "another one was behind; that of the node with the most.", _total("flow_control_s")),
+    Metric("node_aborts_per_op", "transactions lost to other nodes", "per op", _LOWER,
+           "Transactions that Galera aborted because another node's was first, on all nodes, over the whole "
+           "load, warm-up included, per transaction of the measured part.", _per_operation("node_aborts")),
 )  # fmt: skip
 
 _OUTCOMES = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -16,6 +16,8 @@ from dbdyno.trial.bench import Clock
 T = TypeVar("T")
 AtWork = Callable[[], AbstractContextManager[object]]
 """What surrounds each stretch in which the load is on the server."""
+GROWING = ("flow_control_s", "node_aborts")
+"""What nodes of a cluster count from their start on."""
 LOOK_EVERY_S = 0.5
 """How long a server that rests may be gone before that is noticed."""
 MEND_FULL = (
@@ -48,6 +50,7 @@ def drive(running: Running, phase: Phase, at_work: AtWork, clock: Clock) -> Step
         slices=phase.slices,
         settle_s=phase.settle_s,
     )
+    lag = running.lag()
     with at_work():
         before = running.status()
         with naming_full_server(running):
@@ -56,9 +59,18 @@ def drive(running: Running, phase: Phase, at_work: AtWork, clock: Clock) -> Step
         over = yield running.load.told.acknowledged if running.load.told else None
         with at_work(), naming_full_server(running):
             tally = running.load.end() if over else running.load.go_on()
+    lagged = _lagged(lag, running.lag())
     with naming_full_server(running, came_to(tally)):
         after = running.status()
-    return replace(running, tally=tally, told=told, status_before=before, status_after=after)
+    driven = replace(running, tally=tally, told=told, lagged=lagged)
+    return replace(driven, status_before=before, status_after=after)
+
+
+def _lagged(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """How far nodes are behind after a load, and what it added to what only grows."""
+    return {
+        name: value - before.get(name, 0.0) if name in GROWING else value for name, value in after.items()
+    }
 
 
 @contextmanager

@@ -148,6 +148,21 @@ def membership(asks: Mapping[str, Ask], _first: str) -> Membership:
     return Membership(whole, "; ".join(told))
 
 
+def lag(asks: Mapping[str, Ask], _first: str) -> Mapping[str, float]:
+    """The longest queue of write sets that a node has yet to apply, the longest time for which one was held
+    back, and how many transactions lost to those of other nodes, on all nodes."""
+    told = [_status(ask) for ask in asks.values()]
+
+    def of(name: str) -> list[float]:
+        return [float(one.get(f"wsrep_{name}", 0)) for one in told]
+
+    return {
+        "receive_queue": max(of("local_recv_queue")),
+        "flow_control_s": max(of("flow_control_paused_ns")) / 1e9,
+        "node_aborts": sum(of("local_cert_failures")) + sum(of("local_bf_aborts")),
+    }
+
+
 def position(_ask: Ask) -> str:
     return "all that is committed"
 

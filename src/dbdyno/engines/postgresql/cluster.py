@@ -109,6 +109,16 @@ def membership(asks: Mapping[str, Ask], first: str) -> Membership:
     return Membership(whole, "; ".join(told))
 
 
+def lag(asks: Mapping[str, Ask], first: str) -> Mapping[str, float]:
+    """By pg_stat_replication. A standby that has been idle for a while tells no time."""
+    sql = (
+        "SELECT EXTRACT(EPOCH FROM MAX(COALESCE(replay_lag, '0'))),"
+        " MAX(pg_current_wal_lsn() - replay_lsn) FROM pg_stat_replication"
+    )
+    [[seconds, behind]] = asks[first](sql)
+    return {"replay_lag_s": float(seconds or 0), "replay_lag_bytes": float(behind or 0)}
+
+
 def position(ask: Ask) -> str:
     return str(ask("SELECT pg_current_wal_lsn()")[0][0])
 

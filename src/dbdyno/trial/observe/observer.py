@@ -124,6 +124,7 @@ class Observer:
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
         if not self._seen:
             self._missing |= dict.fromkeys((*filter(_of_server, totals), *OF_PROCESSES), UNSEEN)
+        totals |= running.lagged
         changed = _changed(running.status_before, running.status_after)
         return Observation(
             duration_s=sum(end_s - start_s for start_s, end_s in windows),
