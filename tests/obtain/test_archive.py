@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.obtain.archive import unpack
+from dbdyno.obtain.archive import lead_inside, unpack
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "") -> tarfile.TarInfo:
@@ -85,3 +85,16 @@ def test_folders_that_nobody_needs_are_left_out(tmp_path: Path) -> None:
     target = unpacked(tmp_path / "target", kept, left, without=("lib/modules",))
     assert (target / "lib/modules-load").is_file()
     assert not (target / "lib/modules").exists()
+
+
+def test_absolute_links_of_a_root_lead_to_its_own_files(tmp_path: Path) -> None:
+    library = tmp_path / "lib" / "libtoy.so.1"
+    library.parent.mkdir()
+    library.write_text("toy")
+    links = tmp_path / "usr" / "lib"
+    links.mkdir(parents=True)
+    (links / "libtoy.so").symlink_to("/lib/libtoy.so.1")
+    (links / "libother.so").symlink_to("libtoy.so")
+    lead_inside(tmp_path)
+    assert (links / "libtoy.so").read_text() == "toy" == (links / "libother.so").read_text()
+    assert (links / "libtoy.so").resolve() == library

@@ -16,6 +16,16 @@ def unpack(archive: tarfile.TarFile, target: Path, without: Collection[str] = ()
     archive.extractall(target, members=_wanted(harmless(archive, target), without))
 
 
+def lead_inside(root: Path) -> None:
+    """Has the absolute links of what was unpacked lead to what they mean in it. A compiler that looks at a
+    root from outside would follow them into the host's own folders."""
+    for link in [path for path in root.rglob("*") if path.is_symlink()]:
+        target = link.readlink()
+        if target.is_absolute():
+            link.unlink()
+            link.symlink_to(os.path.relpath(root / target.relative_to("/"), link.parent))
+
+
 def _wanted(members: Iterator[tarfile.TarInfo], without: Collection[str]) -> Iterator[tarfile.TarInfo]:
     for member in members:
         if not any(PurePosixPath(member.name).is_relative_to(folder) for folder in without):

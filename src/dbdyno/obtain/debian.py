@@ -25,7 +25,7 @@ from dbdyno.host.once import Step, Tell, silently
 from dbdyno.obtain import apt
 from dbdyno.obtain.absent import absent
 from dbdyno.obtain.architecture import emulator_of
-from dbdyno.obtain.archive import unpack
+from dbdyno.obtain.archive import lead_inside, unpack
 from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
 
 MANIFEST = once.WHOLE["engines"]
@@ -186,7 +186,7 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
             tell(Step.of(f"unpacking {recipe.engine} {found}", lambda: len(over) / len(archives)))
             _unpack(archives, session.archive_folder, work / "unpacked", over, recipe.unneeded)
             if recipe.architecture:
-                _lead_inside(work / "unpacked")
+                lead_inside(work / "unpacked")
             _write_manifest(work / "unpacked", recipe, found, digest, session, archives)
             # A name must not outlive a loss of power that the contents do not.
             os.sync()
@@ -244,15 +244,6 @@ def _unpack(
             raise DynoError(
                 f"cannot unpack {archive.name}: {error}", "fetch again; check the space on the disk"
             ) from None
-
-
-def _lead_inside(root: Path) -> None:
-    """Has absolute links lead to what they mean in a root, because it is looked at from outside of it."""
-    for link in (path for path in root.rglob("*") if path.is_symlink()):
-        target = link.readlink()
-        if target.is_absolute():
-            link.unlink()
-            link.symlink_to(os.path.relpath(root / target.relative_to("/"), link.parent))
 
 
 def _write_manifest(
