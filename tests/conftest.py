@@ -26,6 +26,7 @@ from dbdyno.obtain.source.reuse import SWITCHED_OFF
 from dbdyno.study.reference import Reference
 from dbdyno.trial.acts import engine as acts_engine
 from tests import skips
+from tests.records.postgresql import INITDB, PostgreSQL
 
 ROOT = Path(__file__).parents[1]
 
@@ -141,6 +142,15 @@ def homes_with_engines(fetched_engines: Path, homes: Path) -> Path:
     """Like `homes`, but with the engines that were fetched already."""
     (paths.cache() / "engines").symlink_to(fetched_engines)
     return homes
+
+
+@pytest.fixture(scope="module")
+def store_server() -> Iterator[PostgreSQL]:
+    """A PostgreSQL that can hold a store."""
+    if INITDB is None:
+        pytest.skip("no PostgreSQL under /usr/lib/postgresql")
+    with PostgreSQL() as found:
+        yield found
 
 
 @pytest.fixture

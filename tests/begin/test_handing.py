@@ -35,7 +35,7 @@ from dbdyno.study import Factor
 from tests.fakes import make_run
 from tests.fleet.cases import speaks
 from tests.fleet.machines import wait_for
-from tests.records.postgresql import INITDB, PostgreSQL
+from tests.records.postgresql import PostgreSQL
 from tests.sqlite_fork import CODE, LOSES_ROWS, make_fork, wrong_code
 from tests.trials import study_of
 
@@ -49,20 +49,12 @@ command = ["sh", "-c", "while test -e {slow}; do sleep 0.1; done"]
 """
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgreSQL]:
-    if INITDB is None:
-        pytest.skip("no PostgreSQL under /usr/lib/postgresql")
-    with PostgreSQL() as found:
-        yield found
-
-
 @pytest.fixture
-def url(server: PostgreSQL) -> str:
-    with Store(server.url), Session(server.url) as session:
+def url(store_server: PostgreSQL) -> str:
+    with Store(store_server.url), Session(store_server.url) as session:
         for table in TABLES:
             session.execute(f"DELETE FROM dyno_{table}")
-    return server.url
+    return store_server.url
 
 
 class Hosts:
@@ -161,10 +153,10 @@ def test_a_build_is_made_and_asked_on_one_host_and_taken_by_the_others(
 
 @pytest.mark.usefixtures("ungated")
 def test_a_byte_that_changed_in_the_store_is_told_and_the_build_is_made_again(
-    hosts: Hosts, server: PostgreSQL
+    hosts: Hosts, store_server: PostgreSQL
 ) -> None:
     hosts.hold("a")
-    with psycopg.connect(server.url) as session:
+    with psycopg.connect(store_server.url) as session:
         session.execute(
             "UPDATE dyno_build_pieces SET piece = set_byte(piece, 500, get_byte(piece, 500) # 1)"
             " WHERE name = (SELECT min(name) FROM dyno_builds)"
@@ -221,7 +213,7 @@ def test_a_host_that_is_stopped_beyond_its_lease_keeps_no_build_from_others(host
 
 @pytest.mark.usefixtures("ungated")
 def test_a_store_that_starts_again_in_the_midst_of_a_keep_has_nothing_half(
-    hosts: Hosts, server: PostgreSQL, url: str, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, store_server: PostgreSQL, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts.levels = ("-O2",)
     monkeypatch.setattr(handing, "PIECE_BYTES", 256)
@@ -231,7 +223,7 @@ def test_a_store_that_starts_again_in_the_midst_of_a_keep_has_nothing_half(
         def all_pieces() -> Iterator[bytes]:
             for number, piece in enumerate(pieces):
                 if number == 2:
-                    server.restart()
+                    store_server.restart()
                 yield piece
 
         keep(session, build, all_pieces())

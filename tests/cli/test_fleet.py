@@ -14,6 +14,8 @@ import pytest
 
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli import worker as verb
+from dbdyno.cli.fleet import Controller
+from dbdyno.errors import DynoError
 from dbdyno.fleet import kept_builds, parts
 from dbdyno.fleet.hosts import register, remove
 from dbdyno.fleet.kept_builds import KeptBuild, Maker, made_by
@@ -22,15 +24,16 @@ from dbdyno.fleet.session import Session
 from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.obtain.source.packed import content_of
 from dbdyno.plan.fleet import blocks_of
+from dbdyno.records.record import Outcome
 from dbdyno.records.run import FleetHost
 from dbdyno.records.store import Store
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.fleet.cases import member, run_on
+from tests.fleet.cases import member, record_of, run_on
 from tests.fleet.judge import OVERLAPS
 from tests.fleet.machines import DYNO, folders_in, wait_for
-from tests.records.postgresql import INITDB, PostgreSQL
+from tests.records.postgresql import PostgreSQL
 from tests.sqlite_fork import make_fork
 
 STUDY = """
@@ -72,14 +75,6 @@ def study(homes: Path) -> Path:
     path = homes / "study.toml"
     path.write_text(STUDY)
     return path
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgreSQL]:
-    if INITDB is None:
-        pytest.skip("no PostgreSQL under /usr/lib/postgresql")
-    with PostgreSQL() as found:
-        yield found
 
 
 @contextmanager
@@ -125,23 +120,29 @@ def test_a_fleet_needs_a_store_that_all_hosts_reach(study: Path) -> None:
         assert "--store postgresql://" in said
 
 
-def test_a_host_that_is_not_there_is_named(study: Path, server: PostgreSQL) -> None:
-    said = complaint("run", str(study), "--fleet", "a, b", "--store", server.url)
+def test_a_host_that_is_not_there_is_named(study: Path, store_server: PostgreSQL) -> None:
+    said = complaint("run", str(study), "--fleet", "a, b", "--store", store_server.url)
     assert "no host is called 'a'" in said and "dyno worker --name a" in said
-    assert "--fleet names no host" in complaint("run", str(study), "--fleet", ",", "--store", server.url)
+    assert "--fleet names no host" in complaint(
+        "run", str(study), "--fleet", ",", "--store", store_server.url
+    )
 
 
-def test_no_hosts_say_how_to_begin(homes: Path, server: PostgreSQL) -> None:
-    assert "on a host: dyno worker" in dyno("hosts", "--store", server.url).stderr
-    assert "no host is called 'a'" in complaint("hosts", "remove", "a", "--store", server.url)
+def test_no_hosts_say_how_to_begin(homes: Path, store_server: PostgreSQL) -> None:
+    assert "on a host: dyno worker" in dyno("hosts", "--store", store_server.url).stderr
+    assert "no host is called 'a'" in complaint("hosts", "remove", "a", "--store", store_server.url)
 
 
-def test_hosts_tell_what_they_do_and_how_fine_they_measured(homes: Path, server: PostgreSQL) -> None:
+def test_hosts_tell_what_they_do_and_how_fine_they_measured(homes: Path, store_server: PostgreSQL) -> None:
     host = a_run(a_study()).host
     fleet = tuple(FleetHost(name=name, host=host) for name in ("a", "b"))
     run = a_run(a_study()).but(study_text=STUDY, run="on-both", blocks=24, fleet=fleet)
     study = study_of(run)
-    with Store(server.url) as store, Session(server.url) as session, Session(server.url) as other:
+    with (
+        Store(store_server.url) as store,
+        Session(store_server.url) as session,
+        Session(store_server.url) as other,
+    ):
         store.add_run(run)
         for pair in zip(records_of(study), records_of(study, trial_sd=0.1), strict=True):
             name = "a" if run.host_of(pair[0].block) == fleet[0] else "b"
@@ -151,35 +152,55 @@ def test_hosts_tell_what_they_do_and_how_fine_they_measured(homes: Path, server:
         fence = take(other, register(other, member("b"), "2", lambda _: None), run.run, 60.0)
         maker = Maker(run=run.run, host="b", fence=fence, words="building it")
         with made_by(other, "sqlite-1", maker):
-            assert "builds for" in dyno("hosts", "--store", server.url).stdout
-        said = dyno("hosts", "--json", "--store", server.url).stdout
+            assert "builds for" in dyno("hosts", "--store", store_server.url).stdout
+        said = dyno("hosts", "--json", "--store", store_server.url).stdout
         require_valid("hosts", said)
         rows = {row["member"]["name"]: row for row in json.loads(said)}
         assert (rows["a"]["state"], rows["b"]["state"]) == ("idle", "measures")
         assert 0.0 < rows["a"]["floor"] < rows["b"]["floor"] and rows["a"]["floor_run"] == "on-both"
-        table = dyno("hosts", "--store", server.url).stdout
+        table = dyno("hosts", "--store", store_server.url).stdout
         assert "big" in table and "on-both" in table
         for name in ("a", "b"):
-            assert dyno("hosts", "remove", name, "--store", server.url).returncode == 0
+            assert dyno("hosts", "remove", name, "--store", store_server.url).returncode == 0
 
 
 def test_a_fault_of_dyno_fails_the_run_on_its_host_and_is_not_tried_again(
-    homes: Path, server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+    homes: Path, store_server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fault(*_: object) -> None:
         raise ZeroDivisionError
 
     run = run_on("a", name="with-a-fault")
-    with Store(server.url) as store, Session(server.url) as session:
+    with Store(store_server.url) as store, Session(store_server.url) as session:
         place = register(session, member("a"), "1", lambda _: None)
         store.add_run(run)
         parts.give(session, run)
         monkeypatch.setattr(verb, "begun_here", fault)
         with pytest.raises(ZeroDivisionError):
-            verb.Worker(session, server.url, place, NOTHING_ALLOWED, 60.0)._go_on()
+            verb.Worker(session, store_server.url, place, NOTHING_ALLOWED, 60.0)._go_on()
         [part] = parts.parts_of(session, run.run)
         assert part.state is parts.State.FAILED and "ZeroDivisionError" in part.told
         assert parts.next_run(session, "a") is None
+        store.remove_run(run.run)
+        remove(session, "a")
+
+
+@pytest.mark.parametrize(("trial", "code"), [(0, 3), (1, 1)], ids=["the baseline", "another variant"])
+def test_a_run_without_a_baseline_on_a_host_ends_as_one_on_this_host(
+    homes: Path, store_server: PostgreSQL, trial: int, code: int
+) -> None:
+    run = run_on("a", name="without-baseline").but(study_text=STUDY)
+    with Store(store_server.url) as store, Session(store_server.url) as session:
+        place = register(session, member("a"), "1", lambda _: None)
+        store.add_run(run)
+        parts.give(session, run)
+        fence = take(session, place, run.run, 60.0)
+        failed = record_of(trial, "a", fence, run.run).but(outcome=Outcome.FAILED, cause="it did not start")
+        store.add_record(failed.but(variant="baseline" if trial == 0 else "other"))
+        parts.end(session, place, run.run, parts.State.FAILED, "it did not start")
+        with pytest.raises(DynoError, match="host a: it did not start") as told:
+            Controller(store, session, quiet=True).follow(run)
+        assert told.value.exit_code == code
         store.remove_run(run.run)
         remove(session, "a")
 
@@ -197,15 +218,15 @@ def test_the_unit_of_a_worker_holds_no_password(homes: Path, monkeypatch: pytest
     assert environment.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_name_that_no_host_can_have_is_refused(homes: Path, server: PostgreSQL) -> None:
-    assert "cannot be the name of a host" in complaint("worker", "--name", "a b", "--store", server.url)
+def test_a_name_that_no_host_can_have_is_refused(homes: Path, store_server: PostgreSQL) -> None:
+    assert "cannot be the name of a host" in complaint("worker", "--name", "a b", "--store", store_server.url)
 
 
 def test_builds_in_the_store_are_told_and_removed_unless_a_run_needs_them(
-    homes: Path, server: PostgreSQL
+    homes: Path, store_server: PostgreSQL
 ) -> None:
-    with Store(server.url) as store, Session(server.url) as session:
-        assert "the store has no builds" in dyno("builds", "stored", "--store", server.url).stderr
+    with Store(store_server.url) as store, Session(store_server.url) as session:
+        assert "the store has no builds" in dyno("builds", "stored", "--store", store_server.url).stderr
         for host in ("a", "b"):
             build = KeptBuild(
                 name=f"sqlite-{host}",
@@ -219,14 +240,14 @@ def test_builds_in_the_store_are_told_and_removed_unless_a_run_needs_them(
         store.add_run(run_on("a", name="needs-it"))
         kept_builds.content_for(session, "needs-it", build)
         register(session, member("a"), "1", lambda _: None)
-        said = dyno("builds", "stored", "--json", "--store", server.url).stdout
+        said = dyno("builds", "stored", "--json", "--store", store_server.url).stdout
         require_valid("builds-stored", said)
         assert [(row["host"], row["runs"]) for row in json.loads(said)] == [("a", []), ("b", ["needs-it"])]
-        table = dyno("builds", "stored", "--store", server.url).stdout
+        table = dyno("builds", "stored", "--store", store_server.url).stdout
         assert "made on" in table and "in all: 6.000 MiB" in table
-        told = dyno("hosts", "--store", server.url).stdout
+        told = dyno("hosts", "--store", store_server.url).stdout
         assert "2 builds in the store, 6.000 MiB: 1 made on a, 1 made on b" in " ".join(told.split())
-        unstore = ("builds", "unstore", "--store", server.url)
+        unstore = ("builds", "unstore", "--store", store_server.url)
         assert "sqlite-b is needed by run needs-it, which is not over" in complaint(*unstore, "sqlite-b")
         assert "the store has no build sqlite-c" in complaint(*unstore, "sqlite-c")
         assert "no build was named" in complaint(*unstore)
@@ -240,9 +261,9 @@ def test_builds_in_the_store_are_told_and_removed_unless_a_run_needs_them(
 
 @pytest.mark.engine
 def test_each_build_of_a_study_is_made_on_one_host_of_three(
-    study: Path, homes: Path, server: PostgreSQL
+    study: Path, homes: Path, store_server: PostgreSQL
 ) -> None:
-    url, names = server.url, ("a", "b", "c")
+    url, names = store_server.url, ("a", "b", "c")
     make_fork(homes)
     study.write_text(BUILDS)
     with ExitStack() as stack:
@@ -271,9 +292,9 @@ def test_each_build_of_a_study_is_made_on_one_host_of_three(
 
 @pytest.mark.engine
 def test_a_study_runs_on_hosts_one_of_which_dies_and_its_controller_too(
-    study: Path, homes: Path, server: PostgreSQL
+    study: Path, homes: Path, store_server: PostgreSQL
 ) -> None:
-    url = server.url
+    url = store_server.url
     with worker("a", url, homes, "--tag", "all"), worker("b", url, homes, "--tag", "all") as dies:
         wait_for("both workers are there", lambda: connected(url, "a", "b"), 120.0)
         assert "a study with [restarts] is carried out on one host" in refused(study, RESTARTS, url)

@@ -9,28 +9,20 @@ import pytest
 
 from dbdyno.fleet.session import Session
 from dbdyno.records.store import Store
-from tests.records.postgresql import INITDB, PostgreSQL
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgreSQL]:
-    if INITDB is None:
-        pytest.skip("no PostgreSQL under /usr/lib/postgresql")
-    with PostgreSQL() as found:
-        yield found
+from tests.records.postgresql import PostgreSQL
 
 
 @pytest.fixture
-def url(server: PostgreSQL, homes: Path) -> str:
+def url(store_server: PostgreSQL, homes: Path) -> str:
     """A store without runs and hosts."""
-    with Store(server.url) as store, store._transaction() as execute:
+    with Store(store_server.url) as store, store._transaction() as execute:
         for table in ("records", "names", "notes", "runs", "chain"):
             execute(f"DELETE FROM dyno_{table}")
-    with Session(server.url) as opened:
+    with Session(store_server.url) as opened:
         of_builds = ("builds", "build_runs", "build_failures", "build_makers")
         for table in ("hosts", "leases", "asked", "parts", "late", *of_builds):
             opened.execute(f"DELETE FROM dyno_{table}")
-    return server.url
+    return store_server.url
 
 
 @pytest.fixture

@@ -138,11 +138,11 @@ def until_s(session: Session, fence: int) -> float:
     return float(until)
 
 
-def test_a_lease_outlives_a_store_that_starts_again(server: PostgreSQL, session: Session) -> None:
+def test_a_lease_outlives_a_store_that_starts_again(store_server: PostgreSQL, session: Session) -> None:
     place = speaks(session, "a")
     # It is due for renewal after a quarter, and by then the store has started again.
     with Lease(session, place, "first", 40.0) as lease:
-        server.restart()
+        store_server.restart()
         with pytest.raises(Unavailable):
             session.execute("SELECT 1")
         before_s = time.monotonic()

@@ -46,9 +46,9 @@ def test_who_waits_is_not_awake(url: str, session: Session) -> None:
     assert switches["after"] - switches["before"] < 8
 
 
-def test_a_server_that_ends_is_told_to_who_waits(server: PostgreSQL, session: Session) -> None:
+def test_a_server_that_ends_is_told_to_who_waits(store_server: PostgreSQL, session: Session) -> None:
     session.wait(0.0)
-    server.restart()
+    store_server.restart()
     with pytest.raises(Unavailable):
         session.wait(60.0)
     session.reopen()

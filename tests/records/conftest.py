@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dbdyno.records.store import Store
-from tests.records.postgresql import INITDB, PostgreSQL
+from tests.records.postgresql import PostgreSQL
 
 
 @pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
+def postgresql(store_server: PostgreSQL) -> str:
     """The URL of a PostgreSQL of this test's own."""
-    if INITDB is None:
-        pytest.skip("no PostgreSQL under /usr/lib/postgresql")
-    with PostgreSQL() as server:
-        yield server.url
+    return store_server.url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -15,17 +15,19 @@ from dbdyno.begin.run import RunOptions, begin
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.progress import Quiet, shown
 from dbdyno.cli.terminal import tell
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import BaselineFailed, DynoError, UserError
 from dbdyno.fleet import kept_builds, parts
 from dbdyno.fleet.hosts import Seen, chosen, require_connected, seen
 from dbdyno.fleet.parts import Answer, Part, State
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.undisturbed import Look
+from dbdyno.plan import fleet
 from dbdyno.records.database import Unavailable
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import about_text, plural
+from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all
 
 ANSWER_S = 600.0
@@ -103,7 +105,8 @@ class Controller:
 
     def follow(self, run: Run) -> tuple[Run, list[Record]]:
         """Shows what hosts do until all are over, and returns the run with its records. Raises DynoError with
-        what went wrong on each host, and where somebody has withdrawn the run."""
+        what went wrong on each host, BaselineFailed where one of them had no baseline, and DynoError where
+        somebody has withdrawn the run."""
         study = study_of(run)
         self.session.listen(of_run(run.run))
         following = Following(self.store, self.session, run)
@@ -114,8 +117,9 @@ class Controller:
             with shown(trials_in_all(study), study, expected_s) as progress:
                 found = following.to_the_end(progress)
         self._say_left_out(found)
-        _require_all_over(run, found)
-        return self.store.run(run.run), self.store.records(run.run)
+        records = self.store.records(run.run)
+        _require_all_over(run, study, records, found)
+        return self.store.run(run.run), records
 
     def _answers(self, run: str, names: Sequence[str]) -> list[Answer]:
         """What all hosts make of the run. Raises UserError with all that is in the way, by host."""
@@ -237,11 +241,14 @@ def _fault(name: str, part: Part | None) -> str:
     return f"host {name}: {part.told}" if part.state is State.REFUSED else ""
 
 
-def _require_all_over(run: Run, found: Sequence[Part]) -> None:
+def _require_all_over(run: Run, study: Study, records: Sequence[Record], found: Sequence[Part]) -> None:
     failed = [part for part in found if part.state is State.FAILED]
     if failed:
         told = "; ".join(f"host {part.host}: {part.told}" for part in failed)
-        raise DynoError(told, f"when that is mended: dyno run --resume {run.run}")
+        # A host tells words alone. Its records say whether it had no baseline.
+        alone = any(_has_no_baseline(part.host, run, study, records) for part in failed)
+        fault = BaselineFailed if alone else DynoError
+        raise fault(told, f"when that is mended: dyno run --resume {run.run}")
     if any(part.state is State.WITHDRAWN for part in found):
         raise DynoError(f"run {run.run} was withdrawn", f"to go on with it: dyno run --resume {run.run}")
 
@@ -255,3 +262,11 @@ def _header(run: Run, expected_s: float) -> str:
         f"{study.title}\nrun {run.run} on {names}: {blocks} on each, "
         f"{plural(trials_in_all(study), 'trial')} in all; about {about_text(expected_s)}"
     )
+
+
+def _has_no_baseline(host: str, run: Run, study: Study, records: Sequence[Record]) -> bool:
+    try:
+        fleet.ask(host, study, run, records)
+    except BaselineFailed:
+        return True
+    return False
