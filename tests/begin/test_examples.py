@@ -12,7 +12,7 @@ from dbdyno.errors import UserError
 from dbdyno.study import Catalogue, read_study
 
 NAMES = [one.name for one in examples()]
-ELSEWHERE = ["application", "application-builds", "mhnsw-eviction", "pollset", "sqlite-builds"]
+ELSEWHERE = ["application", "application-builds", "mhnsw-eviction", "pollset", "port-patch", "sqlite-builds"]
 """Those that refer to files."""
 
 

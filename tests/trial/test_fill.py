@@ -75,7 +75,7 @@ class Caches:
             slices=4,
             settle_s=0.1,
         )
-        setup = SimpleNamespace(engine=SimpleNamespace(counters=counters), job=job)
+        setup = SimpleNamespace(engine=SimpleNamespace(counters=counters), job=job, nodes=None)
         return Running(cast(Setup, setup), cast(Server, SimpleNamespace()), cast(Load, self))
 
     def _status(self, ask: Ask) -> dict[str, float]:
