@@ -64,6 +64,14 @@ def forget_the_kernel() -> None:
         asked.cache_clear()
 
 
+def test_a_test_that_the_source_has_not_is_told_from_one_that_fails(tmp_path: Path) -> None:
+    script = "echo \"ERROR: Could not find 'vector' in 'main' suite\"; exit 1"
+    [found] = outcomes(tmp_path, step("runs", script, unknown="Could not find '([^']+)' in"))
+    assert found.verdict == "unable" and found.holds_up
+    assert found.detail.startswith("the source has no test vector: ")
+    assert "`carried`" in found.detail
+
+
 @pytest.mark.usefixtures("user")
 def test_a_test_is_never_root(tmp_path: Path) -> None:
     [found] = outcomes(tmp_path, step("user", 'test "$(id -u)" != 0 && touch written'))

@@ -159,6 +159,7 @@ TEST = '[[tests]]\nname = "all"\ncommand = ["make", "check"]\n'
     [
         ("failing = '^not ok'", "one group names the test"),
         ("failing = '(a)(b)'", "one group names the test"),
+        ("unknown = 'no such test'", "one group names the test"),
         ("failing = '('", "not a regular expression"),
         ('carried = "../tests"', "name a file or a folder below the source"),
         ('carried = "/tests"', "name a file or a folder below the source"),
@@ -172,7 +173,8 @@ def test_what_a_test_says_of_itself_is_checked(key: str, said: str, tmp_path: Pa
 
 def test_how_tests_tell_what_failed_makes_no_other_build(tmp_path: Path) -> None:
     plain = read(GOOD + TEST, tmp_path)
-    telling = read(f"{GOOD}{TEST}failing = '^not ok (.*)'\ndifferences = \"{{build}}/diffs\"\n", tmp_path)
+    said = "failing = '^not ok (.*)'\nunknown = '^no test (.*)'\ndifferences = \"{build}/diffs\"\n"
+    telling = read(f"{GOOD}{TEST}{said}", tmp_path)
     assert plain.digest == telling.digest
     assert plain.digest != read(f'{GOOD}{TEST}carried = "tests"\n', tmp_path).digest
 

@@ -229,6 +229,10 @@ def test_options_of_the_machine_are_found_among_all(told: str, options: tuple[st
         ("cc1: write: No space left on device\na.c:1: error: x", "cc1: write: No space left on device"),
         ("nothing of note\nbye", "bye"),
         (
+            "[Warning] failed to retrieve it\nCollecting\nrun: *** ERROR: Could not find 'x' in 'main'",
+            "run: *** ERROR: Could not find 'x' in 'main'",
+        ),
+        (
             "/usr/bin/ld: a.o: undefined reference to `f'\ncollect2: error: ld returned 1 exit status",
             "/usr/bin/ld: a.o: undefined reference to `f'",
         ),

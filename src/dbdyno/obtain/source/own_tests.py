@@ -56,8 +56,19 @@ def _run(test: SourceTest, workplace: Workplace, tell: Tell) -> OwnTest:
     except (Blocked, DiskFull) as failure:
         return OwnTest(name=test.name, verdict="unable", detail=f"{failure.message}: {failure.hint}")
     except BuildFailed as failure:
+        if unknown := _unknown(test, failure):
+            return OwnTest(name=test.name, verdict="unable", detail=unknown)
         return OwnTest(name=test.name, verdict="failed", detail=_cause(test, workplace, failure))
     return OwnTest(name=test.name, verdict="passed")
+
+
+def _unknown(test: SourceTest, failure: BuildFailed) -> str:
+    """That the recipe names a test which this source has not; empty where nothing says so."""
+    found = re.search(test.unknown, failure.log, re.MULTILINE) if test.unknown else None
+    if found is None:
+        return ""
+    remedy = "let [[tests]] of their own, with `carried`, name those that not every version has"
+    return f"the source has no test {found[1]}: {remedy}"
 
 
 def _cause(test: SourceTest, workplace: Workplace, failure: BuildFailed) -> str:

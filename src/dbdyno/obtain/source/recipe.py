@@ -62,12 +62,13 @@ class Step(Frozen):
 
 class SourceTest(Step):
     """Tests that the source carries, in the file or folder `carried`; without that they are left out. Each
-    match of `failing` in what they print tells a test that did not pass, by its group. What such a test
-    answered in place of what it should is printed as a unified difference, or stands in the file
-    `differences`."""
+    match of `failing` in what they print tells a test that did not pass, by its group, and one of `unknown` a
+    test that the source has not. What a test answered in place of what it should is printed as a unified
+    difference, or stands in the file `differences`."""
 
     carried: str = absent("")
     failing: str = absent("")
+    unknown: str = absent("")
     differences: str = absent("")
 
     @field_validator("carried")
@@ -77,16 +78,16 @@ class SourceTest(Step):
             raise ValueError("name a file or a folder below the source, such as tests/main")
         return carried
 
-    @field_validator("failing")
+    @field_validator("failing", "unknown")
     @classmethod
-    def _names_a_test(cls, failing: str) -> str:
+    def _names_a_test(cls, pattern: str) -> str:
         try:
-            groups = re.compile(failing, re.MULTILINE).groups
+            groups = re.compile(pattern, re.MULTILINE).groups
         except re.error as error:
             raise ValueError(f"not a regular expression: {error}") from None
-        if failing and groups != 1:
+        if pattern and groups != 1:
             raise ValueError("one group names the test, such as '^not ok [0-9]+ - (.*)'")
-        return failing
+        return pattern
 
     @field_validator("differences")
     @classmethod
@@ -222,7 +223,7 @@ class Recipe(Frozen):
                 "instrumented_environment": True,
                 "format_parts": True,
                 "shell": True,
-                "tests": {"__all__": {"failing", "differences"}},
+                "tests": {"__all__": {"failing", "unknown", "differences"}},
             }
         )
         return hashlib.sha256(shaping.encode()).hexdigest()

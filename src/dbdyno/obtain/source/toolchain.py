@@ -204,7 +204,7 @@ ERRORS = (
     r"\berror: (?!ld returned|linker command failed)",
     r"undefined reference|cannot find [-/]|multiple definition",
     r"^CMake Error",
-    r"\*\*\* .*(Error|No rule)|^ninja: error",
+    r"\*\*\* .*(Error|ERROR|No rule)|^ninja: error",
     r"(?i)\berror\b|not found|cannot|failed",
 )
 """The first that matches anywhere is asked: a build tool's own last words say only that it stopped."""
