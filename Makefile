@@ -156,10 +156,12 @@ bench-analyse: setup
 	@$(BIN)/python -m benches.analyse $(ANALYSE)
 
 # Hosts in namespaces that share a store, and faults that strike them: FLEET="--histories 100 --seed 3" draws others.
-# Then what a host costs the store, with up to 1,000 of them, which are only played. Needs root.
+# Then what a host costs the store, with up to 1,000 of them, which are only played, and whether a worker changes what
+# is measured. Needs root.
 bench-fleet: setup
 	@$(BIN)/python -m benches.fleet $(FLEET)
 	@$(BIN)/python -m benches.fleet_cost
+	@$(BIN)/python -m benches.fleet_awake
 
 bench: bench-driver bench-stall
 
