@@ -163,11 +163,9 @@ def _fill(materials: Materials, kept: KeptBuild, depot: Depot, folder: Path) -> 
     if packed.content_of(folder) != kept.content:
         raise Damaged("it holds other files than it should", "it is made again")
     prefix, recipe = folder / making.PREFIX, materials.recipe
-    environment = {
-        name: value.replace("{prefix}", str(prefix)) for name, value in recipe.run_environment.items()
-    }
     what = f"{materials.title}, which host {kept.host} made"
-    packed.require_runs((prefix / recipe.program).resolve(), environment, depot.host, what)
+    program = (prefix / recipe.program).resolve()
+    packed.require_runs(program, recipe.environment_in(prefix), depot.host, what)
     return materials.title, f"{materials.source.title}, made on host {kept.host}"
 
 

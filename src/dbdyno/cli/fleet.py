@@ -253,6 +253,14 @@ def _require_all_over(run: Run, study: Study, records: Sequence[Record], found: 
         raise DynoError(f"run {run.run} was withdrawn", f"to go on with it: dyno run --resume {run.run}")
 
 
+def _has_no_baseline(host: str, run: Run, study: Study, records: Sequence[Record]) -> bool:
+    try:
+        fleet.ask(host, study, run, records)
+    except BaselineFailed:
+        return True
+    return False
+
+
 def _header(run: Run, expected_s: float) -> str:
     """What begins. Hosts work at the same time, each about as long as one host would."""
     names = ", ".join(host.name for host in run.fleet)
@@ -262,11 +270,3 @@ def _header(run: Run, expected_s: float) -> str:
         f"{study.title}\nrun {run.run} on {names}: {blocks} on each, "
         f"{plural(trials_in_all(study), 'trial')} in all; about {about_text(expected_s)}"
     )
-
-
-def _has_no_baseline(host: str, run: Run, study: Study, records: Sequence[Record]) -> bool:
-    try:
-        fleet.ask(host, study, run, records)
-    except BaselineFailed:
-        return True
-    return False

@@ -14,8 +14,8 @@ from dbdyno.layers.layer import ForSome, LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
+from dbdyno.study.cluster import ALL, LOAD
 
-LOAD = "cluster.load"
 KNOWN = "take mariadb or postgresql"
 
 
@@ -97,7 +97,7 @@ def _prove_load(level: str, running: Running) -> Evidence:
         told = [str(load.query(url, nodes.cluster.WHO)[0][0]) for _, url in places]
     except DriverFailed as failure:
         told = [failure.message]
-    wanted = {name for name in nodes.by_name if level == "all" or name == nodes.first.name}
+    wanted = {name for name in nodes.by_name if level == ALL or name == nodes.first.name}
     in_effect = told == [name for name, _ in places] and set(told) == wanted
     reading = Reading(value=f"clients on {', '.join(told)}", source="each node's own name")
     return proof(LOAD, level, reading, in_effect, "Dyno dealt its clients out")
@@ -133,7 +133,7 @@ CLUSTER = LayerOfKnobs(
         pattern="one|all",
         effect="clients are on the first node, or dealt out over all nodes",
         proof="the name that the node at each client's URL tells",
-        ask=lambda level, _: (ToAll(),) if level == "all" else (),
+        ask=lambda level, _: (ToAll(),) if level == ALL else (),
         prove=_prove_load,
         in_production=False,
         exercised=_dealt,

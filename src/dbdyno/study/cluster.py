@@ -19,13 +19,12 @@ EXCLUDED = {
     "application": "an application stands in front of one server",
 }
 """Sections that do not go with a cluster, and why."""
-
-
 TOGETHER = {
     "flexasync": "its clients wait for each other, which those of several load processes cannot",
     "replay": "its recording is played by one process",
 }
 """Workloads whose clients cannot be dealt out over nodes, and why."""
+GIVE_NODES = f'write "{FACTOR}" = [1, 3] under [factors], or "{FACTOR}" = 3 under [settings]'
 
 
 def require_nodes(
@@ -48,8 +47,9 @@ def require_nodes(
         return
     for key in OF_NODES:
         if restarts is not None and getattr(restarts, key):
-            hint = f'write "{FACTOR}" = [1, 3] under [factors], or "{FACTOR}" = 3 under [settings]'
-            reader.note(("restarts", key), f"`{key}` strikes a node of a cluster, and there is none", hint)
+            reader.note(
+                ("restarts", key), f"`{key}` strikes a node of a cluster, and there is none", GIVE_NODES
+            )
 
 
 def _require_dealt(
@@ -61,8 +61,7 @@ def _require_dealt(
     """Notes why clients cannot be dealt out over all nodes."""
     place = next((path for path in (("factors", LOAD), ("settings", LOAD)) if reader.at(path)), ())
     if FACTOR not in given:
-        hint = f'write "{FACTOR}" = [1, 3] under [factors], or "{FACTOR}" = 3 under [settings]'
-        reader.note(place, f"`{LOAD}` is of a cluster, and there is none", hint)
+        reader.note(place, f"`{LOAD}` is of a cluster, and there is none", GIVE_NODES)
         return
     if workload is None:
         return

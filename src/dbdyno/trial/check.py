@@ -61,8 +61,8 @@ def check(running: Running, phase: Phase, observation: Observation, cores: int) 
     checks, doubts = judge(tally, invariants, problems, observation, cores)
     if running.afar is not None:
         doubts |= judge_load_hosts(running.afar.seen, tally)
-    on_nodes = (*nodes, *of_others(running, running.told_so_far))
-    return running, ((*checks, *on_nodes, *_slices(tally, phase)), doubts)
+    others = of_others(running, running.told_so_far) if tally else ()
+    return running, ((*checks, *nodes, *others, *_slices(tally, phase)), doubts)
 
 
 def judge(

@@ -34,8 +34,8 @@ TAKEN = (ENGINE_FACTOR, PLATFORM_FACTOR)
 
 @dataclass(frozen=True)
 class Asked:
-    """The shell of an engine on an architecture, with the folder of its data. One
-    transaction of its load takes so many `instructions`."""
+    """The shell of an engine on an architecture, with the folder of its data. One transaction of its load
+    takes so many `instructions`."""
 
     shell: Shell
     installation: Installation

@@ -15,6 +15,7 @@ from dbdyno.obtain.source.toolchain import NATIVE, Toolchain, ran
 from dbdyno.obtain.source.wish import Flags
 
 CPUS = Path("/proc/cpuinfo")
+KNOWN_TO_ALL = "name a CPU that all hosts know, such as build.march = x86-64-v2"
 OTHER_NAMES = {
     "__BMI__": "bmi1",
     "__LZCNT__": "abm",
@@ -42,7 +43,7 @@ def require_instructions(toolchain: Toolchain, flags: Flags, words: str) -> None
     if lacking:
         raise UserError(
             f"{words}: the CPU of this host does not know {', '.join(lacking)}, which the build may use",
-            "name a CPU that all hosts know, such as build.march = x86-64-v2",
+            KNOWN_TO_ALL,
         )
 
 

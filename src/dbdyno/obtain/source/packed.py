@@ -23,6 +23,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.host.once import ACCOUNT
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.source.build import ENVIRONMENT
+from dbdyno.obtain.source.instructions import KNOWN_TO_ALL
 from dbdyno.obtain.source.making import PREFIX
 
 STAYS = (ACCOUNT, "beside-*.json", "correctness-*.json")
@@ -110,10 +111,7 @@ def require_runs(program: Path, environment: Mapping[str, str], host: str, what:
     command = [sys.executable, "-c", LOADS, str(program)] if is_library else [str(program), "--version"]
     status, told = _ran(command, environment, cannot)
     if status == -signal.SIGILL:
-        raise UserError(
-            f"{cannot}: its CPU does not know an instruction of it",
-            "name a CPU that all hosts know, such as build.march = x86-64-v2",
-        )
+        raise UserError(f"{cannot}: its CPU does not know an instruction of it", KNOWN_TO_ALL)
     if status != 0:
         last = (told.strip().splitlines() or [f"it ended with {status}"])[-1]
         raise UserError(f"{cannot}: {last}", f"mend that there, or leave {host} out")
