@@ -54,7 +54,8 @@ class Places:
             return (self._stub(address) if size == BRANCH else "") or section.name, b""
         if section.writable or section.name.startswith(TABLES_OF_LINKER):
             return section.name, b""
-        if table := self._table(address, start, end):
+        # What has a size is read as it stands; a table is taken by its address.
+        if size == NO_SIZE and (table := self._table(address, start, end)):
             return f"table {table}", b""
         return section.name, self._constant(address, size)
 
@@ -107,7 +108,8 @@ class Places:
         return distances or ("" if self._image.movable else self._targets(address, WORD_BYTES, 0, start, end))
 
     def _targets(self, table: int, width: int, origin: int, start: int, end: int) -> str:
-        """The entries of a table of that width as long as they lead to code."""
+        """The entries of a table of that width as long as they lead to code of the same function: a constant
+        may look like a distance to another one."""
         content = self._image.bytes_at(table, self._extent(table, TABLE_ENTRIES_MOST * width))
         targets: list[str] = []
         for at in range(0, len(content) - width + 1, width):
@@ -115,9 +117,18 @@ class Places:
             section = self._image.section_at(target)
             if section is None or not section.executable:
                 break
-            inside = start <= target < end
-            targets.append(f"+{target - start:x}" if inside else self._name(target) or section.name)
+            if start <= target < end:
+                targets.append(f"+{target - start:x}")
+            elif self._same_function(target, start):
+                targets.append(self._name(target) or section.name)
+            else:
+                break
         return " ".join(targets)
+
+    def _same_function(self, address: int, start: int) -> bool:
+        """Whether code may be a part, elsewhere, of the function that begins at `start`."""
+        its, own = self._image.symbol_at(address), self._image.symbol_at(start)
+        return its is None or own is None or base_name(its.name) == base_name(own.name)
 
     def _constant(self, address: int, size: int) -> bytes:
         """As many bytes as the operand has, else a text, else all up to the next thing that is referred

@@ -15,7 +15,7 @@ from dbdyno.obtain.source.making import PREFIX, account_of
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.records.binary import CodeBeside
 
-METHOD = 2
+METHOD = 3
 """Rises when builds are compared in another way: what was kept is then compared again."""
 NOT_LOADED = ("*.a", "*.h", "*.la", "*.o", "*.pc", "Makefile*")
 """Files of a prefix that other builds read, and no server. They hold flags and times."""
