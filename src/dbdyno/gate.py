@@ -103,7 +103,8 @@ def _first_to_run(
     for asked in each:
         found = kept(built.name, asked)
         if found is None or (again and found.unable):
-            tell(f"{built.wish.words}: the correctness gate, with {asked.words}")
+            under = asked.words if len(each) > 1 else asked.workload
+            tell(f"{built.wish.words}: the correctness gate, with {under}")
             found = _ask(built, asked, bench)
         if not found.unable:
             return found

@@ -247,11 +247,10 @@ def _paired(run: Analysis, reference: Analysis, method: Method) -> VariantResult
 def _of(analysis: Analysis, role: Role) -> Trials:
     """The trials of an analysis' baseline variant."""
     baseline = analysis.baseline
-    survivors = analysis.survival.variants if analysis.survival else ()
     return Trials(
         variant=Variant(name=baseline.name, levels=baseline.levels),
         role=role,
-        survivor=next((one for one in survivors if one.variant == baseline.name), None),
+        survivor=next((one for one in analysis.survivors if one.variant == baseline.name), None),
         by_block={
             (trial.record.host, trial.record.block): trial
             for trial in analysis.trials

@@ -18,7 +18,7 @@ from dbdyno.analyse.luck import LayoutSpread
 from dbdyno.analyse.noise import Components, Floor, SecondResponse
 from dbdyno.analyse.plans import PlansCompared
 from dbdyno.analyse.replays import Replays
-from dbdyno.analyse.restarts import Survival
+from dbdyno.analyse.restarts import Survival, Survivor
 from dbdyno.analyse.times import (
     KEPT_LAZY,
     Condition,
@@ -594,3 +594,7 @@ class Analysis(Frozen):
     @property
     def candidates(self) -> tuple[VariantResult, ...]:
         return tuple(variant for variant in self.variants if variant.role is Role.CANDIDATE)
+
+    @property
+    def survivors(self) -> tuple[Survivor, ...]:
+        return self.survival.variants if self.survival else ()

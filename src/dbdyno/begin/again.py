@@ -145,4 +145,6 @@ def _write(path: Path, text: str) -> None:
 def _link(path: Path, place: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
+        # A link of an earlier layout may lead nowhere by now.
+        path.unlink(missing_ok=True)
         path.symlink_to(place)

@@ -137,7 +137,7 @@ def make_builds(
     if not measured:
         # A run that goes on may first find that its baseline is another build now.
         _make_side_by_side(study, wishes, train, tell)
-    files: dict[str, str] = {}
+    files: dict[str, BuildWish] = {}
     for wish, names in wishes.items():
         try:
             made = built(engine, wish, study.folder, tell, train)
@@ -146,9 +146,9 @@ def make_builds(
             continue
         if made.account.network:
             tell(f"{wish.words}: its build could reach the network, because `unshare` is refused here")
-        key, same = made.account.key, files.setdefault(made.installation.digest, wish.words)
-        if same != wish.words:
-            tell(f"{wish.words}: the same file as {same}, byte for byte")
+        key, same = made.account.key, files.setdefault(made.installation.digest, wish)
+        if same != wish:
+            tell(f"{wish.words}: the same file as {same.words}, byte for byte")
         for name in names:
             _require_same(name, measured, key)
         if code := _beside_baseline(study, wish, wishes, tell):

@@ -81,8 +81,7 @@ def exit_code(analysis: Analysis, fail_on: tuple[str, ...]) -> int:
     """0, or the code of the worst finding, which is said on standard error."""
     baseline = analysis.baseline
     if analysis.study.of_platforms:
-        tried = analysis.survival.variants if analysis.survival else ()
-        if not any(works(one) for one in tried):
+        if not any(map(works, analysis.survivors)):
             return _told(NO_BASELINE, "no platform works")
         return _worst(analysis.variants, fail_on)
     if analysis.answer.baseline_broken or baseline.response is None:

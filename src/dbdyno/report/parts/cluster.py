@@ -55,11 +55,10 @@ def sections(analysis: Analysis, more: Sequence[str]) -> Iterator[Section]:
 
 def rows(analysis: Analysis) -> list[tuple[str, ...]]:
     """A row for each variant and act on its nodes."""
-    variants = analysis.survival.variants if analysis.survival else ()
     ratios = {one.name: one.effect.ratio for one in analysis.variants if one.effect is not None}
     return [
         _row(one, act, act.nodes, ratios.get(one.variant))
-        for one in variants
+        for one in analysis.survivors
         for act in one.acts
         if act.act in OF_CLUSTER and act.nodes is not None
     ]
@@ -92,7 +91,7 @@ def _spread(seconds: Spread | None) -> str:
 def _permitted(analysis: Analysis) -> Iterator[str]:
     """What was lost with the first node and may be, how long a donor stood still, and how old the stale reads
     were."""
-    for one in analysis.survival.variants if analysis.survival else ():
+    for one in analysis.survivors:
         for act in one.acts:
             if act.act is Act.FIRST_LOST and act.lost and not one.faults:
                 yield (

@@ -60,7 +60,7 @@ NOT_SHOWN = (
 
 def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """What the page says of the run beside its title."""
-    platform = next((one.platform for one in _tried(analysis) if one.platform), None)
+    platform = next((one.platform for one in analysis.survivors if one.platform), None)
     yield "Engine", analysis.study.engine.written
     if platform is not None:
         yield "Machine", f"{platform.architecture}, emulated by {platform.emulator}"
@@ -71,7 +71,7 @@ def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 def sections(analysis: Analysis) -> Iterator[Section]:
     """Nothing where no machine was tried yet."""
-    tried = _tried(analysis)
+    tried = analysis.survivors
     found = [(one, *machine) for one in tried if (machine := machine_of(one)) is not None]
     if found:
         notes = (*COLUMNS, *_unread(found))
@@ -86,10 +86,6 @@ def sections(analysis: Analysis) -> Iterator[Section]:
         yield Section("What emulation does not show", (Lines(NOT_SHOWN, bullets=True),))
         proofs = tuple(f"{one.variant}: {safe.clause(one.says)}." for one, _, _ in found if one.says)
         yield Section("Proofs", (Notes(proofs),), detail=Detail.DETAILS)
-
-
-def _tried(analysis: Analysis) -> Sequence[Survivor]:
-    return analysis.survival.variants if analysis.survival else ()
 
 
 Found = Sequence[tuple[Survivor, int, OnMachine]]

@@ -55,7 +55,7 @@ def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 def sections(analysis: Analysis) -> Iterator[Section]:
     """Nothing where no platform was tried yet."""
-    tried = [one for one in _tried(analysis) if one.outcome is not None]
+    tried = [one for one in analysis.survivors if one.outcome is not None]
     if not tried:
         return
     built = [one.platform for one in tried if one.platform is not None and one.platform.built]
@@ -78,11 +78,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
 
 def trial_count(analysis: Analysis) -> int:
     """How many trials the page is made from."""
-    return sum(len(one.trials) for one in _tried(analysis))
-
-
-def _tried(analysis: Analysis) -> Sequence[Survivor]:
-    return analysis.survival.variants if analysis.survival else ()
+    return sum(len(one.trials) for one in analysis.survivors)
 
 
 def _proofs(tried: Sequence[Survivor]) -> Iterator[str]:

@@ -88,8 +88,7 @@ def notes(analysis: Analysis) -> list[str]:
 
 def of_variants(analysis: Analysis) -> Iterator[str]:
     """What is told of each variant by itself."""
-    assert analysis.survival is not None
-    for one in analysis.survival.variants:
+    for one in analysis.survivors:
         yield from _of_variant(one)
 
 

@@ -14,8 +14,7 @@ def machine_of(one: Survivor) -> tuple[int, OnMachine] | None:
 
 def headline(analysis: Analysis) -> str:
     """After which resets the logs explain the TPM, and after which they do not."""
-    tried = analysis.survival.variants if analysis.survival else ()
-    found = filter(None, map(machine_of, tried))
+    found = filter(None, map(machine_of, analysis.survivors))
     parts = [_explained(rounds, machine) for rounds, machine in found]
     return f"Do the logs explain the TPM? {'. '.join(parts)}." if parts else "No machine was reset yet."
 

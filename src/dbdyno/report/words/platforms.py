@@ -18,7 +18,7 @@ def headline(analysis: Analysis) -> str:
     """How many variants work, and who does not."""
     if analysis.study.of_machine:
         return machine.headline(analysis)
-    tried = analysis.survival.variants if analysis.survival else ()
+    tried = analysis.survivors
     ran = [one for one in tried if one.outcome is not None]
     if not ran:
         return "No platform was tried yet."
