@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analyse.candidates import candidates_of, ranked
+from dbdyno.begin.estimate import counted_s
 from dbdyno.cli.progress import LINE_EVERY_S, Lines, Live, OfReference, Searching, TimeLeft
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.search.ask import next_block, trials_of
@@ -16,11 +17,12 @@ from dbdyno.records.record import Record
 from dbdyno.records.recovery import Recovery
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
+from dbdyno.report.words.numbers import about_text
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.act import Act
-from dbdyno.study.designs import trial_count
+from dbdyno.study.designs import trial_count, trials_in_all
 from dbdyno.study.phases import COUNTED, Phase
-from dbdyno.study.trials import Purpose, Trial, Variant
+from dbdyno.study.trials import NO_BLOCK, Purpose, Trial, Variant
 from tests.analyse.factory import a_study, records_of
 from tests.analyse.restarts_cases import LOST, record_of
 from tests.fakes import carried_out, make_bench, make_run, make_study
@@ -200,6 +202,36 @@ def test_work_that_is_counted_is_over_when_its_trial_has_ended() -> None:
     left = TimeLeft(10.0, Clock())
     assert left.stretch_began(trial_of("a", *COUNTED)) == 0
     assert left.seconds(1) == 10.0
+
+
+def test_trials_beside_the_blocks_have_a_time_of_their_own() -> None:
+    clock = Clock()
+    left = TimeLeft(10.0, clock, beside=2, beside_s=60.0)
+    assert left.seconds(6) == 4 * 10.0 + 2 * 60.0
+    for _ in range(4):
+        clock.now_s += 5.0
+        left.trial_ended("a")
+    assert left.seconds(2) == 2 * 60.0, "what blocks took says nothing of the others"
+    left.stretch_began(beside_of("a"))
+    clock.now_s += 50.0
+    left.trial_ended("a", of_no_block=True)
+    assert left.seconds(1) == 50.0
+    assert left.seconds(0) == 0.0
+
+
+def beside_of(variant: str) -> Trial:
+    return Trial(
+        index=0, block=NO_BLOCK, position=0, variant=Variant(name=variant, levels={}), phases=COUNTED
+    )
+
+
+def test_counts_to_come_are_in_the_time_that_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    study = a_study(blocks=1)
+    study = study.but(goal=study.goal.but(counted=True))
+    trials = trials_in_all(study)
+    lines = Lines(trials, study, 4.0 * trial_count(study) + counted_s(study), Clock())
+    lines.trial_ended(records_of(study)[0])
+    assert f"about {about_text(counted_s(study))} left" in capsys.readouterr().err
 
 
 FACTORS = (ranged("config.pool", 16), listed("config.log", 2), *(listed(f"config.f{n}", 3) for n in range(4)))

@@ -95,8 +95,10 @@ def beside_load_s(store: Store, engine: str) -> list[float]:
 
 def counted_s(study: Study) -> float:
     """About what the trials take whose work is counted beside the timed ones."""
+    if not (variants := counted_variants(study)):
+        return 0.0
     embedded = registry.engine(study.engine.engine).embedded
-    return (EMBEDDED_COUNTED_S if embedded else COUNTED_S) * len(counted_variants(study))
+    return (EMBEDDED_COUNTED_S if embedded else COUNTED_S) * len(variants)
 
 
 def restarts_s(study: Study) -> float:

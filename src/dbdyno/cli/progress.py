@@ -7,12 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import click
 from rich.progress import BarColumn, Progress, TextColumn
 
 from dbdyno.analyse.candidates import candidates_of
 from dbdyno.begin.budget import replan_text
+from dbdyno.begin.estimate import counted_s, restarts_s
 from dbdyno.cli.terminal import terminal
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
@@ -28,7 +30,7 @@ from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.report.words.search import DOING
 from dbdyno.run import Unwatched
 from dbdyno.study import Study
-from dbdyno.study.designs import trials_in_all, variants_of
+from dbdyno.study.designs import beside_count, trials_in_all, variants_of
 from dbdyno.study.trials import Purpose, Trial
 
 LINE_EVERY_S = 30.0
@@ -63,7 +65,10 @@ class Lines(Quiet):
     ) -> None:
         self._trials = trials
         self._response = metrics.find(study.goal.response)
-        self._left = TimeLeft(expected_s / trials, clock)
+        beside = beside_count(study)
+        beside_s = counted_s(study) + restarts_s(study)
+        in_blocks_s = max(0.0, expected_s - beside_s) / max(1, trials - beside)
+        self._left = TimeLeft(in_blocks_s, clock, beside, beside_s / max(1, beside))
         self._clock = clock
         self._said_s = clock()
         self._done = 0
@@ -87,7 +92,7 @@ class Lines(Quiet):
 
     def trial_ended(self, record: Record) -> None:
         self._done += 1
-        self._left.trial_ended(record.variant)
+        self._left.trial_ended(record.variant, record.of_no_block)
         self.tell(f"{record.variant}: {self._result(record)}")
 
     def tell(self, what: str) -> None:
@@ -227,37 +232,56 @@ def told_to(progress: Quiet, ask: Ask, store: Store) -> Ask:
     return asked
 
 
+@dataclass
+class Pace:
+    """How long trials of one kind take: as long as expected until one has ended."""
+
+    expected_s: float
+    ended: int = 0
+    took_s: float = 0.0
+
+
 class TimeLeft:
     """Counts parts of trials, because those of a block that run side by side end together: each has started
-    once, and has its stretches of load in turn with the others.
+    once, and has its stretches of load in turn with the others. The trials beside the blocks come last and
+    are of another length: `beside` of them, each expected to take `beside_s`.
 
-    `trial_s` is what a trial is expected to take. It counts until one has ended.
+    `trial_s` is what a trial of a block is expected to take. It counts until one has ended.
     """
 
-    def __init__(self, trial_s: float, clock: Callable[[], float]) -> None:
-        self._trial_s = trial_s
+    def __init__(
+        self, trial_s: float, clock: Callable[[], float], beside: int = 0, beside_s: float = 0.0
+    ) -> None:
+        self._in_blocks, self._beside = Pace(trial_s), Pace(beside_s)
+        self._beside_count = beside
+        self._now = self._in_blocks
         self._clock = clock
-        self._began_s = clock()
-        self._ended = 0
+        self._since_s = clock()
         self._over: dict[str, int] = {}
         self._parts: dict[str, float] = {}
 
     def stretch_began(self, trial: Trial) -> int:
         """The trial's load is put on its server, the first time or once more. How many such stretches are
         over."""
-        name = trial.variant.name
+        self._now, name = self._pace(trial.of_no_block), trial.variant.name
         over = self._over[name] = self._over.get(name, -1) + 1
         stretches_s = [seconds for phase in trial.phases for seconds in phase.stretches_s]
-        load_s = sum(stretches_s)
+        load_s, trial_s = sum(stretches_s), self._now.expected_s
         # Nobody knows how long counted work takes.
-        start_s = max(0.0, self._trial_s - load_s) if load_s else 0.0
-        self._parts[name] = (start_s + sum(stretches_s[:over])) / self._trial_s
+        start_s = max(0.0, trial_s - load_s) if load_s else 0.0
+        self._parts[name] = (start_s + sum(stretches_s[:over])) / trial_s if trial_s else 0.0
         return over
 
-    def trial_ended(self, variant: str) -> None:
+    def trial_ended(self, variant: str, of_no_block: bool = False) -> None:
         self._over.pop(variant, None)
         self._parts.pop(variant, None)
-        self._ended += 1
+        self._now, now_s = self._pace(of_no_block), self._clock()
+        self._now.ended += 1
+        self._now.took_s += now_s - self._since_s
+        self._since_s = now_s
+
+    def _pace(self, of_no_block: bool) -> Pace:
+        return self._beside if of_no_block else self._in_blocks
 
     @property
     def begun(self) -> float:
@@ -266,10 +290,17 @@ class TimeLeft:
 
     def seconds(self, trials: int) -> float:
         """What so many trials take that have not ended."""
-        each_s = self._trial_s
-        if self._ended:
-            each_s = (self._clock() - self._began_s) / (self._ended + self.begun)
-        return each_s * max(0.0, trials - self.begun)
+        beside = min(trials, self._beside_count)
+        return self._takes_s(self._in_blocks, trials - beside) + self._takes_s(self._beside, beside)
+
+    def _takes_s(self, pace: Pace, trials: int) -> float:
+        """What so many trials of one kind take."""
+        begun = self.begun if pace is self._now else 0.0
+        each_s = pace.expected_s
+        if pace.ended:
+            goes_on_s = self._clock() - self._since_s if pace is self._now else 0.0
+            each_s = (pace.took_s + goes_on_s) / (pace.ended + begun)
+        return each_s * max(0.0, trials - begun)
 
 
 class Searching(Quiet):

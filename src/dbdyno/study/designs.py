@@ -62,8 +62,12 @@ def restart_trial_count(study: Study) -> int:
 def trials_in_all(study: Study, left_out: int = 0) -> int:
     """How many trials a run of the study has, those beside the blocks included, where blocks after the first
     leave so many variants out, which have no work to count."""
-    counted = len(counted_variants(study))
-    return trial_count(study, left_out) + max(0, counted - left_out) + restart_trial_count(study)
+    return trial_count(study, left_out) + beside_count(study, left_out)
+
+
+def beside_count(study: Study, left_out: int = 0) -> int:
+    """How many trials stand beside the blocks, where so many variants have no work to count."""
+    return max(0, len(counted_variants(study)) - left_out) + restart_trial_count(study)
 
 
 def _one_at_a_time(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
