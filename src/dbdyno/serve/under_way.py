@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dbdyno.analyse.model import Analysis
+from dbdyno.begin.estimate import counted_s, restarts_s
 from dbdyno.host.alone import Holder
 from dbdyno.records.record import Observation, Record
 from dbdyno.records.run import Run, SearchRun
@@ -67,14 +68,16 @@ def _told(analysis: Analysis, records: Sequence[Record], live: Holder, now_unix_
 
 
 def _ends_unix_s(analysis: Analysis, records: Sequence[Record], live: Holder) -> float:
-    """By the trials that this Dyno has carried out, else by what it expected before the first."""
+    """By the trials of blocks that this Dyno has carried out, and what those beside them are expected to
+    take; else by what it expected before the first."""
     own = [record for record in records if record.started_unix_s >= live.since_unix_s]
     if isinstance(analysis.run, SearchRun) or not own:
         return live.ends_unix_s
     latest = max(record.finished_unix_s for record in own)
     began = min(record.started_unix_s for record in own)
     left = max(0, analysis.trials_planned - len(records))
-    return latest + (latest - began) / len(own) * left
+    beside_s = counted_s(analysis.study) + restarts_s(analysis.study)
+    return latest + (latest - began) / len(own) * left + beside_s
 
 
 def _blocks(analysis: Analysis, records: Sequence[Record]) -> Table:
