@@ -73,8 +73,9 @@ def test_two_trainers_make_two_builds_that_tell_how_they_were_trained(folder: Pa
     study = study_in(folder, "off", BY_TPCB, BY_POINT_SELECT)
     planned = dyno("plan", study)
     assert "3 builds, 0 of them there; about 14 s for the others" in planned.stdout, planned.stderr
-    trained = "about 6 s, trained before the first trial by tpcb scale=1, 50 transactions of 1 client"
-    assert f"gcc -O2 PGO by {BY_TPCB}: {trained}" in " ".join(planned.stdout.split())
+    told = " ".join(planned.stdout.split())
+    assert f"gcc -O2 PGO by {BY_TPCB}: about 6 s, trained before the first trial gcc" in told
+    assert told.count("trained by tpcb scale=1, 50 transactions of 1 client trained by point_select") == 1
     foreseen = json.loads(dyno("plan", study, "--json").stdout)["builds"]
     none, tpcb, point_select = (build.get("trainer", "") for build in foreseen)
     assert (none, tpcb) == ("", "tpcb scale=1, 50 transactions of 1 client")
@@ -106,9 +107,10 @@ def test_bolt_lays_a_trained_build_out_anew_by_a_training_of_its_own(folder: Pat
         proved_bolt(toolchain("gcc"), flags_of("bolt", BY_TPCB, "gcc"))
     study = study_in(folder, "off", BY_TPCB, more=f'"build.bolt" = {json.dumps(BY_POINT_SELECT)}')
     planned = " ".join(dyno("plan", study).stdout.split())
-    assert f"gcc -O2 BOLT by {BY_POINT_SELECT}: about 4 s, trained before the first trial by" in planned
+    assert f"gcc -O2 BOLT by {BY_POINT_SELECT}: about 4 s, trained before the first trial" in planned
     both = "tpcb scale=1, 50 transactions of 1 client and point_select [^:]*, 60 transactions of 1 client"
-    assert re.search(f"about 8 s, trained before the first trial by {both}", planned)
+    assert "about 8 s, trained before the first trial" in planned
+    assert re.search(f"trained by {both}", planned)
     done = dyno("run", study, "--json")
     assert done.returncode == 0, done.stderr
     assert {outcome for outcome, _ in outcomes(json.loads(done.stdout)).values()} == {"measured"}

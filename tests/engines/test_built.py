@@ -14,11 +14,13 @@ from dbdyno.engines import built as engines_built
 from dbdyno.engines.built import Instrumented, built, code_beside, foreseen, materials_of, shares_data
 from dbdyno.engines.registry import ENGINES
 from dbdyno.engines.sqlite import SQLITE
-from dbdyno.errors import Blocked, BuildFailed, UserError
+from dbdyno.errors import Blocked, BuildFailed, DynoError, UserError
 from dbdyno.host import once, paths
-from dbdyno.obtain.source import compared, making
-from dbdyno.obtain.source.recipe import Recipe
+from dbdyno.host.once import Tell
+from dbdyno.obtain.source import compared, making, package
+from dbdyno.obtain.source.recipe import Recipe, SourcePackage
 from dbdyno.obtain.source.training import Untrained
+from dbdyno.obtain.source.tree import Source
 from dbdyno.obtain.source.wish import BuildWish, Trainer
 from tests.fakes import INSTALLATION
 from tests.sqlite_fork import fork_wish, make_fork
@@ -274,3 +276,22 @@ def test_what_an_instrumented_engine_writes_before_its_training_is_forgotten(
     (raw / "build" / "a.gcda").touch()
     instrumented.forget()
     assert list(raw.iterdir()) == []
+
+
+def test_a_source_that_cannot_be_had_is_asked_for_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def refuse(wanted: SourcePackage, *, tell: Tell) -> Source:
+        asked.append(wanted.package)
+        raise DynoError("the mirror lacks it")
+
+    monkeypatch.setattr(package, "kept", lambda _: None)
+    monkeypatch.setattr(package, "fetched", refuse)
+    for level in ("-O1", "-O2"):
+        with pytest.raises(DynoError, match="the mirror lacks it"):
+            materials_of(SQLITE, BuildWish(optimisation=level), folder)
+    assert len(asked) == 1
+    engines_built.forget_failures()
+    with pytest.raises(DynoError, match="the mirror lacks it"):
+        materials_of(SQLITE, BuildWish(), folder)
+    assert len(asked) == 2, "something may have been mended"

@@ -100,6 +100,10 @@ def builds_lines(builds: tuple[Foreseen, ...]) -> list[str]:
     there = sum(one.there for one in builds)
     left = f"; about {about_text(missing_s)} for the others" if missing_s else ""
     lines = [f"{plural(len(builds), 'build')}, {there} of them there{left}", *map(_line, builds)]
+    # Builds share a trainer, and all its options take lines.
+    lines += [
+        f"  trained by {trainer}" for trainer in dict.fromkeys(one.trainer for one in builds if one.trainer)
+    ]
     gate_s = sum(one.gate_s for one in builds)
     if gate_s:
         asked = sum(one.gate == NOT_YET for one in builds)
@@ -111,9 +115,8 @@ def _line(build: Foreseen) -> str:
     if build.problem:
         return f"  {build.words}: cannot be made: {build.problem}; {build.remedy}"
     if build.there:
-        trained = f", trained by {build.trainer}" if build.trainer else ""
-        return f"  {build.words}: there{trained}; correctness gate: {build.gate}"
-    trained = f", trained before the first trial by {build.trainer}" if build.trainer else ""
+        return f"  {build.words}: there; correctness gate: {build.gate}"
+    trained = ", trained before the first trial" if build.trainer else ""
     return f"  {build.words}: about {about_text(build.expected_s)}{trained}"
 
 
@@ -138,11 +141,14 @@ def make_builds(
         # A run that goes on may first find that its baseline is another build now.
         _make_side_by_side(study, wishes, train, tell)
     files: dict[str, BuildWish] = {}
+    causes: dict[str, BuildWish] = {}
     for wish, names in wishes.items():
         try:
             made = built(engine, wish, study.folder, tell, train)
         except DynoError as error:
-            tell("; ".join(filter(None, [f"{wish.words}: {error.message}", error.hint])))
+            cause = "; ".join(filter(None, [error.message, error.hint]))
+            first = causes.setdefault(cause, wish)
+            tell(f"{wish.words}: {cause if first is wish else f'the same cause as {first.words}'}")
             continue
         if made.account.network:
             tell(f"{wish.words}: its build could reach the network, because `unshare` is refused here")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dbdyno.begin.begun import Begun, bench_of, training_on
 from dbdyno.begin.building import make_builds, wishes_of
-from dbdyno.engines.built import Train, built, materials_of
+from dbdyno.engines.built import Train, built, forget_failures, materials_of
 from dbdyno.errors import BuildFailed, DiskFull, DynoError, UserError
 from dbdyno.fleet import kept_builds
 from dbdyno.fleet.kept_builds import PIECE_BYTES, Failure, KeptBuild, Maker
@@ -90,7 +90,7 @@ def builds_handed_on(
     study, wishes = begun.study, wishes_of(begun.study)
     if not wishes:
         return True
-    making.forget_failures()
+    forget_failures()
     with open_journal() as journal:
         bench = replace(bench_of(begun, journal, None, allowed), tell=depot.tell)
         train = training_on(bench, depot.tell)

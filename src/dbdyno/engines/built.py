@@ -185,14 +185,22 @@ _Asked = tuple[Path, str, str, SourcePackage | None]
 
 @dataclass(frozen=True)
 class _Looks:
-    """What this process has looked at already: files by their path, sources by what was asked."""
+    """What this process has looked at already: files by their path, sources by what was asked, and why one
+    cannot be had: each build of a study would ask the mirror again."""
 
     recipes: dict[Path, Recipe] = field(default_factory=dict)
     patches: dict[Path, Patch] = field(default_factory=dict)
     sources: dict[_Asked, Source] = field(default_factory=dict)
+    refused: dict[_Asked, DynoError] = field(default_factory=dict)
 
 
 _looks = _Looks()
+
+
+def forget_failures() -> None:
+    """Has the next one who asks for a build try again what failed, because something may have been mended."""
+    making.forget_failures()
+    _looks.refused.clear()
 
 
 class Foreseen(Frozen):
@@ -220,7 +228,7 @@ class Foreseen(Frozen):
 def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str, ...]) -> Foreseen:
     """Looks at the compiler and at sources on this machine. Fetches nothing, and makes nothing. A build is
     then made of what was seen here."""
-    trainer = " and ".join(one.words for one in wish.trainers)
+    trainer = " and ".join(dict.fromkeys(one.words for one in wish.trainers))
     found = Foreseen(words=wish.words, trainer=trainer, variants=variants)
     try:
         recipe = recipe_of(engine, wish, folder)
@@ -340,7 +348,13 @@ def _look_for(wish: BuildWish, recipe: Recipe, folder: Path) -> Source | None:
 
 def _fetched(wish: BuildWish, recipe: Recipe, folder: Path, tell: Tell) -> Source:
     asked = _asked(wish, recipe, folder)
-    return _looks.sources.setdefault(asked, package.fetched(_package(wish, recipe), tell=tell))
+    if (earlier := _looks.refused.get(asked)) is not None:
+        raise earlier
+    try:
+        return _looks.sources.setdefault(asked, package.fetched(_package(wish, recipe), tell=tell))
+    except DynoError as refused:
+        _looks.refused[asked] = refused
+        raise
 
 
 def _package(wish: BuildWish, recipe: Recipe) -> SourcePackage:
