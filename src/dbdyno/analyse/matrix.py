@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dbdyno.analyse.luck import LayoutSpread
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
 from dbdyno.analyse.versions import Versions, versions_of
 from dbdyno.frozen import Frozen, Level, absent
@@ -38,11 +39,12 @@ class Cell(Frozen):
 
 class Row(Frozen):
     """A variant, with a cell for each load in their order: None where that run has no such variant.
-    `trained_on` are the workloads that train its build."""
+    `trained_on` are the workloads that train its build. A placebo's tells of luck alone."""
 
     variant: str
     trained_on: tuple[str, ...]
     cells: tuple[Cell | None, ...]
+    placebo: bool = absent(False)
     gives_up: tuple[Promise, ...] = absent(())
 
 
@@ -58,8 +60,9 @@ class Extreme(Frozen):
 
 class Matrix(Frozen):
     """Variants by loads. `confidence` holds for all intervals of one run together. Without a single ratio
-    there is neither a `best` cell nor a `worst` one. Where every run varies its engine beside other factors,
-    `versions` has the cells of each: the versions under the same conditions."""
+    there is neither a `best` cell nor a `worst` one. `luck` is that of layout under each load, where runs
+    have placebos. Where every run varies its engine beside other factors, `versions` has the cells of each:
+    the versions under the same conditions."""
 
     metric: str
     confidence: float
@@ -67,6 +70,7 @@ class Matrix(Frozen):
     rows: tuple[Row, ...]
     best: Extreme | None = None
     worst: Extreme | None = None
+    luck: tuple[LayoutSpread | None, ...] = absent(())
     versions: tuple[Versions, ...] = absent(())
 
 
@@ -85,11 +89,12 @@ def matrix(analyses: Sequence[Analysis]) -> Matrix:
                 if name in variants
             ),
             cells=tuple(_cell(variants.get(name)) for variants in compared),
+            placebo=any(name in variants and variants[name].role is Role.PLACEBO for variants in compared),
             gives_up=next(variants[name].gives_up for variants in compared if name in variants),
         )
         for name in names
     )
-    metric = first.method.response
+    metric, luck = first.method.response, tuple(one.method.layout for one in analyses)
     told = sorted(_extremes(rows, loads), key=lambda one: one.effect.ratio)
     if not metrics.find(metric).higher_is_better:
         told.reverse()
@@ -100,6 +105,7 @@ def matrix(analyses: Sequence[Analysis]) -> Matrix:
         rows=rows,
         best=told[-1] if told else None,
         worst=told[0] if told else None,
+        luck=luck if any(luck) else (),
         versions=_versions(analyses),
     )
 
@@ -158,6 +164,8 @@ def _cell(variant: VariantResult | None) -> Cell | None:
 
 def _extremes(rows: Sequence[Row], loads: Sequence[Load]) -> Iterator[Extreme]:
     for row in rows:
+        if row.placebo:
+            continue
         for load, cell in zip(loads, row.cells, strict=True):
             if cell is not None and cell.effect is not None:
                 yield Extreme(

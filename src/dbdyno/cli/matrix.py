@@ -30,8 +30,7 @@ def command(
     """Put runs of the same variants under different loads beside each other: what does each gain where?
 
     Each of the RUNS has a baseline of its own, and ratios are variant / baseline of the same run. The report
-    has a table for each workload with a column for each number of clients, and says which cell is the best
-    and which is the worst.
+    has a column for each load, and says which cell is the best and which is the worst.
     """
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.analyse.matrix import Matrix, matrix
+from dbdyno.frozen import Level
 from dbdyno.report import document
-from dbdyno.report.document import Table
+from dbdyno.report.document import Cell, Table
 from dbdyno.report.parts import matrix as words
-from dbdyno.report.parts.matrix import TRAINED
+from dbdyno.report.parts.matrix import COLUMNS_MOST, LUCK
 from dbdyno.report.renderers import html
 from tests.analyse.factory import blocked
 from tests.analyse.matrix_cases import BY_SELECTS, BY_WRITES, measured, runs
@@ -39,24 +40,57 @@ def test_the_worst_cell_is_told_like_the_best() -> None:
 def test_each_workload_has_a_table_with_a_column_for_each_number_of_clients() -> None:
     (of_writes, writes), (of_selects, selects) = tables(found())
     assert (of_writes, of_selects) == ("Measured on read_write", "Measured on point_select")
-    assert heads(writes) == ("variant", TRAINED, "8 clients")
-    assert heads(selects) == ("variant", TRAINED, "8 clients", "64 clients")
-    assert [tuple(row[:2]) for row in selects.rows] == [
-        (BY_WRITES, "read_write"),
-        (BY_SELECTS, "point_select"),
+    assert heads(writes) == ("variant", "8 clients")
+    assert heads(selects) == ("variant", "8 clients", "64 clients")
+    assert [row[0] for row in selects.rows] == [
+        Cell(BY_WRITES, ("trained on read_write",)),
+        Cell(BY_SELECTS, ("trained on point_select",)),
     ]
+
+
+def test_loads_that_were_driven_once_stand_beside_each_other() -> None:
+    analyses = [measured("read_write", 8, {BY_WRITES: 1.3}), measured("point_select", 8, {BY_SELECTS: 1.5})]
+    [(title, table)] = tables(matrix(analyses))
+    assert title == "Measured on each load, with 8 clients"
+    assert heads(table) == ("variant", "read_write", "point_select")
+    [by_writes, by_selects] = [[document.cell(one).words for one in row[1:]] for row in table.rows]
+    assert document.plain(by_writes[0]).startswith("▲ 1.") and "▲" in document.plain(by_selects[1])
+    [(title, table)] = tables(matrix([analyses[0], measured("tpcc", 4, {})]))
+    assert title == "Measured on each load"
+    assert heads(table) == ("variant", "read_write, 8 clients", "tpcc, 4 clients")
+
+
+def test_more_loads_than_a_terminal_has_room_for_have_a_table_each() -> None:
+    found = tables(matrix([measured(f"load{number}", 1, {}) for number in range(COLUMNS_MOST + 1)]))
+    assert [title for title, _ in found] == [
+        f"Measured on load{number}" for number in range(COLUMNS_MOST + 1)
+    ]
+
+
+def test_placebos_tell_of_luck_in_the_last_row_and_are_no_extreme() -> None:
+    factors: dict[str, list[Level]] = {"build.lto": ["off", "full"], "build.layout": ["none", 1, 2]}
+    ratios = {"build.layout=1": 0.7, "build.layout=2": 1.4, "build.lto=full": 1.01}
+    made = matrix([measured(load, 8, ratios, factors=factors) for load in ("read_write", "tpcc")])
+    [(_, table)] = tables(made)
+    assert [document.plain(document.cell(row[0]).words) for row in table.rows] == ["build.lto=full", LUCK]
+    limits = document.cell(table.rows[-1][1])
+    assert limits.below == ("2 placebos",) and " – " in document.plain(limits.words)
+    assert made.best is not None and made.worst is not None
+    assert made.best.variant == made.worst.variant == "build.lto=full"
+    assert words.document(made).title == "1 variant under 2 loads"
 
 
 def test_two_runs_of_one_load_are_told_apart_by_their_names() -> None:
     again = measured("read_write", 8, {BY_WRITES: 1.3})
     other = again.model_copy(update={"run": again.run.model_copy(update={"run": "again"})})
     [(_, table)] = tables(matrix([again, other]))
-    assert heads(table)[2:] == ("8 clients, read_write-8", "8 clients, again")
+    assert heads(table)[1:] == ("8 clients, read_write-8", "8 clients, again")
 
 
 def test_without_trainings_no_column_tells_of_them() -> None:
     [(_, table)] = tables(matrix([measured("tpcb", 1, {}, factors={"config.a": [1, 2]})]))
     assert heads(table) == ("variant", "1 client")
+    assert [document.cell(row[0]).below for row in table.rows] == [()]
 
 
 @pytest.mark.parametrize("width", [60, 100])
@@ -67,7 +101,7 @@ def test_every_form_has_every_figure(width: int) -> None:
         plain = " ".join(text.replace("\\", "").split())
         assert "Worst:" in plain and "Measured on tpcc" in plain and "blocked" in plain
         for _, table in tables(made):
-            for cell in (document.cell(one) for row in table.rows for one in row[2:]):
+            for cell in (document.cell(one) for row in table.rows for one in row):
                 assert all(document.plain(one) in plain for one in (cell.words, *cell.below))
 
 

@@ -1,25 +1,34 @@
-"""Variants by loads: a table for each workload, with the best and the worst of all cells before them."""
+"""Variants by loads: a column for each load, with the best and the worst of all cells before them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dbdyno.analyse import matrix
+from dbdyno.analyse.luck import LayoutSpread
 from dbdyno.analyse.matrix import Extreme, Load, Matrix, Row
+from dbdyno.analyse.model import Verdict
 from dbdyno.analyse.versions import Versions
 from dbdyno.records import metrics
-from dbdyno.report.document import Cell, Document, Kind, Notes, Section, Words, table
+from dbdyno.report.document import Cell, Document, Mark, Notes, Section, Table, Words, table
 from dbdyno.report.parts import versions
 from dbdyno.report.parts.versions import CLIENTS
 from dbdyno.report.words import numbers, verdicts
 
-TRAINED = "trained on"
+LUCK = "luck of layout"
+COLUMNS_MOST = 4
+"""More do not fit beside each other on a terminal."""
+WITHIN = (
+    "by what placebos show, a build without any effect lies within these limits. No build counts as faster "
+    "or slower unless its whole interval lies beyond them."
+)
 
 
 def document(found: Matrix) -> Document:
-    """The two cells, then a table for each workload."""
-    variants, loads = numbers.plural(len(found.rows), "variant"), numbers.plural(len(found.loads), "load")
+    """The two cells, then the tables."""
+    variants = numbers.plural(sum(not row.placebo for row in found.rows), "variant")
+    loads = numbers.plural(len(found.loads), "load")
     return Document(
         title=f"{variants} under {loads}",
         answer=tuple(_headline(found)),
@@ -69,31 +78,56 @@ def _headline(found: Matrix) -> list[str]:
 
 
 def _tables(found: Matrix) -> Iterator[Section]:
-    """A table for each workload, with a column for each run of it, the fewest clients first."""
-    for workload in dict.fromkeys(load.workload for load in found.loads):
-        places = [place for place, load in enumerate(found.loads) if load.workload == workload]
+    """One table where each workload was driven once, with a column for each; else a table for each workload,
+    with a column for each run of it, the fewest clients first."""
+    by_workload: dict[str, list[int]] = {}
+    for place, load in enumerate(found.loads):
+        by_workload.setdefault(load.workload, []).append(place)
+    if 1 < len(found.loads) == len(by_workload) <= COLUMNS_MOST:
+        clients = {load.clients for load in found.loads}
+        alike = numbers.plural(min(clients), "client") if len(clients) == 1 else ""
+        heads = [load.workload if alike else f"{load.workload}, {_head(load, found)}" for load in found.loads]
+        title = f"Measured on each load, with {alike}" if alike else "Measured on each load"
+        yield Section(title, (_table(found, range(len(heads)), heads),))
+        return
+    for workload, places in by_workload.items():
         places.sort(key=lambda place: found.loads[place].clients)
-        trained = [TRAINED] if any(row.trained_on for row in found.rows) else ()
-        heads = ("variant", *trained, *(_head(found.loads[place], found) for place in places))
-        rows = [
-            (
-                verdicts.losing(row.variant, row.gives_up),
-                *([_trained_text(row)] if trained else []),
-                *(_ratio(row.cells[place]) for place in places),
-            )
-            for row in found.rows
-        ]
-        yield Section(f"Measured on {workload}", (table(heads, rows, {TRAINED: Kind.CODE}),))
+        heads = [_head(found.loads[place], found) for place in places]
+        yield Section(f"Measured on {workload}", (_table(found, places, heads),))
+
+
+def _table(found: Matrix, places: Sequence[int], heads: Sequence[str]) -> Table:
+    """The runs at these places as columns. What placebos tell stands in the last row."""
+    rows = [
+        (_named(row), *(_ratio(row.cells[place]) for place in places))
+        for row in found.rows
+        if not (row.placebo and found.luck)
+    ]
+    if found.luck:
+        rows.append((LUCK, *(_luck(found.luck[place]) for place in places)))
+    return table(("variant", *heads), rows)
+
+
+def _named(row: Row) -> Cell:
+    """A variant, and what trained it."""
+    trained = (f"trained on {', '.join(row.trained_on)}",) if row.trained_on else ()
+    return Cell(verdicts.losing(row.variant, row.gives_up), trained)
 
 
 def _note(found: Matrix) -> str:
     """What the figures are, and what they cannot say."""
     metric = metrics.find(found.metric)
     better = "more" if metric.higher_is_better else "less"
+    shown = {
+        cell.verdict for row in found.rows for cell in row.cells if cell and cell.effect and cell.verdict
+    }
+    glyphs = ", ".join(verdicts.marked(verdict) for verdict in Verdict if verdict in shown)
+    luck = f" Luck of layout: {WITHIN}" if found.luck else ""
     return (
         f"{metric.title[:1].upper()}{metric.title[1:]}: variant / baseline of the same run, {better} is "
         f"better. The intervals of one run hold together at {numbers.share_text(found.confidence)}, and "
-        "those of all runs do not. So the best and the worst of many cells owe something to luck."
+        "those of all runs do not. So the best and the worst of many cells owe something to chance."
+        f"{luck}{f' {glyphs}.' if glyphs else ''}"
     )
 
 
@@ -111,13 +145,18 @@ def _head(load: Load, found: Matrix) -> str:
     return f"{numbers.plural(load.clients, 'client')}{run}"
 
 
-def _trained_text(row: Row) -> str:
-    return ", ".join(row.trained_on) or numbers.DASH
-
-
 def _ratio(cell: matrix.Cell | None) -> Words | Cell:
     if cell is None:
         return numbers.DASH
     if cell.effect is None:
         return cell.verdict.value if cell.verdict else numbers.DASH
-    return Cell(numbers.ratio_text(cell.effect.ratio), (numbers.interval_text(cell.effect),))
+    glyph = (Mark(verdicts.LOOKS[cell.verdict].glyph, cell.verdict), " ") if cell.verdict else ()
+    return Cell((*glyph, numbers.ratio_text(cell.effect.ratio)), (numbers.interval_text(cell.effect),))
+
+
+def _luck(found: LayoutSpread | None) -> Words | Cell:
+    """The limits, and how many placebos they rest on."""
+    if found is None:
+        return numbers.DASH
+    limits = f"{numbers.ratio_text(found.low)} – {numbers.ratio_text(found.high)}"
+    return Cell(limits, (numbers.plural(found.placebos, "placebo"),))
