@@ -53,6 +53,17 @@ def test_the_answer_names_the_plan_that_changed_beside_the_effect() -> None:
         assert "because" not in text and "caused" not in text
 
 
+def test_a_plan_that_flips_in_the_baseline_is_told_once_and_of_no_variant() -> None:
+    records = [
+        asked(record, BY_SCAN if record.block < (2 if record.variant == SLOW else 3) else BY_INDEX, INSERT)
+        for record in records_of(STUDY, {SLOW: 0.5})
+    ]
+    findings = dict(answer.findings(analyse(STUDY, a_run(STUDY), records)))
+    assert "the plan of" not in findings["Slower"]
+    assert findings["Plans that flip in the baseline"] == "`q3`"
+    assert "Plans that flip in the baseline" not in dict(answer.findings(analysed(range(3))))
+
+
 def test_each_form_shows_both_plans() -> None:
     analysis = analysed(range(6))
     for form in (printed(analysis), as_page(analysis), as_markdown(analysis)):

@@ -197,7 +197,9 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
         ("Placebos", tuple(one.name for one in analysis.variants if one.role is Role.PLACEBO)),
     )
     told = [("Brought", warning(run.brought, analysis.method.unit))] if isinstance(run, ImportedRun) else []
-    return [*told, *((title, _enumerated(analysis, names, _beside)) for title, names in groups if names)]
+    told += [(title, _enumerated(analysis, names, _beside)) for title, names in groups if names]
+    flipping = plans.flipping(analysis)
+    return [*told, ("Plans that flip in the baseline", flipping)] if flipping else told
 
 
 def _enumerated(

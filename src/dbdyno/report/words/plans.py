@@ -10,17 +10,36 @@ from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
 
 CHANGE_MOST = 120
+NAMED_MOST = 3
 
 
 def beside(analysis: Analysis, variant: str) -> str:
-    """The end of a sentence about a variant; empty where no plan changed."""
-    changes = analysis.plans.of(variant) if analysis.plans is not None else ()
+    """The end of a sentence about a variant; empty where no plan changed but those that flip in the baseline
+    as well, which tell nothing of a variant."""
+    if analysis.plans is None:
+        return ""
+    flip = _flipping(analysis)
+    changes = [
+        one for one in analysis.plans.of(variant) if one.statement not in flip or one.changed == one.blocks
+    ]
     if not changes:
         return ""
     first = changes[0]
     text = f", and the plan of `{clean(first.statement)}` changed{blocks(first)}: {_short(first.change)}"
     rest = len(changes) - 1
     return f"{text} (and {rest} more)" if rest else text
+
+
+def flipping(analysis: Analysis) -> str:
+    """The statements whose plan is not the same in all blocks of the baseline; empty where there are none."""
+    names = [f"`{clean(name)}`" for name in _flipping(analysis)]
+    shown = ", ".join(names[:NAMED_MOST])
+    return f"{shown} and {len(names) - NAMED_MOST} more" if len(names) > NAMED_MOST else shown
+
+
+def _flipping(analysis: Analysis) -> list[str]:
+    flips = analysis.plans.flips if analysis.plans is not None else ()
+    return [flip.statement for flip in flips if flip.variant == analysis.baseline.name]
 
 
 def blocks(change: PlanChange) -> str:
