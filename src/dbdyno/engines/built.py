@@ -242,7 +242,12 @@ def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str,
         found = found.but(name=build.name, there=making.is_made(build))
     if found.there:
         return found
-    expected_s = making.expected_s(recipe, wish.trainer is not None, wish.bolt_trainer is not None)
+    expected_s = making.expected_s(
+        recipe,
+        is_trained=wish.trainer is not None,
+        is_bolted=wish.bolt_trainer is not None,
+        is_placebo=wish.seed is not None,
+    )
     return found.but(expected_s=expected_s)
 
 

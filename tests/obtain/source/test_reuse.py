@@ -12,6 +12,7 @@ from dbdyno.errors import BuildFailed
 from dbdyno.host import once
 from dbdyno.host.once import silently
 from dbdyno.obtain.source import making, reuse
+from dbdyno.obtain.source.build import Reused
 from dbdyno.obtain.source.making import Materials, account_of, expected_s, made
 from dbdyno.obtain.source.reuse import SWITCHED_OFF, reuse_of
 from dbdyno.obtain.source.tree import local_tree
@@ -110,6 +111,22 @@ def test_a_build_that_takes_objects_does_not_say_how_long_one_takes(tmp_path: Pa
     took_s = account_of(made(first, silently)).took_s
     made(three_files(tmp_path / "two", left=6), silently)
     assert len(making.all_made()) == 2 and expected_s(first.recipe, is_trained=False) == took_s
+
+
+def test_a_placebo_is_expected_to_take_as_long_as_builds_that_took_all_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = three_files(tmp_path / "one")
+    account = account_of(made(first, silently))
+    compiled = account.but(took_s=600.0, reused=Reused(compiled=3, taken=0, compared=0))
+    taken = account.but(took_s=60.0, reused=Reused(compiled=0, taken=3, compared=1))
+    monkeypatch.setattr(making, "all_made", lambda: [compiled])
+    assert expected_s(first.recipe, is_trained=False, is_placebo=True) == 600.0, "none took any yet"
+    monkeypatch.setattr(making, "all_made", lambda: [compiled, taken])
+    assert expected_s(first.recipe, is_trained=False, is_placebo=True) == 60.0
+    assert expected_s(first.recipe, is_trained=False) == 600.0
+    monkeypatch.setenv(SWITCHED_OFF, "1")
+    assert expected_s(first.recipe, is_trained=False, is_placebo=True) == 600.0
 
 
 @pytest.mark.parametrize(

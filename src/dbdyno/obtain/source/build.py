@@ -114,6 +114,11 @@ class Reused(Frozen):
     compared: int
 
     @property
+    def nearly_all(self) -> bool:
+        """Whether hardly any object was compiled, beside those that were compared."""
+        return self.taken > 9 * self.compiled
+
+    @property
     def words(self) -> str:
         told = f"{self.taken:,} of {self.compiled + self.taken:,} objects taken from earlier builds"
         return f"{told}, {self.compared:,} compiled again: the same"

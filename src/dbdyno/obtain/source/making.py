@@ -28,6 +28,7 @@ from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.profile import Profile, mismatched, mismatches
 from dbdyno.obtain.source.recipe import TARGET_PLACES, Recipe, expanded
 from dbdyno.obtain.source.reuse import CC, CXX, place, reuse_of, reused
+from dbdyno.obtain.source.reuse import is_here as ccache_is_here
 from dbdyno.obtain.source.target import EMULATE, Target
 from dbdyno.obtain.source.toolchain import Toolchain, native_target, toolchain
 from dbdyno.obtain.source.training import (
@@ -223,16 +224,20 @@ def all_made() -> list[Made]:
     return [account for account in found if account is not None]
 
 
-def expected_s(recipe: Recipe, is_trained: bool, is_bolted: bool = False) -> float:
-    """About how long a build takes: by those that were made before, else as the recipe says."""
-    seen = [
-        one.took_s
+def expected_s(recipe: Recipe, is_trained: bool, is_bolted: bool = False, is_placebo: bool = False) -> float:
+    """About how long a build takes: by those that were made before, else as the recipe says. A placebo takes
+    the objects of the baseline's build, where ccache is here."""
+    made_before = [
+        one
         for one in all_made()
         if one.recipe == recipe.digest
-        # Another source may find fewer objects of earlier builds.
-        and not (one.reused and one.reused.taken)
         and (one.training is not None, one.bolt is not None) == (is_trained, is_bolted)
     ]
+    takes = [one.took_s for one in made_before if one.reused and one.reused.nearly_all]
+    if takes and is_placebo and ccache_is_here():
+        return median(takes)
+    # Another source may find fewer objects of earlier builds.
+    seen = [one.took_s for one in made_before if not (one.reused and one.reused.taken)]
     if seen:
         return median(seen)
     if not (is_trained or is_bolted):
