@@ -32,7 +32,7 @@ from dbdyno.analyse.standing import (
 )
 from dbdyno.analyse.steady import Values
 from dbdyno.driver.tally import Tally
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.records.gauges import CACHE, GAUGES, P99, SHARED
 from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Watched
 from dbdyno.records.recovery import Recovery
@@ -148,7 +148,8 @@ class Rung(Frozen):
 
 class SoakResult(Frozen):
     """A soak as far as it went. `rungs_left` are those that have no trial: they are to come, or left out
-    above one that a variant did not come through. All intervals hold together with `confidence`."""
+    above one that a variant did not come through. All intervals hold together with `confidence`. `versions`
+    are those that servers answered with, which of a build need not be that of the installed engine."""
 
     title: str
     run: SoakRun
@@ -156,6 +157,7 @@ class SoakResult(Frozen):
     confidence: float
     rungs: tuple[Rung, ...]
     rungs_left: int
+    versions: tuple[str, ...] = absent(())
 
 
 def soaked(study: Study, run: SoakRun, records: Sequence[Record]) -> SoakResult:
@@ -178,6 +180,7 @@ def soaked(study: Study, run: SoakRun, records: Sequence[Record]) -> SoakResult:
         confidence=study.goal.confidence,
         rungs=rungs,
         rungs_left=size_of_study(study).trials - len(rungs),
+        versions=tuple(sorted({record.engine_version for record in whole if record.engine_version})),
     )
 
 

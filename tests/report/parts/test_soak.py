@@ -130,6 +130,16 @@ def test_what_this_host_cannot_do_is_said_and_breaks_nothing() -> None:
     assert "not done" in rows[1][7]
 
 
+def test_the_engine_is_told_in_the_version_that_answered() -> None:
+    """The version of a build need not be that of the installed engine."""
+    own = [record.but(engine_version="10.11.18-MariaDB") for record in records_of(STUDY)]
+    facts = dict(words.document(soaked(STUDY, RUN, [rung(record, flat) for record in own])).facts)
+    assert facts["Engine"].endswith(" 10.11.18-MariaDB")
+    none = [record.but(engine_version="") for record in own]
+    facts = dict(words.document(soaked(STUDY, RUN, [rung(record, flat) for record in none])).facts)
+    assert facts["Engine"].endswith(RUN.installation.version)
+
+
 @pytest.mark.parametrize(
     "found", [LEAKS, STANDS, FILLS, broken(), blocked_end()], ids=lambda one: one.verdict
 )

@@ -77,7 +77,7 @@ def document(found: SoakResult) -> Document:
         "Study": run.study_path,
         "Run": run.run,
         "Began": moment_text(run.created_unix_s),
-        "Engine": f"{engine.engine} {engine.version}".strip(),
+        "Engine": f"{engine.engine} {', '.join(found.versions) or engine.version}".strip(),
     }
     glyph, tone = LOOKS[found.verdict]
     return Document(
