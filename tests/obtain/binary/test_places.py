@@ -102,44 +102,34 @@ def test_a_vector_of_addresses_is_told_word_by_word() -> None:
     assert places.told(Reference(VARIABLES, 8), 0, 1) == ("slot one", b"")
 
 
-@pytest.mark.parametrize("size", [0, 16])
-def test_a_constant_that_looks_like_a_distance_is_no_table(size: int) -> None:
-    value = (CALLED - CONSTANTS).to_bytes(4, "little", signed=True) + b"a constant"
+def told_of(content: bytes, size: int, other: str) -> tuple[str, bytes]:
+    """What a function `one` refers to by an operand of that size, in a program with one other function."""
     image = Image(
         sections=(
             Section(".text", TEXT, 16, bytes(16), False, True),
             Section(".text.other", CALLED, 16, bytes(16), False, True),
-            Section(".rodata", CONSTANTS, len(value), value, False, False),
+            Section(".rodata", CONSTANTS, len(content), content, False, False),
         ),
-        symbols=(Symbol("one", TEXT, 16, True), Symbol("another", CALLED, 16, True)),
+        symbols=(Symbol("one", TEXT, 16, True), Symbol(other, CALLED, 16, True)),
         thread_locals=(),
         slots={},
         ranges=(),
         named=True,
         movable=True,
     )
-    told = Places(image, [CONSTANTS]).told(Reference(CONSTANTS, size), TEXT, TEXT + 16)
-    assert told == (".rodata", value[: size or None])
+    return Places(image, [CONSTANTS]).told(Reference(CONSTANTS, size), TEXT, TEXT + 16)
+
+
+@pytest.mark.parametrize("size", [0, 16])
+def test_a_constant_that_looks_like_a_distance_is_no_table(size: int) -> None:
+    value = (CALLED - CONSTANTS).to_bytes(4, "little", signed=True) + b"a constant"
+    assert told_of(value, size, "another") == (".rodata", value[: size or None])
 
 
 def test_a_table_leads_to_parts_of_its_function_elsewhere() -> None:
     entries = [TEXT + 4 - CONSTANTS, CALLED - CONSTANTS]
-    content = b"".join(entry.to_bytes(4, "little", signed=True) for entry in entries)
-    image = Image(
-        sections=(
-            Section(".text", TEXT, 16, bytes(16), False, True),
-            Section(".text.unlikely", CALLED, 16, bytes(16), False, True),
-            Section(".rodata", CONSTANTS, len(content), content, False, False),
-        ),
-        symbols=(Symbol("one", TEXT, 16, True), Symbol("one.cold", CALLED, 16, True)),
-        thread_locals=(),
-        slots={},
-        ranges=(),
-        named=True,
-        movable=True,
-    )
-    told = Places(image, [CONSTANTS]).told(Reference(CONSTANTS, 0), TEXT, TEXT + 16)
-    assert told == ("table +4 one", b"")
+    table = b"".join(entry.to_bytes(4, "little", signed=True) for entry in entries)
+    assert told_of(table, 0, "one.cold") == ("table +4 one", b"")
 
 
 PADDING = st.sampled_from(["90", "6690", "0f1f00", "662e0f1f840000000000", "cc"]).map(bytes.fromhex)
