@@ -64,7 +64,7 @@ def estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) 
     seen_s = beside_load_s(store, study.engine.engine)
     beside_s = median(seen_s) if seen_s else overhead_s(study)
     timed_s = expected_duration_s(trial_count(study) + again, study, beside_s)
-    return Estimate(timed_s + counted_s(study) + restarts_s(study), len(seen_s), again, builds_s)
+    return Estimate(timed_s + beside_blocks_s(study), len(seen_s), again, builds_s)
 
 
 def overhead_s(study: Study) -> float:
@@ -91,6 +91,11 @@ def beside_load_s(store: Store, engine: str) -> list[float]:
         if seen_s:
             return seen_s
     return []
+
+
+def beside_blocks_s(study: Study) -> float:
+    """About what the trials take that stand beside the timed blocks."""
+    return counted_s(study) + restarts_s(study)
 
 
 def counted_s(study: Study) -> float:

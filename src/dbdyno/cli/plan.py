@@ -21,7 +21,7 @@ from dbdyno.begin.catalogue import unchecked_text
 from dbdyno.begin.checked import require_sound
 from dbdyno.begin.counted import counted_text, counting_text, why_counted
 from dbdyno.begin.engines import engine_of, untaken_of
-from dbdyno.begin.estimate import counted_s, overhead_s, restarts_s
+from dbdyno.begin.estimate import beside_blocks_s, counted_s, overhead_s
 from dbdyno.begin.given import PlannedData, planned_data
 from dbdyno.begin.images import images_text
 from dbdyno.begin.load_host import load_host_lines
@@ -277,7 +277,7 @@ def _expected_s(here: Adapted, plan: Plan, budget_s: float | None) -> float:
     if study.search is None:
         beside_s = here.basis.overhead_s if here.basis is not None else overhead_s(study)
         timed_s = expected_duration_s(len(plan.trials), study, beside_s)
-        return timed_s + counted_s(study) + restarts_s(study)
+        return timed_s + beside_blocks_s(study)
     time_s = budget_s or study.search.time_s
     require_space(study, time_s)
     return time_s

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from dbdyno.analyse.candidates import candidates_of
 from dbdyno.begin.budget import replan_text
-from dbdyno.begin.estimate import counted_s, restarts_s
+from dbdyno.begin.estimate import beside_blocks_s
 from dbdyno.cli.terminal import terminal
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
@@ -65,8 +65,7 @@ class Lines(Quiet):
     ) -> None:
         self._trials = trials
         self._response = metrics.find(study.goal.response)
-        beside = beside_count(study)
-        beside_s = counted_s(study) + restarts_s(study)
+        beside, beside_s = beside_count(study), beside_blocks_s(study)
         in_blocks_s = max(0.0, expected_s - beside_s) / max(1, trials - beside)
         self._left = TimeLeft(in_blocks_s, clock, beside, beside_s / max(1, beside))
         self._clock = clock

@@ -19,7 +19,7 @@ from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.report.words import safe
-from dbdyno.report.words.numbers import DASH, part_text, plural
+from dbdyno.report.words.numbers import DASH, part_text, plural, some_of
 from dbdyno.report.words.safe import json_text
 from dbdyno.traffic.formats import KNOWN
 from dbdyno.traffic.groups import Group, Traffic
@@ -242,7 +242,7 @@ def _about(drawn: Drawn) -> Iterator[str]:
         yield f"  to get it: {lack.remedy}"
     for (what, remedy), names in statements.items():
         every = len(names) == len(concerned)
-        yield f"not told: {what}, of {'all statements' if every else _listed(names)}"
+        yield f"not told: {what}, of {'all statements' if every else some_of(names, SHOWN_MOST)}"
         if remedy:
             yield f"  to get it: {remedy}"
     invented = [(row.name, words) for row in drawn.taken for words in row.invented]
@@ -274,11 +274,6 @@ def _each(title: str, found: Sequence[tuple[str, str]]) -> Iterator[str]:
         yield f"  {name}, {words}"
     if len(found) > SHOWN_MOST:
         yield f"  and {len(found) - SHOWN_MOST} more: the file says each"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:SHOWN_MOST])
-    return shown if len(names) <= SHOWN_MOST else f"{shown} and {len(names) - SHOWN_MOST} more"
 
 
 def _table(drawn: Drawn) -> Table:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dbdyno.analyse.model import Analysis
-from dbdyno.begin.estimate import counted_s, restarts_s
+from dbdyno.begin.estimate import beside_blocks_s
 from dbdyno.host.alone import Holder
 from dbdyno.records.record import Observation, Record
 from dbdyno.records.run import Run, SearchRun
@@ -76,8 +76,7 @@ def _ends_unix_s(analysis: Analysis, records: Sequence[Record], live: Holder) ->
     latest = max(record.finished_unix_s for record in own)
     began = min(record.started_unix_s for record in own)
     left = max(0, analysis.trials_planned - len(records))
-    beside_s = counted_s(analysis.study) + restarts_s(analysis.study)
-    return latest + (latest - began) / len(own) * left + beside_s
+    return latest + (latest - began) / len(own) * left + beside_blocks_s(analysis.study)
 
 
 def _blocks(analysis: Analysis, records: Sequence[Record]) -> Table:

@@ -49,10 +49,9 @@ def _warning(warning: Doubt, analysis: Analysis) -> Item:
     advice = doubts.WARNINGS[warning]
     trials = [trial for trial in analysis.trials if warning in trial.warnings]
     names = [variant.name for variant in analysis.variants if warning in variant.warnings]
-    more = f" and {len(names) - NAMED_MOST} more" if len(names) > NAMED_MOST else ""
     details = list(dict.fromkeys(trial.warnings[warning] for trial in trials))
     rest = f"; and {len(details) - DETAILS_MOST} more" if len(details) > DETAILS_MOST else ""
-    where = f" ({', '.join(names[:NAMED_MOST])}{more})" if names else ""
+    where = f" ({numbers.some_of(names, NAMED_MOST)})" if names else ""
     return Item(
         Mark(f"! {numbers.plural(len(trials), 'trial')}", Tone.DOUBT),
         f"{advice.text}{where}",

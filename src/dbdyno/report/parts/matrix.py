@@ -158,5 +158,4 @@ def _luck(found: LayoutSpread | None) -> Words | Cell:
     """The limits, and how many placebos they rest on."""
     if found is None:
         return numbers.DASH
-    limits = f"{numbers.ratio_text(found.low)} – {numbers.ratio_text(found.high)}"
-    return Cell(limits, (numbers.plural(found.placebos, "placebo"),))
+    return Cell(numbers.between_text(found.low, found.high), (numbers.plural(found.placebos, "placebo"),))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.plans import PlanChange, PlansCompared
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import plural, some_of
 from dbdyno.report.words.safe import clean
 
 CHANGE_MOST = 120
@@ -32,9 +32,7 @@ def beside(analysis: Analysis, variant: str) -> str:
 
 def flipping(analysis: Analysis) -> str:
     """The statements whose plan is not the same in all blocks of the baseline; empty where there are none."""
-    names = [f"`{clean(name)}`" for name in _flipping(analysis)]
-    shown = ", ".join(names[:NAMED_MOST])
-    return f"{shown} and {len(names) - NAMED_MOST} more" if len(names) > NAMED_MOST else shown
+    return some_of([f"`{clean(name)}`" for name in _flipping(analysis)], NAMED_MOST)
 
 
 def _flipping(analysis: Analysis) -> list[str]:

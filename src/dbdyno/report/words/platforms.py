@@ -18,8 +18,7 @@ def headline(analysis: Analysis) -> str:
     """How many variants work, and who does not."""
     if analysis.study.of_machine:
         return machine.headline(analysis)
-    tried = analysis.survivors
-    ran = [one for one in tried if one.outcome is not None]
+    ran = [one for one in analysis.survivors if one.outcome is not None]
     if not ran:
         return "No platform was tried yet."
     bad = [one.variant for one in ran if not works(one)]
