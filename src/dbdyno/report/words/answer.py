@@ -131,8 +131,8 @@ def _level(analysis: Analysis) -> str:
         strongest = answer.faster[0]
         parts = [_helped(analysis, strongest, f"helped{_but_gives_up(analysis, strongest)}")]
     if answer.rivals:
-        one_of = "one of " if len(answer.rivals) > 1 else ""
-        parts.append(f"Whether {one_of}{_enumerated(analysis, answer.rivals)} helps more is open.")
+        one_of = "One of " if len(answer.rivals) > 1 else ""
+        parts.append(f"{one_of}{_enumerated(analysis, answer.rivals)} may help as much or more.")
     return " ".join(filter(None, (*parts, _without_loss(analysis, answer.level or answer.faster[:1]))))
 
 
