@@ -30,12 +30,22 @@ from dbdyno.records.run import ComparisonRun, Run
 from dbdyno.records.store import Store
 from dbdyno.run import Progress, Side, run_study
 from dbdyno.study import Factor, Study, Workload
+from dbdyno.study.phases import Phase
 from dbdyno.study.reference import Reference
-from dbdyno.study.trials import Trial
+from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.bench import Bench
 
 ROWS = b"x" * 8192
 """The pristine data."""
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
 
 
 @dataclass
@@ -381,3 +391,8 @@ def make_bench(
         open_load=lambda environment, launch: FakeLoad(engine, **load),
         cores=2,
     )
+
+
+def make_trial(variant: str, *phases: Phase, block: int = 0) -> Trial:
+    """A trial of a variant without levels."""
+    return Trial(index=0, block=block, position=0, variant=Variant(name=variant, levels={}), phases=phases)

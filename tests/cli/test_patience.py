@@ -14,16 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from dbdyno.cli.patience import LINE_EVERY_S, SILENT_S, Patience
 from dbdyno.host.once import Step
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
+from tests.fakes import Clock
 
 
 def test_without_a_terminal_a_line_now_and_then_says_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from dbdyno.analyse.candidates import candidates_of, ranked
 from dbdyno.begin.estimate import counted_s
-from dbdyno.cli.progress import LINE_EVERY_S, Lines, Live, OfReference, Searching, TimeLeft
+from dbdyno.cli.progress import LINE_EVERY_S, STILL_EVERY_S, Lines, Live, OfReference, Searching
+from dbdyno.cli.time_left import TimeLeft
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.search.ask import next_block, trials_of
 from dbdyno.records.place import store_url
@@ -21,11 +22,11 @@ from dbdyno.report.words.numbers import about_text
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.act import Act
 from dbdyno.study.designs import trial_count, trials_in_all
-from dbdyno.study.phases import COUNTED, Phase
-from dbdyno.study.trials import NO_BLOCK, Purpose, Trial, Variant
+from dbdyno.study.phases import Phase
+from dbdyno.study.trials import Purpose, Trial
 from tests.analyse.factory import a_study, records_of
 from tests.analyse.restarts_cases import LOST, record_of
-from tests.fakes import carried_out, make_bench, make_run, make_study
+from tests.fakes import Clock, carried_out, make_bench, make_run, make_study, make_trial
 from tests.searches import a_search, listed, measured, ranged, two_changes_help
 from tests.searches import carried_out as searched
 
@@ -77,6 +78,43 @@ def test_slices_that_are_soon_over_are_not_told(homes: Path, capsys: pytest.Capt
     carry_out(study, lines_of(study, LINE_EVERY_S / 1000))
     said = capsys.readouterr().err.splitlines()
     assert [line.split("]")[0] for line in said] == ["[1/2", "[2/2"]
+
+
+def test_a_load_that_goes_on_for_long_is_told_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    study, clock = make_study(1, 2, blocks=1), Clock()
+    lines = Lines(2, study, 4000.0, clock)
+    trial = make_trial("baseline", Phase(name="load", warmup_s=0.0, duration_s=1800.0))
+    lines.look()
+    lines.stage_began(trial, Stage.PREPARE)
+    clock.now_s += STILL_EVERY_S - 1.0
+    lines.stage_began(trial, Stage.DRIVE)
+    clock.now_s += STILL_EVERY_S - 1.0
+    lines.look()
+    assert capsys.readouterr().err == "", "each stage has a time of its own"
+    clock.now_s += 1.0
+    lines.look()
+    lines.look()
+    assert capsys.readouterr().err == "[0/2] block 1, drive baseline: for 5 min; about 58 min left\n"
+    clock.now_s += STILL_EVERY_S
+    lines.look()
+    assert capsys.readouterr().err == "[0/2] block 1, drive baseline: for 10 min; about 53 min left\n"
+    lines.trial_ended(records_of(a_study(blocks=1))[0])
+    clock.now_s += STILL_EVERY_S
+    capsys.readouterr()
+    lines.look()
+    assert capsys.readouterr().err == "", "nothing goes on"
+
+
+def test_the_bar_moves_while_a_load_goes_on() -> None:
+    study, clock = make_study(1, 2, blocks=1), Clock()
+    with Live(2, study, 20.0) as live:
+        live._left = TimeLeft(10.0, clock)
+        live.stage_began(make_trial("a", Phase(name="load", warmup_s=0.0, duration_s=8.0)), Stage.DRIVE)
+        [task] = live._bar.tasks
+        assert task.completed == pytest.approx(0.2)
+        clock.now_s += 4.0
+        live.look()
+        assert task.completed == pytest.approx(0.6) and task.fields["left"] == "about 14 s left"
 
 
 def test_a_reference_is_told_from_the_variant_of_its_name(
@@ -135,94 +173,6 @@ def test_a_timed_trial_that_ends_in_acts_tells_what_it_measured(capsys: pytest.C
     plain, with_acts = [line.split("] ")[1].split(";")[0] for line in capsys.readouterr().err.splitlines()]
     assert with_acts == f"{plain}, 1 restart, 1 with losses"
     assert any(letter.isdigit() for letter in plain.split(": ")[1])
-
-
-SLICED = Phase(name="load", warmup_s=2.0, duration_s=6.0, slices=10)
-"""A load of 9 s, because each slice settles for a tenth of a second."""
-WHOLE = Phase(name="load", warmup_s=2.0, duration_s=7.0)
-
-
-class Clock:
-    """Seconds that a test sets."""
-
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-def trial_of(variant: str, phase: Phase) -> Trial:
-    return Trial(index=0, block=0, position=0, variant=Variant(name=variant, levels={}), phases=(phase,))
-
-
-def test_before_a_trial_has_ended_the_rest_is_what_was_expected_without_what_is_done() -> None:
-    clock = Clock()
-    left = TimeLeft(10.0, clock)
-    assert left.seconds(8) == 80.0
-    clock.now_s += 1000.0
-    trials = [trial_of(name, SLICED) for name in ("a", "b")]
-    assert [left.stretch_began(trial) for trial in trials] == [0, 0]
-    assert left.seconds(8) == pytest.approx(80.0 - 2 * 1.0), "both have started"
-    left.stretch_began(trials[0])
-    assert left.seconds(8) == pytest.approx(78.0 - 2.0), "one has warmed up as well"
-    assert left.stretch_began(trials[0]) == 2
-    assert left.seconds(8) == pytest.approx(76.0 - 0.7), "and has had a slice"
-
-
-def test_trials_that_end_together_are_not_taken_for_one() -> None:
-    clock = Clock()
-    left = TimeLeft(10.0, clock)
-    trials = [trial_of(name, SLICED) for name in ("a", "b", "c", "d")]
-    for _ in range(11):
-        for trial in trials:
-            left.stretch_began(trial)
-    clock.now_s += 80.0
-    left.trial_ended("a")
-    # Of the others the last slice, 0.7 of their 10 s, is not known to be over.
-    assert left.begun == pytest.approx(3 * 0.93)
-    assert left.seconds(7) == pytest.approx(80.0 / 3.79 * 4.21)
-    for name in ("b", "c", "d"):
-        left.trial_ended(name)
-    assert left.seconds(4) == pytest.approx(80.0)
-    assert left.seconds(0) == 0.0
-
-
-def test_a_load_in_one_piece_counts_when_its_trial_has_ended() -> None:
-    clock = Clock()
-    left = TimeLeft(10.0, clock)
-    assert left.stretch_began(trial_of("a", WHOLE)) == 0
-    assert left.seconds(2) == pytest.approx(20.0 - 1.0)
-    clock.now_s += 12.0
-    left.trial_ended("a")
-    assert left.seconds(1) == pytest.approx(12.0)
-    assert left.stretch_began(trial_of("a", WHOLE)) == 0, "the next block begins anew"
-
-
-def test_work_that_is_counted_is_over_when_its_trial_has_ended() -> None:
-    left = TimeLeft(10.0, Clock())
-    assert left.stretch_began(trial_of("a", *COUNTED)) == 0
-    assert left.seconds(1) == 10.0
-
-
-def test_trials_beside_the_blocks_have_a_time_of_their_own() -> None:
-    clock = Clock()
-    left = TimeLeft(10.0, clock, beside=2, beside_s=60.0)
-    assert left.seconds(6) == 4 * 10.0 + 2 * 60.0
-    for _ in range(4):
-        clock.now_s += 5.0
-        left.trial_ended("a")
-    assert left.seconds(2) == 2 * 60.0, "what blocks took says nothing of the others"
-    left.stretch_began(beside_of("a"))
-    clock.now_s += 50.0
-    left.trial_ended("a", of_no_block=True)
-    assert left.seconds(1) == 50.0
-    assert left.seconds(0) == 0.0
-
-
-def beside_of(variant: str) -> Trial:
-    return Trial(
-        index=0, block=NO_BLOCK, position=0, variant=Variant(name=variant, levels={}), phases=COUNTED
-    )
 
 
 def test_counts_to_come_are_in_the_time_that_is_told(capsys: pytest.CaptureFixture[str]) -> None:

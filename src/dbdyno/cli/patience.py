@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from dbdyno.cli import terminal
+from dbdyno.cli.looking import looking
 from dbdyno.host.once import Step
 from dbdyno.report.words.numbers import about_text
 
@@ -22,6 +23,7 @@ SILENT_S = 2.0
 """So long a step may take before more is said than its name."""
 LINE_EVERY_S = 30.0
 """How often a line says so where there is no terminal."""
+LOOK_EVERY_S = 0.5
 LEAST_SHARE = 0.02
 """Of a step, before what is left of it is told."""
 
@@ -117,19 +119,11 @@ def patient() -> Iterator[Patience]:
     if sys.stderr.isatty():
         columns = (BarColumn(), TextColumn("{task.description}", markup=False))
         bar = Progress(*columns, console=terminal.terminal(stderr=True), transient=True, auto_refresh=False)
-    patience, over = Patience(bar), threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.5):
-            patience.look()
-
-    thread = threading.Thread(target=watch, name="patience", daemon=True)
-    thread.start()
+    patience = Patience(bar)
     try:
-        yield patience
+        with looking(patience.look, LOOK_EVERY_S):
+            yield patience
     finally:
-        over.set()
-        thread.join()
         patience.end()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 
 import click
 from rich.progress import BarColumn, Progress, TextColumn
@@ -15,7 +15,9 @@ from rich.progress import BarColumn, Progress, TextColumn
 from dbdyno.analyse.candidates import candidates_of
 from dbdyno.begin.budget import replan_text
 from dbdyno.begin.estimate import beside_blocks_s
+from dbdyno.cli.looking import looking
 from dbdyno.cli.terminal import terminal
+from dbdyno.cli.time_left import TimeLeft
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.plan.search.pace import spent_s
@@ -35,6 +37,9 @@ from dbdyno.study.trials import Purpose, Trial
 
 LINE_EVERY_S = 30.0
 """So long nothing is said at most while the load goes round in slices."""
+STILL_EVERY_S = 300.0
+"""So long nothing is said at most while one load, or another stage of a trial, goes on."""
+LOOK_EVERY_S = 2.0
 
 
 class Quiet(Unwatched):
@@ -48,12 +53,16 @@ class Quiet(Unwatched):
 
     def left_out(self, trials: int, why: str) -> None: ...
 
+    def look(self) -> None: ...
+
     def say(self, line: str) -> None: ...
 
 
 class Lines(Quiet):
     """One line when a trial has ended: what it gave, and about how long the rest will take. While the load
-    goes round in slices, a line now and then.
+    goes round in slices, or one stage goes on for long, a line now and then.
+
+    A thread of its own looks how the run goes on, so whatever both change is behind a lock.
     """
 
     def __init__(
@@ -69,8 +78,10 @@ class Lines(Quiet):
         in_blocks_s = max(0.0, expected_s - beside_s) / max(1, trials - beside)
         self._left = TimeLeft(in_blocks_s, clock, beside, beside_s / max(1, beside))
         self._clock = clock
-        self._said_s = clock()
+        self._said_s = self._doing_since_s = clock()
+        self._doing = ""
         self._done = 0
+        self._lock = threading.RLock()
 
     def asked(self, done: int) -> None:
         """The run looks for its next trials, with so many records: those of a run that is resumed, too. A
@@ -85,14 +96,24 @@ class Lines(Quiet):
         self.replanned(self._trials - trials, why)
 
     def stage_began(self, trial: Trial, stage: Stage) -> None:
-        piece = self._stretch_began(trial) if stage is Stage.DRIVE else ""
-        if piece and self._clock() - self._said_s >= LINE_EVERY_S:
-            self.tell(f"block {trial.block + 1}, {piece}")
+        with self._lock:
+            piece = self._stage_began(trial, stage)
+            if piece and self._clock() - self._said_s >= LINE_EVERY_S:
+                self.tell(f"block {trial.block + 1}, {piece}")
 
     def trial_ended(self, record: Record) -> None:
-        self._done += 1
-        self._left.trial_ended(record.variant, record.of_no_block)
-        self.tell(f"{record.variant}: {self._result(record)}")
+        with self._lock:
+            self._doing = ""
+            self._done += 1
+            self._left.trial_ended(record.variant, record.of_no_block)
+            self.tell(f"{record.variant}: {self._result(record)}")
+
+    def look(self) -> None:
+        """Says how a stage goes on that has taken long by now."""
+        with self._lock:
+            now_s = self._clock()
+            if self._doing and now_s - max(self._said_s, self._doing_since_s) >= STILL_EVERY_S:
+                self.tell(f"{self._doing}: for {about_text(now_s - self._doing_since_s)}")
 
     def tell(self, what: str) -> None:
         """A line that says how far the run is."""
@@ -102,6 +123,14 @@ class Lines(Quiet):
 
     def say(self, line: str) -> None:
         click.echo(line, err=True)
+
+    def _stage_began(self, trial: Trial, stage: Stage) -> str:
+        """What goes on from now on. The piece of the load that begins, where the load has several."""
+        piece = self._stretch_began(trial) if stage is Stage.DRIVE else ""
+        name = "beside the blocks" if trial.of_no_block else f"block {trial.block + 1}"
+        self._doing = f"{name}, {piece or f'{stage} {trial.variant.name}'}"
+        self._doing_since_s = self._clock()
+        return piece
 
     def _stretch_began(self, trial: Trial) -> str:
         """Which slice of the trial's load begins, or which of its phases; empty where it is a warm-up, or the
@@ -182,17 +211,22 @@ class Live(Lines):
         self._bar.update(self._task, total=trials)
 
     def stage_began(self, trial: Trial, stage: Stage) -> None:
-        piece = self._stretch_began(trial) if stage is Stage.DRIVE else ""
-        self._bar.update(
-            self._task,
-            description=f"{piece}: {trial.variant.name}" if piece else f"{stage} {trial.variant.name}",
-            completed=self._done + self._left.begun,
-            left=self._left_text(),
-        )
+        with self._lock:
+            piece = self._stage_began(trial, stage)
+            told = f"{piece}: {trial.variant.name}" if piece else f"{stage} {trial.variant.name}"
+            self._bar.update(self._task, description=told)
+            self.look()
 
     def trial_ended(self, record: Record) -> None:
-        super().trial_ended(record)
-        self._bar.update(self._task, completed=self._done, done=self._done, left=self._left_text())
+        with self._lock:
+            super().trial_ended(record)
+            self._bar.update(self._task, done=self._done)
+            self.look()
+
+    def look(self) -> None:
+        """Moves the bar."""
+        with self._lock:
+            self._bar.update(self._task, completed=self._done + self._left.begun, left=self._left_text())
 
     def say(self, line: str) -> None:
         self._bar.console.print(line, markup=False, soft_wrap=True)
@@ -201,11 +235,13 @@ class Live(Lines):
 @contextmanager
 def shown(trials: int, study: Study, expected_s: float) -> Iterator[Lines]:
     """The progress of a run of so many trials, as standard error can show it."""
-    if sys.stderr.isatty():
-        with Live(trials, study, expected_s) as live:
-            yield live
-    else:
-        yield Lines(trials, study, expected_s)
+    with ExitStack() as stack:
+        if sys.stderr.isatty():
+            progress: Lines = stack.enter_context(Live(trials, study, expected_s))
+        else:
+            progress = Lines(trials, study, expected_s)
+        stack.enter_context(looking(progress.look, LOOK_EVERY_S))
+        yield progress
 
 
 def told_to(progress: Quiet, ask: Ask, store: Store) -> Ask:
@@ -229,77 +265,6 @@ def told_to(progress: Quiet, ask: Ask, store: Store) -> Ask:
         return ask(study, run, records)
 
     return asked
-
-
-@dataclass
-class Pace:
-    """How long trials of one kind take: as long as expected until one has ended."""
-
-    expected_s: float
-    ended: int = 0
-    took_s: float = 0.0
-
-
-class TimeLeft:
-    """Counts parts of trials, because those of a block that run side by side end together: each has started
-    once, and has its stretches of load in turn with the others. The trials beside the blocks come last and
-    are of another length: `beside` of them, each expected to take `beside_s`.
-
-    `trial_s` is what a trial of a block is expected to take. It counts until one has ended.
-    """
-
-    def __init__(
-        self, trial_s: float, clock: Callable[[], float], beside: int = 0, beside_s: float = 0.0
-    ) -> None:
-        self._in_blocks, self._beside = Pace(trial_s), Pace(beside_s)
-        self._beside_count = beside
-        self._now = self._in_blocks
-        self._clock = clock
-        self._since_s = clock()
-        self._over: dict[str, int] = {}
-        self._parts: dict[str, float] = {}
-
-    def stretch_began(self, trial: Trial) -> int:
-        """The trial's load is put on its server, the first time or once more. How many such stretches are
-        over."""
-        self._now, name = self._pace(trial.of_no_block), trial.variant.name
-        over = self._over[name] = self._over.get(name, -1) + 1
-        stretches_s = [seconds for phase in trial.phases for seconds in phase.stretches_s]
-        load_s, trial_s = sum(stretches_s), self._now.expected_s
-        # Nobody knows how long counted work takes.
-        start_s = max(0.0, trial_s - load_s) if load_s else 0.0
-        self._parts[name] = (start_s + sum(stretches_s[:over])) / trial_s if trial_s else 0.0
-        return over
-
-    def trial_ended(self, variant: str, of_no_block: bool = False) -> None:
-        self._over.pop(variant, None)
-        self._parts.pop(variant, None)
-        self._now, now_s = self._pace(of_no_block), self._clock()
-        self._now.ended += 1
-        self._now.took_s += now_s - self._since_s
-        self._since_s = now_s
-
-    def _pace(self, of_no_block: bool) -> Pace:
-        return self._beside if of_no_block else self._in_blocks
-
-    @property
-    def begun(self) -> float:
-        """How much is done of the trials that go on, in trials."""
-        return sum(self._parts.values())
-
-    def seconds(self, trials: int) -> float:
-        """What so many trials take that have not ended."""
-        beside = min(trials, self._beside_count)
-        return self._takes_s(self._in_blocks, trials - beside) + self._takes_s(self._beside, beside)
-
-    def _takes_s(self, pace: Pace, trials: int) -> float:
-        """What so many trials of one kind take."""
-        begun = self.begun if pace is self._now else 0.0
-        each_s = pace.expected_s
-        if pace.ended:
-            goes_on_s = self._clock() - self._since_s if pace is self._now else 0.0
-            each_s = (pace.took_s + goes_on_s) / (pace.ended + begun)
-        return each_s * max(0.0, trials - begun)
 
 
 class Searching(Quiet):
