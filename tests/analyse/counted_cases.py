@@ -29,19 +29,21 @@ STUDY = a_study(goal=Goal(counted=True))
 def beside(*found: tuple[str, Counted | None], study: Study = STUDY) -> list[Record]:
     """The timed records of a study, and those of its counted trials."""
     timed = records_of(study, {FAST: 1.5})
+    return [*timed, *counted_records(timed[0], *found)]
+
+
+def counted_records(like: Record, *found: tuple[str, Counted | None]) -> list[Record]:
+    """Those of counted trials: what each variant executed, or nothing."""
     return [
-        *timed,
-        *(
-            timed[0].but(
-                trial=TRIALS_MAX + number,
-                block=NO_BLOCK,
-                variant=variant,
-                outcome=Outcome.FAILED if one is None else Outcome.MEASURED,
-                cause="" if one is not None else "no answer under Valgrind",
-                phases=(PhaseRecord(name="counted", counted=one),),
-            )
-            for number, (variant, one) in enumerate(found)
-        ),
+        like.but(
+            trial=TRIALS_MAX + number,
+            block=NO_BLOCK,
+            variant=variant,
+            outcome=Outcome.FAILED if one is None else Outcome.MEASURED,
+            cause="" if one is not None else "no answer under Valgrind",
+            phases=(PhaseRecord(name="counted", counted=one),),
+        )
+        for number, (variant, one) in enumerate(found)
     ]
 
 

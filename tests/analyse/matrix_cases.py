@@ -8,6 +8,7 @@ from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import Level
 from dbdyno.study import Goal, Workload
+from tests.analyse.counted_cases import counted, counted_records
 from tests.analyse.factory import Change, a_run, a_study, records_of
 
 PGO: dict[str, list[Level]] = {"build.pgo": ["off", "read_write tables=4", "point_select"]}
@@ -23,12 +24,15 @@ def measured(
     changes: Mapping[str, Change] | None = None,
     goal: Goal | None = None,
     factors: dict[str, list[Level]] | None = None,
+    counts: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Analysis:
-    """The analysis of a run of builds under one load."""
+    """The analysis of a run of builds under one load. `counts` are the repeats of counted instructions."""
     load = Workload(name=workload, clients=clients, warmup_s=5, duration_s=20)
     study = a_study(factors or PGO, goal=goal).but(workload=load)
     run = a_run(study).but(run=f"{workload}-{clients}")
-    return analyse(study, run, records_of(study, ratios, changes))
+    records = records_of(study, ratios, changes)
+    beside = [(name, counted({"parse": each[0]}, each)) for name, each in (counts or {}).items()]
+    return analyse(study, run, [*records, *counted_records(records[0], *beside)])
 
 
 def runs() -> list[Analysis]:

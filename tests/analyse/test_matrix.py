@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.analyse.matrix import Cell, Load, matrix, unlike
+from dbdyno.analyse.matrix import Cell, Instructions, Load, matrix, unlike
 from dbdyno.analyse.model import Verdict
 from dbdyno.frozen import Level
 from dbdyno.study import Goal
@@ -63,6 +63,17 @@ def test_a_run_without_a_variant_leaves_its_cell_empty() -> None:
     found = matrix([*runs(), measured("tpcc", 1, {BY_SELECTS: 1.1}, factors=fewer)])
     cells = {row.variant: row.cells[-1] for row in found.rows}
     assert cells[BY_WRITES] is None and cells[BY_SELECTS] is not None
+
+
+def test_a_cell_has_what_its_run_counted() -> None:
+    counts = {"baseline": (100.0, 100.0), BY_WRITES: (90.0, 90.0), BY_SELECTS: (99.0, 101.0)}
+    found = matrix([measured("tpcb", 8, {}, counts=counts), measured("tpcc", 8, {})])
+    by_writes, by_selects = [
+        [None if cell is None else cell.instructions for cell in row.cells] for row in found.rows
+    ]
+    assert by_writes[0] is not None and by_selects[0] is not None
+    assert by_writes == [Instructions(ratio=by_writes[0].ratio, told=True), None]
+    assert by_writes[0].ratio == pytest.approx(0.9) and not by_selects[0].told
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,21 @@ class Load(Frozen):
     clients: int
 
 
+class Instructions(Frozen):
+    """Instructions per transaction under one load, with one client: variant / baseline of the same run.
+    `told` says that the repeats tell it from 1."""
+
+    ratio: float
+    told: bool
+
+
 class Cell(Frozen):
     """A variant under one load. `effect` is its ratio to the baseline of the same run, and None where it has
-    no speed that counts; its verdict then says why."""
+    no speed that counts; its verdict then says why. `instructions` are there where the run counted them."""
 
     effect: Ratio | None = None
     verdict: Verdict | None = None
+    instructions: Instructions | None = absent(None)
 
 
 class Row(Frozen):
@@ -88,7 +97,9 @@ def matrix(analyses: Sequence[Analysis]) -> Matrix:
                 for variants, one in zip(compared, analyses, strict=True)
                 if name in variants
             ),
-            cells=tuple(_cell(variants.get(name)) for variants in compared),
+            cells=tuple(
+                _cell(variants.get(name), one) for variants, one in zip(compared, analyses, strict=True)
+            ),
             placebo=any(name in variants and variants[name].role is Role.PLACEBO for variants in compared),
             gives_up=next(variants[name].gives_up for variants in compared if name in variants),
         )
@@ -154,12 +165,19 @@ def _trained_on(variant: VariantResult, analysis: Analysis) -> tuple[str, ...]:
     return tuple(dict.fromkeys(level.split()[0] for level in given if level != UNTRAINED))
 
 
-def _cell(variant: VariantResult | None) -> Cell | None:
+def _cell(variant: VariantResult | None, analysis: Analysis) -> Cell | None:
     if variant is None:
         return None
     # What is broken has no speed that counts, also where some blocks have a ratio.
     effect = None if variant.verdict is Verdict.BROKEN else variant.effect
-    return Cell(effect=effect, verdict=variant.verdict)
+    return Cell(effect=effect, verdict=variant.verdict, instructions=_instructions(variant.name, analysis))
+
+
+def _instructions(variant: str, analysis: Analysis) -> Instructions | None:
+    for one in analysis.counted:
+        if one.variant == variant and one.ratio is not None:
+            return Instructions(ratio=one.ratio, told=one.told)
+    return None
 
 
 def _extremes(rows: Sequence[Row], loads: Sequence[Load]) -> Iterator[Extreme]:

@@ -7,9 +7,9 @@ import pytest
 from dbdyno.analyse.matrix import Matrix, matrix
 from dbdyno.frozen import Level
 from dbdyno.report import document
-from dbdyno.report.document import Cell, Table
+from dbdyno.report.document import Cell, Notes, Table
 from dbdyno.report.parts import matrix as words
-from dbdyno.report.parts.matrix import COLUMNS_MOST, LUCK
+from dbdyno.report.parts.matrix import COLUMNS_MOST, LUCK, PLACEBOS
 from dbdyno.report.renderers import html
 from tests.analyse.factory import blocked
 from tests.analyse.matrix_cases import BY_SELECTS, BY_WRITES, measured, runs
@@ -17,6 +17,8 @@ from tests.report.browser import Outline
 from tests.report.cases import HOSTILE
 from tests.report.parts.matrix_cases import found
 from tests.report.shown import in_every_form
+
+LAYOUTS: dict[str, list[Level]] = {"build.lto": ["off", "full"], "build.layout": ["none", 1, 2]}
 
 
 def tables(made: Matrix) -> list[tuple[str, Table]]:
@@ -68,9 +70,8 @@ def test_more_loads_than_a_terminal_has_room_for_have_a_table_each() -> None:
 
 
 def test_placebos_tell_of_luck_in_the_last_row_and_are_no_extreme() -> None:
-    factors: dict[str, list[Level]] = {"build.lto": ["off", "full"], "build.layout": ["none", 1, 2]}
     ratios = {"build.layout=1": 0.7, "build.layout=2": 1.4, "build.lto=full": 1.01}
-    made = matrix([measured(load, 8, ratios, factors=factors) for load in ("read_write", "tpcc")])
+    made = matrix([measured(load, 8, ratios, factors=LAYOUTS) for load in ("read_write", "tpcc")])
     [(_, table)] = tables(made)
     assert [document.plain(document.cell(row[0]).words) for row in table.rows] == ["build.lto=full", LUCK]
     limits = document.cell(table.rows[-1][1])
@@ -78,6 +79,45 @@ def test_placebos_tell_of_luck_in_the_last_row_and_are_no_extreme() -> None:
     assert made.best is not None and made.worst is not None
     assert made.best.variant == made.worst.variant == "build.lto=full"
     assert words.document(made).title == "1 variant under 2 loads"
+
+
+def test_what_was_counted_has_a_table_of_its_own() -> None:
+    counts = {
+        "baseline": (100.0, 100.0),
+        "build.lto=full": (90.0, 90.0),
+        "build.layout=1": (99.0, 101.0),
+        "build.layout=2": (104.0, 104.0),
+    }
+    made = matrix(
+        [
+            measured("read_write", 8, {}, factors=LAYOUTS, counts=counts),
+            measured("point_select", 8, {}, factors=LAYOUTS),
+            measured("tpcc", 8, {}, factors=LAYOUTS, counts={**counts, "build.lto=full": (99.0, 101.0)}),
+        ]
+    )
+    [(_, timed), (title, table)] = tables(made)
+    assert heads(timed) == ("variant", "read_write", "point_select", "tpcc")
+    assert title == "Instructions per transaction on each load, with 1 client"
+    assert heads(table) == ("variant", "read_write", "tpcc"), "what was not counted has no column"
+    first, last = [[document.cell(one) for one in row] for row in table.rows]
+    assert [document.plain(one.words) for one in first] == ["build.lto=full", "0.900", "~1.000"]
+    assert document.plain(last[0].words) == PLACEBOS and last[1].below == ("2 placebos",)
+    assert document.plain(last[1].words) == "1.000 – 1.040"
+    [note] = [part for one in words.document(made).sections for part in one.body if isinstance(part, Notes)][
+        :1
+    ]
+    assert "Valgrind" in document.plain(note.lines[0])
+
+
+def test_counts_of_one_workload_stand_behind_its_speeds() -> None:
+    counts = {"baseline": (100.0, 100.0), BY_WRITES: (90.0, 90.0)}
+    made = matrix([measured("tpcb", clients, {}, counts=counts) for clients in (1, 8)])
+    assert [title for title, _ in tables(made)] == [
+        "Measured on tpcb",
+        "Instructions per transaction on tpcb, with 1 client",
+    ]
+    [_, (_, table)] = tables(made)
+    assert [document.cell(row[1]).words for row in table.rows] == ["0.900", "–"]
 
 
 def test_two_runs_of_one_load_are_told_apart_by_their_names() -> None:

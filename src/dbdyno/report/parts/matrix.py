@@ -7,18 +7,21 @@ from dataclasses import replace
 
 from dbdyno.analyse import matrix
 from dbdyno.analyse.luck import LayoutSpread
-from dbdyno.analyse.matrix import Extreme, Load, Matrix, Row
+from dbdyno.analyse.matrix import Extreme, Instructions, Load, Matrix, Row
 from dbdyno.analyse.model import Verdict
 from dbdyno.analyse.versions import Versions
 from dbdyno.records import metrics
 from dbdyno.report.document import Cell, Document, Mark, Notes, Section, Table, Words, table
 from dbdyno.report.parts import versions
+from dbdyno.report.parts.counted import UNTOLD
 from dbdyno.report.parts.versions import CLIENTS
 from dbdyno.report.words import numbers, verdicts
 
 LUCK = "luck of layout"
+PLACEBOS = "placebos"
 COLUMNS_MOST = 4
 """More do not fit beside each other on a terminal."""
+COUNTED = "Variant / baseline of the same run, counted once by Valgrind: the server's own code."
 WITHIN = (
     "by what placebos show, a build without any effect lies within these limits. No build counts as faster "
     "or slower unless its whole interval lies beyond them."
@@ -89,11 +92,14 @@ def _tables(found: Matrix) -> Iterator[Section]:
         heads = [load.workload if alike else f"{load.workload}, {_head(load, found)}" for load in found.loads]
         title = f"Measured on each load, with {alike}" if alike else "Measured on each load"
         yield Section(title, (_table(found, range(len(heads)), heads),))
+        workloads = [load.workload for load in found.loads]
+        yield from _instructions(found, "on each load", range(len(heads)), workloads)
         return
     for workload, places in by_workload.items():
         places.sort(key=lambda place: found.loads[place].clients)
         heads = [_head(found.loads[place], found) for place in places]
         yield Section(f"Measured on {workload}", (_table(found, places, heads),))
+        yield from _instructions(found, f"on {workload}", places, heads)
 
 
 def _table(found: Matrix, places: Sequence[int], heads: Sequence[str]) -> Table:
@@ -106,6 +112,46 @@ def _table(found: Matrix, places: Sequence[int], heads: Sequence[str]) -> Table:
     if found.luck:
         rows.append((LUCK, *(_luck(found.luck[place]) for place in places)))
     return table(("variant", *heads), rows)
+
+
+def _instructions(
+    found: Matrix, where: str, places: Sequence[int], heads: Sequence[str]
+) -> Iterator[Section]:
+    """What was counted in the runs at these places; nothing where none counted. What placebos span stands in
+    the last row, which says how far a count tells nothing of the code."""
+    counted = [place for place in places if any(_counted(row, place) for row in found.rows)]
+    if not counted:
+        return
+    apart = [row for row in found.rows if row.placebo and found.luck]
+    rows: list[tuple[Words | Cell, ...]] = [
+        (_named(row), *(_count(_counted(row, place)) for place in counted))
+        for row in found.rows
+        if row not in apart
+    ]
+    if apart:
+        each = [[one.ratio for row in apart if (one := _counted(row, place))] for place in counted]
+        rows.append((PLACEBOS, *map(_span, each)))
+    shown = [head for place, head in zip(places, heads, strict=True) if place in counted]
+    body = (table(("variant", *shown), rows), Notes((f"{COUNTED} {UNTOLD}",)))
+    yield Section(f"Instructions per transaction {where}, with 1 client", body)
+
+
+def _counted(row: Row, place: int) -> Instructions | None:
+    cell = row.cells[place]
+    return cell.instructions if cell is not None else None
+
+
+def _count(counted: Instructions | None) -> str:
+    if counted is None:
+        return numbers.DASH
+    return f"{'' if counted.told else '~'}{numbers.ratio_text(counted.ratio)}"
+
+
+def _span(ratios: Sequence[float]) -> Words | Cell:
+    """From the smallest to the largest, and of how many."""
+    if not ratios:
+        return numbers.DASH
+    return Cell(numbers.between_text(min(ratios), max(ratios)), (numbers.plural(len(ratios), "placebo"),))
 
 
 def _named(row: Row) -> Cell:
