@@ -33,9 +33,10 @@ class InstructionChange(Frozen):
 class CountedVariant(Frozen):
     """The instructions that one variant executes per transaction, counted in `trial` beside the timed blocks.
 
-    `spread` is the largest repeat over the smallest, less one. `ratio` is to the baseline's, the geometric
-    mean over repeats where these are paired; `told` says that they tell it from 1. `changes` are the
-    functions that differ most. Without a count, `cause` says why.
+    `spread` is the largest repeat over the smallest, less one. `ratio` is to the baseline's, the median over
+    repeats where these are paired, because work that a server does now and then by itself is in some of them;
+    `told` says that they tell it from 1. `changes` are the functions that differ most. Without a count,
+    `cause` says why.
     """
 
     variant: str
@@ -68,7 +69,7 @@ def _counted_variant(record: Record, against: Counted | None) -> CountedVariant:
         return found
     logs = _paired_logs(counted, against)
     compared = {
-        "ratio": math.exp(statistics.fmean(logs)) if logs else per_op / against.per_op[INSTRUCTIONS],
+        "ratio": math.exp(statistics.median(logs)) if logs else per_op / against.per_op[INSTRUCTIONS],
         "told": _apart(logs),
         "changes": changes(counted, against)[:FUNCTIONS_MOST],
     }

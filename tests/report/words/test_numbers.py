@@ -49,6 +49,9 @@ def test_estimated_durations_have_no_more_than_they_deserve(seconds: float, text
     [
         (numbers.share_text(0.9949), "99.49 %"),
         (numbers.share_text(0.12345, digits=2), "12 %"),
+        (numbers.share_text(0.9951, digits=2), "100 %"),
+        (numbers.share_text(4.168, digits=2), "417 %"),
+        (numbers.share_text(-123.4), "-12,340 %"),
         (numbers.part_text(1.0, 8.0), "12.5 %"),
         (numbers.part_text(1.0, 0.0), numbers.DASH),
         (numbers.change_text(-0.025), "-2.5 %"),

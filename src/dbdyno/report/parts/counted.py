@@ -105,7 +105,7 @@ def sentences(each: Sequence[Named]) -> list[str]:
 TITLE = "Counted work"
 UNTOLD = "~: the ratios of the repeats do not tell the difference from none."
 BESIDE = (
-    "Counted once, after the timed blocks; ratio: the geometric mean over the repeats, each beside the "
+    "Counted once, after the timed blocks; ratio: the median over the repeats, each beside the "
     "baseline's; repeats differ by: the largest of them over the smallest. Each does the same work in every "
     f"variant. {UNTOLD}"
 )

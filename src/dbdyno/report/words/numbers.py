@@ -70,8 +70,11 @@ def differs(effect: Ratio) -> bool:
 
 
 def share_text(share: float, digits: int = 4) -> str:
-    """A share as a percentage with no more digits than it needs: 2 %, 0.5 %, 99.49 %."""
-    return f"{100.0 * share:.{digits}g} %"
+    """A share as a percentage with no more digits than it needs: 2 %, 0.5 %, 99.49 %. One that has more of
+    them before the point is whole: 1,234 %."""
+    percent = 100.0 * share
+    whole = abs(percent) >= 10.0**digits - 0.5
+    return f"{percent:,.0f} %" if whole else f"{percent:.{digits}g} %"
 
 
 def part_text(part: float, whole: float) -> str:
