@@ -17,9 +17,9 @@ from dbdyno.layers.setup import Running
 from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build
 from dbdyno.layers.trainer import BOLT, PGO, files_named
 from dbdyno.layers.trainer import refused as refused_trainer
-from dbdyno.obtain.source.recorded import COMMAND_LINES
-from dbdyno.obtain.source.toolchain import traces
-from dbdyno.obtain.source.wish import DEFAULT, OFF, flags_of
+from dbdyno.obtain.source.recorded import COMMAND_LINES, program_of
+from dbdyno.obtain.source.toolchain import Toolchain, traces, tried
+from dbdyno.obtain.source.wish import DEFAULT, OFF, Flags, flags_of
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.space import Promise
 
@@ -84,11 +84,18 @@ def _ignored(built: Built, flags: tuple[str, ...]) -> str:
 
 
 def _compiler(built: Built, _level: str) -> Told:
-    """A compiler writes its name and version into what it compiles."""
-    version = built.toolchain.version.partition(" ")[2]
-    lines = built.recorded.command_lines
-    shared, all_tell = _shared(built, sum(version in line or built.toolchain.cc in line for line in lines))
+    """A compiler writes its name and version into what it compiles, or its path."""
+    told = sum(compiled_by(built.toolchain, line) for line in built.recorded.command_lines)
+    shared, all_tell = _shared(built, told)
     return f"{built.toolchain.version}, {shared}", all_tell
+
+
+def compiled_by(compiler: Toolchain, command_line: str) -> bool:
+    """Whether a recorded command line is of that compiler. GCC records its version. Clang records the file
+    that it is, which is seldom the path by which it was called."""
+    if compiler.family == "gcc":
+        return compiler.version.partition(" ")[2] in command_line
+    return program_of(command_line) in tried(compiler, Flags()).programs
 
 
 def _lto(built: Built, level: str) -> Told:

@@ -43,6 +43,11 @@ def in_force(command_line: str) -> frozenset[str]:
     return frozenset(words)
 
 
+def program_of(command_line: str) -> str:
+    """What a command line runs."""
+    return command_line.partition(" ")[0]
+
+
 def recorded(file: Path) -> Recorded:
     """What a program or library tells of itself. Raises Blocked where nothing can read it."""
     sections = [f"--string-dump={name}" for name in (COMMAND_LINES, ".comment", BOLT_NOTE)]

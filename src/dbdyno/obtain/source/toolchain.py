@@ -19,7 +19,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.host.process import die_with_parent, kill_family
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.architecture import ARCHITECTURES, Architecture, emulator, of_this_machine
-from dbdyno.obtain.source.recorded import in_force, recorded
+from dbdyno.obtain.source.recorded import in_force, program_of, recorded
 from dbdyno.obtain.source.wish import ALWAYS, DEFAULT, Flags
 
 PROGRAM = "int main(void) { return 42; }\n"
@@ -42,10 +42,11 @@ class Toolchain(Frozen):
 
 
 class Tried(Frozen):
-    """What came of compiling a small program with some flags: the warnings, and the options that the
-    compiler then records in a binary."""
+    """What came of compiling a small program with some flags: the warnings, and what the compiler then
+    records in a binary: the programs that its command lines run, and their options."""
 
     warnings: tuple[str, ...]
+    programs: frozenset[str]
     options: frozenset[str]
 
 
@@ -141,6 +142,7 @@ def tried(toolchain: Toolchain, flags: Flags) -> Tried:
         lines = recorded(Path(folder) / "program").command_lines
     return Tried(
         warnings=tuple(line.strip() for line in done.stderr.splitlines() if "warning:" in line),
+        programs=frozenset(map(program_of, lines)),
         options=frozenset(option for line in lines for option in in_force(line)),
     )
 
