@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +13,18 @@ import pytest
 from dbdyno.engines import built as engines_built
 from dbdyno.errors import Blocked, BuildFailed
 from dbdyno.frozen import Level
-from dbdyno.layers.build import lto_of
+from dbdyno.layers.build import compiled_by, lto_of
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import wish_among
 from dbdyno.obtain.source import commands, making
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.obtain.source.toolchain import toolchain
+from dbdyno.obtain.source.toolchain import tried as tried_flags
+from dbdyno.obtain.source.wish import BuildWish, Flags
 from dbdyno.trial.verify import verify
 from tests.fakes import FakeEngine
+from tests.needs import needs_clang
 from tests.sqlite_fork import make_fork
 from tests.trials import tried
 
@@ -70,6 +75,29 @@ def test_a_level_is_proved_by_what_the_running_file_tells(
         assert evidence.effective is not None and "/proc/PID/maps" in evidence.effective.source
         assert found.value("source.origin") == "fork"
         assert found.exercised(factor) == ""
+
+
+@needs_clang
+def test_clang_is_proved_wherever_its_links_lead(
+    fork: dict[str, Level], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "clang").symlink_to(str(shutil.which("clang")))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    for level in ("clang", str(tmp_path / "bin" / "clang")):
+        with tried("sqlite", **fork, build__compiler=level) as found:
+            assert found.evidence["build.compiler"].in_effect, found.value("build.compiler")
+
+
+@needs_clang
+def test_a_command_line_of_one_compiler_is_not_of_another() -> None:
+    gcc, clang = toolchain("gcc"), toolchain("clang")
+    by_gcc, by_clang = "GNU C17 12.2.0 -O2", "/opt/other/bin/clang -O2 -c /usr/bin/clang.c"
+    of_gcc = gcc.but(version="gcc 12.2.0")
+    assert compiled_by(of_gcc, by_gcc) and not compiled_by(of_gcc.but(version="gcc 13.1.0"), by_gcc)
+    [program] = tried_flags(clang, Flags()).programs
+    assert compiled_by(clang, f"{program} -O2 -c a.c") and not compiled_by(clang, by_clang)
+    assert not compiled_by(clang, by_gcc)
 
 
 @pytest.mark.parametrize(
