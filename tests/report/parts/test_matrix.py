@@ -97,15 +97,13 @@ def test_what_was_counted_has_a_table_of_its_own() -> None:
     )
     [(_, timed), (title, table)] = tables(made)
     assert heads(timed) == ("variant", "read_write", "point_select", "tpcc")
-    assert title == "Instructions per transaction on each load, with 1 client"
+    assert title == "Instructions per transaction on each load, counted with 1 client"
     assert heads(table) == ("variant", "read_write", "tpcc"), "what was not counted has no column"
     first, last = [[document.cell(one) for one in row] for row in table.rows]
     assert [document.plain(one.words) for one in first] == ["build.lto=full", "0.900", "~1.000"]
     assert document.plain(last[0].words) == PLACEBOS and last[1].below == ("2 placebos",)
     assert document.plain(last[1].words) == "1.000 – 1.040"
-    [note] = [part for one in words.document(made).sections for part in one.body if isinstance(part, Notes)][
-        :1
-    ]
+    *_, note = [part for one in words.document(made).sections for part in one.body if isinstance(part, Notes)]
     assert "Valgrind" in document.plain(note.lines[0])
 
 
@@ -114,7 +112,7 @@ def test_counts_of_one_workload_stand_behind_its_speeds() -> None:
     made = matrix([measured("tpcb", clients, {}, counts=counts) for clients in (1, 8)])
     assert [title for title, _ in tables(made)] == [
         "Measured on tpcb",
-        "Instructions per transaction on tpcb, with 1 client",
+        "Instructions per transaction on tpcb, counted with 1 client",
     ]
     [_, (_, table)] = tables(made)
     assert [document.cell(row[1]).words for row in table.rows] == ["0.900", "–"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from dbdyno.analyse import matrix
 from dbdyno.analyse.luck import LayoutSpread
@@ -35,12 +36,20 @@ def document(found: Matrix) -> Document:
     return Document(
         title=f"{variants} under {loads}",
         answer=tuple(_headline(found)),
-        sections=tuple(_of_versions(found))
-        if found.versions
-        else (*_tables(found), Section("", (Notes((_note(found),)),))),
+        sections=tuple(_of_versions(found)) if found.versions else tuple(_of_loads(found)),
         eyebrow="one question under several loads",
         titled=False,
     )
+
+
+def _of_loads(found: Matrix) -> Iterator[Section]:
+    """What was timed, and then what was counted, each with its note."""
+    grids = _grids(found)
+    for grid in grids:
+        yield Section(grid.title, (_table(found, grid.places, grid.heads),))
+    yield Section("", (Notes((_note(found),)),))
+    for grid in grids:
+        yield from _instructions(found, grid)
 
 
 def _of_versions(found: Matrix) -> Iterator[Section]:
@@ -80,9 +89,19 @@ def _headline(found: Matrix) -> list[str]:
     return [f"Best: {_extreme_text(found.best)}.", f"Worst: {_extreme_text(found.worst)}."]
 
 
-def _tables(found: Matrix) -> Iterator[Section]:
-    """One table where each workload was driven once, with a column for each; else a table for each workload,
-    with a column for each run of it, the fewest clients first."""
+class Grid(NamedTuple):
+    """Runs that stand beside each other in a table: their places in the matrix, and the heads of their
+    columns."""
+
+    title: str
+    where: str
+    places: Sequence[int]
+    heads: Sequence[str]
+
+
+def _grids(found: Matrix) -> list[Grid]:
+    """One where each workload was driven once, with a column for each; else one for each workload, with a
+    column for each run of it, the fewest clients first."""
     by_workload: dict[str, list[int]] = {}
     for place, load in enumerate(found.loads):
         by_workload.setdefault(load.workload, []).append(place)
@@ -91,15 +110,13 @@ def _tables(found: Matrix) -> Iterator[Section]:
         alike = numbers.plural(min(clients), "client") if len(clients) == 1 else ""
         heads = [load.workload if alike else f"{load.workload}, {_head(load, found)}" for load in found.loads]
         title = f"Measured on each load, with {alike}" if alike else "Measured on each load"
-        yield Section(title, (_table(found, range(len(heads)), heads),))
-        workloads = [load.workload for load in found.loads]
-        yield from _instructions(found, "on each load", range(len(heads)), workloads)
-        return
+        return [Grid(title, "on each load", range(len(heads)), heads)]
+    grids = []
     for workload, places in by_workload.items():
         places.sort(key=lambda place: found.loads[place].clients)
         heads = [_head(found.loads[place], found) for place in places]
-        yield Section(f"Measured on {workload}", (_table(found, places, heads),))
-        yield from _instructions(found, f"on {workload}", places, heads)
+        grids.append(Grid(f"Measured on {workload}", f"on {workload}", places, heads))
+    return grids
 
 
 def _table(found: Matrix, places: Sequence[int], heads: Sequence[str]) -> Table:
@@ -114,12 +131,10 @@ def _table(found: Matrix, places: Sequence[int], heads: Sequence[str]) -> Table:
     return table(("variant", *heads), rows)
 
 
-def _instructions(
-    found: Matrix, where: str, places: Sequence[int], heads: Sequence[str]
-) -> Iterator[Section]:
-    """What was counted in the runs at these places; nothing where none counted. What placebos span stands in
-    the last row, which says how far a count tells nothing of the code."""
-    counted = [place for place in places if any(_counted(row, place) for row in found.rows)]
+def _instructions(found: Matrix, grid: Grid) -> Iterator[Section]:
+    """What was counted in these runs; nothing where none counted. What placebos span stands in the last row,
+    which says how far a count tells nothing of the code."""
+    counted = [place for place in grid.places if any(_counted(row, place) for row in found.rows)]
     if not counted:
         return
     apart = [row for row in found.rows if row.placebo and found.luck]
@@ -131,9 +146,9 @@ def _instructions(
     if apart:
         each = [[one.ratio for row in apart if (one := _counted(row, place))] for place in counted]
         rows.append((PLACEBOS, *map(_span, each)))
-    shown = [head for place, head in zip(places, heads, strict=True) if place in counted]
+    shown = [head for place, head in zip(grid.places, grid.heads, strict=True) if place in counted]
     body = (table(("variant", *shown), rows), Notes((f"{COUNTED} {UNTOLD}",)))
-    yield Section(f"Instructions per transaction {where}, with 1 client", body)
+    yield Section(f"Instructions per transaction {grid.where}, counted with 1 client", body)
 
 
 def _counted(row: Row, place: int) -> Instructions | None:
