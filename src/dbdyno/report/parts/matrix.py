@@ -138,17 +138,16 @@ def _instructions(found: Matrix, grid: Grid) -> Iterator[Section]:
     if not counted:
         return
     apart = [row for row in found.rows if row.placebo and found.luck]
-    rows: list[tuple[Words | Cell, ...]] = [
-        (_named(row), *(_count(_counted(row, place)) for place in counted))
-        for row in found.rows
-        if row not in apart
-    ]
+    listed = [(row, [_counted(row, place) for place in counted]) for row in found.rows if row not in apart]
+    rows: list[tuple[Words | Cell, ...]] = [(_named(row), *map(_count, each)) for row, each in listed]
     if apart:
         each = [[one.ratio for row in apart if (one := _counted(row, place))] for place in counted]
         rows.append((PLACEBOS, *map(_span, each)))
     shown = [head for place, head in zip(grid.places, grid.heads, strict=True) if place in counted]
-    body = (table(("variant", *shown), rows), Notes((f"{COUNTED} {UNTOLD}",)))
-    yield Section(f"Instructions per transaction {grid.where}, counted with 1 client", body)
+    in_doubt = any(one is not None and not one.told for _, each in listed for one in each)
+    note = f"{COUNTED} {UNTOLD}" if in_doubt else COUNTED
+    title = f"Instructions per transaction {grid.where}, counted with 1 client"
+    yield Section(title, (table(("variant", *shown), rows), Notes((note,))))
 
 
 def _counted(row: Row, place: int) -> Instructions | None:
