@@ -90,3 +90,14 @@ def test_a_placebo_has_the_same_functions_elsewhere(tmp_path: Path, kind: str, f
             ran = subprocess.run([placebo], check=False).returncode
             assert ran == subprocess.run([baseline], check=False).returncode
     assert len(places) == 3, "each seed has an order of its own"
+
+
+@needs_gcc
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_code_is_in_one_section(tmp_path: Path, kind: str) -> None:
+    """Of a file with two, Valgrind reads no symbols, so that nothing of it can be counted by function."""
+    program = linked(tmp_path, "shuffled", sources(tmp_path, 2), *KINDS[kind], seed=7)
+    told = subprocess.run(
+        ["readelf", "--wide", "--sections", program], check=True, capture_output=True, text=True
+    )
+    assert re.findall(r"\] (\.text\S*) ", told.stdout) == [".text"]
