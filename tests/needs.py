@@ -21,7 +21,7 @@ needs_gcc = pytest.mark.skipif(
     reason="needs gcc on x86-64: apt install gcc libc6-dev",
 )
 needs_clang = pytest.mark.skipif(
-    not shutil.which("clang"), reason="needs clang: apt install clang libclang-rt-dev"
+    not shutil.which("clang"), reason="needs clang: apt install clang libclang-rt-dev llvm"
 )
 needs_patch = pytest.mark.skipif(not shutil.which("patch"), reason="needs patch: apt install patch")
 needs_ccache = pytest.mark.skipif(not shutil.which("ccache"), reason="needs ccache: apt install ccache")
