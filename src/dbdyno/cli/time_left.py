@@ -19,9 +19,10 @@ class Pace:
 
 @dataclass
 class Begun:
-    """A trial that goes on: how much of it is over, in seconds, and the stretch of load on its server now.
-    `trial_s` is what all of it is expected to take."""
+    """A trial that goes on: how many stretches of its load are over, how much of it in seconds, and the
+    stretch on its server now. `trial_s` is what all of it is expected to take."""
 
+    stretches_over: int
     trial_s: float
     over_s: float
     stretch_s: float
@@ -53,24 +54,22 @@ class TimeLeft:
         self._now = self._in_blocks
         self._clock = clock
         self._since_s = clock()
-        self._over: dict[str, int] = {}
         self._begun: dict[str, Begun] = {}
 
     def stretch_began(self, trial: Trial) -> int:
         """The trial's load is put on its server, the first time or once more. How many such stretches are
         over."""
         self._now, name = self._pace(trial.of_no_block), trial.variant.name
-        over = self._over[name] = self._over.get(name, -1) + 1
+        over = self._begun[name].stretches_over + 1 if name in self._begun else 0
         stretches_s = [seconds for phase in trial.phases for seconds in phase.stretches_s]
         load_s, trial_s = sum(stretches_s), self._now.expected_s
         # Nobody knows how long counted work takes.
         start_s = max(0.0, trial_s - load_s) if load_s else 0.0
         over_s, stretch_s = start_s + sum(stretches_s[:over]), sum(stretches_s[over : over + 1])
-        self._begun[name] = Begun(trial_s, over_s, stretch_s, self._load_ended())
+        self._begun[name] = Begun(over, trial_s, over_s, stretch_s, self._load_ended())
         return over
 
     def trial_ended(self, variant: str, of_no_block: bool = False) -> None:
-        self._over.pop(variant, None)
         self._begun.pop(variant, None)
         self._now, now_s = self._pace(of_no_block), self._load_ended()
         self._now.ended += 1
