@@ -25,7 +25,6 @@ from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.training import Untrained
 from dbdyno.obtain.source.tree import local_tree
 from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Trainer
-from tests.needs import needs_clang, skip_blocked
 from tests.obtain.source import making_cases
 from tests.obtain.source.training_cases import trained_with
 
@@ -49,7 +48,7 @@ def skip_without(family: str) -> None:
     try:
         require_profiles(toolchain(family), INSTRUMENTING[family])
     except Blocked as blocked:
-        skip_blocked(blocked.message, blocked.hint)
+        pytest.skip(f"needs a compiler that writes profiles: {blocked.message}; {blocked.hint}")
 
 
 def materials(folder: Path, family: str = "gcc", flags: tuple[str, ...] = (), **more: object) -> Materials:
@@ -262,8 +261,8 @@ def test_a_training_that_was_killed_begins_anew(tmp_path: Path) -> None:
     assert killed.key == whole.key
 
 
-@needs_clang
 def test_clang_trains_as_gcc_does(tmp_path: Path) -> None:
+    skip_without("clang")
     folder = made(materials(tmp_path, family="clang"), silently, trained_with())
     training = account_of(folder).training
     assert training is not None
@@ -280,12 +279,12 @@ int main(int argc, char **argv) {
 """
 
 
-@needs_clang
 @pytest.mark.parametrize(("share", "is_made"), [(0.5, True), (0.01, False)])
 def test_a_name_in_another_program_of_the_source_is_told_and_many_fail_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, is_made: bool
 ) -> None:
     """clang finds counts by names alone."""
+    skip_without("clang")
     monkeypatch.setattr(making, "UNFIT_MOST", share)
     wanted = materials(tmp_path, "clang")
     (tmp_path / "toy" / "other.c").write_text(OTHER)
