@@ -51,6 +51,9 @@ BROKEN = {
         "src/dbdyno/report/parts/split.py", 'text = f"{100.0 * share:.1f} %"'
     ),
     "an_analysis_follows_from_its_records": Source("src/dbdyno/analyse/gap.py", "from pathlib import Path"),
+    "one_way_leads_from_blocks_to_a_ratio": Source(
+        "src/dbdyno/analyse/gap.py", "from dbdyno.analyse.intervals import ratio_of"
+    ),
     "only_engines_know_an_engines_name": Source(
         "src/dbdyno/trial/check.py", 'if engine.name == "mariadb": pass'
     ),

@@ -162,6 +162,20 @@ def an_analysis_follows_from_its_records(source: Source) -> Iterator[str]:
 
 
 @rule
+def one_way_leads_from_blocks_to_a_ratio(source: Source) -> Iterator[str]:
+    """`analyse/estimate.py` knows what blocks have in common. What takes an interval beside it is over runs,
+    or of one variant's values, or of groups that are judged as short studies."""
+    if room_of(source.module) != "analyse" or source.module.removeprefix("analyse.") in OF_NO_BLOCKS:
+        return
+    for name in sorted({name.rpartition(".")[2] for name in _imports(source)} & OF_VALUES):
+        yield f"uses {name}; Estimator.ratio knows of images, hosts and looks"
+
+
+OF_VALUES = frozenset({"ratio_of", "half_width", "centre_of"})
+OF_NO_BLOCKS = frozenset({"intervals", "estimate", "compare", "trend", "twin", "blocks", "bisect"})
+
+
+@rule
 def only_engines_know_an_engines_name(source: Source) -> Iterator[str]:
     if not source.path.endswith((".py", ".rs")) or any(part in source.path for part in KNOWS_ENGINES):
         return

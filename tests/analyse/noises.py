@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.effects import variant_result
+from dbdyno.analyse.estimate import Estimator
 from dbdyno.analyse.model import Method, Role, TrialResult, VariantResult, Verdict
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.records.record import Outcome, PhaseRecord, Record
@@ -212,6 +213,10 @@ def method_of(goal: Goal, candidates: int, interval: Interval) -> Method:
         comparisons=comparisons, confidence_each=each, assurance=0.8, interval=interval,
         blocks_least=blocks_least(each, interval),
     )  # fmt: skip
+
+
+PLAIN = Estimator(method_of(Goal(), 1, Interval.STUDENT))
+"""For contrasts of blocks that have nothing in common."""
 
 
 def _alarm(results: list[VariantResult]) -> bool:

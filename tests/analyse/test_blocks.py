@@ -103,7 +103,9 @@ def test_what_factors_do_is_told_from_all_baselines(design: Design, factors: int
         found = analyse(study, a_run(study), records)
         assert found.gap is not None
         assert ratio(found.gap.total) == pytest.approx(share, rel=1e-3)
-        assert ratio(explain_gap(study, records, slow, fast).total) == pytest.approx(share, rel=1e-3)
+        assert ratio(explain_gap(study, a_run(study), records, slow, fast).total) == pytest.approx(
+            share, rel=1e-3
+        )
         if found.factorial is not None:
             # Each main effect is the mean over both levels of the other factor; one of them has the baseline.
             assert [ratio(one.effect) for one in found.factorial.main] == pytest.approx(

@@ -13,7 +13,7 @@ from dbdyno.study import Design, Factor, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import ListedVariant
 from dbdyno.study.reference import Reference
-from tests.analyse.factory import a_study, records_of
+from tests.analyse.factory import a_run, a_study, records_of
 
 OLD, NEW = "mariadb@10.11", "mariadb@11.8"
 MIDDLE, LAST = "with old defaults", "with its own defaults"
@@ -45,7 +45,7 @@ CHAIN = _study(
 
 def test_the_steps_of_a_list_multiply_to_the_whole() -> None:
     records = records_of(CHAIN, {MIDDLE: 1.2, LAST: 0.6}, trial_sd=0.001)
-    gap = explain_steps(CHAIN, records)
+    gap = explain_steps(CHAIN, a_run(CHAIN), records)
     assert gap.in_order and gap.blocks == 6 and gap.interactions is None
     assert [(one.factor, one.slow, one.fast) for one in gap.shares] == [
         (ENGINE_FACTOR, OLD, NEW),
@@ -59,12 +59,12 @@ def test_the_steps_of_a_list_multiply_to_the_whole() -> None:
 def test_a_block_that_lacks_a_variant_is_in_no_share() -> None:
     records = records_of(CHAIN, {MIDDLE: 1.2, LAST: 0.6})
     some = [one for one in records if not (one.variant == MIDDLE and one.block in (0, 3))]
-    assert explain_steps(CHAIN, some).blocks == 4
+    assert explain_steps(CHAIN, a_run(CHAIN), some).blocks == 4
 
 
 def test_a_variant_that_was_never_measured_is_named_and_nothing_is_shared_out() -> None:
     records = [one for one in records_of(CHAIN) if one.variant != MIDDLE]
-    gap = explain_steps(CHAIN, records)
+    gap = explain_steps(CHAIN, a_run(CHAIN), records)
     assert gap.missing == ((NEW, 0, 0),) and gap.total is None and gap.shares == ()
 
 
@@ -74,7 +74,7 @@ def test_changed_defaults_that_no_variant_sets_are_told() -> None:
         return record.but(defaults={"a": "0", "c": "1", "gone": "x"} if old else {"a": "1", "c": "2"})
 
     records = [with_defaults(one) for one in records_of(CHAIN)]
-    assert explain_steps(CHAIN, records).unset == (
+    assert explain_steps(CHAIN, a_run(CHAIN), records).unset == (
         DefaultChanged(name="c", before="1", after="2"),
         DefaultChanged(name="gone", before="x", after=None),
     )

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from dbdyno.analyse import analyse
+from dbdyno.analyse.estimate import Estimator
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.family import beside, claims
 from dbdyno.analyse.gap import explain
-from dbdyno.analyse.intervals import Claim
+from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.report.words.numbers import differs
 from dbdyno.study import Design, Study
 from tests.analyse.factory import a_run, a_study, records_of
+from tests.analyse.noises import PLAIN
 
 RUNS = 300
 MOST = 28
@@ -37,11 +39,11 @@ def head_errs(study: Study, random: np.random.Generator, blocks: int, together: 
     }
     candidates = len(settings) - 1
     size = claims(study, candidates) if together else study.goal.comparisons(candidates)
-    claim = Claim(confidence_each(0.95, size))
-    head = claim if together else None
-    told = [claim.ratio("throughput", [*(row - logs[0])]) for row in logs[1:]]
-    told += [one.effect for one in factorial("throughput", study.factors, cells, 0.95, head).main]
-    gap = explain("throughput", study.factors, cells, settings[0], settings[-1], 0.95, head)
+    each = confidence_each(0.95, size)
+    told = [ratio_of("throughput", row - logs[0], each) for row in logs[1:]]
+    estimator = Estimator(PLAIN.method.but(confidence_each=each))
+    told += [one.effect for one in factorial(study.factors, cells, estimator, together).main]
+    gap = explain(study.factors, cells, settings[0], settings[-1], estimator, together)
     told += [gap.total, *(one.share for one in gap.shares)]
     return any(one is not None and differs(one) for one in told)
 

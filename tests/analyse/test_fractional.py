@@ -18,6 +18,7 @@ from dbdyno.records.record import Outcome
 from dbdyno.study import Design, Factor, Study, fraction
 from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, ended, records_of
+from tests.analyse.noises import PLAIN
 
 COUNTS = sorted(fraction.GENERATORS)
 Effects = Mapping[tuple[int, ...], float]
@@ -44,7 +45,7 @@ def log(ratio: Ratio | None) -> float:
 
 
 def explained(count: int, effects: Effects, noise: tuple[float, ...] = (0.0, 0.0)) -> Gap:
-    return explain_fraction("throughput", factors_of(count), cells_of(count, effects, noise), 0.95)
+    return explain_fraction(factors_of(count), cells_of(count, effects, noise), PLAIN)
 
 
 sizes = st.floats(-2, 2)
@@ -82,7 +83,7 @@ def test_the_product_multiplies_out_whatever_was_measured(count: int, data: st.D
         }
         for signs in fraction.points(count)
     }
-    gap = explain_fraction("throughput", factors_of(count), cells, 0.95)
+    gap = explain_fraction(factors_of(count), cells, PLAIN)
     parts = sum(log(share.share) for share in gap.shares) + log(gap.residual)
     assert parts == pytest.approx(log(gap.total), abs=1e-9)
 
@@ -126,6 +127,6 @@ def test_a_fraction_with_a_level_that_is_never_measured_shares_nothing_out_and_s
     refused = [variant.name for variant in variants if variant.levels["config.f2"] == "fast"]
     stopped = ended(Outcome.BLOCKED, "the server refuses it")
     records = records_of(study, changes=dict.fromkeys(refused, stopped))
-    gap = explain_gap(study, records, variants[0], variants[-1])
+    gap = explain_gap(study, a_run(study), records, variants[0], variants[-1])
     assert gap.total is None and len(gap.missing) == len(refused)
     assert [(one.factor, one.cause) for one in gap.left_out] == [("config.f2", "the server refuses it")]

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -10,9 +12,10 @@ from dbdyno.analyse import analyse
 from dbdyno.analyse.frontier import RECALLS, queries_per_s_at
 from dbdyno.analyse.model import FrontierCurve, FrontierReading, Reach
 from dbdyno.records.record import Outcome, Record
+from dbdyno.report.words.numbers import differs
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, records_of
-from tests.analyse.frontier_cases import EFFORTS, found
+from tests.analyse.frontier_cases import EFFORTS, RECALL, found, scored
 
 
 def reading(curve: FrontierCurve, recall: float) -> FrontierReading:
@@ -112,3 +115,22 @@ def test_points_that_fall_are_met_exactly() -> None:
     assert queries_per_s_at(0.8, of)[0] == pytest.approx(2000)
     assert queries_per_s_at(0.95, of)[0] == pytest.approx(500)
     assert RECALLS == (0.8, 0.9, 0.95, 0.99)
+
+
+def test_the_curves_of_a_frontier_hold_together_at_all_recalls() -> None:
+    """Four recalls of three curves are twelve claims, not three."""
+    caches = ["16M", "1G", "2G", "4G"]
+    study = a_study({"workload.ef": EFFORTS, "config.cache": caches}, design=Design.FACTORIAL, blocks=6)
+    random, blank, wrong = np.random.default_rng(5), records_of(study), 0
+    for _ in range(60):
+        records = [
+            scored(one, RECALL[ef] + 0.03, 4e4 / ef * math.exp(random.normal(0.0, 0.02)))
+            for one in blank
+            for ef in [int(one.levels.get("workload.ef", 10))]
+        ]
+        frontier = analyse(study, a_run(study), records).frontier
+        assert frontier is not None
+        effects = [one.effect for curve in frontier.curves for one in curve.readings]
+        wrong += any(one is not None and differs(one) for one in effects)
+        assert {one.confidence for one in effects if one} == {0.95 ** (1 / 12)}
+    assert wrong <= 9

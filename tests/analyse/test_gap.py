@@ -20,6 +20,7 @@ from dbdyno.study import Design, Factor
 from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, ended, records_of
 from tests.analyse.intervals_cases import within_binomial_error
+from tests.analyse.noises import PLAIN
 
 GAINS = {"config.cache": 5.0, "memory.pages": 2.0, "config.threads": 0.9}
 STUDY = a_study({name: ["slow", "fast"] for name in GAINS}, design=Design.FACTORIAL, blocks=5)
@@ -70,7 +71,7 @@ def test_shares_and_steps_multiply_to_the_total_exactly(logs: list[float], noise
         setting: {("host", block): math.exp(logs[i] + noise[3 * i + block]) for block in range(3)}
         for i, setting in enumerate(settings)
     }
-    gap = explain("throughput", factors, cells, settings[0], settings[-1], 0.95)
+    gap = explain(factors, cells, settings[0], settings[-1], PLAIN)
     total = math.log(value(gap.total))
     for name in ("share", "step"):
         parts = sum(math.log(value(getattr(share, name))) for share in gap.shares)
@@ -90,7 +91,7 @@ def test_shares_do_not_depend_on_the_order_of_the_factors(order: list[int]) -> N
             tuple(setting[index] for index in arranged): {("host", b): math.exp(log[b]) for b in range(3)}
             for setting, log in logs.items()
         }
-        gap = explain("throughput", factors, cells, (0, 0, 0), (1, 1, 1), 0.95)
+        gap = explain(factors, cells, (0, 0, 0), (1, 1, 1), PLAIN)
         return {share.factor: value(share.share) for share in gap.shares}
 
     assert shares(order) == pytest.approx(shares([0, 1, 2]))
@@ -100,7 +101,7 @@ def test_a_setup_between_that_was_not_measured_is_named_and_nothing_is_shared_ou
     variants = variants_of(STUDY)
     lost = variants[3]
     records = [record for record in records_of(STUDY, truth()) if record.variant != lost.name]
-    gap = explain_gap(STUDY, records, variants[0], variants[-1])
+    gap = explain_gap(STUDY, a_run(STUDY), records, variants[0], variants[-1])
     assert gap.missing == (tuple(lost.levels.values()),)
     assert (gap.total, gap.shares) == (None, ())
 
@@ -108,7 +109,7 @@ def test_a_setup_between_that_was_not_measured_is_named_and_nothing_is_shared_ou
 def test_a_gap_between_two_inner_variants_holds_only_the_factors_that_differ() -> None:
     variants = variants_of(STUDY)
     slow, fast = variants[0], variants[4]
-    gap = explain_gap(STUDY, records_of(STUDY, truth()), slow, fast)
+    gap = explain_gap(STUDY, a_run(STUDY), records_of(STUDY, truth()), slow, fast)
     assert [share.factor for share in gap.shares] == ["config.cache"]
     assert gap.interactions is None
 
@@ -135,7 +136,7 @@ def test_what_the_headline_says_of_a_gap_holds_together() -> None:
             setting: {("here", block): math.exp(random.normal(0.0, 0.02)) for block in range(blocks)}
             for setting in [(0, 0), (0, 1), (1, 0), (1, 1)]
         }
-        gap = explain("throughput", factors, cells, (0, 0), (1, 1), 0.95)
+        gap = explain(factors, cells, (0, 0), (1, 1), PLAIN)
         ratios = [gap.total, *(share.share for share in gap.shares)]
         assert [one.confidence for one in ratios if one] == pytest.approx([0.95 ** (1 / 3)] * 3)
         wrong += any(differs(one) for one in ratios if one is not None)

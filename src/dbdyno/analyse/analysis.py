@@ -28,6 +28,7 @@ from dbdyno.analyse.components import blocks_most, components
 from dbdyno.analyse.counted import counted_work
 from dbdyno.analyse.effects import is_decided, variant_result
 from dbdyno.analyse.engines import EnginesCompared, engines_compared
+from dbdyno.analyse.estimate import Estimator, around_means
 from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.family import beside, claims, explains_gap
 from dbdyno.analyse.floor import floor
@@ -35,7 +36,7 @@ from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.frontier import frontier
 from dbdyno.analyse.gap import explain
 from dbdyno.analyse.hosts import hosts_compared
-from dbdyno.analyse.intervals import Claim, usable
+from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.layout import layout_spread
 from dbdyno.analyse.losses import factorial_with_losses, gap_with_losses
 from dbdyno.analyse.model import (
@@ -137,7 +138,7 @@ def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
     results = _results(study, run, trials, method)
     if study.of_platforms:
         results = judged_by_function(results, survived)
-    compared, head = _compared(trials), _head(method)
+    compared, estimator = _compared(trials), Estimator.of(columns, around_means(method))
     # Per variant, in the study's order.
     shown = np.concatenate([each.rows.places for each in trials])
     confidence, baseline = study.goal.confidence, variants[0].name
@@ -156,9 +157,9 @@ def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
         # It is over blocks, and says nothing of hosts.
         second=None if hosts else second_response(trials, with_copies(trials), method),
         museum=museum(results, trials),
-        factorial=factorial_with_losses(_factorial(study, compared, head), study, run.given_up),
-        gap=gap_with_losses(_gap(study, compared, head), study, run.given_up),
-        frontier=frontier(study, compared),
+        factorial=factorial_with_losses(_factorial(study, compared, estimator), study, run.given_up),
+        gap=gap_with_losses(_gap(study, compared, estimator), study, run.given_up),
+        frontier=frontier(study, compared, estimator),
         splits=time_splits(columns, shown, confidence),
         requests=request_times(columns.whole(HAS_REQUESTS, shown), baseline, confidence),
         statements=statement_times(columns.whole(HAS_STATEMENTS, shown), confidence),
@@ -421,20 +422,28 @@ def _aa_check(study: Study, trials: Sequence[Trials]) -> AaCheck | None:
     return aa_check(response, log_ratios, study.goal.confidence)
 
 
-def explain_gap(study: Study, records: Sequence[Record], slow: Variant, fast: Variant) -> Gap:
+def explain_gap(study: Study, run: Run, records: Sequence[Record], slow: Variant, fast: Variant) -> Gap:
     """The gap between two variants of a factorial study, shared out among the factors in which they
     differ.
     """
-    trials = _by_variant(variants_of(study), Given.of(records).columns)
-    return _gap_between(study, _compared(trials), slow.levels, fast.levels)
+    trials, estimator = _to_explain(study, run, records)
+    return _gap_between(study, trials, slow.levels, fast.levels, estimator)
 
 
-def explain_steps(study: Study, records: Sequence[Record]) -> Gap:
+def explain_steps(study: Study, run: Run, records: Sequence[Record]) -> Gap:
     """The gap between the first and the last variant of a list, as a product of its steps: `steps_of` says
     whether it has some."""
-    variants = variants_of(study)
-    trials = _compared(_by_variant(variants, Given.of(records).columns))
-    return explain_chain(study, records, variants, _cells(study, trials))
+    trials, estimator = _to_explain(study, run, records)
+    return explain_chain(study, records, variants_of(study), _cells(study, trials), estimator)
+
+
+def _to_explain(study: Study, run: Run, records: Sequence[Record]) -> tuple[list[Trials], Estimator]:
+    """The trials of a run, and how its contrasts are judged."""
+    given = Given.of(records)
+    trials = _by_variant(variants_of(study), given.columns)
+    unfinished = _shown(trials) < _in_all(study, run, trials, given.leave_out)
+    method = _method(study, run, trials, unfinished)
+    return _compared(trials), Estimator.of(given.columns, around_means(method))
 
 
 def _compared(trials: Sequence[Trials]) -> list[Trials]:
@@ -442,20 +451,13 @@ def _compared(trials: Sequence[Trials]) -> list[Trials]:
     return [with_copies(trials), *trials[1:]]
 
 
-def _head(method: Method) -> Claim:
-    """How main effects and shares are judged. A run that is looked at while it goes on has no other interval
-    for them than for its verdicts."""
-    interval = method.interval if method.sequential else Interval.STUDENT
-    return Claim(method.confidence_each, interval, method.blocks_most)
-
-
-def _gap(study: Study, trials: Sequence[Trials], head: Claim) -> Gap | None:
+def _gap(study: Study, trials: Sequence[Trials], estimator: Estimator) -> Gap | None:
     """From the baseline to the variant of every factor's last level, where the study measured all between, or
     a fraction made for it."""
     if not explains_gap(study):
         return None
     fast = {factor.name: factor.levels[-1] for factor in study.factors}
-    found = _gap_between(study, trials, study.baseline, fast, head)
+    found = _gap_between(study, trials, study.baseline, fast, estimator, in_head=True)
     return found if found.total is not None or found.left_out else None
 
 
@@ -464,7 +466,8 @@ def _gap_between(
     trials: Sequence[Trials],
     slow: Mapping[str, Level],
     fast: Mapping[str, Level],
-    head: Claim | None = None,
+    estimator: Estimator,
+    in_head: bool = False,
 ) -> Gap:
     """The gap, without the factors whose fast level was blocked or failed wherever it was tried. A fraction
     needs them all."""
@@ -476,13 +479,11 @@ def _gap_between(
     )
     cells = _cells(study, trials)
     if study.design is Design.FRACTIONAL:
-        found = explain_fraction(study.goal.response, study.factors, cells, study.goal.confidence, head)
+        found = explain_fraction(study.factors, cells, estimator, in_head)
     else:
         end = {**fast, **{one.factor: slow[one.factor] for one in left_out}}
         ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, end)]
-        found = explain(
-            study.goal.response, study.factors, cells, ends[0], ends[1], study.goal.confidence, head
-        )
+        found = explain(study.factors, cells, ends[0], ends[1], estimator, in_head)
     return found.but(left_out=left_out)
 
 
@@ -499,11 +500,11 @@ def _why_never_measured(factor: str, level: Level, trials: Sequence[Trials]) -> 
     return next((record.cause or record.outcome.value for record in records), "")
 
 
-def _factorial(study: Study, trials: Sequence[Trials], head: Claim) -> Factorial | None:
+def _factorial(study: Study, trials: Sequence[Trials], estimator: Estimator) -> Factorial | None:
     """Main effects and interactions of a factorial design of two factors or more."""
     if study.design is not Design.FACTORIAL or len(study.factors) < 2:
         return None
-    return factorial(study.goal.response, study.factors, _cells(study, trials), study.goal.confidence, head)
+    return factorial(study.factors, _cells(study, trials), estimator)
 
 
 def _cells(study: Study, trials: Sequence[Trials]) -> Cells:

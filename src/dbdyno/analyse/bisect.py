@@ -218,7 +218,7 @@ class Evidence:
 
     def ratio(self, place: int, against: int = 0) -> Ratio | None:
         """The response of a place over that of another in the blocks that hold both."""
-        logs = log_ratios(self.values(place), self.values(against))
+        logs = list(log_ratios(self.values(place), self.values(against)).values())
         if not logs:
             return None
         half, mean = self._half(logs), math.fsum(logs) / len(logs)
@@ -258,7 +258,8 @@ class Evidence:
         """Only whole pairs of blocks are looked at, because half of a pair favours whoever came first."""
         blocks, own = self.blocks_for(need), self.values(place)
         whole = blocks[: len(blocks) - len(blocks) % 2]
-        logs = log_ratios({block: own[block] for block in whole if block in own}, against)
+        found = log_ratios({block: own[block] for block in whole if block in own}, against)
+        logs = list(found.values())
         half = self._half(logs)
         if half is not None:
             mean, within = self.worse * math.fsum(logs) / len(logs), math.log1p(margin)

@@ -11,10 +11,9 @@ from statistics import stdev
 import numpy as np
 
 from dbdyno.analyse.columns import DOUBTS, Block, Pairs, Rows, Values, paired
-from dbdyno.analyse.images import over_images
+from dbdyno.analyse.estimate import contrasts_of, estimate
 from dbdyno.analyse.intervals import half_width, ratio_of, usable, welch
 from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
-from dbdyno.analyse.over_hosts import over_hosts, widest
 from dbdyno.analyse.restarts import Survivor
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.study import Interval
@@ -137,16 +136,7 @@ def ratio_between(
     common."""
     if method.unit is not Unit.REPETITION:
         found = paired_by_block(trials, baseline, metric)
-        by_block = ratio_of(metric, found.logs, confidence, method.interval, method.blocks_most)
-        if method.unit is not Unit.BLOCK or method.interval is Interval.SIGNED_RANK:
-            return by_block
-        # Both sides of a block have the same host and the same image.
-        by_host = over_hosts(metric, trials.rows, found, confidence)
-        by_image = over_images(metric, trials.rows, found, confidence)
-        if by_host is None and by_image is None:
-            return by_block
-        # That over blocks holds at every look. No number of looks changes the luck of hosts and images.
-        return widest((by_host, by_image, by_block if method.sequential else None))
+        return estimate(metric, contrasts_of(trials.rows, found), confidence, method)
     over, under = (
         [log for log in side.values(metric).logs.tolist() if not math.isnan(log)]
         for side in (trials, baseline)
@@ -178,13 +168,13 @@ def with_lost(found: Sequence[float], ours: int, theirs: int, higher_is_better: 
     return [*found, *[bad] * ours, *[good] * theirs]
 
 
-def log_ratios(ours: Mapping[Block, float], theirs: Mapping[Block, float]) -> list[float]:
+def log_ratios(ours: Mapping[Block, float], theirs: Mapping[Block, float]) -> dict[Block, float]:
     """The log ratios ours / theirs of the blocks in which both are above zero, in their order."""
-    return [
-        math.log(ours[block]) - math.log(theirs[block])
+    return {
+        block: math.log(ours[block]) - math.log(theirs[block])
         for block in sorted(ours.keys() & theirs.keys())
         if usable(ours[block]) and usable(theirs[block])
-    ]
+    }
 
 
 def summary_of(metric: str, values: Values, confidence: float) -> Summary | None:

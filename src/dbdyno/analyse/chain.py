@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dbdyno.analyse.engines import DefaultChanged, engines_compared
-from dbdyno.analyse.factorial import Block, Cells, Setting
-from dbdyno.analyse.intervals import Claim
+from dbdyno.analyse.estimate import Estimator
+from dbdyno.analyse.factorial import Cells, Setting
 from dbdyno.analyse.model import Gap, Ratio, Share
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import Level
@@ -46,7 +46,9 @@ def steps_of(study: Study, variants: Sequence[Variant]) -> tuple[Step, ...]:
     return found if len(moved) == len(set(moved)) else ()
 
 
-def explain_chain(study: Study, records: Sequence[Record], variants: Sequence[Variant], cells: Cells) -> Gap:
+def explain_chain(
+    study: Study, records: Sequence[Record], variants: Sequence[Variant], cells: Cells, estimator: Estimator
+) -> Gap:
     """Shares the gap out among the steps. `missing` of the result holds the variants that no block measured
     together with the others. Total and shares hold together."""
     steps = steps_of(study, variants)
@@ -64,15 +66,20 @@ def explain_chain(study: Study, records: Sequence[Record], variants: Sequence[Va
     blocks = set.intersection(*(set(cells.get(setting, {})) for setting in settings))
     if not blocks:
         return gap.but(missing=tuple(one for one in settings if not cells.get(one)) or settings)
-    told = Claim(confidence_each(confidence, len(steps) + 1))
+    each = confidence_each(confidence, len(steps) + 1)
+
+    def ratio(under: Setting, over: Setting) -> Ratio | None:
+        logs = {block: math.log(cells[over][block] / cells[under][block]) for block in blocks}
+        return estimator.ratio(metric, logs, each)
+
     return gap.but(
-        total=_ratio(metric, cells, steps[0].slow, steps[-1].fast, blocks, told),
+        total=ratio(steps[0].slow, steps[-1].fast),
         shares=tuple(
             Share(
                 factor=step.factor,
                 slow=step.before,
                 fast=step.after,
-                share=_ratio(metric, cells, step.slow, step.fast, blocks, told),
+                share=ratio(step.slow, step.fast),
             )
             for step in steps
         ),
@@ -100,10 +107,3 @@ def _unset(study: Study, records: Sequence[Record]) -> Iterator[DefaultChanged]:
     given = {*study.settings, *study.baseline}
     for beside in compared.defaults if compared is not None else ():
         yield from (one for one in beside.changed if f"config.{one.name}" not in given)
-
-
-def _ratio(
-    metric: str, cells: Cells, under: Setting, over: Setting, blocks: set[Block], told: Claim
-) -> Ratio | None:
-    logs = [math.log(cells[over][block] / cells[under][block]) for block in sorted(blocks)]
-    return told.ratio(metric, logs)

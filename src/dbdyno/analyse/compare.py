@@ -24,6 +24,7 @@ from enum import StrEnum
 import numpy as np
 
 from dbdyno.analyse.blocks import log_ratios
+from dbdyno.analyse.columns import Block
 from dbdyno.analyse.intervals import ratio_of, usable, welch, within
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult
 from dbdyno.analyse.quantiles import confidence_each
@@ -325,11 +326,11 @@ def _logs(trials: Trials, metric: str) -> list[list[float]]:
 def _paired(side: Side, ends: tuple[str, str]) -> Ratio | None:
     """The second variant over the first within each run, paired by block."""
     response = side[0].method.response
-    logs = [log for one in side for log in _paired_logs(one, ends, response)]
+    logs = [log for one in side for log in _paired_logs(one, ends, response).values()]
     return ratio_of(response, logs, side[0].study.goal.confidence)
 
 
-def _paired_logs(run: Analysis, ends: tuple[str, str], response: str) -> list[float]:
+def _paired_logs(run: Analysis, ends: tuple[str, str], response: str) -> dict[Block, float]:
     read = metrics.find(response).read
     under, over = (
         {

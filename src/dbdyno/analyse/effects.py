@@ -18,10 +18,10 @@ from dbdyno.analyse.blocks import (
     summary_of,
     with_lost,
 )
-from dbdyno.analyse.columns import Block, Fact, Floats, Pairs, Values, together
+from dbdyno.analyse.columns import Block, Fact, Values, together
+from dbdyno.analyse.estimate import Contrasts, around_means, contrasts_of, estimate, units_of
 from dbdyno.analyse.guards import guard_result
-from dbdyno.analyse.images import means_of_images
-from dbdyno.analyse.intervals import beyond, judge, ratio_of, usable
+from dbdyno.analyse.intervals import beyond, judge, usable
 from dbdyno.analyse.latency import curve
 from dbdyno.analyse.layout import could_be_layout
 from dbdyno.analyse.model import (
@@ -38,7 +38,6 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
-from dbdyno.analyse.over_hosts import logs_by_host, means_of_hosts
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Outcome
 from dbdyno.study import Goal, Interval
@@ -227,23 +226,13 @@ def _rests_on_luck(
         return False
     found = paired_by_block(trials, baseline, method.response)
     worst = with_lost(
-        _units(trials, found, result.effect).tolist(),
+        units_of(contrasts_of(trials.rows, found), result.effect).tolist(),
         ours=sum(drop.variant == trials.variant.name for drop in lost),
         theirs=sum(drop.variant != trials.variant.name for drop in lost),
         higher_is_better=method.higher_is_better,
     )
-    effect = ratio_of(method.response, worst, method.confidence_each, method.interval, method.blocks_most)
+    effect = estimate(method.response, Contrasts.apart(worst), method.confidence_each, method)
     return effect is None or judge(effect, method)[0] is not verdict
-
-
-def _units(trials: Trials, found: Pairs, effect: Ratio | None) -> Floats:
-    """What the interval of an effect is over: log ratios of blocks, or their means over hosts or images."""
-    means = None
-    if effect is not None and effect.hosts:
-        means = means_of_hosts(logs_by_host(trials.rows, found))
-    elif effect is not None and effect.images:
-        means = means_of_images(trials.rows, found)
-    return found.logs if means is None else means
 
 
 def _mean_beside(
@@ -252,8 +241,7 @@ def _mean_beside(
     """The mean that stands beside a signed-rank estimate; other intervals are around it."""
     if method.interval is not Interval.SIGNED_RANK:
         return None
-    by_mean = method.but(interval=Interval.STUDENT)
-    return ratio_between(metric, trials, baseline, confidence, by_mean)
+    return ratio_between(metric, trials, baseline, confidence, around_means(method))
 
 
 MEAN_LEAST = 0.5

@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 
 from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.candidates import of_purpose
-from dbdyno.analyse.intervals import ratio_of, usable
+from dbdyno.analyse.columns import Block, OfRecords
+from dbdyno.analyse.estimate import Estimator
+from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import Change, Method, Ratio, Round, VariantResult
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import Frozen
@@ -120,9 +122,12 @@ def _judged(
 ) -> Round:
     """What a round says. All its intervals hold together with the study's confidence."""
     each = confidence_each(study.goal.confidence, len(kept) + 1 + (whole is not None))
+    estimator = Estimator.of(OfRecords(records), method)
 
     def over(name: str) -> Ratio | None:
-        return _ratio(records, reference.name, name, method, each)
+        """The ratio of the response between the reference and another variant of the same blocks."""
+        found = log_ratios(*(_values(records, side, method.response) for side in (reference.name, name)))
+        return estimator.ratio(method.response, found, each)
 
     single = len(kept) == 1
     shares = {name: over(BASELINE if single else _without(study, reference, name).name) for name in kept}
@@ -185,16 +190,7 @@ def _gain(ratio: Ratio, method: Method) -> float:
     return math.log(ratio.ratio) * (1.0 if method.higher_is_better else -1.0)
 
 
-def _ratio(
-    records: Sequence[Record], over: str, under: str, method: Method, confidence: float
-) -> Ratio | None:
-    """The ratio of the response between two variants of the same blocks."""
-    values = [_values(records, name, method.response) for name in (over, under)]
-    found = log_ratios(*values)
-    return ratio_of(method.response, found, confidence, method.interval)
-
-
-def _values(records: Sequence[Record], variant: str, response: str) -> dict[tuple[str, int], float]:
+def _values(records: Sequence[Record], variant: str, response: str) -> dict[Block, float]:
     metric = metrics.find(response)
     read = {
         (record.host, record.block): metric.read(record)

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from dbdyno.analyse.intervals import Claim
+from dbdyno.analyse.estimate import Estimator
 from dbdyno.analyse.model import FactorEffect, Factorial, Interaction, Ratio
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import Level
@@ -29,11 +29,12 @@ Contrast = tuple[tuple[Setting, int], ...]
 
 
 def factorial(
-    metric: str, factors: tuple[Factor, ...], cells: Cells, confidence: float, head: Claim | None = None
+    factors: tuple[Factor, ...], cells: Cells, estimator: Estimator, in_head: bool = True
 ) -> Factorial:
-    """The two tables. Main effects hold together, with all else in the `head` of a report, or by themselves.
-    Interactions are corrected for their own number, so they hold together with `confidence`.
+    """The two tables. Main effects hold together, with all else in the head of a report, or by themselves.
+    Interactions are corrected for their own number, so they hold together with the study's confidence.
     """
+    method = estimator.method
     mains = [(i, level) for i, factor in enumerate(factors) for level in factor.levels[1:]]
     pairs = [
         (i, a, j, b)
@@ -41,23 +42,28 @@ def factorial(
         for a in factors[i].levels[1:]
         for b in factors[j].levels[1:]
     ]
-    each_main = head or Claim(confidence_each(confidence, len(mains)))
-    each_pair = Claim(confidence_each(confidence, len(pairs)))
+    each_main = method.confidence_each if in_head else confidence_each(method.confidence, len(mains))
+    each_pair = confidence_each(method.confidence, len(pairs))
     return Factorial(
         main=tuple(
-            main for row in mains if (main := _main(metric, factors, cells, each_main, *row)) is not None
+            main for row in mains if (main := _main(factors, cells, estimator, each_main, *row)) is not None
         ),
         interactions=tuple(
             pair
             for row in pairs
-            if (pair := _interaction(metric, factors, cells, each_pair, *row)) is not None
+            if (pair := _interaction(factors, cells, estimator, each_pair, *row)) is not None
         ),
-        confidence=confidence,
+        confidence=method.confidence,
     )
 
 
 def _main(
-    metric: str, factors: tuple[Factor, ...], cells: Cells, told: Claim, index: int, level: Level
+    factors: tuple[Factor, ...],
+    cells: Cells,
+    estimator: Estimator,
+    confidence: float,
+    index: int,
+    level: Level,
 ) -> FactorEffect | None:
     baseline = factors[index].baseline
 
@@ -67,7 +73,7 @@ def _main(
             (_setting(factors, {**rest, index: baseline}), -1),
         )
 
-    effect, used, planned = _estimate(metric, factors, cells, told, (index,), contrast)
+    effect, used, planned = _estimate(factors, cells, estimator, confidence, (index,), contrast)
     if effect is None:
         return None
     return FactorEffect(
@@ -81,10 +87,10 @@ def _main(
 
 
 def _interaction(
-    metric: str,
     factors: tuple[Factor, ...],
     cells: Cells,
-    told: Claim,
+    estimator: Estimator,
+    confidence: float,
     first: int,
     first_level: Level,
     second: int,
@@ -97,7 +103,7 @@ def _interaction(
             for b, sign_b in ((second_level, 1), (factors[second].baseline, -1))
         )
 
-    effect, used, planned = _estimate(metric, factors, cells, told, (first, second), contrast)
+    effect, used, planned = _estimate(factors, cells, estimator, confidence, (first, second), contrast)
     if effect is None:
         return None
     return Interaction(
@@ -114,10 +120,10 @@ def _setting(factors: tuple[Factor, ...], levels: Mapping[int, Level]) -> Settin
 
 
 def _estimate(
-    metric: str,
     factors: tuple[Factor, ...],
     cells: Cells,
-    told: Claim,
+    estimator: Estimator,
+    confidence: float,
     fixed: tuple[int, ...],
     contrast: Callable[[Mapping[int, Level]], Contrast],
 ) -> tuple[Ratio | None, int, int]:
@@ -134,11 +140,12 @@ def _estimate(
     ]
     measured = [(each, blocks) for each in map(contrast, rests) if (blocks := _blocks(each, cells))]
     used, shared = _most(measured)
-    values = [
-        sum(sign * math.log(cells[setting][block]) for each in used for setting, sign in each) / len(used)
-        for block in sorted(shared)
-    ]
-    return told.ratio(metric, values), len(used), len(rests)
+    logs = {
+        block: sum(sign * math.log(cells[setting][block]) for each in used for setting, sign in each)
+        / len(used)
+        for block in shared
+    }
+    return estimator.ratio(estimator.method.response, logs, confidence), len(used), len(rests)
 
 
 def _most(measured: Sequence[tuple[Contrast, set[Block]]]) -> tuple[list[Contrast], set[Block]]:

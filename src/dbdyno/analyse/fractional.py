@@ -15,25 +15,26 @@ and cannot be seen in the residual; the share names it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dbdyno.analyse.factorial import Cells, Setting
-from dbdyno.analyse.intervals import Claim, ratio_of
+from dbdyno.analyse.estimate import Estimator
+from dbdyno.analyse.factorial import Block, Cells, Setting
 from dbdyno.analyse.model import Confounded, Gap, Ratio, Share
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.study import Factor, fraction
 
-Logs = Sequence[Sequence[float]]
+Logs = Mapping[Block, Sequence[float]]
 """Log responses by block, then by variant of the fraction."""
 
 
 def explain_fraction(
-    metric: str, factors: tuple[Factor, ...], cells: Cells, confidence: float, head: Claim | None = None
+    factors: tuple[Factor, ...], cells: Cells, estimator: Estimator, in_head: bool = False
 ) -> Gap:
     """Shares the gap out between the baseline and every factor's second level. `missing` of the result holds
     the variants that no block measured together with the others; with any, nothing is shared out. Total and
-    shares hold together, with all else in the `head` of a report, or by themselves.
+    shares hold together, with all else in the head of a report, or by themselves.
     """
+    metric, confidence = estimator.method.response, estimator.method.confidence
     count = len(factors)
     settings = [_setting(factors, signs) for signs in fraction.points(count)]
     slow, fast = _setting(factors, (-1,) * count), _setting(factors, (1,) * count)
@@ -51,16 +52,18 @@ def explain_fraction(
     if not blocks:
         return found
     rows = fraction.fraction(count)
-    logs = [[math.log(cells[one][block]) for one in settings[: len(rows)]] for block in blocks]
-    totals = [math.log(cells[fast][block]) - math.log(cells[slow][block]) for block in blocks]
+    logs = {block: [math.log(cells[one][block]) for one in settings[: len(rows)]] for block in blocks}
+    totals = {block: math.log(cells[fast][block]) - math.log(cells[slow][block]) for block in blocks}
     mains = [_contrasts(logs, fraction.column(rows, (index,)), 2.0) for index in range(count)]
-    residuals = [total - math.fsum(main[i] for main in mains) for i, total in enumerate(totals)]
-    told = head or Claim(confidence_each(confidence, count + 1))
+    residuals = {block: totals[block] - math.fsum(main[block] for main in mains) for block in blocks}
+    told = estimator.method.confidence_each if in_head else confidence_each(confidence, count + 1)
     return found.but(
-        total=told.ratio(metric, totals),
-        shares=tuple(_share(factors, index, told.ratio(metric, mains[index])) for index in range(count)),
-        residual=ratio_of(metric, residuals, confidence),
-        confounded=_confounded(metric, factors, logs, confidence),
+        total=estimator.ratio(metric, totals, told),
+        shares=tuple(
+            _share(factors, index, estimator.ratio(metric, mains[index], told)) for index in range(count)
+        ),
+        residual=estimator.ratio(metric, residuals, confidence),
+        confounded=_confounded(factors, logs, estimator),
         blocks=len(blocks),
     )
 
@@ -69,14 +72,14 @@ def _setting(factors: tuple[Factor, ...], signs: fraction.Signs) -> Setting:
     return tuple(factor.levels[sign > 0] for factor, sign in zip(factors, signs, strict=True))
 
 
-def _contrasts(logs: Logs, signs: fraction.Signs, weight: float) -> list[float]:
+def _contrasts(logs: Logs, signs: fraction.Signs, weight: float) -> dict[Block, float]:
     """Block by block, the mean of the log responses with these signs, times `weight`: 2 for a factor, a
     difference of two means; 4 for an interaction, a difference of two such differences.
     """
-    return [
-        weight * math.fsum(sign * log for sign, log in zip(signs, block, strict=True)) / len(block)
-        for block in logs
-    ]
+    return {
+        block: weight * math.fsum(sign * log for sign, log in zip(signs, each, strict=True)) / len(each)
+        for block, each in logs.items()
+    }
 
 
 def _share(factors: tuple[Factor, ...], index: int, share: Ratio | None) -> Share:
@@ -90,15 +93,14 @@ def _share(factors: tuple[Factor, ...], index: int, share: Ratio | None) -> Shar
     )
 
 
-def _confounded(
-    metric: str, factors: tuple[Factor, ...], logs: Logs, confidence: float
-) -> tuple[Confounded, ...]:
+def _confounded(factors: tuple[Factor, ...], logs: Logs, estimator: Estimator) -> tuple[Confounded, ...]:
     """Every figure that interactions of two factors have; the intervals hold together."""
     rows, groups = fraction.fraction(len(factors)), fraction.together(len(factors))
-    each = confidence_each(confidence, len(groups))
+    each = confidence_each(estimator.method.confidence, len(groups))
 
     def effect(group: fraction.Together) -> Ratio | None:
-        return ratio_of(metric, _contrasts(logs, fraction.column(rows, group.interactions[0]), 4.0), each)
+        contrasts = _contrasts(logs, fraction.column(rows, group.interactions[0]), 4.0)
+        return estimator.ratio(estimator.method.response, contrasts, each)
 
     return tuple(
         Confounded(interactions=_named(factors, group), signs=group.signs, text=group.text, effect=found)

@@ -17,7 +17,8 @@ import numpy as np
 
 from dbdyno.analyse.blocks import Trials, summary_of
 from dbdyno.analyse.columns import Block
-from dbdyno.analyse.intervals import ratio_of, usable
+from dbdyno.analyse.estimate import Estimator
+from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import (
     Frontier,
     FrontierCurve,
@@ -39,9 +40,9 @@ Points = Sequence[tuple[float, float]]
 """Recall and queries per second."""
 
 
-def frontier(study: Study, trials: Sequence[Trials]) -> Frontier | None:
+def frontier(study: Study, trials: Sequence[Trials], estimator: Estimator) -> Frontier | None:
     """The frontier of a study that varies the search's effort; None where it does not, or nothing was
-    scored.
+    scored. The effects of all curves at all recalls hold together.
     """
     factor = next((name for name in EFFORTS if any(each.name == name for each in study.factors)), None)
     if factor is None:
@@ -50,7 +51,7 @@ def frontier(study: Study, trials: Sequence[Trials]) -> Frontier | None:
     blocks = {block for group in groups for each in group for block in each.values(RECALL)}
     if not blocks:
         return None
-    each = confidence_each(study.goal.confidence, len(groups) - 1)
+    each = confidence_each(study.goal.confidence, (len(groups) - 1) * len(RECALLS))
     at = [{recall: _at(recall, group) for recall in RECALLS} for group in groups]
     return Frontier(
         factor=factor,
@@ -60,7 +61,7 @@ def frontier(study: Study, trials: Sequence[Trials]) -> Frontier | None:
                 levels=_without(factor, group[0].variant.levels),
                 points=_points(factor, group, study.goal.confidence),
                 readings=tuple(
-                    _reading(recall, found[recall], at[0][recall], study.goal.confidence, each, index == 0)
+                    _reading(recall, found[recall], at[0][recall], estimator, each, index == 0)
                     for recall in RECALLS
                 ),
             )
@@ -133,7 +134,7 @@ def _reading(
     recall: float,
     found: Mapping[Block, tuple[float | None, Reach]],
     first: Mapping[Block, tuple[float | None, Reach]],
-    confidence: float,
+    estimator: Estimator,
     confidence_of_effect: float,
     is_first: bool,
 ) -> FrontierReading:
@@ -146,12 +147,12 @@ def _reading(
         reach = Reach.IN_PART if logs or len(missed) > 1 else next(iter(missed), Reach.BELOW)
         return FrontierReading(recall=recall, reach=reach, blocks=len(logs))
     theirs = {block: math.log(speed) for block, (speed, _) in first.items() if speed is not None}
-    pairs = [logs[block] - theirs[block] for block in sorted(logs.keys() & theirs.keys())]
+    pairs = {block: logs[block] - theirs[block] for block in logs.keys() & theirs.keys()}
     all_reach = all(speed is not None for speed, _ in first.values())
     return FrontierReading(
         recall=recall,
         reach=Reach.REACHED,
         blocks=len(logs),
-        queries_per_s=ratio_of(SPEED, list(logs.values()), confidence),
-        effect=None if is_first or not all_reach else ratio_of(SPEED, pairs, confidence_of_effect),
+        queries_per_s=estimator.ratio(SPEED, logs, estimator.method.confidence),
+        effect=None if is_first or not all_reach else estimator.ratio(SPEED, pairs, confidence_of_effect),
     )

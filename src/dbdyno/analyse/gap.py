@@ -17,8 +17,8 @@ import math
 from collections.abc import Mapping
 from math import factorial as count_of_orders
 
+from dbdyno.analyse.estimate import Estimator
 from dbdyno.analyse.factorial import Block, Cells, Setting
-from dbdyno.analyse.intervals import Claim, ratio_of
 from dbdyno.analyse.model import Gap, Ratio, Share
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.study import Factor
@@ -29,18 +29,18 @@ Logs = Mapping[Subset, Mapping[Block, float]]
 
 
 def explain(
-    metric: str,
     factors: tuple[Factor, ...],
     cells: Cells,
     slow: Setting,
     fast: Setting,
-    confidence: float,
-    head: Claim | None = None,
+    estimator: Estimator,
+    in_head: bool = False,
 ) -> Gap:
     """Shares the gap out. `missing` of the result holds the variants that no block measured together with the
-    others; with any, nothing is shared out. Total and shares hold together, with all else in the `head` of a
+    others; with any, nothing is shared out. Total and shares hold together, with all else in the head of a
     report, or by themselves.
     """
+    metric, confidence = estimator.method.response, estimator.method.confidence
     moved = tuple(index for index in range(len(factors)) if slow[index] != fast[index])
     settings = {
         subset: tuple(fast[i] if i in subset else slow[i] for i in range(len(factors)))
@@ -56,39 +56,40 @@ def explain(
         subset: {block: math.log(cells[setting][block]) for block in blocks}
         for subset, setting in settings.items()
     }
-    told = head or Claim(confidence_each(confidence, len(moved) + 1))
-    alone = Claim(confidence)
+    told = estimator.method.confidence_each if in_head else confidence_each(confidence, len(moved) + 1)
     everything, nothing = frozenset(moved), frozenset[int]()
+
+    def ratio(over: Subset, under: Subset, confidence: float) -> Ratio | None:
+        above, below = logs[over], logs[under]
+        return estimator.ratio(metric, {block: above[block] - below[block] for block in above}, confidence)
+
     return Gap(
         metric=metric,
         factors=names,
         slow=slow,
         fast=fast,
         confidence=confidence,
-        total=_ratio(metric, logs, everything, nothing, told),
+        total=ratio(everything, nothing, told),
         shares=tuple(
             Share(
                 factor=names[index],
                 slow=slow[index],
                 fast=fast[index],
-                share=told.ratio(metric, _shapley(logs, index, moved)),
-                alone=_ratio(metric, logs, frozenset({index}), nothing, alone),
-                last=_ratio(metric, logs, everything, everything - {index}, alone),
-                step=_ratio(metric, logs, frozenset(moved[: step + 1]), frozenset(moved[:step]), alone),
+                share=estimator.ratio(metric, _shapley(logs, index, moved), told),
+                alone=ratio(frozenset({index}), nothing, confidence),
+                last=ratio(everything, everything - {index}, confidence),
+                step=ratio(frozenset(moved[: step + 1]), frozenset(moved[:step]), confidence),
             )
             for step, index in enumerate(moved)
         ),
-        interactions=ratio_of(metric, _interactions(logs, moved), confidence) if len(moved) > 1 else None,
+        interactions=estimator.ratio(metric, _interactions(logs, moved), confidence)
+        if len(moved) > 1
+        else None,
         blocks=len(blocks),
     )
 
 
-def _ratio(metric: str, logs: Logs, over: Subset, under: Subset, told: Claim) -> Ratio | None:
-    above, below = logs[over], logs[under]
-    return told.ratio(metric, [above[block] - below[block] for block in sorted(above)])
-
-
-def _shapley(logs: Logs, index: int, moved: tuple[int, ...]) -> list[float]:
+def _shapley(logs: Logs, index: int, moved: tuple[int, ...]) -> dict[Block, float]:
     """One factor's log share in each block: its gain on top of every subset of the others, weighted by the
     number of orders in which just that subset comes before it.
     """
@@ -100,14 +101,14 @@ def _shapley(logs: Logs, index: int, moved: tuple[int, ...]) -> list[float]:
         for before in map(frozenset, itertools.combinations(others, size)):
             for block in shares:
                 shares[block] += weight * (logs[before | {index}][block] - logs[before][block])
-    return [shares[block] for block in sorted(shares)]
+    return shares
 
 
-def _interactions(logs: Logs, moved: tuple[int, ...]) -> list[float]:
+def _interactions(logs: Logs, moved: tuple[int, ...]) -> dict[Block, float]:
     nothing = logs[frozenset()]
-    return [
-        logs[frozenset(moved)][block]
+    return {
+        block: logs[frozenset(moved)][block]
         - nothing[block]
         - sum(logs[frozenset({index})][block] - nothing[block] for index in moved)
-        for block in sorted(nothing)
-    ]
+        for block in nothing
+    }

@@ -11,12 +11,14 @@ Where a reading is 0 there is no ratio. There the guard is judged by what the va
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from dbdyno.analyse.blocks import Trials, ratio_between
 from dbdyno.analyse.columns import Block
-from dbdyno.analyse.intervals import half_width, ratio_of, usable
+from dbdyno.analyse.estimate import Estimator, around_means
+from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import GuardResult, Kept, Method
-from dbdyno.study import DURABLE, Guard, Interval
+from dbdyno.study import DURABLE, Guard
 
 Values = dict[Block, float]
 
@@ -39,11 +41,11 @@ def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method)
         )
     ours = {block: measured[block] for block in blocks}
     if not guard.relative:
-        return _against_a_value(guard, ours, method)
+        return _against_a_value(guard, ours, Estimator.of(trials.rows.columns, method))
     theirs = {block: beside[block] for block in blocks}
     if all(usable(value) for value in (*ours.values(), *theirs.values())):
         return _by_ratio(guard, trials, baseline, method)
-    return _by_excess(guard, ours, theirs, method)
+    return _by_excess(guard, ours, theirs, Estimator.of(trials.rows.columns, method))
 
 
 def _durable(guard: Guard, trials: Trials) -> GuardResult:
@@ -67,19 +69,19 @@ def _by_ratio(guard: Guard, trials: Trials, baseline: Trials, method: Method) ->
     return _result(guard, method, ratio.pairs, (ratio.ratio, ratio.low, ratio.high), guard.bound)
 
 
-def _by_excess(guard: Guard, ours: Values, theirs: Values, method: Method) -> GuardResult:
+def _by_excess(guard: Guard, ours: Values, theirs: Values, estimator: Estimator) -> GuardResult:
     assert guard.bound is not None
-    excess = [ours[block] - guard.bound * theirs[block] for block in ours]
-    judged = _result(guard, method, len(excess), _mean(excess, method), 0.0)
+    excess = {block: ours[block] - guard.bound * theirs[block] for block in ours}
+    judged = _result(guard, estimator.method, len(excess), _mean(excess, estimator), 0.0)
     return judged.but(value=_average(ours), baseline=_average(theirs), low=None, high=None)
 
 
-def _against_a_value(guard: Guard, ours: Values, method: Method) -> GuardResult:
+def _against_a_value(guard: Guard, ours: Values, estimator: Estimator) -> GuardResult:
     assert guard.bound is not None
-    seen = _mean(list(ours.values()), method)
+    method, seen = estimator.method, _mean(ours, estimator)
     if all(usable(value) for value in ours.values()):
-        logs = [math.log(value) for value in ours.values()]
-        ratio = ratio_of(guard.metric, logs, method.confidence_each, method.interval, method.blocks_most)
+        logs = {block: math.log(value) for block, value in ours.items()}
+        ratio = estimator.ratio(guard.metric, logs, method.confidence_each)
         assert ratio is not None  # there is a block
         seen = ratio.ratio, ratio.low, ratio.high
     return _result(guard, method, len(ours), seen, guard.bound)
@@ -88,13 +90,11 @@ def _against_a_value(guard: Guard, ours: Values, method: Method) -> GuardResult:
 Centred = tuple[float, float | None, float | None]
 
 
-def _mean(values: list[float], method: Method) -> Centred:
+def _mean(values: Values, estimator: Estimator) -> Centred:
     """The mean, with the interval of a mean even where the response has the signed-rank one: ranks of values
     that are mostly 0 say nothing."""
-    interval = method.interval if method.sequential else Interval.STUDENT
-    mean = math.fsum(values) / len(values)
-    half = half_width(sorted(values), method.confidence_each, interval, method.blocks_most)
-    return (mean, None, None) if half is None else (mean, mean - half, mean + half)
+    by_means = replace(estimator, method=around_means(estimator.method))
+    return by_means.centred(values, estimator.method.confidence_each)[:3]
 
 
 def _average(values: Values) -> float:

@@ -1,9 +1,10 @@
 """A variant's effect on each host of a fleet, and how far hosts differ.
 
-A host's own interval is Student's over its blocks. All hosts and variants are corrected together, so that no
-host is said to contradict the others because many were looked at. How far hosts differ is the variance of
-their means, less what the spread of their blocks explains (W. G. Cochran, Biometrics 10, 1954, 101-129). What
-a further host would show in as many blocks is Student's prediction interval of one more mean.
+A host's own interval is over its blocks, and knows their images and looks. All hosts and variants are
+corrected together, so that no host is said to contradict the others because many were looked at. How far
+hosts differ is the variance of their means, less what the spread of their blocks explains (W. G. Cochran,
+Biometrics 10, 1954, 101-129). What a further host would show in as many blocks is Student's prediction
+interval of one more mean.
 """
 
 from __future__ import annotations
@@ -16,11 +17,19 @@ import numpy as np
 
 from dbdyno.analyse.blocks import Trials, paired_by_block, with_copies
 from dbdyno.analyse.columns import Floats
+from dbdyno.analyse.estimate import (
+    FLEET_HOST,
+    HOSTS_LEAST,
+    NOBODYS,
+    Contrasts,
+    around_means,
+    contrasts_of,
+    estimate,
+)
 from dbdyno.analyse.fleet import HostEffect, HostsCompared, OneHost, OnHosts, Told
 from dbdyno.analyse.floor import floor
-from dbdyno.analyse.intervals import bounded_exp, ratio_of, within
+from dbdyno.analyse.intervals import bounded_exp, within
 from dbdyno.analyse.model import Method, Ratio, VariantResult, Verdict
-from dbdyno.analyse.over_hosts import FLEET_HOST, HOSTS_LEAST, logs_by_host, means_of_hosts
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
 from dbdyno.study import Interval
 
@@ -54,10 +63,11 @@ def _one_host(name: str, trials: Sequence[Trials], method: Method) -> OneHost:
 def _on_hosts(
     trials: Trials, result: VariantResult, baseline: Trials, method: Method, confidence: float
 ) -> OnHosts | None:
-    logs = logs_by_host(trials.rows, paired_by_block(trials, baseline, method.response))
-    if not logs:
+    by_host = _by_host(trials, baseline, method)
+    if not by_host:
         return None
-    each = tuple(_host_effect(host, values, method, confidence) for host, values in logs.items())
+    each = tuple(_host_effect(host, values, method, confidence) for host, values in by_host.items())
+    logs = {host: found.values for host, found in by_host.items()}
     low, high = _further(logs, confidence=method.confidence)
     return OnHosts(
         variant=trials.variant.name,
@@ -69,8 +79,23 @@ def _on_hosts(
     )
 
 
-def _host_effect(host: str, logs: Floats, method: Method, confidence: float) -> HostEffect:
-    ratio = ratio_of(method.response, logs, confidence)
+def _by_host(trials: Trials, baseline: Trials, method: Method) -> dict[str, Contrasts]:
+    """The contrasts of each host of a fleet, in the order of its values; empty for a run of one host."""
+    pairs = paired_by_block(trials, baseline, method.response)
+    found = contrasts_of(trials.rows, pairs)
+    _, names = trials.rows.told(FLEET_HOST, pairs)
+    numbers = sorted(set(found.hosts.tolist()) - {NOBODYS}, key=lambda number: str(names[number]))
+    return {names[number]: _of_host(found, number) for number in numbers}
+
+
+def _of_host(found: Contrasts, number: int) -> Contrasts:
+    own = np.flatnonzero(found.hosts == number)
+    own = own[np.argsort(found.values[own], kind="stable")]
+    return Contrasts(found.values[own], np.full(len(own), NOBODYS), found.images[own])
+
+
+def _host_effect(host: str, logs: Contrasts, method: Method, confidence: float) -> HostEffect:
+    ratio = estimate(method.response, logs, confidence, around_means(method))
     assert ratio is not None  # a host has a block, or it is not among them
     return HostEffect(
         host=host, blocks=ratio.pairs, ratio=ratio.ratio, low=ratio.low, high=ratio.high,
@@ -108,8 +133,8 @@ def _between(logs: Mapping[str, Floats]) -> float | None:
 
 def _further(logs: dict[str, Floats], confidence: float) -> tuple[float | None, float | None]:
     """Where the ratio of one more host lies, with this confidence."""
-    means = means_of_hosts(logs)
-    if means is None:
+    if len(logs) < HOSTS_LEAST:
         return None, None
+    means = np.array([values.mean() for values in logs.values()])
     half = t_quantile(confidence, len(means)) * float(means.std(ddof=1)) * math.sqrt(1.0 + 1.0 / len(means))
     return bounded_exp(float(means.mean()) - half), bounded_exp(float(means.mean()) + half)

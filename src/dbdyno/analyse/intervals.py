@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +55,10 @@ def usable(value: float | None) -> bool:
     return value is not None and math.isfinite(value) and value > 0.0
 
 
+Centred = tuple[float, float | None, float | None]
+"""A centre with the low and the high end of its interval."""
+
+
 def ratio_of(
     metric: str,
     log_ratios: Sequence[float] | npt.NDArray[np.float64],
@@ -63,7 +66,8 @@ def ratio_of(
     interval: Interval = Interval.STUDENT,
     most: int = 0,
 ) -> Ratio | None:
-    """The geometric mean of ratios and its interval; None without a pair, no interval with one.
+    """The geometric mean of ratios that have nothing in common, and its interval; None without a ratio, no
+    interval with one. Of blocks `estimate.py` knows what they have in common.
 
     With the signed-rank interval the ratio is the Hodges-Lehmann estimate. An interval that so few pairs
     cannot give at this confidence is absent. One of planned looks holds up to the `most` pairs.
@@ -71,48 +75,30 @@ def ratio_of(
     pairs = len(log_ratios)
     if pairs == 0:
         return None
-    # Summing in sorted order makes the figure independent of the order of records, to the last bit.
-    values = np.sort(np.asarray(log_ratios, dtype=float))
-    centre, low, high = (
-        _signed_rank(values, confidence)
-        if interval is Interval.SIGNED_RANK
-        else (_around_the_mean(values, confidence, interval, most))
-    )
+    centre, low, high = centre_of(log_ratios, confidence, interval, most)
     return Ratio(
         metric=metric,
         pairs=pairs,
         ratio=math.exp(centre),
         low=None if low is None else bounded_exp(low),
         high=None if high is None else bounded_exp(high),
-        log_sd=float(values.std(ddof=1)) if pairs > 1 else None,
+        log_sd=float(np.sort(log_ratios).std(ddof=1)) if pairs > 1 else None,
         confidence=confidence,
     )
 
 
-def ratio_over(
-    metric: str, means: npt.NDArray[np.float64], logs: npt.NDArray[np.float64], confidence: float
-) -> Ratio:
-    """The ratio over the means of lots of blocks, with the number and the spread of the blocks' own `logs`.
-    There are some means."""
-    found = ratio_of(metric, means, confidence)
-    assert found is not None  # there are some means
-    return found.but(pairs=len(logs), log_sd=float(np.sort(logs).std(ddof=1)))
-
-
-class Claim(NamedTuple):
-    """How a claim is judged: with which confidence, and by which interval."""
-
-    confidence: float
-    interval: Interval = Interval.STUDENT
-    most: int = 0
-
-    def ratio(self, metric: str, log_ratios: Sequence[float]) -> Ratio | None:
-        """The ratio that such a claim is about."""
-        return ratio_of(metric, log_ratios, self.confidence, self.interval, self.most)
-
-
-Centred = tuple[float, float | None, float | None]
-"""A centre with the low and the high end of its interval."""
+def centre_of(
+    found: Sequence[float] | npt.NDArray[np.float64],
+    confidence: float,
+    interval: Interval = Interval.STUDENT,
+    most: int = 0,
+) -> Centred:
+    """The centre of some values with its interval, in their own unit."""
+    # Summing in sorted order makes the figure independent of the order of records, to the last bit.
+    values = np.sort(np.asarray(found, dtype=float))
+    if interval is Interval.SIGNED_RANK:
+        return _signed_rank(values, confidence)
+    return _around_the_mean(values, confidence, interval, most)
 
 
 def _around_the_mean(

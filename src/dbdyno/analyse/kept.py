@@ -37,11 +37,10 @@ from dbdyno.analyse.columns import (
     together,
 )
 from dbdyno.analyse.effects import HAS_CODE, IDLE
-from dbdyno.analyse.images import IMAGE
+from dbdyno.analyse.estimate import FLEET_HOST, IMAGE
 from dbdyno.analyse.latency import Histogram
 from dbdyno.analyse.model import TrialResult
 from dbdyno.analyse.museum import VIOLATED
-from dbdyno.analyse.over_hosts import FLEET_HOST
 from dbdyno.analyse.overhead import SECONDS, STAGES, WALL
 from dbdyno.analyse.resets import WAY
 from dbdyno.analyse.split import HAS_VIEW, MICROSECONDS, OF_ENGINE, OF_HARDWARE, TITLES, UNCOUNTED

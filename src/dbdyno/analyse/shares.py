@@ -30,7 +30,9 @@ def _gap(analysis: Analysis, records: Sequence[Record], variant: VariantResult) 
     study = analysis.study
     if study.design is Design.FACTORIAL and len(variant.changed) <= FACTORS_MOST:
         by_name = {each.name: each for each in variants_of(study)}
-        return explain_gap(study, records, by_name[analysis.baseline.name], by_name[variant.name])
+        return explain_gap(
+            study, analysis.run, records, by_name[analysis.baseline.name], by_name[variant.name]
+        )
     gap = analysis.gap
     return gap if gap is not None and _reaches(gap, variant.levels) else None
 

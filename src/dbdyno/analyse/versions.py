@@ -11,11 +11,13 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from dbdyno.analyse.intervals import Claim, judge
+from dbdyno.analyse.columns import Block, OfRecords
+from dbdyno.analyse.estimate import Estimator, around_means
+from dbdyno.analyse.intervals import judge
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, level_text
-from dbdyno.study import Design, Interval
+from dbdyno.study import Design
 
 
 class VersionCell(Frozen):
@@ -55,14 +57,19 @@ def versions_of(analysis: Analysis) -> Versions | None:
     found = {_key(one.levels): one for one in analysis.variants if one.role is not Role.TWIN}
     first, *later = (one.written for one in study.engines)
     conditions = list(product(*(factor.levels for factor in others)))
-    interval = method.interval if method.sequential else Interval.STUDENT
     each = confidence_each(study.goal.confidence, len(later) * len(conditions))
-    told = Claim(each, interval, method.blocks_most)
+    columns = OfRecords(one.record for one in analysis.trials)
+    estimator, block_of = Estimator.of(columns, around_means(method)), _block_of(analysis)
+
+    def logs_of(variant: VariantResult | None) -> dict[Block, float]:
+        return {block_of[number]: math.log(ratio) for number, ratio in _by_block(analysis, variant).items()}
 
     def cell(version: str, condition: tuple[Level, ...]) -> VersionCell:
         levels = {factor.name: level for factor, level in zip(others, condition, strict=True)}
         pair = [found.get(_key({**levels, ENGINE_FACTOR: engine})) for engine in (first, version)]
-        effect = _effect(analysis, told, *pair)
+        before, after = map(logs_of, pair)
+        logs = {block: after[block] - before[block] for block in before.keys() & after.keys()}
+        effect = estimator.ratio(method.response, logs, each)
         verdict = judge(effect, method)[0] if effect is not None else _why_none(pair)
         return VersionCell(version=version, condition=condition, effect=effect, verdict=verdict)
 
@@ -88,12 +95,9 @@ def _key(levels: Mapping[str, Level]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, level_text(level)) for name, level in levels.items()))
 
 
-def _effect(
-    analysis: Analysis, told: Claim, old: VariantResult | None, new: VariantResult | None
-) -> Ratio | None:
-    before, after = (_by_block(analysis, one) for one in (old, new))
-    logs = [math.log(after[block] / before[block]) for block in sorted(before.keys() & after.keys())]
-    return told.ratio(analysis.method.response, logs)
+def _block_of(analysis: Analysis) -> dict[int, Block]:
+    """Each block of a run by its number, which no other block of the run has."""
+    return {one.record.block: (one.record.host, one.record.block) for one in analysis.trials}
 
 
 def _by_block(analysis: Analysis, variant: VariantResult | None) -> dict[int, float]:

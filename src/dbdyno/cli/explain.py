@@ -86,10 +86,10 @@ def command(
         _write(study, records, ends, target)
         return
     if slow is None and fast is None and steps_of(study, list(variants.values())):
-        gap, ends = explain_steps(study, records), (ends[0], list(variants.values())[-1])
+        gap, ends = explain_steps(study, found, records), (ends[0], list(variants.values())[-1])
     else:
         _require_all_between(study, *ends)
-        gap = explain_gap(study, records, *ends)
+        gap = explain_gap(study, found, records, *ends)
     gap = gap_with_losses(gap, study, with_losses(study, found).given_up) or gap
     title = f"{study.title}: {ends[0].name} to {ends[1].name}"
     deliver("explain", gap, form, output, title=title)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dbdyno.analyse.estimate import HOSTS_LEAST
 from dbdyno.analyse.fleet import HostEffect, HostsCompared, OnHosts, Told
 from dbdyno.analyse.model import Analysis
-from dbdyno.analyse.over_hosts import HOSTS_LEAST
 from dbdyno.records import metrics
 from dbdyno.report.words.numbers import between_text, plural, ratio_text, rough_share_text
 from dbdyno.report.words.safe import clean

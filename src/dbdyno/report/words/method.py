@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.analyse.images import IMAGES_LEAST
+from dbdyno.analyse.estimate import IMAGES_LEAST
 from dbdyno.analyse.model import Analysis, Method
 from dbdyno.driver.link import LoadHost
 from dbdyno.frozen import level_text, listed
