@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.counted import changes, counted_work, spread
-from dbdyno.records.record import Outcome
-from tests.analyse.counted_cases import FAST, FAST_WORK, SLOW_WORK, STUDY, analysed, beside, counted
+from dbdyno.records.record import Counted, Outcome
+from tests.analyse.counted_cases import (
+    FAST,
+    FAST_WORK,
+    SLOW_WORK,
+    STUDY,
+    analysed,
+    beside,
+    counted,
+    counted_records,
+)
 from tests.analyse.factory import a_run, ended, records_of
 
 
@@ -93,6 +103,27 @@ def test_what_a_server_does_now_and_then_is_no_difference() -> None:
     placebo = counted({"parse": 43_725.0}, (43_725.0, 43_587.0, 225_416.0))
     [_, found] = analysed(("baseline", plain), (FAST, placebo)).counted
     assert found.ratio == pytest.approx(43_725 / 43_641) and not found.told
+
+
+def test_ten_equal_builds_are_seldom_told_from_the_baseline() -> None:
+    """Each by itself at 95 %, some build of ten is told in four runs of ten."""
+    random, like, wrong = np.random.default_rng(3), records_of(STUDY)[0], 0
+    for _ in range(200):
+        own = [(f"build {one}", drawn(random)) for one in range(10)]
+        found = counted_work(counted_records(like, ("baseline", drawn(random)), *own), "baseline")
+        wrong += any(one.told for one in found)
+    assert 1 <= wrong <= 20
+
+
+def drawn(random: np.random.Generator) -> Counted:
+    """Repeats of equal work that differ by 1 %."""
+    repeats = 1000.0 * np.exp(random.normal(0.0, 0.01, 3))
+    return counted({"parse": 1000.0}, tuple(repeats.tolist()))
+
+
+def test_a_difference_that_addresses_make_is_not_told() -> None:
+    slow, placebo = (counted({"parse": one}, (one, one + 0.001, one)) for one in (1000.0, 1001.0))
+    assert not analysed(("baseline", slow), (FAST, placebo)).counted[1].told
 
 
 def test_what_could_not_be_counted_says_why() -> None:

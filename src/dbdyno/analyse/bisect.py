@@ -23,7 +23,7 @@ from statistics import median
 
 from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.columns import Block
-from dbdyno.analyse.counted import InstructionChange, changes
+from dbdyno.analyse.counted import DIFFERENCE_LEAST, InstructionChange, changes
 from dbdyno.analyse.engines import EnginesCompared, engines_compared
 from dbdyno.analyse.intervals import bounded_exp, half_width
 from dbdyno.analyse.model import Ratio
@@ -36,9 +36,6 @@ from dbdyno.study import Interval, Study
 from dbdyno.study.line import Along, Point, on_line
 from dbdyno.study.trials import Purpose
 
-COUNTED_LEAST = math.log(1.003)
-"""A smaller difference in instructions is none that a bisection follows: counts of one build repeat to a
-tenth of a per cent."""
 NEAR_END = 0.25
 """A count places a point that is no farther from an end's than this share of the ends' difference."""
 BLOCKS_BESIDE_COUNTS = 12
@@ -133,7 +130,7 @@ class Ends:
     @property
     def counts_differ(self) -> bool:
         """Whether the bad end executes more in every repeat."""
-        return min(self.counted, default=0.0) > COUNTED_LEAST
+        return min(self.counted, default=0.0) > math.log1p(DIFFERENCE_LEAST)
 
 
 @dataclass
