@@ -9,8 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 
 import psutil
 import pytest
@@ -19,6 +21,7 @@ from dbdyno.driver import _driver
 from dbdyno.driver.job import Job
 from dbdyno.engines.engine import Ask
 from tests.conformance.conftest import bench_for
+from tests.loopback import drawn_address
 
 ENDLESS = {
     "firebird": "SELECT COUNT(*) FROM rdb$fields a, rdb$fields b, rdb$fields c, rdb$fields d",
@@ -120,3 +123,77 @@ def test_a_statement_that_is_given_up_ends_at_the_server(engine: str, tmp_path: 
         with pytest.raises(_driver.DriverError, match="in a row failed"):
             _driver.run(job.model_dump_json())
         wait_until(ask, under_way, 0)
+
+
+@dataclass
+class Balancer:
+    """Forwards each connection to the server that `to` names then."""
+
+    to: str
+    listener: socket.socket = field(default_factory=lambda: socket.create_server((drawn_address(), 3306)))
+
+    def __post_init__(self) -> None:
+        Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            server = socket.create_connection((self.to, 3306))
+            for one, other in ((client, server), (server, client)):
+                Thread(target=self._forward, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def _forward(one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while arrived := one.recv(65536):
+                other.sendall(arrived)
+            other.shutdown(socket.SHUT_WR)
+
+
+@contextmanager
+def over_tcp(folder: Path, shelf: Path) -> Iterator[tuple[str, Ask]]:
+    """A MariaDB's address, and its administrator. The account `clients` has a password of none."""
+    address = drawn_address()
+    with bench_for("mariadb", folder, shelf) as bench:
+        bench.initialise()
+        server = bench.start({"skip_networking": "OFF", "bind_address": address, "port": 3306})
+        ask = bench.ask(server)
+        ask("CREATE USER clients@'%' IDENTIFIED VIA mysql_native_password USING ''")
+        yield address, ask
+
+
+SLEEP = "SELECT SLEEP(3600)"
+ASLEEP = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'"
+NUMBER = "SELECT CONNECTION_ID()"
+NUMBER_ASLEEP = ASLEEP.replace("COUNT(*)", "id")
+
+
+def test_a_connection_is_ended_by_its_number_at_its_own_server_alone(tmp_path: Path, shelf: Path) -> None:
+    """Behind a balancer, another server may have a connection of the same number."""
+    with (
+        over_tcp(tmp_path / "one", shelf) as (one, ask_one),
+        over_tcp(tmp_path / "two", shelf) as (two, ask_two),
+    ):
+        with asking(f"mysql://clients@{one}/", SLEEP, {}) as process:
+            wait_until(ask_one, ASLEEP, 1)
+            assert end_of(process) == "interrupted"
+        wait_until(ask_one, ASLEEP, 0)
+        balancer = Balancer(one)
+        host = balancer.listener.getsockname()[0]
+        # Both servers give the same number next, and the first one has given more so far.
+        while (last := ask_one(NUMBER)) <= ask_two(NUMBER):
+            pass
+        while ask_two(NUMBER) < last:
+            pass
+        with balancer.listener, asking(f"mysql://clients@{host}/", SLEEP, {}) as process:
+            wait_until(ask_one, ASLEEP, 1)
+            with asking(f"mysql://clients@{two}/", SLEEP, {}) as bystander:
+                wait_until(ask_two, ASLEEP, 1)
+                assert ask_two(NUMBER_ASLEEP) == ask_one(NUMBER_ASLEEP)
+                balancer.to = two
+                assert end_of(process) == "interrupted"
+                assert ask_two(ASLEEP) == [[1]]
+                assert end_of(bystander) == "interrupted"

@@ -258,8 +258,11 @@ def test_postgresql_accounts(
         f"SET password_encryption = '{encryption}'; CREATE ROLE {user} LOGIN PASSWORD '{CLEAR}'",
     )
     url = f"postgresql://{user}:{PASSWORD}@{HOST}/dyno"
-    for way in ("tls=required", f"tls=verify&tls_ca={certificates.authority}"):
+    verified = f"tls=verify&tls_ca={certificates.authority}"
+    for way in ("tls=required", verified):
         assert rows(f"{url}?{way}", POSTGRESQL_TLS) == [[1]]
+    behind = url.replace(f"@{HOST}/", "@/")
+    assert rows(f"{behind}?host={HOST}&{verified}", POSTGRESQL_TLS) == [[1]]
     assert rows(url, POSTGRESQL_TLS) == [[int(user == "tls_only")]]
     assert f'check user "{user}"' in refusal(url.replace(PASSWORD, "wrong") + "?tls=required")
     if user == "tls_only":

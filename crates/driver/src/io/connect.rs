@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// How long to wait when a server's queue of new connections is full.
 const QUEUE_FULL_WAIT_NS: u64 = 2_000_000;
+/// How long one of several addresses is waited for before the next one is tried (RFC 8305, section 5).
+const NEXT_ADDRESS_NS: u64 = 250_000_000;
 
 /// A connection's slot. Whoever gives it up, in the middle of connecting even, closes the connection.
 pub(super) struct Connected(pub u32);
@@ -80,12 +82,15 @@ async fn connect_tcp(host: &str, port: u16, shared: &Shared, give_up_ns: u64) ->
         return connect_address(&place, SocketAddr::new(number, port), shared, give_up_ns).await;
     }
     let (good, failures) = name.good();
-    let mut last = None;
+    let (mut last, mut is_silent) = (None, false);
     if let Some(address) = good {
-        match connect_address(&place, address, shared, give_up_ns).await {
+        // Half of the time is for others: the server may have moved.
+        let until_ns = part_ns(give_up_ns, 2);
+        match connect_address(&place, address, shared, until_ns).await {
             Ok(slot) => return Ok(slot),
             Err(error) => last = Some(error),
         }
+        is_silent = clock::now_ns() >= until_ns;
         name.forget(failures);
     }
     let (_, failures) = name.good();
@@ -95,17 +100,57 @@ async fn connect_tcp(host: &str, port: u16, shared: &Shared, give_up_ns: u64) ->
         // That the address it had fails says more.
         (Err(_), Some(_)) => Vec::new(),
     };
-    for address in addresses.into_iter().filter(|address| Some(*address) != good) {
-        match connect_address(&place, address, shared, give_up_ns).await {
-            Ok(slot) => {
-                name.keep(address);
-                return Ok(slot);
-            }
-            Err(error) => last = Some(error),
+    let (mut all, again): (Vec<_>, Vec<_>) =
+        addresses.into_iter().partition(|address| Some(*address) != good);
+    if is_silent {
+        all.extend(again);
+    }
+    match connect_any(&place, all, shared, give_up_ns).await {
+        Ok((slot, address)) => {
+            name.keep(address);
+            return Ok(slot);
         }
+        Err(error) => last = error.or(last),
     }
     name.forget(failures);
     Err(last.unwrap_or_else(|| Error::connect(format!("{place}: the name stands for no address"))))
+}
+
+/// Until when one of `count` takes its part of the time that is left.
+fn part_ns(give_up_ns: u64, count: usize) -> u64 {
+    let now_ns = clock::now_ns();
+    now_ns + give_up_ns.saturating_sub(now_ns) / count.max(1) as u64
+}
+
+/// Connects to the first address that takes a connection. One that is silent, as those of IPv6 are where no route leads
+/// there, does not use up the time of the others: they are tried first, and it gets its part of what they leave.
+async fn connect_any(
+    place: &str,
+    mut addresses: Vec<SocketAddr>,
+    shared: &Shared,
+    give_up_ns: u64,
+) -> std::result::Result<(Connected, SocketAddr), Option<Error>> {
+    let mut last = None;
+    let soon_ns = if addresses.len() > 1 { NEXT_ADDRESS_NS } else { u64::MAX };
+    for patience_ns in [soon_ns, u64::MAX] {
+        let mut silent = Vec::new();
+        for (tried, address) in addresses.iter().enumerate() {
+            let share_ns = part_ns(give_up_ns, addresses.len() - tried);
+            let until_ns = share_ns.min(clock::now_ns().saturating_add(patience_ns));
+            match connect_address(place, *address, shared, until_ns).await {
+                Ok(slot) => return Ok((slot, *address)),
+                Err(error) => {
+                    last = Some(error);
+                    let now_ns = clock::now_ns();
+                    if (until_ns..give_up_ns).contains(&now_ns) {
+                        silent.push(*address);
+                    }
+                }
+            }
+        }
+        addresses = silent;
+    }
+    Err(last)
 }
 
 async fn connect_address(
@@ -193,5 +238,58 @@ fn no_socket(error: &std::io::Error) -> Error {
         Some(libc::EMFILE | libc::ENFILE) => Error::user("too many open files for so many clients")
             .hint("raise the limit (ulimit -n) above the number of clients, or ask for fewer"),
         _ => Error::internal(format!("a socket could not be made: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{block_on, Backend};
+    use std::net::TcpListener;
+
+    /// A listener whose queue is full, so that the kernel passes over whoever knocks, and those that fill it.
+    fn silent() -> (Socket, Vec<Socket>) {
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let queued = (0..8).map(|_| {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM.nonblocking(), None).unwrap();
+            let _ = socket.connect(&address);
+            socket
+        });
+        let queued = queued.collect();
+        (listener, queued)
+    }
+
+    #[test]
+    fn a_silent_address_leaves_the_others_their_time() {
+        let (silent, _queued) = silent();
+        let dead = silent.local_addr().unwrap().as_socket().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let good = listener.local_addr().unwrap();
+        for addresses in [vec![dead, good], vec![dead, dead, good], vec![good, dead]] {
+            let connected = async {
+                let give_up_ns = clock::now_ns() + 20_000_000_000;
+                connect_any("server", addresses, &Shared::default(), give_up_ns)
+                    .await
+                    .map(|(_, address)| address)
+            };
+            let connected = block_on(Backend::Epoll, connected, || false).unwrap().unwrap();
+            assert_eq!(connected.map_err(|error| error.map(|error| error.to_string())), Ok(good));
+        }
+    }
+
+    #[test]
+    fn a_silent_address_alone_is_waited_for_to_the_end() {
+        let (silent, _queued) = silent();
+        let dead = silent.local_addr().unwrap().as_socket().unwrap();
+        let refused = async {
+            let give_up_ns = clock::now_ns() + 300_000_000;
+            let outcome = connect_any("server", vec![dead], &Shared::default(), give_up_ns).await;
+            (outcome.err().flatten().map(|error| error.to_string()), clock::now_ns() >= give_up_ns)
+        };
+        let (message, to_the_end) = block_on(Backend::Epoll, refused, || false).unwrap().unwrap();
+        assert!(to_the_end && message.unwrap().contains("no answer in time"));
     }
 }

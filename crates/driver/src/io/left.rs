@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// What a server calls a connection, and by what it lets others end what that one does.
+/// What a server calls a connection, and by what it is known there besides: the secret of PostgreSQL's protocol, for MySQL's
+/// the port that it leaves from (0: it leaves from none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AtServer {
     pub number: u32,

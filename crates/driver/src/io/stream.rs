@@ -8,6 +8,7 @@ use super::shared::Shared;
 use super::slots::{Ending, Slot};
 use super::tls::Tls;
 use crate::error::{Error, Result};
+use socket2::SockRef;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -85,6 +86,14 @@ impl Stream {
     /// Notes what the server calls this connection.
     pub(crate) fn known_as(&mut self, at_server: AtServer) {
         self.at_server = Some(at_server);
+    }
+
+    /// The port that it leaves from; `None` where it is no connection over TCP.
+    pub(crate) fn local_port(&self) -> Option<u16> {
+        self.held.with(|this| {
+            let slot = this.slots.get(self.slot.0)?;
+            SockRef::from(&slot.fd).local_addr().ok()?.as_socket().map(|address| address.port())
+        })
     }
 
     /// The longest silence from here on.

@@ -33,7 +33,7 @@ pub(crate) use rows::whole_number;
 pub use rows::{Answer, Cell, Collect, Decode, Each, First, Row, Rows, Undecoded};
 pub use salted::Salted;
 pub use target::{Protocol, Target};
-pub(crate) use value::emptied;
+pub(crate) use value::{emptied, widened};
 pub use value::{Owned, RowBuffer, Value};
 
 pub use crate::io::Traffic;

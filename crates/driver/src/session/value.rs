@@ -1,6 +1,7 @@
 //! Values as they cross a session: parameters in, columns out.
 
 use std::fmt;
+use std::io::Write;
 
 /// One value, borrowed. Decimals, dates and times travel as text; engines convert them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,6 +67,18 @@ fn integer_of(text: &str) -> Option<i64> {
         Some(_) => None,
         None => text.parse().ok(),
     }
+}
+
+/// The float of 64 bits that is written as one of 32 bits is: 0.1, and not the 0.10000000149 that its bits are.
+pub(crate) fn widened(number: f32) -> f64 {
+    let mut text = [0u8; 32];
+    let mut rest = &mut text[..];
+    // The longest there is takes 15 bytes.
+    let _ = write!(rest, "{number:e}");
+    let left = rest.len();
+    let length = text.len() - left;
+    let written = std::str::from_utf8(&text[..length]).ok().and_then(|text| text.parse().ok());
+    written.unwrap_or_else(|| number.into())
 }
 
 /// A value that outlives the answer it came with.
@@ -154,7 +167,6 @@ impl RowBuffer {
 
     /// Text that is written straight into the buffer, for instance by `format_args!`.
     pub fn display(&mut self, value: impl fmt::Display) -> &mut Self {
-        use std::io::Write;
         let from = self.bytes.len();
         // Writing to a Vec cannot fail.
         let _ = write!(self.bytes, "{value}");
@@ -196,6 +208,15 @@ mod tests {
         assert_eq!(Value::Float(3.0).as_i64(), Some(3));
         assert_eq!(Value::Text("1.5").as_i64(), None);
         assert_eq!(Value::Null.as_i64(), None);
+    }
+
+    #[test]
+    fn a_short_float_is_the_number_that_it_is_written_as() {
+        for number in [0.0, -0.0, 0.1, 1.1, -2.5e10, f32::MIN_POSITIVE, f32::MAX, -f32::MAX, f32::EPSILON] {
+            assert_eq!(widened(number).to_string(), number.to_string());
+        }
+        assert_eq!((widened(f32::INFINITY), widened(f32::NEG_INFINITY)), (f64::INFINITY, f64::NEG_INFINITY));
+        assert!(widened(f32::NAN).is_nan());
     }
 
     #[test]

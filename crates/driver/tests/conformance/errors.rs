@@ -134,3 +134,24 @@ pub fn a_session_that_was_ended_is_lost<S: Session>(place: &Place) {
         other.drop_table(&place.table).await.unwrap();
     });
 }
+
+/// How many threads of this process wait for an attachment of Firebird's.
+fn attaching() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "dyno-attach").count()
+}
+
+/// Its library waits without end, on a thread that nobody can call back.
+pub fn a_server_that_stands_still_holds_one_thread<S: Session>(place: &Place) {
+    let Some(library) = place.target.parameter("library") else { return };
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let mut target = Target::parse(&format!("firebird://u:p@127.0.0.1:{port}/x?library={library}")).unwrap();
+    target.connect_timeout = std::time::Duration::from_millis(300);
+    for _ in 0..4 {
+        let error = place.run(S::connect(&target)).err().unwrap();
+        assert!(error.message().contains("no session within 0.3 s"), "{error}");
+    }
+    assert_eq!(attaching(), 1);
+}

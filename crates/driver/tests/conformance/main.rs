@@ -4,6 +4,7 @@
 //! tables in.
 //! What cannot run says so and passes: `cargo test --test conformance -- --nocapture` shows it.
 
+mod again;
 mod errors;
 mod place;
 mod statements;
@@ -49,6 +50,13 @@ macro_rules! every_session {
                     rows_are_inserted_in_bulk,
                     tables_change_under_prepared_statements,
                     a_missing_table_may_be_dropped;
+                again:
+                    each_execution_has_its_own_columns,
+                    every_type_reads_the_same_both_ways,
+                    an_altered_table_has_its_new_columns,
+                    an_altered_table_costs_no_execution,
+                    a_long_row_is_read,
+                    a_text_is_the_same_in_every_mode;
                 transactions:
                     a_commit_is_seen_and_a_rollback_is_not,
                     a_statement_alone_commits_itself,
@@ -61,7 +69,8 @@ macro_rules! every_session {
                     a_bulk_insert_that_fails_leaves_nothing,
                     an_unknown_url_parameter_is_refused,
                     a_database_that_is_not_there_is_said_so,
-                    a_session_that_was_ended_is_lost;
+                    a_session_that_was_ended_is_lost,
+                    a_server_that_stands_still_holds_one_thread;
             })*
         }
     };

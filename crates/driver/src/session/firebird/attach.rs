@@ -8,10 +8,13 @@ use crate::io::Interrupt;
 use crate::session::Target;
 use std::ffi::{c_int, c_uint, c_void, CString};
 use std::path::Path;
-use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
-use std::sync::{Arc, Once};
+use std::sync::mpsc::{channel, Sender};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 const PARAMETERS: &[&str] = &["library", "charset", "role", "create", "page_size"];
+
+/// Of a thread that waits for an attachment.
+const THREAD_NAME: &str = "dyno-attach";
 
 const DPB_VERSION: u8 = 1;
 const DPB_PAGE_SIZE: u8 = 4;
@@ -45,9 +48,72 @@ impl Interrupt for Waiting {
     fn cut(&self) {}
 }
 
+/// An attachment that a thread waits for.
+struct UnderWay(Mutex<Recipient>);
+
+/// To whom the thread gives it.
+enum Recipient {
+    Waits(Sender<Brought>),
+    /// It is closed when it comes.
+    Nobody,
+    /// The thread has ended.
+    Over,
+}
+
+/// Those that nobody waits for, each with what tells where it leads. A server that stands still would else get a thread of
+/// this process with each new try.
+static LEFT: Mutex<Vec<(String, Arc<UnderWay>)>> = Mutex::new(Vec::new());
+
+impl UnderWay {
+    /// Begins to attach on a thread of its own.
+    fn begin(target: &Target, sender: Sender<Brought>) -> Result<Arc<Self>> {
+        let (under_way, its_own) = (Arc::new(UnderWay(Mutex::new(Recipient::Waits(sender)))), target.clone());
+        let given = Arc::clone(&under_way);
+        std::thread::Builder::new()
+            .name(THREAD_NAME.to_owned())
+            .spawn(move || {
+                let outcome = attach_now(&its_own);
+                if let Recipient::Waits(sender) = given.given_to(Recipient::Over) {
+                    let _ = sender.send(Brought(Some(outcome)));
+                }
+            })
+            .map_err(|error| Error::internal(format!("a thread could not be started: {error}")))?;
+        Ok(under_way)
+    }
+
+    /// Goes on waiting for one that was left and leads to the same place.
+    fn take_up(place: &str, sender: &Sender<Brought>) -> Option<Arc<Self>> {
+        let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(found) = left.iter().position(|(its_place, _)| its_place == place) {
+            let (_, under_way) = left.swap_remove(found);
+            let mut recipient = under_way.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*recipient, Recipient::Nobody) {
+                *recipient = Recipient::Waits(sender.clone());
+                drop(recipient);
+                return Some(under_way);
+            }
+        }
+        None
+    }
+
+    /// Leaves it to whoever tries next.
+    fn leave(self: Arc<Self>, place: String) {
+        let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Recipient::Over = self.given_to(Recipient::Nobody) {
+            self.given_to(Recipient::Over);
+            return;
+        }
+        left.push((place, self));
+    }
+
+    fn given_to(&self, recipient: Recipient) -> Recipient {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), recipient)
+    }
+}
+
 /// Loads the library and attaches to (or, with `create=1`, makes) the database. The library waits without end for a
 /// server that stands still, and there is no attachment yet whose call could be cancelled. So a thread of its own does
-/// that, and is left behind where it does not come back in time.
+/// that, and is left behind where it does not come back in time. The next try for the same place waits for that one.
 pub(super) fn attach(target: &Target) -> Result<Attached> {
     if target.host.is_empty() {
         return attach_now(target);
@@ -55,17 +121,16 @@ pub(super) fn attach(target: &Target) -> Result<Attached> {
     let (sender, receiver) = channel();
     let waiting = Arc::new(Waiting(sender.clone()));
     target.shared.interrupts.add(&waiting);
-    let its_own = target.clone();
-    std::thread::Builder::new()
-        .spawn(move || sender.send(Brought(Some(attach_now(&its_own)))))
-        .map_err(|error| Error::internal(format!("a thread could not be started: {error}")))?;
-    match receiver.recv_timeout(target.connect_timeout) {
-        Ok(Brought(Some(outcome))) => return outcome,
-        Err(RecvTimeoutError::Disconnected) => {
-            return Err(Error::internal("a thread of the driver panicked"))
-        }
-        Ok(Brought(None)) | Err(RecvTimeoutError::Timeout) => {}
+    let place =
+        format!("{} {:?} {:?}", database(target), (&target.user, &target.password), target.parameters);
+    let under_way = match UnderWay::take_up(&place, &sender) {
+        Some(under_way) => under_way,
+        None => UnderWay::begin(target, sender)?,
+    };
+    if let Ok(Brought(Some(outcome))) = receiver.recv_timeout(target.connect_timeout) {
+        return outcome;
     }
+    under_way.leave(place);
     end_without_the_library();
     let patience_s = target.connect_timeout.as_secs_f64();
     let error = Error::connect(format!("no session within {patience_s} s"));

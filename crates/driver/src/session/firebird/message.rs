@@ -5,7 +5,7 @@ use super::interfaces::{call, BlobId, Handle, Metadata, MetadataBuilder};
 use super::status::Status;
 use super::text;
 use crate::error::{Error, Result};
-use crate::session::Value;
+use crate::session::{widened, Value};
 use std::ffi::{c_uint, c_void, CStr};
 use std::io::Write;
 
@@ -370,7 +370,7 @@ impl Message {
             Kind::Short => Value::Int(i16::from_ne_bytes(array(bytes)).into()),
             Kind::Long => Value::Int(i32::from_ne_bytes(array(bytes)).into()),
             Kind::Int64 => Value::Int(i64::from_ne_bytes(array(bytes))),
-            Kind::Float => Value::Float(f32::from_ne_bytes(array(bytes)).into()),
+            Kind::Float => Value::Float(widened(f32::from_ne_bytes(array(bytes)))),
             Kind::Double => Value::Float(f64::from_ne_bytes(array(bytes))),
             Kind::Boolean => Value::Int((bytes[0] != 0).into()),
             _ => Value::Null,

@@ -66,6 +66,7 @@ impl Mysql {
     pub(super) fn skimmed<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Option<Answer> {
         let (inbox, sequence) = self.channel.peek();
         let skimmed = skim(inbox, sequence, self.cache_metadata)
+            .filter(|skimmed| !skimmed.defines || self.redefined(encoding, skimmed))
             .filter(|skimmed| !R::KEEPS || skimmed.columns == 0 || self.keep(rows, encoding, skimmed))?;
         self.channel.take(skimmed.bytes);
         self.rows_received += skimmed.answer.rows;
@@ -82,7 +83,11 @@ impl Mysql {
                     sum.affected += affected;
                     status
                 }
-                Some(0xFF) => return Err(server_error(payload)),
+                Some(0xFF) => {
+                    let refusal = server_error(payload);
+                    self.tell_types_again(encoding);
+                    return Err(refusal);
+                }
                 Some(0xFB) => {
                     return Err(Error::protocol("the server asks for a local file, which it never gets"))
                 }
@@ -119,19 +124,23 @@ impl Mysql {
         encoding: Encoding,
     ) -> Result<()> {
         if !follow {
-            return self.known_columns(rows, encoding);
+            return self.known_columns(columns, rows, encoding);
         }
+        let keeps = self.keeps_columns(encoding);
         self.columns.clear();
         let mut names = Vec::new();
         for _ in 0..columns {
             let payload = self.channel.packet().await?;
-            if R::READS {
+            if R::READS || keeps {
                 let (column, name) = Column::parse(payload)?;
                 self.columns.push(column);
                 if R::NAMES {
                     names.push(String::from_utf8_lossy(name).into_owned());
                 }
             }
+        }
+        if keeps {
+            self.keep_columns(encoding);
         }
         if R::NAMES {
             rows.names(&names);
@@ -141,15 +150,19 @@ impl Mysql {
         self.end_of_definitions(true).await
     }
 
-    /// The server left the definitions out, for they are those that the statement was prepared with.
+    /// The server left the definitions out, because they are those that it sent last for this statement.
     #[inline]
-    fn known_columns<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Result<()> {
+    fn known_columns<R: Rows>(&mut self, count: u64, rows: &mut R, encoding: Encoding) -> Result<()> {
         if R::READS {
-            let Encoding::Binary(index) = encoding else {
-                return Err(Error::protocol("the server left out definitions that it never sent"));
+            let known = match encoding {
+                Encoding::Binary(index) => self.prepared.get(index),
+                Encoding::Text => None,
             };
-            if let Some(Prepared::Binary { decoder, .. }) = self.prepared.get(index) {
-                self.columns.clone_from(&decoder.columns);
+            match known {
+                Some(Prepared::Binary { decoder, .. }) if decoder.columns.len() as u64 == count => {
+                    self.columns.clone_from(&decoder.columns);
+                }
+                _ => return Err(Error::protocol("the server left out definitions that it never sent")),
             }
             rows.columns(self.columns.len());
         }

@@ -1,14 +1,11 @@
 //! Packets over a stream: sequence numbers, packets longer than one, and no byte copied that need not be.
 
-use super::packet::{end_packet, header, start_packet, HEADER_BYTES, PACKET_MAX};
+use super::packet::{end_packet, header, joinable, start_packet, HEADER_BYTES, PACKET_MAX};
 use crate::error::{Error, Result};
 use crate::io::{AtServer, Stream};
 use crate::session::Traffic;
 use std::task::Poll;
 use std::time::Duration;
-
-/// No row that a workload asks for comes near this.
-const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 
 pub(super) struct Channel {
     stream: Stream,
@@ -145,9 +142,7 @@ impl Channel {
             if length < PACKET_MAX {
                 return Ok(&self.joined);
             }
-            if self.joined.len() > PAYLOAD_BYTES_MAX {
-                return Err(Error::protocol("the server sent a row of more than 64 MiB"));
-            }
+            joinable(self.joined.len())?;
             self.stream.need(HEADER_BYTES).await?;
             length = self.checked_header()?;
         }
@@ -156,6 +151,11 @@ impl Channel {
     pub async fn start_tls(&mut self, name: &str, verify: bool, authority: Option<&str>) -> Result<()> {
         self.stream.consume(std::mem::take(&mut self.shown));
         self.stream.start_tls(name, verify, authority).await
+    }
+
+    /// The port that a connection over TCP leaves from.
+    pub fn local_port(&self) -> Option<u16> {
+        self.stream.local_port()
     }
 
     pub fn known_as(&mut self, at_server: AtServer) {

@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// What is needed besides the bytes of an answer to read them.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// The columns that a statement was prepared with.
+    /// The columns that the server defined last for a statement.
     pub columns: Vec<Column>,
     /// The answer brings the definitions of its columns itself.
     defines: bool,
@@ -22,7 +22,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// For answers in binary that leave out their definitions, because the statement was prepared with these.
+    /// For answers in binary that leave out their definitions, because these are those that came last.
     pub fn of_statement(columns: Vec<Column>) -> Self {
         Decoder { columns, binary: true, ..Decoder::default() }
     }
@@ -34,6 +34,42 @@ impl Decoder {
 }
 
 impl Mysql {
+    /// Whether an answer may leave out the definitions that come with this one, so that they must be kept.
+    #[inline]
+    pub(super) fn keeps_columns(&self, encoding: Encoding) -> bool {
+        self.cache_metadata && matches!(encoding, Encoding::Binary(_))
+    }
+
+    /// Keeps the definitions of an answer that was stepped over; false where they cannot be read.
+    #[inline]
+    pub(super) fn redefined(&mut self, encoding: Encoding, skimmed: &Skimmed) -> bool {
+        if !self.keeps_columns(encoding) {
+            return true;
+        }
+        let mut packets = Packets(&self.channel.peek().0[..skimmed.bytes]);
+        let read =
+            packets.next().and_then(|_count| defined(&mut packets, skimmed.columns, &mut self.columns));
+        if read.is_ok() {
+            self.keep_columns(encoding);
+        }
+        read.is_ok()
+    }
+
+    /// Takes `columns` for those of all later answers to the statement. An answer that somebody has kept is decoded by
+    /// those that were known when it came.
+    #[cold]
+    pub(super) fn keep_columns(&mut self, encoding: Encoding) {
+        let Encoding::Binary(index) = encoding else { return };
+        let Some(Prepared::Binary { decoder, .. }) = self.prepared.get_mut(index) else { return };
+        if decoder.columns == self.columns {
+            return;
+        }
+        match Rc::get_mut(decoder) {
+            Some(known) => known.columns.clone_from(&self.columns),
+            None => *decoder = Rc::new(Decoder::of_statement(self.columns.clone())),
+        }
+    }
+
     /// Gives `rows` the answer that was stepped over, if it can be decoded later.
     #[inline]
     pub(super) fn keep<R: Rows>(&self, rows: &mut R, encoding: Encoding, skimmed: &Skimmed) -> bool {
@@ -56,15 +92,15 @@ impl Decode for Decoder {
     fn decode(&self, answer: &[u8], show: &mut dyn FnMut(&dyn Row)) -> Result<()> {
         let mut packets = Packets(answer);
         let count = Reader::new(packets.next()?).count()?;
-        let (defined, cells) = &mut *self.scratch.borrow_mut();
+        let (in_answer, cells) = &mut *self.scratch.borrow_mut();
         let columns = match self.defines {
+            false if self.columns.len() as u64 != count => {
+                return Err(Error::protocol("an answer has other columns than its statement"))
+            }
             false => &self.columns,
             true => {
-                defined.clear();
-                for _ in 0..count {
-                    defined.push(Column::parse(packets.next()?)?.0);
-                }
-                &*defined
+                defined(&mut packets, count, in_answer)?;
+                &*in_answer
             }
         };
         loop {
@@ -79,6 +115,15 @@ impl Decode for Decoder {
             show(&Decoded { cells, payload });
         }
     }
+}
+
+/// Reads as many definitions as an answer has columns.
+fn defined(packets: &mut Packets<'_>, count: u64, columns: &mut Vec<Column>) -> Result<()> {
+    columns.clear();
+    for _ in 0..count {
+        columns.push(Column::parse(packets.next()?)?.0);
+    }
+    Ok(())
 }
 
 /// The packets of an answer, each shorter than the longest there can be.
@@ -106,7 +151,7 @@ mod tests {
 
     /// A column of text, as a server defines it.
     fn definition() -> Vec<u8> {
-        [&[0; 4][..], b"\x01c", &[0, 0x0C], &45u16.to_le_bytes(), &[0; 4], &[0xFD, 0, 0]].concat()
+        [&[0; 4][..], b"\x01c", &[0, 0x0C], &45u16.to_le_bytes(), &[0; 4], &[0xFD, 0, 0, 0]].concat()
     }
 
     fn decoded(decoder: &Decoder, answer: &[u8]) -> Vec<Owned> {

@@ -27,8 +27,9 @@ impl Mysql {
                 Encoding::Text
             }
             _ => {
-                // What was put must not go out with the next packet.
+                // What was put must not go out with the next packet, and so the server learns of no types either.
                 out.clear();
+                self.tell_types_again(Encoding::Binary(index));
                 return Err(Error::internal(format!(
                     "the statement does not take {} parameters",
                     parameters.len()
@@ -37,6 +38,15 @@ impl Mysql {
         };
         self.channel.end(start);
         Ok(encoding)
+    }
+
+    /// Forgets which types the server was told: it may have refused the execution before it looked at them.
+    #[cold]
+    pub(super) fn tell_types_again(&mut self, encoding: Encoding) {
+        let Encoding::Binary(index) = encoding else { return };
+        if let Some(Prepared::Binary { types, .. }) = self.prepared.get_mut(index) {
+            types.clear();
+        }
     }
 }
 
@@ -119,8 +129,9 @@ mod tests {
     fn a_statement_is_divided_outside_of_quotes_only() {
         assert_eq!(pieces("a = ? AND b = '?' AND c = ?"), ["a = ", " AND b = '?' AND c = ", ""]);
         let mut out = Vec::new();
-        put_text(&mut out, &pieces("v = ?, w = ?"), &[Value::Text("it's \\"), Value::Bytes(&[1, 255])]);
-        assert_eq!(out, b"v = 'it\\'s \\\\', w = 0x01ff");
+        let values = [Value::Text("it's"), Value::Text("a\\"), Value::Bytes(&[1, 255])];
+        put_text(&mut out, &pieces("v = ?, w = ?, x = ?"), &values);
+        assert_eq!(out, b"v = 'it''s', w = _utf8mb4 0x615c, x = 0x01ff");
     }
 
     #[test]

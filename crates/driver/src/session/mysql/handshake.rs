@@ -2,7 +2,7 @@
 
 use super::auth::{encrypted, terminated, Line, Plugin, CACHING_SHA2_KEY_REQUEST};
 use super::channel::Channel;
-use super::packet::{put_string, Reader};
+use super::packet::{put_string, Reader, PAYLOAD_BYTES_MAX};
 use super::refusal::server_error;
 use crate::error::{Error, Result};
 use crate::io::{Address, AtServer, Stream};
@@ -11,7 +11,6 @@ use crate::session::Target;
 const PARAMETERS: [&str; 5] = ["socket", "source", "tls", "tls_ca", "statements"];
 const PORT: u16 = 3306;
 const UTF8MB4_GENERAL: u8 = 45;
-const PACKET_BYTES_MAX: u32 = 1 << 30;
 
 mod capability {
     pub const MYSQL: u64 = 1;
@@ -124,7 +123,8 @@ async fn attempt(target: &Target, encryption: Encryption) -> Result<Agreed> {
     };
     log_in(&mut channel, &greeting, capabilities, target, line).await?;
     channel.set_answer_timeout(target.answer_timeout);
-    channel.known_as(AtServer { number: greeting.connection, key: 0 });
+    let port = channel.local_port().unwrap_or_default();
+    channel.known_as(AtServer { number: greeting.connection, key: port.into() });
     Ok(Agreed {
         channel,
         version: greeting.version,
@@ -202,7 +202,7 @@ fn agreed_capabilities(greeting: &Greeting, target: &Target, encrypted: bool) ->
 /// What both the request for TLS and the answer to the greeting begin with.
 fn put_preamble(out: &mut Vec<u8>, greeting: &Greeting, capabilities: u64) {
     out.extend_from_slice(&(capabilities as u32).to_le_bytes());
-    out.extend_from_slice(&PACKET_BYTES_MAX.to_le_bytes());
+    out.extend_from_slice(&PAYLOAD_BYTES_MAX.to_le_bytes());
     out.push(UTF8MB4_GENERAL);
     out.extend_from_slice(&[0; 19]);
     let extended =

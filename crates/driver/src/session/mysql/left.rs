@@ -3,12 +3,16 @@
 use super::Mysql;
 use crate::error::{Fate, Result};
 use crate::io::AtServer;
-use crate::session::{Session, Target};
+use crate::session::{Collect, Session, Target};
 
 /// Ends these connections at the server. Not their statements alone: those that were sent together would follow.
+///
+/// A number means another connection at another server, and behind a balancer this one may be another. So a connection
+/// over TCP is ended only where the server says that it comes from the port that it left from.
 pub(crate) async fn end(target: &Target, left: &[AtServer]) -> Result<()> {
-    let mut session = Mysql::connect(target).await?;
-    for connection in left {
+    let (mut session, mut known) = (Mysql::connect(target).await?, Collect::default());
+    session.text("SHOW PROCESSLIST", &mut known).await?;
+    for connection in left.iter().filter(|connection| is_there(connection, &known)) {
         match session.text(&format!("KILL {}", connection.number), &mut ()).await {
             Err(error) if error.fate() == Fate::Lost => return Err(error),
             // It may have ended by itself.
@@ -17,4 +21,15 @@ pub(crate) async fn end(target: &Target, left: &[AtServer]) -> Result<()> {
     }
     session.close().await;
     Ok(())
+}
+
+/// Whether the server knows a connection by its number and, over TCP, by its port.
+fn is_there(connection: &AtServer, known: &Collect) -> bool {
+    let from = format!(":{}", connection.key);
+    known.rows.iter().any(|row| match &row[..] {
+        [number, _user, host, ..] if number.borrow().as_i64() == Some(connection.number.into()) => {
+            connection.key == 0 || host.borrow().as_str().is_some_and(|host| host.ends_with(&from))
+        }
+        _ => false,
+    })
 }

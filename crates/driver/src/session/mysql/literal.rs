@@ -1,4 +1,4 @@
-//! Values as literals in a statement's text.
+//! Values as literals in a statement's text, which mean the same in every `sql_mode`.
 
 use crate::session::Value;
 use std::io::Write;
@@ -10,14 +10,19 @@ pub(super) fn put_literal(out: &mut Vec<u8>, value: Value<'_>) {
         Value::Null => out.write_all(b"NULL"),
         Value::Int(n) => write!(out, "{n}"),
         Value::Float(x) => write!(out, "{x:e}"),
+        // A backslash escapes unless the session's `sql_mode` has NO_BACKSLASH_ESCAPES, which a statement may set.
+        Value::Text(text) if text.contains(['\\', '\0']) => {
+            out.extend_from_slice(b"_utf8mb4 ");
+            put_hex(out, text.as_bytes());
+            Ok(())
+        }
         Value::Text(text) => {
             out.push(b'\'');
             for byte in text.bytes() {
-                match byte {
-                    0 => out.extend_from_slice(b"\\0"),
-                    b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-                    _ => out.push(byte),
+                if byte == b'\'' {
+                    out.push(b'\'');
                 }
+                out.push(byte);
             }
             out.write_all(b"'")
         }

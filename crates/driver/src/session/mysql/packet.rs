@@ -5,12 +5,22 @@ use crate::error::{Error, Result};
 /// A payload of this length goes on in the next packet.
 pub(super) const PACKET_MAX: usize = 0x00FF_FFFF;
 pub(super) const HEADER_BYTES: usize = 4;
+/// What the server is told to send at most in one payload, over all its packets: the most that `max_allowed_packet` takes.
+pub(super) const PAYLOAD_BYTES_MAX: u32 = 1 << 30;
 
 /// Length and sequence number of a packet, from its header.
 #[inline]
 pub(super) fn header(bytes: &[u8]) -> Option<(usize, u8)> {
     let header: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
     Some((usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16, header[3]))
+}
+
+/// Whether a payload of which so much is here may go on in another packet.
+pub(super) fn joinable(bytes: usize) -> Result<()> {
+    if bytes > PAYLOAD_BYTES_MAX as usize {
+        return Err(Error::protocol("the server sent a row of more than 1 GiB"));
+    }
+    Ok(())
 }
 
 /// Reads a payload from its start. A read beyond the end is an error of the server's.
@@ -198,6 +208,12 @@ mod tests {
             }
             assert!(rest.is_empty());
         }
+    }
+
+    #[test]
+    fn a_payload_without_end_is_refused() {
+        assert!(joinable(PAYLOAD_BYTES_MAX as usize).is_ok());
+        assert!(joinable(PAYLOAD_BYTES_MAX as usize + 1).unwrap_err().message().contains("1 GiB"));
     }
 
     proptest! {

@@ -23,8 +23,17 @@ pub(super) fn server_error(payload: &[u8]) -> Error {
         1020 => ("1020 record changed", Fate::Retry),
         1062 => ("1062 duplicate key", Fate::Failed),
         1146 => ("1146 no such table", Fate::Failed),
+        // Group replication: another member's transaction was first, and this one was rolled back at its COMMIT.
+        3101 => ("3101 rolled back by the group", Fate::Retry),
+        // Galera, and group replication's hooks: the node has left its cluster or is not in it yet. Whatever it is asked, it
+        // refuses, so that another connection may fare better.
+        1047 => ("1047 node not ready", Fate::Lost),
+        3100 => ("3100 node not in its group", Fate::Lost),
         1053 => ("1053 server shutdown", Fate::Lost),
         1927 | 1152 | 1184 => ("1927 connection killed", Fate::Lost),
+        // The server closes the connection with these.
+        1158..=1161 => ("1160 network error at the server", Fate::Lost),
+        4031 => ("4031 connection idle for too long", Fate::Lost),
         FULL => ("1040 too many connections", Fate::Failed),
         _ => (other.as_str(), Fate::Failed),
     };
@@ -47,6 +56,17 @@ mod tests {
         assert_eq!((error.sqlstate(), error.message()), ("40001", "Deadlock found (error 1213)"));
         assert_eq!(server_error(b"\xFF\x26\x04#42000Duplicate").fate(), Fate::Failed);
         assert_eq!(server_error(b"\xFF").label(), "protocol");
+    }
+
+    #[test]
+    fn what_a_node_of_a_cluster_refuses_is_no_failure_of_the_statement() {
+        let not_ready =
+            server_error(b"\xFF\x17\x04#08S01WSREP has not yet prepared node for application use");
+        assert_eq!((not_ready.label(), not_ready.fate()), ("1047 node not ready", Fate::Lost));
+        let hook = server_error(b"\xFF\x1C\x0C#HY000Error on observer while running replication hook");
+        assert_eq!((hook.label(), hook.fate()), ("3100 node not in its group", Fate::Lost));
+        let certified = server_error(b"\xFF\x1D\x0C#40000Plugin instructed the server to rollback");
+        assert_eq!((certified.label(), certified.fate()), ("3101 rolled back by the group", Fate::Retry));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::packet::Reader;
 use crate::error::{Error, Result};
-use crate::session::{Row, Value};
+use crate::session::{widened, Row, Value};
+use std::fmt::{Display, Formatter};
 use std::io::Write;
 use std::ops::Range;
 
@@ -34,6 +35,8 @@ pub(super) struct Column {
     kind: u8,
     unsigned: bool,
     bytes: bool,
+    /// How many digits a second's fraction is written with.
+    decimals: u8,
 }
 
 impl Column {
@@ -50,8 +53,9 @@ impl Column {
         reader.u32()?;
         let kind = reader.u8()?;
         let flags = reader.u16()?;
+        let decimals = reader.u8()?;
         let bytes = charset == BINARY && (BLOBS.contains(&kind) || matches!(kind, 0x0F | 0xFD | 0xFE));
-        Ok((Column { kind, unsigned: flags & UNSIGNED != 0, bytes }, name))
+        Ok((Column { kind, unsigned: flags & UNSIGNED != 0, bytes, decimals }, name))
     }
 }
 
@@ -107,10 +111,10 @@ impl Cells {
                 large if column.unsigned && large > i64::MAX as u64 => self.written(format_args!("{large}")),
                 n => Cell::Int(n as i64),
             },
-            kind::FLOAT => Cell::Float(f32::from_le_bytes(reader.array()?).into()),
+            kind::FLOAT => Cell::Float(widened(f32::from_le_bytes(reader.array()?))),
             kind::DOUBLE => Cell::Float(f64::from_le_bytes(reader.array()?)),
-            kind::DATE | kind::DATETIME | kind::TIMESTAMP => self.date(reader, column.kind != kind::DATE)?,
-            kind::TIME => self.time(reader)?,
+            kind::DATE | kind::DATETIME | kind::TIMESTAMP => self.date(reader, column)?,
+            kind::TIME => self.time(reader, column)?,
             _ => match reader.string()? {
                 Some(bytes) => string_cell(payload, reader, bytes.len(), column),
                 None => Cell::Null,
@@ -145,10 +149,10 @@ impl Cells {
         Cell::Written(from..self.scratch.len())
     }
 
-    fn date(&mut self, reader: &mut Reader<'_>, has_time: bool) -> Result<Cell> {
+    fn date(&mut self, reader: &mut Reader<'_>, column: Column) -> Result<Cell> {
         let length = reader.u8()?;
         let mut fields = Reader::new(reader.bytes(length.into())?);
-        let (mut day, mut time, mut micros) = ((0, 0, 0), (0, 0, 0), 0);
+        let (mut day, mut time, mut micros) = ((0, 0, 0), (0, 0, 0), None);
         if length >= 4 {
             day = (fields.u16()?, fields.u8()?, fields.u8()?);
         }
@@ -156,40 +160,58 @@ impl Cells {
             time = (fields.u8()?, fields.u8()?, fields.u8()?);
         }
         if length >= 11 {
-            micros = fields.u32()?;
+            micros = Some(fields.u32()?);
         }
         let (year, month, day) = day;
         let (hour, minute, second) = time;
         Ok(match length {
-            0 | 4 if !has_time => self.written(format_args!("{year:04}-{month:02}-{day:02}")),
+            0 | 4 if column.kind == kind::DATE => self.written(format_args!("{year:04}-{month:02}-{day:02}")),
             // The binary protocol leaves out a time of midnight, the text protocol writes it.
-            0 | 4 | 7 => {
-                self.written(format_args!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"))
-            }
-            11 => self.written(format_args!(
-                "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}"
+            0 | 4 | 7 | 11 => self.written(format_args!(
+                "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{}",
+                Fraction { decimals: column.decimals, micros }
             )),
             _ => return Err(Error::protocol(format!("the server sent a date of {length} bytes"))),
         })
     }
 
-    fn time(&mut self, reader: &mut Reader<'_>) -> Result<Cell> {
+    fn time(&mut self, reader: &mut Reader<'_>, column: Column) -> Result<Cell> {
         let length = reader.u8()?;
         let mut fields = Reader::new(reader.bytes(length.into())?);
         if length == 0 {
-            return Ok(self.written(format_args!("00:00:00")));
+            let fraction = Fraction { decimals: column.decimals, micros: None };
+            return Ok(self.written(format_args!("00:00:00{fraction}")));
         }
         let sign = if fields.u8()? == 0 { "" } else { "-" };
         let (days, hour, minute, second) = (fields.u32()?, fields.u8()?, fields.u8()?, fields.u8()?);
         let hours = u64::from(days) * 24 + u64::from(hour);
-        Ok(match length {
-            8 => self.written(format_args!("{sign}{hours:02}:{minute:02}:{second:02}")),
-            12 => {
-                let micros = fields.u32()?;
-                self.written(format_args!("{sign}{hours:02}:{minute:02}:{second:02}.{micros:06}"))
-            }
+        let micros = match length {
+            8 => None,
+            12 => Some(fields.u32()?),
             _ => return Err(Error::protocol(format!("the server sent a time of {length} bytes"))),
-        })
+        };
+        let fraction = Fraction { decimals: column.decimals, micros };
+        Ok(self.written(format_args!("{sign}{hours:02}:{minute:02}:{second:02}{fraction}")))
+    }
+}
+
+/// A second's fraction as the text protocol writes it: with the digits of its column. The binary one has microseconds or,
+/// where they are zero, leaves them out.
+struct Fraction {
+    decimals: u8,
+    micros: Option<u32>,
+}
+
+impl Display for Fraction {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match (self.decimals, self.micros) {
+            (digits @ 1..=6, micros) => {
+                let (width, unit) = (usize::from(digits), 10u32.pow(6 - u32::from(digits)));
+                write!(f, ".{:0width$}", micros.unwrap_or_default() / unit)
+            }
+            (_, Some(micros)) => write!(f, ".{micros:06}"),
+            (_, None) => Ok(()),
+        }
     }
 }
 
@@ -244,7 +266,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn column(kind: u8, unsigned: bool) -> Column {
-        Column { kind, unsigned, bytes: false }
+        Column { kind, unsigned, bytes: false, decimals: 0 }
     }
 
     fn binary(payload: &[u8], columns: &[Column]) -> Vec<crate::session::Owned> {
@@ -292,6 +314,14 @@ mod tests {
         let times = binary(&payload, &[column(kind::TIME, false); 3]);
         let texts = ["00:00:00", "01:02:03", "-51:04:05.000006"];
         assert_eq!(times, texts.map(|text| Owned::Text(text.into())));
+    }
+
+    #[test]
+    fn a_fraction_has_the_digits_of_its_column() {
+        let half = Some(500_000);
+        let shown = [(0, None), (0, half), (2, half), (3, None), (6, Some(6)), (39, half)]
+            .map(|(decimals, micros)| Fraction { decimals, micros }.to_string());
+        assert_eq!(shown, ["", ".500000", ".50", ".000", ".000006", ".500000"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::auth::{md5_password, Scram};
 use super::channel::Channel;
 use super::message::{answer, put_string, put_untyped, put_value, server_error, Reader};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::io::{Address, AtServer, Stream};
 use crate::session::Target;
 use std::path::{Path, PathBuf};
@@ -44,13 +44,18 @@ pub(super) async fn connect(target: &Target) -> Result<(Channel, String)> {
     target.allow(&PARAMETERS)?;
     let encryption = encryption(target)?;
     match attempt(target, encryption).await {
-        // "no pg_hba.conf entry for ..., no encryption": then with TLS.
-        Err(error) if encryption == Encryption::Auto && error.message().contains("no encryption") => {
-            attempt(target, Encryption::Required).await
+        Err(refusal) if encryption == Encryption::Auto && may_want_tls(&refusal, target) => {
+            let encrypted = attempt(target, Encryption::Required).await;
+            encrypted.map_err(|error| if error.kind() == Kind::Server { error } else { refusal })
         }
         outcome => outcome,
     }
     .map_err(|error| with_hint(error.while_connecting(), target))
+}
+
+/// A server that takes an account by TLS only says no more than that pg_hba.conf has no line for it (28000).
+fn may_want_tls(refusal: &Error, target: &Target) -> bool {
+    refusal.label().starts_with("28000") && matches!(address(target), Address::Tcp { .. })
 }
 
 fn with_hint(error: Error, target: &Target) -> Error {
@@ -58,9 +63,10 @@ fn with_hint(error: Error, target: &Target) -> Error {
         return error;
     }
     match error.label().split(' ').next() {
-        Some("28000") if error.message().contains("no encryption") => {
-            error.hint("write tls=required in the URL")
-        }
+        Some("28000") if target.parameter("tls") == Some("off") => error.hint(format!(
+            "check user {:?} in the URL; if the server takes it by TLS only, write tls=required in the URL",
+            target.user
+        )),
         Some("28P01" | "28000") => {
             error.hint(format!("check user {:?} and its password in the URL", target.user))
         }
@@ -88,8 +94,21 @@ fn address(target: &Target) -> Address {
     if let Some(path) = target.parameter("socket").or(folder) {
         return Address::Unix(socket_file(Path::new(path), port));
     }
-    let host = target.parameter("host").unwrap_or(&target.host);
+    let host = host(target);
     Address::Tcp { host: if host.is_empty() { "127.0.0.1" } else { host }.to_owned(), port }
+}
+
+/// The server's host as the URL names it, before its path or behind it; empty where it names none.
+fn host(target: &Target) -> &str {
+    target.parameter("host").filter(|host| !host.starts_with('/')).unwrap_or(&target.host)
+}
+
+/// The name that the server's certificate must be for.
+fn server_name(target: &Target) -> &str {
+    match host(target) {
+        "" => "localhost",
+        host => host,
+    }
 }
 
 fn socket_file(path: &Path, port: u16) -> PathBuf {
@@ -115,8 +134,9 @@ async fn open(target: &Target, encryption: Encryption) -> Result<Channel> {
     let mut channel = Channel::new(stream);
     if is_encrypted(encryption) {
         ask_for_tls(&mut channel).await?;
-        let name = if target.host.is_empty() { "localhost" } else { &target.host };
-        channel.start_tls(name, encryption == Encryption::Verified, target.parameter("tls_ca")).await?;
+        channel
+            .start_tls(server_name(target), encryption == Encryption::Verified, target.parameter("tls_ca"))
+            .await?;
     }
     Ok(channel)
 }
@@ -301,6 +321,19 @@ mod tests {
         assert_eq!(address_of("postgresql://u@db:99/d"), tcp("db", 99));
         assert_eq!(address_of("postgresql:///d"), tcp("127.0.0.1", 5432));
         assert_eq!(address_of("postgresql:///d?host=db"), tcp("db", 5432));
+    }
+
+    #[test]
+    fn a_certificate_must_be_for_the_host_that_the_url_names() {
+        for (url, name) in [
+            ("postgresql://u@db:99/d", "db"),
+            ("postgresql:///d?host=db", "db"),
+            ("postgresql://other/d?host=db", "db"),
+            ("postgresql://db/d?host=/run/pg", "db"),
+            ("postgresql:///d", "localhost"),
+        ] {
+            assert_eq!(server_name(&Target::parse(url).unwrap()), name, "{url}");
+        }
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::error::{Error, Fate, Result};
 
 /// The type byte and the length.
 pub(super) const HEADER_BYTES: usize = 5;
-/// A row of this size is no row of a workload; what claims to be longer is not waited for.
-const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// The server's own limit of what it allocates in one piece (`MaxAllocSize`), and so of a message.
+const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
 /// What a server sends.
 pub(super) mod answer {
@@ -148,10 +148,20 @@ pub(super) fn affected(tag: &[u8]) -> u64 {
     }
 }
 
+/// How an error is labelled by which the server says that it would answer a prepared statement with other columns than
+/// it has described: a table was altered. PostgreSQL refuses that statement until it is prepared anew.
+const STALE: &str = "other columns than prepared";
+
+/// Whether a statement must be prepared anew.
+pub(super) fn is_stale(error: &Error) -> bool {
+    error.label().ends_with(STALE)
+}
+
 /// The error that an ErrorResponse stands for.
 pub(super) fn server_error(payload: &[u8]) -> Error {
     let (mut severity, mut code, mut message, mut detail) =
         (String::new(), String::new(), String::new(), String::new());
+    let mut routine = String::new();
     let mut reader = Reader::new(payload);
     while let (Ok(field @ 1..), Ok(text)) = (reader.u8(), reader.string()) {
         let text = String::from_utf8_lossy(text).into_owned();
@@ -162,6 +172,7 @@ pub(super) fn server_error(payload: &[u8]) -> Error {
             b'C' => code = text,
             b'M' => message = text,
             b'D' => detail = format!(": {text}"),
+            b'R' => routine = text,
             _ => {}
         }
     }
@@ -171,6 +182,8 @@ pub(super) fn server_error(payload: &[u8]) -> Error {
         "55P03" => ("lock not available", Fate::Retry),
         "23505" => ("duplicate key", Fate::Failed),
         "42P01" => ("no such table", Fate::Failed),
+        // One state for all that is not supported. The name of the server's function is never translated.
+        "0A000" if routine == "RevalidateCachedQuery" => (STALE, Fate::Failed),
         "57P01" | "57P02" | "57P03" => ("server shutdown", Fate::Lost),
         _ => ("error", Fate::Failed),
     };
@@ -203,6 +216,13 @@ mod tests {
         assert_eq!(unique.message(), "duplicate: Key (a)=(1) (SQLSTATE 23505)");
         let fatal = error(&[(b'V', "FATAL"), (b'C', "53300"), (b'M', "too many clients")]);
         assert_eq!(fatal.fate(), Fate::Lost);
+    }
+
+    #[test]
+    fn a_statement_that_must_be_prepared_anew_is_told_from_what_is_not_supported() {
+        let fields = [(b'V', "ERROR"), (b'C', "0A000"), (b'M', "der Ergebnistyp")];
+        assert!(!is_stale(&error(&fields)));
+        assert!(is_stale(&error(&[&fields[..], &[(b'R', "RevalidateCachedQuery")]].concat())));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::error::{Error, Fate, Result};
 use channel::Channel;
 use handshake::out_of_place;
 pub(super) use left::end;
-use message::{affected, answer, put, put_string, put_sync, server_error};
+use message::{affected, answer, is_stale, put, put_string, put_sync, server_error};
 use text::execution;
 use value::{locate, parameter_kinds, put_parameters, Columns, Located, Place};
 
@@ -46,6 +46,9 @@ static DIALECT: Dialect = Dialect {
 /// The state in a ReadyForQuery that says: no transaction is open.
 const IDLE: u8 = b'I';
 
+/// The state that says: the transaction has failed, and is to be rolled back.
+const FAILED: u8 = b'E';
+
 /// The server plans a prepared statement anew for each of its first five executions, and decides at the sixth whether one
 /// plan will do for all values.
 const PLANS_UNTIL_SETTLED: u32 = 6;
@@ -59,10 +62,15 @@ pub struct Postgresql {
     prepared: Numbered<Prepared>,
     places: Vec<Place>,
     rows_received: u64,
+    /// Some statement must be prepared anew.
+    has_stale: bool,
 }
 
 struct Prepared {
     name: String,
+    sql: String,
+    /// The server would answer it with other columns than these by now.
+    stale: bool,
     parameters: Vec<u32>,
     columns: Columns,
 }
@@ -88,6 +96,7 @@ impl Session for Postgresql {
             prepared: Numbered::default(),
             places: Vec::new(),
             rows_received: 0,
+            has_stale: false,
         })
     }
 
@@ -105,31 +114,14 @@ impl Session for Postgresql {
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let name = format!("s{}", self.prepared.next().0);
-        let out = self.channel.outbox();
-        put(out, b'P', |out| {
-            put_string(out, &name);
-            put_string(out, &DIALECT.placeholders(sql));
-            // The server finds out the parameters' types.
-            out.extend_from_slice(&[0, 0]);
-        });
-        put(out, b'D', |out| {
-            out.push(b'S');
-            put_string(out, &name);
-        });
-        put_sync(out);
-        self.channel.send()?;
-        let prepared = self.prepared_answer(name).await;
+        let prepared = self.prepare_as(name, DIALECT.placeholders(sql)).await;
         Ok(self.prepared.add(prepared.map_err(|error| error.at(format_args!("preparing {sql:?}")))?))
     }
 
     async fn deallocate(&mut self, statement: Statement) -> Result<()> {
         let Some(prepared) = self.prepared.take(statement) else { return Ok(()) };
-        let out = self.channel.outbox();
-        put(out, b'C', |out| {
-            out.push(b'S');
-            put_string(out, &prepared.name);
-        });
-        put_sync(out);
+        self.put_close(&prepared.name);
+        put_sync(self.channel.outbox());
         self.channel.send()?;
         self.answer(&mut (), Source::Text).await.map(drop)
     }
@@ -140,10 +132,18 @@ impl Session for Postgresql {
         parameters: &[Value<'_>],
         rows: &mut R,
     ) -> Result<Answer> {
+        if self.has_stale {
+            Box::pin(self.prepare_if_stale(statement)).await?;
+        }
         let source = self.put_execute(statement, parameters)?;
         put_sync(self.channel.outbox());
         self.channel.send()?;
-        self.answer(rows, source).await
+        match self.answer(rows, source).await {
+            Err(error) if is_stale(&error) => {
+                Box::pin(self.execute_stale(statement, parameters, rows, error)).await
+            }
+            answer => answer,
+        }
     }
 
     async fn execute_batch<R: Rows>(
@@ -158,6 +158,9 @@ impl Session for Postgresql {
         }
         if parameters.len() % width.max(1) != 0 {
             return Err(wrong_number());
+        }
+        if self.has_stale {
+            Box::pin(self.prepare_if_stale(statement)).await?;
         }
         // What stands before one Sync is one transaction, unless another is open: outside of one, each gets its own.
         let each = self.state == IDLE;
@@ -174,9 +177,22 @@ impl Session for Postgresql {
             syncs = 1;
         }
         self.channel.send()?;
-        let (mut sum, mut failure) = (Answer::default(), None);
-        for _ in 0..syncs {
+        let (mut sum, mut failure, mut stale) = (Answer::default(), None, Vec::new());
+        for number in 0..syncs {
             match self.answer(rows, source).await {
+                Ok(answer) => sum += answer,
+                Err(error) if error.fate() == Fate::Lost => return Err(error),
+                Err(error) if is_stale(&error) && each => stale.push(number),
+                Err(error) if is_stale(&error) => {
+                    failure = failure.or(Some(self.note_stale(statement, error)))
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        // They have changed nothing, and are executed in their order now.
+        for number in stale {
+            let one = &parameters[number * width..(number + 1) * width];
+            match Box::pin(self.execute(statement, one, rows)).await {
                 Ok(answer) => sum += answer,
                 Err(error) if error.fate() == Fate::Lost => return Err(error),
                 Err(error) => failure = failure.or(Some(error)),
@@ -215,7 +231,7 @@ impl Session for Postgresql {
 
     async fn commit(&mut self) -> Result<()> {
         // A transaction that has failed would be rolled back by a COMMIT, and the server would call that a success.
-        if self.state == b'E' {
+        if self.state == FAILED {
             self.rollback().await?;
             return Err(Error::server(
                 "25P02 failed transaction",
@@ -273,8 +289,79 @@ impl Postgresql {
         Ok(Source::Prepared(number))
     }
 
-    async fn prepared_answer(&mut self, name: String) -> Result<Prepared> {
-        let mut prepared = Prepared { name, parameters: Vec::new(), columns: Columns::none() };
+    async fn prepare_as(&mut self, name: String, sql: String) -> Result<Prepared> {
+        let out = self.channel.outbox();
+        put(out, b'P', |out| {
+            put_string(out, &name);
+            put_string(out, &sql);
+            // The server finds out the parameters' types.
+            out.extend_from_slice(&[0, 0]);
+        });
+        put(out, b'D', |out| {
+            out.push(b'S');
+            put_string(out, &name);
+        });
+        put_sync(out);
+        self.channel.send()?;
+        self.prepared_answer(name, sql).await
+    }
+
+    /// Puts into the outbox that a prepared statement is to be let go.
+    fn put_close(&mut self, name: &str) {
+        put(self.channel.outbox(), b'C', |out| {
+            out.push(b'S');
+            put_string(out, name);
+        });
+    }
+
+    /// Prepares a statement anew where it must be, unless the transaction has failed: the server prepares nothing in it.
+    async fn prepare_if_stale(&mut self, statement: Statement) -> Result<()> {
+        let number = statement.0 as usize;
+        let Some(old) = self.prepared.get(number).filter(|old| old.stale && self.state != FAILED) else {
+            return Ok(());
+        };
+        let (name, sql) = (old.name.clone(), old.sql.clone());
+        self.put_close(&name);
+        let anew = self.prepare_as(name, sql).await;
+        let anew = anew.map_err(|error| error.at("preparing a statement anew after a table was altered"))?;
+        if let Some(old) = self.prepared.get_mut(number) {
+            *old = anew;
+        }
+        self.has_stale = self.prepared.iter_mut().any(|one| one.stale);
+        Ok(())
+    }
+
+    /// Notes that a statement must be prepared anew. The transaction that it was refused in is worth another try.
+    fn note_stale(&mut self, statement: Statement, error: Error) -> Error {
+        if let Some(prepared) = self.prepared.get_mut(statement.0 as usize) {
+            (prepared.stale, self.has_stale) = (true, true);
+        }
+        error.retried()
+    }
+
+    /// A statement that the server has refused because it must be prepared anew. Outside of a transaction nothing is lost
+    /// with it, so it is executed again.
+    async fn execute_stale<R: Rows>(
+        &mut self,
+        statement: Statement,
+        parameters: &[Value<'_>],
+        rows: &mut R,
+        error: Error,
+    ) -> Result<Answer> {
+        let error = self.note_stale(statement, error);
+        if self.state != IDLE {
+            return Err(error);
+        }
+        self.prepare_if_stale(statement).await?;
+        let source = self.put_execute(statement, parameters)?;
+        put_sync(self.channel.outbox());
+        self.channel.send()?;
+        self.answer(rows, source).await
+    }
+
+    async fn prepared_answer(&mut self, name: String, sql: String) -> Result<Prepared> {
+        let mut prepared =
+            Prepared { name, sql, stale: false, parameters: Vec::new(), columns: Columns::none() };
         let mut failure = None;
         loop {
             let (kind, payload) = self.channel.message().await?;

@@ -3,7 +3,7 @@
 
 use super::message::{put_value, Reader};
 use crate::error::{Error, Result};
-use crate::session::{Row, Value};
+use crate::session::{widened, Row, Value};
 use std::io::Write;
 
 /// The numbers of built-in types (`pg_type.oid`), which never change.
@@ -132,7 +132,7 @@ impl Column {
             oid::INT4 => Value::Int(i32::from_be_bytes(bytes.try_into().ok()?).into()),
             oid::OID => Value::Int(u32::from_be_bytes(bytes.try_into().ok()?).into()),
             oid::INT8 => Value::Int(i64::from_be_bytes(bytes.try_into().ok()?)),
-            oid::FLOAT4 => Value::Float(f32::from_be_bytes(bytes.try_into().ok()?).into()),
+            oid::FLOAT4 => Value::Float(widened(f32::from_be_bytes(bytes.try_into().ok()?))),
             oid::FLOAT8 => Value::Float(f64::from_be_bytes(bytes.try_into().ok()?)),
             _ => return None,
         })

@@ -69,7 +69,7 @@ impl Sqlite {
         rows: &mut R,
     ) -> Result<Answer> {
         match self.statements.get_mut(statement.0 as usize) {
-            Some(prepared) => prepared.run(&self.connection, parameters, rows),
+            Some(prepared) => prepared.run(&self.connection, parameters.iter().copied(), rows),
             None => Err(Error::internal("a statement of another session")),
         }
     }
@@ -78,7 +78,7 @@ impl Sqlite {
     fn begin_load(&mut self) -> Result<()> {
         let deadline = Instant::now() + self.patience;
         loop {
-            match self.begin_immediate.run(&self.connection, &[], &mut ()) {
+            match self.begin_immediate.run(&self.connection, std::iter::empty(), &mut ()) {
                 Err(error) if error.fate() == Fate::Retry && Instant::now() < deadline => {}
                 other => return other.map(drop),
             }
@@ -92,8 +92,7 @@ impl Sqlite {
             row.clear();
             next(&mut row)
         } {
-            insert.bind(&self.connection, row.values())?;
-            insert.step_to_end(&self.connection, &mut ())?;
+            insert.run(&self.connection, row.values(), &mut ())?;
             rows += 1;
         }
         Ok(rows)
@@ -161,7 +160,7 @@ impl Session for Sqlite {
         self.counted(|session| {
             let mut statement = Prepared::new(&session.connection, sql)?;
             rows.names(&statement.column_names());
-            statement.run(&session.connection, &[], rows)
+            statement.run(&session.connection, std::iter::empty(), rows)
         })
     }
 
@@ -188,7 +187,7 @@ impl Session for Sqlite {
         let lock_first = std::mem::take(&mut self.lost_the_lock);
         self.counted(|session| {
             let begin = if lock_first { &mut session.begin_immediate } else { &mut session.begin };
-            begin.run(&session.connection, &[], &mut ()).map(drop)
+            begin.run(&session.connection, std::iter::empty(), &mut ()).map(drop)
         })
     }
 
@@ -196,7 +195,7 @@ impl Session for Sqlite {
         if self.connection.is_autocommit() {
             return Ok(());
         }
-        self.counted(|session| session.commit.run(&session.connection, &[], &mut ()).map(drop))
+        self.counted(|session| session.commit.run(&session.connection, std::iter::empty(), &mut ()).map(drop))
     }
 
     async fn rollback(&mut self) -> Result<()> {
@@ -204,7 +203,9 @@ impl Session for Sqlite {
         if self.connection.is_autocommit() {
             return Ok(());
         }
-        self.counted(|session| session.rollback.run(&session.connection, &[], &mut ()).map(drop))
+        self.counted(|session| {
+            session.rollback.run(&session.connection, std::iter::empty(), &mut ()).map(drop)
+        })
     }
 
     async fn bulk_insert(

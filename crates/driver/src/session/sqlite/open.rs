@@ -42,7 +42,7 @@ pub(super) fn open(target: &Target) -> Result<Connection> {
     let connection = Connection::open(load_library(target)?, &path)?;
     // The file is read only now; what is no database is found out here.
     Prepared::new(&connection, "PRAGMA schema_version")
-        .and_then(|mut statement| statement.run(&connection, &[], &mut ()))
+        .and_then(|mut statement| statement.run(&connection, std::iter::empty(), &mut ()))
         .map_err(|error| not_opened(&path, &error))?;
     for (name, words) in PRAGMAS {
         if let Some(value) = target.parameter(name) {
@@ -83,6 +83,8 @@ fn set_pragma(connection: &Connection, name: &str, words: &[&str], value: &str) 
 /// The first column of the first row as text.
 fn ask(connection: &Connection, sql: &str) -> Result<String> {
     let mut answer = First::<Owned>::default();
-    Prepared::new(connection, sql)?.run(connection, &[], &mut answer).map_err(Error::while_connecting)?;
+    Prepared::new(connection, sql)?
+        .run(connection, std::iter::empty(), &mut answer)
+        .map_err(Error::while_connecting)?;
     Ok(answer.0.map_or_else(String::new, |value| value.to_string()))
 }

@@ -47,18 +47,19 @@ impl Prepared {
         Ok(prepared)
     }
 
-    pub fn run<R: Rows>(
+    /// Executes it once. SQLite borrows the parameters, which live as long as this call, and at the start of the next one
+    /// others take their place before anything is read.
+    pub fn run<'v, R: Rows>(
         &mut self,
         connection: &Connection,
-        parameters: &[Value<'_>],
+        parameters: impl ExactSizeIterator<Item = Value<'v>>,
         rows: &mut R,
     ) -> Result<Answer> {
-        self.bind(connection, parameters.iter().copied())?;
+        self.bind(connection, parameters)?;
         self.step_to_end(connection, rows)
     }
 
-    /// Binds all parameters. They are borrowed by SQLite until `step_to_end` has ended, so the caller keeps them.
-    pub fn bind<'v>(
+    fn bind<'v>(
         &mut self,
         connection: &Connection,
         parameters: impl ExactSizeIterator<Item = Value<'v>>,
@@ -72,8 +73,9 @@ impl Prepared {
         }
         for (index, value) in (1..).zip(parameters) {
             let (library, program) = (self.library, self.program);
-            // SAFETY: the statement is not finalized. sqlite3_bind_text64 and _blob64 with SQLITE_STATIC want what they
-            // are given to stay until the reset at the end of this call, and read no more than the length.
+            // SAFETY: the statement is not finalized. sqlite3_bind_text64 and _blob64 with SQLITE_STATIC read no more than the
+            // length, and want what they are given to stay for as long as it may be read. That is within a step, and `run`,
+            // the only caller, steps to the end while the values live. What a failure leaves bound is bound anew before a step.
             let code = unsafe {
                 match value {
                     Value::Null => (library.bind_null)(program, index),
@@ -94,13 +96,18 @@ impl Prepared {
         Ok(())
     }
 
-    pub fn step_to_end<R: Rows>(&mut self, connection: &Connection, rows: &mut R) -> Result<Answer> {
+    fn step_to_end<R: Rows>(&mut self, connection: &Connection, rows: &mut R) -> Result<Answer> {
         let mut answer = Answer::default();
         let changes_before = connection.changes();
         let code = loop {
             // SAFETY: sqlite3_step wants a statement that is not finalized, on one thread at a time.
             match unsafe { (self.library.step)(self.program) } {
                 library::ROW => {
+                    // SQLite prepares a statement anew where a table was altered, and `*` may then be other columns.
+                    if R::READS && answer.rows == 0 {
+                        // SAFETY: sqlite3_column_count wants a statement that is not finalized.
+                        self.columns = unsafe { (self.library.column_count)(self.program) };
+                    }
                     answer.rows += 1;
                     if R::READS {
                         rows.row(&Current(self));
