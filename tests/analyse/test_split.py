@@ -121,9 +121,8 @@ def test_the_engines_view_is_over_the_whole_load() -> None:
     record = a_trial(SERVER)
     assert record.observation is not None
     viewed = record.observation.but(engine_view={"syncs": 4000.0})
-    series = [a_second(-1, 500), a_second(0, 1500)]
     loads = [
-        counted(changed(record, observation=observation), series=series)
+        counted(changed(record, observation=observation), acknowledged=4000)
         for observation in (viewed, record.observation)
     ]
     (fact,) = the_split(*loads).engine

@@ -19,7 +19,7 @@ from dbdyno.analyse.blocks import (
     with_lost,
 )
 from dbdyno.analyse.columns import Block, Fact, Floats, Pairs, Values, together
-from dbdyno.analyse.guards import guard_result
+from dbdyno.analyse.guards import fails_more, guard_result
 from dbdyno.analyse.images import means_of_images
 from dbdyno.analyse.intervals import beyond, judge, ratio_of, usable
 from dbdyno.analyse.latency import curve
@@ -192,7 +192,7 @@ def _of_comparison(
     result: VariantResult, trials: Trials, baseline: Trials, method: Method
 ) -> dict[str, object]:
     """The verdict of what was measured on both sides. Faster needs every guard: one that is undecided, or
-    that could not be read, leaves it inconclusive.
+    that could not be read, leaves it inconclusive. So does failing more than the baseline.
     """
     if result.effect is None:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": _why_no_pair(trials, baseline, method.response)}
@@ -204,6 +204,8 @@ def _of_comparison(
     verdict, reason = judge(result.effect, method)
     if _rests_on_luck(verdict, result, trials, baseline, method):
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.LOST}
+    if verdict is Verdict.FASTER and fails_more(method.response, trials, baseline, method):
+        return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.FAILS_MORE}
     if verdict is Verdict.FASTER and states - {Kept.KEPT}:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
     if result.mean is not None and _disagree(verdict, result.effect, result.mean, method):

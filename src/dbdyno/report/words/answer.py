@@ -70,7 +70,7 @@ def headline(analysis: Analysis) -> str:
         reasons = {variant_of(analysis, name).reason for name in answer.inconclusive}
         rest = (
             ""
-            if reasons & {Reason.GUARD, Reason.LAYOUT, Reason.LOST, Reason.MEAN}
+            if reasons & {Reason.FAILS_MORE, Reason.GUARD, Reason.LAYOUT, Reason.LOST, Reason.MEAN}
             else " could be faster or slower"
         )
         if found := _main_effects(analysis):
