@@ -36,8 +36,8 @@ from tests.analyse.frontier_cases import EFFORTS, RECALL, scored
 from tests.analyse.plans_cases import BY_INDEX, BY_SCAN, asked
 from tests.analyse.replays_cases import played
 from tests.analyse.statements_cases import a_statement, timed
-from tests.searches import a_search, carried_out
 from tests.fakes import a_slice
+from tests.searches import a_search, carried_out
 
 STORED = Path(__file__).with_name("answers.json.gz")
 FAST = "config.page_cache=64k"

@@ -17,7 +17,7 @@ from dbdyno.analyse.times import TimeSplit
 from dbdyno.driver.tally import Latency
 from dbdyno.records.record import Outcome, Record
 from dbdyno.report.parts import split as split_report
-from tests.analyse.factory import OPEN_LOOP, a_run, a_second, a_study, broken, changed, counted, records_of
+from tests.analyse.factory import OPEN_LOOP, a_run, a_study, broken, changed, counted, records_of
 from tests.fakes import make_tally
 
 STUDY = a_study()

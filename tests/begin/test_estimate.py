@@ -15,8 +15,8 @@ from dbdyno.study import Arrangement
 from dbdyno.study.phases import phases_of
 from tests.analyse.factory import a_run, records_of
 from tests.cli.calls import dyno
-from tests.study_texts import STUDY
 from tests.fakes import a_slice
+from tests.study_texts import STUDY
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from dbdyno.analyse.blocks import (
     with_lost,
 )
 from dbdyno.analyse.columns import Block, Fact, Floats, Pairs, Values, together
-from dbdyno.analyse.guards import fails_more, guard_result
+from dbdyno.analyse.guards import FAILED, fails_more, guard_result
 from dbdyno.analyse.images import means_of_images
 from dbdyno.analyse.intervals import beyond, judge, ratio_of, usable
 from dbdyno.analyse.latency import curve
@@ -40,6 +40,7 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.analyse.over_hosts import logs_by_host, means_of_hosts
 from dbdyno.records.binary import CodeBeside
+from dbdyno.records.metrics import FAILED_SHARE_MAX
 from dbdyno.records.record import Outcome
 from dbdyno.study import Goal, Interval
 from dbdyno.study.builds import changed_levels
@@ -66,7 +67,7 @@ def variant_result(
     each = goal.confidence if outside else method.confidence_each
     summaries = tuple(
         summary
-        for name in dict.fromkeys((goal.response, *costs))
+        for name in dict.fromkeys((goal.response, *costs, *_failing(trials)))
         if (summary := summary_of(name, trials.values(name), goal.confidence)) is not None
     )
     result = VariantResult(
@@ -88,6 +89,12 @@ def variant_result(
         return result.but(**ending(trials))
     idle = _idle(result, trials, baseline)
     return result.but(**_verdict(result, trials, baseline, method), idle=idle)
+
+
+def _failing(trials: Trials) -> tuple[str, ...]:
+    """The share of what failed, where it is large enough to be told."""
+    shares = trials.values(FAILED)
+    return (FAILED,) if max(shares.values(), default=0.0) > FAILED_SHARE_MAX else ()
 
 
 def is_decided(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> bool:

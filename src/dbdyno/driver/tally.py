@@ -49,8 +49,8 @@ class Statement(Frozen):
 
 
 class ByClient(Frozen):
-    """The fewest and the most transactions of the measured part that a client had done, those over its borders
-    by their shares."""
+    """The fewest and the most transactions of the measured part that a client had done, those over its
+    borders by their shares."""
 
     least: float
     most: float

@@ -373,16 +373,14 @@ _HOST = (
 
 _OUTCOMES = (
     Metric("throughput", "throughput", "per s", _HIGHER,
-           "Successful transactions in the measured part, those over its borders by the share of their time "
-           "that lies in it, over its duration.",
+           "Successful transactions in the measured part, over its duration.",
            _counted(lambda tally: tally.throughput_per_s if tally.duration_s > 0 else None)),
     Metric("new_orders_per_minute", "new orders per minute", "per min", _HIGHER,
-           "Successful new-order transactions (TPC-C) in the measured part, over its duration in minutes, "
-           "counted as for the throughput.",
+           "Successful new-order transactions (TPC-C) in the measured part, over its duration in minutes.",
            _per_s_of("new_order", times=60), transaction="new_order"),
     Metric("queries_per_s", "queries", "per s", _HIGHER,
-           "Searches (vector_search) that were answered in the measured part, over its duration, counted as "
-           "for the throughput; inserts and deletes beside them are not in it.", _per_s_of("search"), transaction="search"),
+           "Searches (vector_search) that were answered in the measured part, over its duration; inserts "
+           "and deletes beside them are not in it.", _per_s_of("search"), transaction="search"),
     Metric("qps_at_recall", f"queries at recall {RECALL_LEAST:g}", "per s", _HIGHER,
            f"Searches per second of a trial whose recall is at least {RECALL_LEAST:g}; a trial with less has "
            "none. The frontier interpolates between trials.", _queries_at_recall, transaction="search"),

@@ -21,7 +21,7 @@ from dbdyno.records.record import Outcome
 from dbdyno.records.run import ImportedRun
 from dbdyno.report.words import hosts, noise, plans, platforms, search
 from dbdyno.report.words.brought import alone, latencies_text, warning
-from dbdyno.report.words.naming import main_text
+from dbdyno.report.words.naming import main_text, metric_title
 from dbdyno.report.words.numbers import (
     differs,
     interval_text,
@@ -160,9 +160,8 @@ def _without_loss(analysis: Analysis, told: Sequence[str]) -> str:
 def _helped(analysis: Analysis, name: str, how: str) -> str:
     effect = variant_of(analysis, name).effect
     assert effect is not None  # a variant without an effect is never faster
-    metric = metrics.find(analysis.method.response)
     return (
-        f"{clean(name)} {how}: {ratio_text(effect.ratio)} times the baseline’s {metric.title}"
+        f"{clean(name)} {how}: {ratio_text(effect.ratio)} times the baseline’s {metric_title(analysis)}"
         f" ({interval_text(effect)}){_beside(analysis, name)}."
     )
 

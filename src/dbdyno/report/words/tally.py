@@ -72,13 +72,14 @@ def _latency(tally: Tally) -> Iterator[str]:
     failed_us = tally.failed_latency_us
     if tally.latency_us.count:
         of_some = "  (of those that succeeded)" if tally.failed_share > FAILED_SHARE_MAX else ""
-        yield f"latency ms  {_times_ms(tally.latency_us, 'mean', *_PERCENTILES)}{of_some}"
+        yield f"latency ms  {times_ms(tally.latency_us, 'mean', *_PERCENTILES)}{of_some}"
     if failed_us is not None and failed_us.count:
-        times = _times_ms(failed_us, "mean", *_PERCENTILES)
+        times = times_ms(failed_us, "mean", *_PERCENTILES)
         yield f"failed ms   {times}  ({plural(failed_us.count, 'transaction')})"
 
 
-def _times_ms(latency_us: Latency, *points: str) -> str:
+def times_ms(latency_us: Latency, *points: str) -> str:
+    """Latencies at some points, in milliseconds."""
     return "  ".join(f"{point.replace('_', '.')} {getattr(latency_us, point) / 1000:.3f}" for point in points)
 
 
@@ -130,7 +131,7 @@ def _by_transaction(tally: Tally) -> Iterator[str]:
         if not kind.latency_us.count:
             yield f"{name:<21} {kind.operations:>10,}"
             continue
-        times = _times_ms(kind.latency_us, "mean", "p50", "p99", "max")
+        times = times_ms(kind.latency_us, "mean", "p50", "p99", "max")
         yield f"{name:<21} {kind.operations:>10,}  ms: {times}"
     if "new_order" in kinds and tally.duration_s:
         per_minute = kinds["new_order"].throughput_per_s * 60
@@ -143,7 +144,7 @@ def _by_statement(statements: Mapping[str, Statement]) -> Iterator[str]:
     total_us = sum(statement.latency_us.sum for statement in statements.values())
     for text, statement in statements.items():
         latency_us = statement.latency_us
-        times = _times_ms(latency_us, "mean", "p50", "p99", "max")
+        times = times_ms(latency_us, "mean", "p50", "p99", "max")
         failed = f"  {plural(statement.errors, 'error')}" if statement.errors else ""
         share = latency_us.sum / total_us
         yield f"statement {share:>4.0%} of the time {latency_us.count:>10,}  ms: {times}{failed}"
