@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Explained, Invariant, Prepared
-from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally
+from dbdyno.driver.tally import Acknowledged, Kind, Latency, Slice, Tally
 from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused, Risk, Searchable
 from dbdyno.engines.line import Line
 from dbdyno.engines.needs import Need
@@ -223,7 +223,7 @@ class FakeLoad:
     def run(self, job: Job) -> Tally:
         self.on_run(self)
         slices = [
-            Slice(started_unix_s=one, duration_s=1.0 / len(self.began), operations=self.speed)
+            a_slice(started_unix_s=one, duration_s=1.0 / len(self.began), operations=self.speed)
             for one in self.began
         ]
         return make_tally(operations=self.speed * 1000, clients=job.clients, slices=slices)
@@ -333,6 +333,8 @@ def make_tally(**changes: Any) -> Tally:
         "series": [],
         "fine_series": None,
         "slices": [],
+        "failed_latency_us": None,
+        "failed_histogram": "",
         "recall": None,
         "phases": [],
         "replay": None,
@@ -340,7 +342,28 @@ def make_tally(**changes: Any) -> Tally:
         "histogram_unit": "ns",
         "interrupted": False,
     }
-    return Tally.model_validate({**tally, **changes})
+    merged = {**tally, **changes}
+    if "throughput_per_s" not in changes:
+        merged["throughput_per_s"] = merged["operations"] / (merged["duration_s"] or 1.0)
+    return Tally.model_validate(merged)
+
+
+def a_slice(started_unix_s: float, duration_s: float, operations: int) -> Slice:
+    """A slice at whose borders no transaction was under way."""
+    per_s = operations / duration_s
+    return Slice(
+        started_unix_s=started_unix_s, duration_s=duration_s, operations=operations, throughput_per_s=per_s
+    )
+
+
+def a_kind(operations: int, duration_s: float, latency_us: Latency) -> Kind:
+    """A kind of transaction that had none under way at the borders of the measured part."""
+    return Kind(
+        operations=operations,
+        throughput_per_s=operations / duration_s,
+        acknowledged=operations,
+        latency_us=latency_us,
+    )
 
 
 def no_latency() -> Latency:

@@ -14,7 +14,6 @@ from typing import Any
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.analysis import Given
-from dbdyno.driver.tally import Slice
 from dbdyno.frozen import Level
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.run import Brought, ImportedRun, Run, of_kind
@@ -37,6 +36,7 @@ from tests.analyse.frontier_cases import EFFORTS, RECALL, scored
 from tests.analyse.plans_cases import BY_INDEX, BY_SCAN, asked
 from tests.analyse.replays_cases import played
 from tests.analyse.statements_cases import a_statement, timed
+from tests.fakes import a_slice
 from tests.searches import a_search, carried_out
 
 STORED = Path(__file__).with_name("answers.json.gz")
@@ -164,7 +164,7 @@ def slices() -> Case:
     def sliced(one: Record) -> Record:
         assert one.tally is not None
         each = [
-            Slice(
+            a_slice(
                 started_unix_s=one.started_unix_s + 2.0 * place,
                 duration_s=1.0,
                 operations=round(4000 + 100 * math.sin(one.trial + place)),

@@ -12,7 +12,7 @@ import math
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -274,7 +274,10 @@ def changed(record: Record, **changes: object) -> Record:
 def counted(record: Record, **changes: object) -> Record:
     """The record of a trial in which the driver counted otherwise."""
     assert record.tally is not None
-    return changed(record, tally=Tally.model_validate({**dict(record.tally), **changes}))
+    told: dict[str, Any] = {**dict(record.tally), **changes}
+    if {"operations", "duration_s"} & changes.keys() and "throughput_per_s" not in changes:
+        told["throughput_per_s"] = told["operations"] / (told["duration_s"] or 1.0)
+    return changed(record, tally=Tally.model_validate(told))
 
 
 def ended(outcome: Outcome, cause: str, remedy: str = "") -> Change:

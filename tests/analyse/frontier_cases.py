@@ -8,10 +8,11 @@ from typing import Any
 
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Frontier
-from dbdyno.driver.tally import Kind, Recall
+from dbdyno.driver.tally import Recall
 from dbdyno.records.record import Record
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, counted, records_of
+from tests.fakes import a_kind
 
 EFFORTS = [10, 20, 40, 80]
 
@@ -25,7 +26,7 @@ RECALL = {10: 0.7, 20: 0.85, 40: 0.92, 80: 0.97}
 def scored(record: Record, recall: float, queries_per_s: float) -> Record:
     assert record.tally is not None
     operations = round(queries_per_s * record.tally.duration_s)
-    search = Kind(operations=operations, acknowledged=operations, latency_us=record.tally.latency_us)
+    search = a_kind(operations, record.tally.duration_s, record.tally.latency_us)
     answers = Recall(count=100, mean=recall, min=recall, p1=recall, p5=recall, p10=recall, p50=recall)
     return counted(record, recall=answers, by_transaction={"search": search})
 

@@ -57,6 +57,7 @@ def faster(record: Record, ratio: float) -> Record:
     """The same trial with so many times the operations."""
     tally = record.tally
     assert tally is not None
-    more = tally.but(operations=round(tally.operations * ratio))
+    operations = round(tally.operations * ratio)
+    more = tally.but(operations=operations, throughput_per_s=operations / tally.duration_s)
     [phase] = record.phases
     return record.but(phases=(phase.but(tally=more),))

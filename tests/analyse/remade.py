@@ -27,7 +27,8 @@ def changed(record: Record, operations: float, totals: Mapping[str, float]) -> R
     [phase] = record.phases
     assert phase.observation is not None and phase.tally is not None
     observation = phase.observation.but(totals={**phase.observation.totals, **totals})
-    tally = phase.tally.but(operations=round(operations), throughput_per_s=operations / DURATION_S)
+    count = round(operations)
+    tally = phase.tally.but(operations=count, throughput_per_s=count / DURATION_S)
     return record.but(phases=(phase.but(observation=observation, tally=tally),))
 
 

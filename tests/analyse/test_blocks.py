@@ -138,7 +138,7 @@ def counted_as(record: Record, times: int) -> Record:
         return record
     assert record.tally is not None
     kinds = {
-        name: kind.but(operations=times * kind.operations)
+        name: kind.but(throughput_per_s=times * kind.throughput_per_s)
         for name, kind in record.tally.by_transaction.items()
     }
     return counted(record, by_transaction=kinds)

@@ -10,12 +10,12 @@ from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.components import components
 from dbdyno.analyse.model import Role, TrialResult
 from dbdyno.analyse.noise import Components
-from dbdyno.driver.tally import Second, Slice
+from dbdyno.driver.tally import Second
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.report.words.noise import floor_text
 from dbdyno.study.trials import Variant
 from tests.analyse.factory import a_run, a_study, records_of
-from tests.fakes import make_tally
+from tests.fakes import a_slice, make_tally
 
 BLOCKS, SLICES, SLICE_S = 12, 30, 0.1
 
@@ -25,7 +25,7 @@ def a_trial(name: str, block: int, logs: np.ndarray, sliced: bool) -> TrialResul
     length_s = SLICE_S if sliced else 1.0
     counts = np.round(1e5 * np.exp(logs) * length_s).astype(int).tolist()
     slices = tuple(
-        Slice(started_unix_s=float(place), duration_s=length_s, operations=count)
+        a_slice(started_unix_s=float(place), duration_s=length_s, operations=count)
         for place, count in enumerate(counts)
     )
     seconds = tuple(

@@ -7,6 +7,7 @@ import pytest
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import GuardResult, Kept, Reason, VariantResult, Verdict
 from dbdyno.records.record import Record
+from dbdyno.report.words.naming import metric_title
 from dbdyno.study import Goal, Guard, Study
 from tests.analyse.factory import Change, a_run, a_study, counted, records_of
 from tests.fakes import no_latency
@@ -62,6 +63,63 @@ def test_a_guard_without_a_reading_is_not_kept() -> None:
     found, guard = judged(study, records_of(study, {FAST: 1.5}, {FAST: without_p99}))
     assert guard.state is Kept.UNREAD
     assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, Reason.GUARD)
+
+
+def failing(count: int) -> Change:
+    def change(record: Record) -> Record:
+        return counted(record, failed_latency_us=no_latency().but(count=count, sum=5e3 * count, mean=5e3))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("metric", "failed", "beside", "wins"),
+    [
+        ("throughput", 8_000, 0, False),
+        ("throughput", 8_000, 8_000, True),
+        ("throughput", 0, 8_000, True),
+        ("throughput", 2, 0, True),
+        ("p99_ms", 8_000, 0, False),
+        ("p99_ms", 0, 8_000, True),
+    ],
+)
+def test_what_fails_more_than_the_baseline_cannot_win(
+    metric: str, failed: int, beside: int, wins: bool
+) -> None:
+    study = a_study(blocks=8, goal=Goal(response=metric))
+    records = records_of(study, {FAST: 1.5}, {FAST: failing(failed), "baseline": failing(beside)})
+    if metric == "p99_ms":
+        records = [sooner(record) if record.variant == FAST else record for record in records]
+    found = analyse(study, a_run(study), records)
+    fast = next(one for one in found.variants if one.name == FAST)
+    told = (Verdict.FASTER, None) if wins else (Verdict.INCONCLUSIVE, Reason.FAILS_MORE)
+    assert (fast.verdict, fast.reason) == told
+    assert (found.answer.best == FAST) is wins
+    of_some = metric == "p99_ms" and max(failed, beside) > 2
+    assert metric_title(found).endswith("of those that succeeded") is of_some
+
+
+def sooner(record: Record) -> Record:
+    """A tenth of the latencies."""
+    assert record.tally is not None
+    latency = record.tally.latency_us
+    assert latency.p99 is not None
+    return counted(record, latency_us=latency.but(p99=latency.p99 / 10.0))
+
+
+def test_a_guard_on_a_percentile_is_not_kept_by_failing() -> None:
+    study = study_of("p99_ms <= 1.2x", "p99_ms", 1.2)
+    records = [
+        sooner(record) if record.variant == FAST else record
+        for record in records_of(study, {FAST: 0.5}, {FAST: failing(8_000)})
+    ]
+    assert judged(study, records)[1].state is Kept.UNDECIDED
+    failing_both = {FAST: failing(4_000), "baseline": failing(8_000)}
+    records = [
+        sooner(record) if record.variant == FAST else record
+        for record in records_of(study, {FAST: 0.5}, failing_both)
+    ]
+    assert judged(study, records)[1].state is Kept.KEPT
 
 
 def test_what_is_faster_with_an_undecided_guard_is_not_faster_yet() -> None:

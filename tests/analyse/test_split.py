@@ -17,7 +17,7 @@ from dbdyno.analyse.times import TimeSplit
 from dbdyno.driver.tally import Latency
 from dbdyno.records.record import Outcome, Record
 from dbdyno.report.parts import split as split_report
-from tests.analyse.factory import OPEN_LOOP, a_run, a_second, a_study, broken, changed, counted, records_of
+from tests.analyse.factory import OPEN_LOOP, a_run, a_study, broken, changed, counted, records_of
 from tests.fakes import make_tally
 
 STUDY = a_study()
@@ -121,9 +121,8 @@ def test_the_engines_view_is_over_the_whole_load() -> None:
     record = a_trial(SERVER)
     assert record.observation is not None
     viewed = record.observation.but(engine_view={"syncs": 4000.0})
-    series = [a_second(-1, 500), a_second(0, 1500)]
     loads = [
-        counted(changed(record, observation=observation), series=series)
+        counted(changed(record, observation=observation), acknowledged=4000)
         for observation in (viewed, record.observation)
     ]
     (fact,) = the_split(*loads).engine

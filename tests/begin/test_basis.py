@@ -17,7 +17,6 @@ from dbdyno.begin.budget import budget_text
 from dbdyno.begin.study_file import study_at
 from dbdyno.calibrate.finding import STARTS_SD
 from dbdyno.calibrate.kept import place_of
-from dbdyno.driver.tally import Slice
 from dbdyno.host.fingerprint import identity
 from dbdyno.plan.budget import costs_of, fitted, guessed
 from dbdyno.records.place import store_url
@@ -28,7 +27,7 @@ from dbdyno.study import Arrangement, Study
 from tests.analyse.factory import a_run
 from tests.calibrate.kept_cases import a_calibration
 from tests.cli.calls import dyno
-from tests.fakes import make_tally
+from tests.fakes import a_slice, make_tally
 from tests.study_texts import STUDY
 
 BLOCKS, SLICES, SLICE_S = 200, 8, 0.5
@@ -66,7 +65,7 @@ def keep(store: Store, study: Study, name: str, starts: float = STARTS, **of_run
 def a_record(run: str, variant: str, block: int, logs: np.ndarray[Any, Any]) -> Record:
     counts = np.round(1e5 * np.exp(logs) * SLICE_S).astype(int).tolist()
     slices = tuple(
-        Slice(started_unix_s=float(place), duration_s=SLICE_S, operations=count)
+        a_slice(started_unix_s=float(place), duration_s=SLICE_S, operations=count)
         for place, count in enumerate(counts)
     )
     tally = make_tally(operations=sum(counts), duration_s=SLICE_S * SLICES, slices=slices)

@@ -8,7 +8,6 @@ import pytest
 
 from dbdyno.begin.estimate import estimate, header
 from dbdyno.begin.study_file import study_at
-from dbdyno.driver.tally import Slice
 from dbdyno.records.place import store_url
 from dbdyno.records.record import PhaseRecord
 from dbdyno.records.store import Store
@@ -16,6 +15,7 @@ from dbdyno.study import Arrangement
 from dbdyno.study.phases import phases_of
 from tests.analyse.factory import a_run, records_of
 from tests.cli.calls import dyno
+from tests.fakes import a_slice
 from tests.study_texts import STUDY
 
 
@@ -80,7 +80,7 @@ def test_the_estimate_counts_the_settling_of_slices_once(study: Path) -> None:
         store.add_run(a_run(read).but(installation={"engine": "sqlite"}))
         for record in records_of(read):
             assert record.tally is not None
-            slices = [Slice(started_unix_s=one, duration_s=0.25, operations=1) for one in (1.0, 2.0)]
+            slices = [a_slice(started_unix_s=one, duration_s=0.25, operations=1) for one in (1.0, 2.0)]
             tally = record.tally.model_copy(update={"slices": tuple(slices), "duration_s": 0.5})
             load = record.phases[0].model_copy(update={"tally": tally})
             stages_s = {"prepare": 3.0, "drive": tally.warmup_s + 0.5 + 2 * phase.settle_s, "check": 1.0}

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from dbdyno.driver import _driver
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
-from dbdyno.driver.tally import Acknowledged, ByClient, StoredTally, Tally
+from dbdyno.driver.tally import Acknowledged, StoredTally, Tally
 from dbdyno.frozen import Frozen
 
 EXAMPLES: dict[str, list[dict[str, Any]]] = json.loads(
@@ -59,7 +59,10 @@ def test_the_compiled_driver_gives_the_tally_of_these_types(tmp_path: Path) -> N
     assert prepared.rows > 100_000
     tally = Tally.model_validate_json(_driver.run(job.model_dump_json()), strict=True)
     assert (tally.workload, tally.clients) == ("tpcb", 1)
-    assert tally.by_client == ByClient(least=tally.operations, most=tally.operations)
+    assert tally.by_client is not None
+    assert tally.by_client.least == tally.by_client.most == pytest.approx(tally.work)
+    assert tally.operations - 1 < tally.work < tally.operations + 1
+    assert (tally.failed, tally.failed_share) == (0, 0.0)
     checks = json.loads(_driver.check(job.model_dump_json(), Acknowledged.by([tally]).model_dump_json()))
     assert all(Invariant.model_validate(check).holds for check in checks)
 
@@ -94,3 +97,20 @@ def test_a_stored_tally_of_another_version_is_read() -> None:
     assert (tally.recall, tally.unfinished, tally.phases, tally.start) == (None, 0, (), {})
     assert tally.by_statement == {}
     assert tally.operations == example["operations"]
+
+
+def test_what_older_drivers_counted_whole_keeps_its_rate() -> None:
+    example = EXAMPLES["tallies"][0]
+    counted = {"operations": 4, "acknowledged": 12, "latency_us": example["latency_us"]}
+    once = {name: example[name] for name in example.keys() - {"failed_latency_us", "failed_histogram"}}
+    once |= {"by_transaction": {"tpcb": counted}, "duration_s": 2.0, "throughput_per_s": 2.0}
+    once |= {"slices": [{"started_unix_s": 1.5, "duration_s": 0.5, "operations": 4}]}
+    once |= {"errors": {"1213 deadlock": 9, "1062 duplicate": 2}, "retries": 9}
+    tally = TypeAdapter[Tally](StoredTally).validate_python(once)
+    rates = (
+        tally.throughput_per_s,
+        tally.by_transaction["tpcb"].throughput_per_s,
+        tally.slices[0].throughput_per_s,
+    )
+    assert rates == (2.0, 2.0, 8.0)
+    assert (tally.work, tally.failed_latency_us, tally.failed) == (4.0, None, 2)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.driver.tally import ByClient, CpuPerOperation, Kind, Latency, Recall, Tally
+from dbdyno.driver.tally import ByClient, CpuPerOperation, Latency, Recall, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.metrics import METRICS, Format, find, number_text
 from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record
 from dbdyno.records.recovery import Recovery
 from dbdyno.study.act import Act
-from tests.fakes import make_tally, no_latency
+from tests.fakes import a_kind, make_tally, no_latency
 from tests.load_hosts import make_load_host
 
 TOTALS = {
@@ -53,13 +53,14 @@ LATENCY = Latency(
 )  # fmt: skip
 TALLY = make_tally(
     operations=20_000,
+    acknowledged=20_000,
     duration_s=10.0,
     errors={"1213 deadlock": 30, "1205 lock wait timeout": 20},
     retries=100,
     latency_us=LATENCY,
     by_transaction={
-        "new_order": Kind(operations=9_000, acknowledged=9_000, latency_us=LATENCY),
-        "search": Kind(operations=8_000, acknowledged=8_000, latency_us=LATENCY),
+        "new_order": a_kind(9_000, 10.0, LATENCY),
+        "search": a_kind(8_000, 10.0, LATENCY),
     },
     recall=Recall(count=8_000, mean=0.93, min=0.2, p1=0.3, p5=0.5, p10=0.6, p50=0.95),
     driver_cpu_us_per_op=CpuPerOperation(user=3.5, system=1.5),
@@ -67,6 +68,8 @@ TALLY = make_tally(
 )
 IDLE = {
     "operations": 0,
+    "throughput_per_s": 0.0,
+    "acknowledged": 0,
     "latency_us": no_latency(),
     "driver_cpu_us_per_op": CpuPerOperation(user=None, system=None),
     "by_transaction": {},
@@ -118,6 +121,7 @@ EXPECTED = {
     "errors_per_s": 5.0,
     "fairness": 0.75,
     "retries_per_op": 0.005,
+    "failed_share": 0.0,
     "round_trip_us": 100.0,
     "round_trip_us_max": 200.0,
     "load_host_busy_share": 0.25,

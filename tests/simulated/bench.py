@@ -24,7 +24,7 @@ from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Observation, Reading
 from dbdyno.trial.bench import Clock
-from tests.fakes import FakeEngine, make_tally
+from tests.fakes import FakeEngine, a_slice, make_tally
 from tests.simulated.world import MAKING, World
 
 UNTIL_KILLED_S = 60.0
@@ -202,7 +202,9 @@ class Load:
         assert self.job.slices and self.told
         slice_s = self.job.duration_s / self.job.slices
         operations = self._operations(len(self.slices) + self.job.seed)
-        self.slices.append(Slice(started_unix_s=self.world.now_s, duration_s=slice_s, operations=operations))
+        self.slices.append(
+            a_slice(started_unix_s=self.world.now_s, duration_s=slice_s, operations=operations)
+        )
         self.world.now_s += slice_s
         self.told = Acknowledged(acknowledged=self.told.acknowledged + operations)
         return self._driven(0.0) if len(self.slices) == self.job.slices else None

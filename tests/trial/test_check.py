@@ -8,7 +8,7 @@ from dbdyno.driver.load import Invariant
 from dbdyno.records.record import Doubt, Observation
 from dbdyno.study.trials import Trial
 from dbdyno.trial.check import judge, judge_load_host
-from tests.fakes import FakeEngine, Stages, make_tally, no_latency
+from tests.fakes import FakeEngine, Stages, a_slice, make_tally, no_latency
 from tests.load_hosts import make_load_host, reading
 from tests.report.words.replay_cases import REPLAY
 from tests.spine import two_phases
@@ -85,17 +85,19 @@ def test_a_replay_that_the_driver_was_late_for_is_doubted() -> None:
     assert judge(make_tally(replay=REPLAY), HOLDS, [], CALM, 2)[1] == {}
 
 
-def test_transactions_that_are_long_beside_their_slices_make_a_trial_doubtful() -> None:
-    slices = [{"started_unix_s": 1.0 + one, "duration_s": 0.5, "operations": 500} for one in range(2)]
-    assert judge(make_tally(clients=25, slices=slices), HOLDS, [], CALM, 2)[1] == {}
-    assert judge(make_tally(clients=26, slices=slices), HOLDS, [], CALM, 2)[1] == {
-        Doubt.SHORT_SLICES: "up to 26 transactions were under way at the end of a slice that counted 500"
-    }
-    assert judge(make_tally(clients=26), HOLDS, [], CALM, 2)[1] == {}, "a whole load has no such edges"
+def test_slices_in_which_a_client_ends_fewer_than_two_transactions_make_a_trial_doubtful() -> None:
+    slices = [a_slice(1.0 + one, 0.5, 500) for one in range(2)]
+    doubt = "a client did 1.9 transactions in a slice of 0.5 s, on average of the slices"
+    assert judge(make_tally(clients=250, slices=slices), HOLDS, [], CALM, 2)[1] == {}
+    told = judge(make_tally(clients=260, slices=slices), HOLDS, [], CALM, 2)[1]
+    assert told == {Doubt.SHORT_SLICES: doubt}
+    apart = {"clients": 2, "slices": slices, "by_client": {"least": 3.8, "most": 996.2}}
+    assert judge(make_tally(**apart), HOLDS, [], CALM, 2)[1] == {Doubt.SHORT_SLICES: doubt}, "the slowest"
+    assert judge(make_tally(clients=600), HOLDS, [], CALM, 2)[1] == {}, "a whole load begins once"
 
 
 def test_servers_that_work_without_a_slice_make_a_trial_doubtful() -> None:
-    slices = [{"started_unix_s": 1.0, "duration_s": 0.5, "operations": 1000}]
+    slices = [a_slice(1.0, 0.5, 1000)]
     busy = Observation(duration_s=10.0, totals={"beside_cpu_s": 1.2})
     assert judge(make_tally(slices=slices), HOLDS, [], busy, 2)[1] == {
         Doubt.BESIDE_BUSY: "servers without a slice took 6.0% of the host's CPU time"

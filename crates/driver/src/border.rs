@@ -142,9 +142,10 @@ fn tally(some: Option<f64>) -> Tally {
         unknown: 13,
         clients_lost: 14,
         unfinished: 15,
-        by_client: some.map(|_| ByClient { least: 1, most: 3 }),
+        by_client: some.map(|_| ByClient { least: 0.75, most: 3.0 }),
         start: [("history".to_owned(), 15)].into_iter().collect(),
         latency_us: latency(some),
+        failed_latency_us: latency(some),
         by_transaction: vec![("tpcb".to_owned(), kind(some))],
         by_statement: some.into_iter().map(|_| statement(some)).collect(),
         driver_cpu_us_per_op: CpuPerOperation { user: some, system: some },
@@ -157,7 +158,7 @@ fn tally(some: Option<f64>) -> Tally {
         open_loop: some.map(open_loop),
         series: vec![second(-1, Part::Warmup), second(0, Part::Measured)],
         fine_series: some.map(|_| FineSeries { interval_s: 0.25, start_s: -0.5, operations: vec![1, 0, 2] }),
-        slices: vec![Slice { started_unix_s: 1.5, duration_s: 0.5, operations: 4 }],
+        slices: vec![Slice { started_unix_s: 1.5, duration_s: 0.5, operations: 4, throughput_per_s: 8.5 }],
         recall: some.map(|mean| Recall { count: 4, mean, min: 0.5, p1: 0.5, p5: 0.5, p10: 0.75, p50: 0.75 }),
         phases: [None, some]
             .map(|operations_per_s| Phase {
@@ -169,6 +170,7 @@ fn tally(some: Option<f64>) -> Tally {
             .to_vec(),
         replay: some.map(|_| replay(some)),
         histogram: "HISTFAAA".to_owned(),
+        failed_histogram: "HISTFBBB".to_owned(),
         histogram_unit: "ns".to_owned(),
         interrupted: some.is_some(),
     }
@@ -205,7 +207,7 @@ fn open_loop(offered_per_s: f64) -> OpenLoop {
 }
 
 fn kind(some: Option<f64>) -> Kind {
-    Kind { operations: 4, acknowledged: 12, latency_us: latency(some) }
+    Kind { operations: 4, throughput_per_s: 1.25, acknowledged: 12, latency_us: latency(some) }
 }
 
 fn statement(some: Option<f64>) -> (String, Statement) {

@@ -101,7 +101,7 @@ def _tallies(trials: Trials) -> Tallies:
 def _speeds(tally: Tally) -> Iterator[float]:
     """Of each piece; the last second may not be a whole one."""
     if tally.slices:
-        yield from (one.operations / one.duration_s for one in tally.slices)
+        yield from (one.throughput_per_s for one in tally.slices)
         return
     seconds = [one.operations for one in tally.series if one.phase == "measured"]
     yield from map(float, seconds[: math.floor(tally.duration_s)])

@@ -20,7 +20,7 @@ from dbdyno.analyse.blocks import (
 )
 from dbdyno.analyse.columns import Block, Fact, Values, together
 from dbdyno.analyse.estimate import Contrasts, around_means, contrasts_of, estimate, units_of
-from dbdyno.analyse.guards import guard_result
+from dbdyno.analyse.guards import FAILED, fails_more, guard_result
 from dbdyno.analyse.intervals import beyond, judge, usable
 from dbdyno.analyse.latency import curve
 from dbdyno.analyse.layout import could_be_layout
@@ -39,6 +39,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.records.binary import CodeBeside
+from dbdyno.records.metrics import FAILED_SHARE_MAX
 from dbdyno.records.record import Outcome
 from dbdyno.study import Goal, Interval
 from dbdyno.study.builds import changed_levels
@@ -65,7 +66,7 @@ def variant_result(
     each = goal.confidence if outside else method.confidence_each
     summaries = tuple(
         summary
-        for name in dict.fromkeys((goal.response, *costs))
+        for name in dict.fromkeys((goal.response, *costs, *_failing(trials)))
         if (summary := summary_of(name, trials.values(name), goal.confidence)) is not None
     )
     result = VariantResult(
@@ -87,6 +88,12 @@ def variant_result(
         return result.but(**ending(trials))
     idle = _idle(result, trials, baseline)
     return result.but(**_verdict(result, trials, baseline, method), idle=idle)
+
+
+def _failing(trials: Trials) -> tuple[str, ...]:
+    """The share of what failed, where it is large enough to be told."""
+    shares = trials.values(FAILED)
+    return (FAILED,) if max(shares.values(), default=0.0) > FAILED_SHARE_MAX else ()
 
 
 def is_decided(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> bool:
@@ -191,7 +198,7 @@ def _of_comparison(
     result: VariantResult, trials: Trials, baseline: Trials, method: Method
 ) -> dict[str, object]:
     """The verdict of what was measured on both sides. Faster needs every guard: one that is undecided, or
-    that could not be read, leaves it inconclusive.
+    that could not be read, leaves it inconclusive. So does failing more than the baseline.
     """
     if result.effect is None:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": _why_no_pair(trials, baseline, method.response)}
@@ -203,6 +210,8 @@ def _of_comparison(
     verdict, reason = judge(result.effect, method)
     if _rests_on_luck(verdict, result, trials, baseline, method):
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.LOST}
+    if verdict is Verdict.FASTER and fails_more(method.response, trials, baseline, method):
+        return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.FAILS_MORE}
     if verdict is Verdict.FASTER and states - {Kept.KEPT}:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
     if result.mean is not None and _disagree(verdict, result.effect, result.mean, method):

@@ -4,6 +4,9 @@ A guard is judged by an interval over blocks, never by one reading: of two equal
 the other in every second block. The intervals of guards belong to the same family as those of the response,
 so all that decides verdicts holds together with the study's confidence.
 
+A transaction that fails has no latency and no part in what one costs. So a variant that fails more than the
+baseline does not keep a guard on such a metric by its reading alone: it stays undecided.
+
 Where a reading is 0 there is no ratio. There the guard is judged by what the variant has beyond the bound,
 `variant - bound x baseline` in each block: its mean must not be above 0.
 """
@@ -18,13 +21,38 @@ from dbdyno.analyse.columns import Block
 from dbdyno.analyse.estimate import Estimator, around_means
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import GuardResult, Kept, Method
+from dbdyno.records import metrics
 from dbdyno.study import DURABLE, Guard
 
 Values = dict[Block, float]
 
 
+FAILED = "failed_share"
+
+
+def fails_more(metric: str, trials: Trials, baseline: Trials, method: Method) -> bool:
+    """Whether a variant's figure is one of the transactions that succeeded, and more of its transactions
+    failed than of the baseline's: by more than one in 10,000, and by more than chance makes of it."""
+    if not metrics.find(metric).of_successes:
+        return False
+    ours, theirs = trials.values(FAILED), baseline.values(FAILED)
+    excess = {block: ours[block] - theirs[block] for block in ours.keys() & theirs.keys()}
+    if not excess:
+        return False
+    mean, low, _ = _mean(excess, Estimator.of(trials.rows.columns, method))
+    return mean > metrics.FAILED_SHARE_MAX and (low is None or low > 0.0)
+
+
 def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult | None:
     """A guard on one variant; None for `invariants`, which each trial's checks decide."""
+    found = _by_reading(guard, trials, baseline, method)
+    if found is None or found.state is not Kept.KEPT or guard.metric == DURABLE:
+        return found
+    unproved = fails_more(guard.metric, trials, baseline, method)
+    return found.but(state=Kept.UNDECIDED) if unproved else found
+
+
+def _by_reading(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult | None:
     if guard.metric == DURABLE:
         return _durable(guard, trials)
     if guard.bound is None:

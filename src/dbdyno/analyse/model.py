@@ -75,6 +75,7 @@ class Reason(StrEnum):
     LAYOUT = "layout"
     MEAN = "mean"
     LOST = "lost"
+    FAILS_MORE = "fails_more"
     EMULATED = "emulated"
 
 

@@ -52,7 +52,7 @@ def microseconds(record: Record) -> Microseconds | None:
     if of_client is None:
         return None
     whole = of_client[split.WHOLE] - of_client[split.PAUSE]
-    busy, database = (1e6 * observation.totals[name] / tally.operations for name in (BUSY, OF_DATABASE))
+    busy, database = (1e6 * observation.totals[name] / tally.work for name in (BUSY, OF_DATABASE))
     return {WHOLE: whole, APPLICATION: busy - database, DATABASE: database, WAITING: whole - busy}
 
 
@@ -70,7 +70,7 @@ def _times(
 
     tallies = [one.tally for one in trials if one.tally]
     operations, errors = (
-        sum(tally.operations for tally in tallies),
+        sum(tally.work for tally in tallies),
         sum(sum(tally.errors.values()) for tally in tallies),
     )
     requests = sum(one.observation.totals[REQUESTS] for one in trials if one.observation)

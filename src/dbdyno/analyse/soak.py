@@ -316,7 +316,7 @@ def _drift(
         # What the control has as well fills the rest of the room, too.
         hours = max(limit.most - slope.last, 0.0) / slope.per_s / 3600.0
     counted, tally = GAUGES[gauge].counted, phase.tally
-    operations = tally.operations if tally else 0
+    operations = tally.work if tally else 0.0
     came = sum(guest.rounds * guest.clients for guest in phase.guests if guest.name in COME_AND_GO)
     time_s = tally.duration_s if tally else 0.0
     drift = Drift(
@@ -427,7 +427,7 @@ def _seen(phase: PhaseRecord, clients: int, began_unix_s: float) -> PhaseSeen:
     p99_us = tally.latency_us.p99
     return seen.but(
         operations=tally.operations,
-        throughput_per_s=tally.operations / tally.duration_s if tally.duration_s else None,
+        throughput_per_s=tally.throughput_per_s if tally.duration_s else None,
         p99_ms=None if p99_us is None else p99_us / 1000.0,
         errors=tally.errors,
         clients_lost=tally.clients_lost,

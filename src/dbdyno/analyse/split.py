@@ -97,12 +97,12 @@ def _told(part: Estimate, beyond_us: float) -> bool:
 def microseconds(record: Record) -> dict[str, float] | None:
     """One trial's whole and parts, in microseconds per operation; None where what is needed was not read."""
     observation, tally = record.observation, record.tally
-    if observation is None or tally is None or tally.operations <= 0:
+    if observation is None or tally is None or tally.work <= 0:
         return None
     whole, seconds = _whole_us(tally), _seconds(observation, tally)
     if whole is None or any(name not in seconds for name in NEEDED):
         return None
-    parts = {name: 1e6 * value / tally.operations for name, value in seconds.items()}
+    parts = {name: 1e6 * value / tally.work for name, value in seconds.items()}
     parts[PAUSE] = _pause_us(tally, whole, parts)
     return {WHOLE: whole, **parts, REMAINDER: whole - sum(parts.values())}
 
@@ -142,7 +142,7 @@ def estimate(name: str, values: Sequence[float] | Floats, confidence: float) -> 
 def _whole_us(tally: Tally) -> float | None:
     if tally.open_loop is not None:
         return tally.latency_us.mean
-    return 1e6 * tally.clients * tally.duration_s / tally.operations
+    return 1e6 * tally.clients / tally.throughput_per_s
 
 
 def _seconds(observation: Observation, tally: Tally) -> dict[str, float]:
@@ -224,8 +224,8 @@ def _hardware(columns: Columns, places: Places, confidence: float) -> tuple[Esti
 
 
 def _engine_of(record: Record) -> dict[str, float]:
-    """The engine's own view per operation. Its counters were read around the whole load, warm-up included,
-    so they are divided by all operations of it."""
+    """The engine's own view per operation. Its counters were read around the whole load: with the warm-up,
+    and with what comes before and after each slice. So they are divided by all operations of it."""
     operations = _operations_of_the_load(record)
     if record.observation is None or operations <= 0:
         return {}
@@ -245,7 +245,7 @@ def _engine(columns: Columns, places: Places, confidence: float) -> tuple[Estima
 
 def _operations_of_the_load(record: Record) -> float:
     tally = record.tally
-    return float(sum([point.operations for point in tally.series])) if tally else 0.0
+    return float(tally.acknowledged) if tally else 0.0
 
 
 def _uncounted_of(record: Record) -> tuple[tuple[str, str], ...]:

@@ -20,7 +20,7 @@ def statement_times(records: Sequence[Record], confidence: float) -> tuple[State
     by_variant: dict[str, list[Tally]] = {}
     for record in records:
         tally = record.tally if record.outcome is Outcome.MEASURED else None
-        if tally is not None and tally.by_statement and tally.operations > 0:
+        if tally is not None and tally.by_statement and tally.work > 0:
             by_variant.setdefault(record.variant, []).append(tally)
     return tuple(
         StatementTimes(variant=variant, trials=len(tallies), kinds=_kinds(tallies, confidence))
@@ -36,12 +36,12 @@ def _kinds(tallies: Sequence[Tally], confidence: float) -> tuple[StatementTime, 
 
 def _kind(text: str, tallies: Sequence[Tally], confidence: float) -> StatementTime:
     """One kind over all trials of a variant. A trial that never met it spent no time in it."""
-    met = [(tally.by_statement[text], tally.operations) for tally in tallies if text in tally.by_statement]
+    met = [(tally.by_statement[text], tally.work) for tally in tallies if text in tally.by_statement]
     times_us = [found.latency_us.sum / operations for found, operations in met]
     unmet = [0.0] * (len(tallies) - len(met))
     return StatementTime(
         text=text,
-        per_op=sum(found.latency_us.count for found, _ in met) / sum(tally.operations for tally in tallies),
+        per_op=sum(found.latency_us.count for found, _ in met) / sum(tally.work for tally in tallies),
         us_per_op=estimate("us_per_op", [*times_us, *unmet], confidence),
         errors=sum(found.errors for found, _ in met),
     )

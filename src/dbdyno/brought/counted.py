@@ -67,6 +67,7 @@ class Counted:
             by_client=None,
             start={},
             latency_us=self.latency,
+            failed_latency_us=None,
             by_transaction=dict(self.kinds),
             by_statement={},
             driver_cpu_us_per_op=UNKNOWN_CPU,
@@ -84,6 +85,7 @@ class Counted:
             phases=(),
             replay=None,
             histogram=self.histogram,
+            failed_histogram="",
             histogram_unit="us",
             interrupted=False,
         )

@@ -195,16 +195,17 @@ def _from_transactions(found: _Transactions, extra: Sequence[str]) -> Counted:
     # With --sampling-rate the transactions' numbers tell how many there were.
     times = found.numbered / found.logged.total() if found.gaps else 1.0
     latency, histogram = _sampled(took, times)
+    duration_s = max(end_us - start_us, 1) / 1e6
     return Counted(
         tool="pgbench",
         started_unix_s=start_us / 1e6,
-        duration_s=max(end_us - start_us, 1) / 1e6,
+        duration_s=duration_s,
         operations=latency.count,
         latency=latency,
         clients=len(found.clients),
         errors={kind: round(found.endings[kind] * times) for kind in FAILURES if found.endings[kind]},
         retries=round(found.extra[RETRIES] * times),
-        kinds=_kinds(took, script, times),
+        kinds=_kinds(took, script, times, duration_s),
         seconds=_seconds(ended - start_us, took, np.array(found.failed_us, np.int64) - start_us, times),
         histogram=histogram,
         remarks=tuple(_remarks(found, LAG in extra, times)),
@@ -239,7 +240,7 @@ def _remarks(found: _Transactions, scheduled: bool, times: float) -> Iterator[st
         yield f"{len(absent)} of pgbench’s clients have no transaction in the logs, client {absent[0]} first"
 
 
-def _kinds(took: Integers, script: Integers, times: float) -> dict[str, Kind]:
+def _kinds(took: Integers, script: Integers, times: float, duration_s: float) -> dict[str, Kind]:
     """Of each script, where there are several."""
     numbers = np.unique(script)
     if len(numbers) < 2:
@@ -249,7 +250,12 @@ def _kinds(took: Integers, script: Integers, times: float) -> dict[str, Kind]:
         own = took[script == number]
         latency, _ = _sampled(own, times)
         count = latency.count
-        kinds[f"script {number}"] = Kind(operations=count, acknowledged=count, latency_us=latency)
+        kinds[f"script {number}"] = Kind(
+            operations=count,
+            throughput_per_s=count / duration_s,
+            acknowledged=count,
+            latency_us=latency,
+        )
     return kinds
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Annotated, Any, Literal
 
@@ -35,6 +35,7 @@ class Kind(Frozen):
     """One type of transaction. `acknowledged` includes the warm-up."""
 
     operations: int
+    throughput_per_s: float
     acknowledged: int
     latency_us: Latency
 
@@ -48,10 +49,11 @@ class Statement(Frozen):
 
 
 class ByClient(Frozen):
-    """The fewest and the most transactions of the measured part that a client had done."""
+    """The fewest and the most transactions of the measured part that a client had done, those over its
+    borders by their shares."""
 
-    least: int
-    most: int
+    least: float
+    most: float
 
 
 class Cpu(Frozen):
@@ -105,6 +107,7 @@ class Slice(Frozen):
     started_unix_s: float
     duration_s: float
     operations: int
+    throughput_per_s: float
 
 
 class Recall(Frozen):
@@ -209,10 +212,13 @@ class Tally(Frozen):
 
     Everything is of the measured part, but for `acknowledged` and `unknown`, which include the warm-up, and
     `series`, which begins with it; a measured part of less than 20 s has a `fine_series` as well.
-    `operations` ended in it. A latency belongs to the moment at which its
+    `operations` ended in it. `throughput_per_s` is of shares: a transaction counts by how much of the time
+    that its client was busy with it lies in the measured part (`crates/driver/src/count/recorder.rs` says
+    why), so it need not be `operations` over `duration_s`. A latency belongs to the moment at which its
     transaction was due (open loop) or started: `unfinished` counts those of the measured part that were not
     done at its end or were lost with their connection, and their latencies are at least the time that they
-    had waited. `histogram` holds the
+    had waited. What failed and was not tried again is in none of that: `failed_latency_us` and
+    `failed_histogram` are its own, None and empty where they were not counted. `histogram` holds the
     latencies in `histogram_unit` (HdrHistogram V2, deflated, base64). Lists by thread are in the order of the
     threads. `gather` is what the job asked for where nothing but answers started transactions, "off"
     elsewhere; `gathered_share` of the time answers could lie, at most for `gather_us_max`; `sched_batch` says
@@ -253,6 +259,7 @@ class Tally(Frozen):
     by_client: ByClient | None
     start: dict[str, int]
     latency_us: Latency
+    failed_latency_us: Latency | None
     by_transaction: dict[str, Kind]
     by_statement: dict[str, Statement]
     driver_cpu_us_per_op: CpuPerOperation
@@ -270,8 +277,28 @@ class Tally(Frozen):
     phases: tuple[Phase, ...]
     replay: Replay | None
     histogram: str
+    failed_histogram: str
     histogram_unit: str
     interrupted: bool
+
+    @property
+    def work(self) -> float:
+        """Transactions of the measured part, those over its borders by their shares: what else the same time
+        held, CPU time for instance, belongs to these."""
+        return self.throughput_per_s * self.duration_s
+
+    @property
+    def failed(self) -> int:
+        """How many transactions failed and were not tried again; in older records as many as there were
+        errors that were not followed by another try."""
+        if self.failed_latency_us is not None:
+            return self.failed_latency_us.count
+        return max(0, sum(self.errors.values()) - self.retries)
+
+    @property
+    def failed_share(self) -> float:
+        """Of all transactions that ended, well or not."""
+        return self.failed / max(1, self.failed + self.operations)
 
     @property
     def windows(self) -> tuple[tuple[float, float], ...]:
@@ -293,6 +320,8 @@ _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "by_statement": {},
     "start": {},
     "slices": (),
+    "failed_latency_us": None,
+    "failed_histogram": "",
     "driver_run_wait_share": (),
     "fine_series": None,
     "recall": None,
@@ -306,7 +335,20 @@ def _of_any_driver(tally: Any) -> Any:
     if not isinstance(tally, Mapping):
         return tally
     known = {name: value for name, value in tally.items() if name in Tally.model_fields}
+    whole_s = tally.get("duration_s")
+    kinds, slices = tally.get("by_transaction"), tally.get("slices")
+    if isinstance(kinds, Mapping):
+        known["by_transaction"] = {name: _with_rate(kind, whole_s) for name, kind in kinds.items()}
+    if isinstance(slices, Sequence):
+        known["slices"] = [_with_rate(one, one["duration_s"]) for one in slices]
     return {**_NOT_ALWAYS_COUNTED, **known}
+
+
+def _with_rate(counted: Any, duration_s: Any) -> Any:
+    """What older drivers counted whole has the rate that they meant."""
+    if not isinstance(counted, Mapping) or "throughput_per_s" in counted:
+        return counted
+    return {**counted, "throughput_per_s": counted["operations"] / duration_s if duration_s else 0.0}
 
 
 StoredTally = Annotated[Tally, BeforeValidator(_of_any_driver)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from statistics import median
@@ -15,6 +15,8 @@ from dbdyno.errors import UserError
 from dbdyno.records.record import INSTRUCTIONS, Record
 from dbdyno.study.act import Act
 
+FAILED_SHARE_MAX = 1e-4
+"""Where more fails, a percentile is said to be of the transactions that succeeded."""
 RECALL_LEAST = 0.9
 """What an approximate search must find to count as an answer, by the habit of its field."""
 
@@ -39,7 +41,8 @@ class Format(StrEnum):
 class Metric:
     """One metric. `definition` is a sentence that says how a value is made; `read` makes it, or gives None
     where the record does not hold what it needs. One that is made of transactions of a single kind names that
-    `transaction`, so that only workloads with it have the metric."""
+    `transaction`, so that only workloads with it have the metric. One that is `of_successes` gets better by
+    itself where more fails, because what fails is then no part of it."""
 
     name: str
     title: str
@@ -49,6 +52,7 @@ class Metric:
     read: Callable[[Record], float | None]
     style: Format = Format.NUMBER
     transaction: str = ""
+    of_successes: bool = False
 
     @property
     def higher_is_better(self) -> bool:
@@ -120,8 +124,18 @@ def _per_operation(*totals: str, times: float = 1.0) -> Callable[[Record], float
         seen = record.observation.totals if record.observation else {}
         if record.tally is None or any(name not in seen for name in totals):
             return None
-        per_operation = _share(sum(seen[name] for name in totals), record.tally.operations)
+        per_operation = _share(sum(seen[name] for name in totals), record.tally.work)
         return None if per_operation is None else per_operation * times
+
+    return read
+
+
+def _per_acknowledged(name: str) -> Callable[[Record], float | None]:
+    """What was counted over the whole load, warm-up included, over the operations of that."""
+
+    def read(record: Record) -> float | None:
+        seen = record.observation.totals if record.observation else {}
+        return _share(seen.get(name), record.tally.acknowledged) if record.tally else None
 
     return read
 
@@ -161,8 +175,7 @@ def _per_s_of(transaction: str, times: float = 1.0) -> Callable[[Record], float 
 
     def read(tally: Tally) -> float | None:
         kind = tally.by_transaction.get(transaction)
-        per_s = _share(kind.operations if kind else None, tally.duration_s)
-        return None if per_s is None else per_s * times
+        return kind.throughput_per_s * times if kind and tally.duration_s > 0 else None
 
     return _counted(read)
 
@@ -354,13 +367,14 @@ _HOST = (
            "another one was behind; that of the node with the most.", _total("flow_control_s")),
     Metric("node_aborts_per_op", "transactions lost to other nodes", "per op", _LOWER,
            "Transactions that Galera aborted because another node's was first, on all nodes, over the whole "
-           "load, warm-up included, per transaction of the measured part.", _per_operation("node_aborts")),
+           "load, warm-up included, per transaction of it that clients were told of.",
+           _per_acknowledged("node_aborts")),
 )  # fmt: skip
 
 _OUTCOMES = (
     Metric("throughput", "throughput", "per s", _HIGHER,
            "Successful transactions in the measured part, over its duration.",
-           _counted(lambda tally: _share(tally.operations, tally.duration_s))),
+           _counted(lambda tally: tally.throughput_per_s if tally.duration_s > 0 else None)),
     Metric("new_orders_per_minute", "new orders per minute", "per min", _HIGHER,
            "Successful new-order transactions (TPC-C) in the measured part, over its duration in minutes.",
            _per_s_of("new_order", times=60), transaction="new_order"),
@@ -384,11 +398,28 @@ _OUTCOMES = (
                     if tally.by_client else None)),
     Metric("retries_per_op", "retries per transaction", "per op", _LOWER,
            "Times that a transaction was started again, over the successful transactions.",
-           _counted(lambda tally: _share(tally.retries, tally.operations))),
+           _counted(lambda tally: _share(tally.retries, tally.work))),
+    Metric("failed_share", "failed transactions", "", _LOWER,
+           "Transactions that failed and were not tried again, over all that ended, of those that began (in "
+           "open loop: were due) in the measured part.",
+           _counted(lambda tally: tally.failed_share if tally.failed + tally.operations else None)),
 )  # fmt: skip
+
+_BY_THE_SERVER = ("resident_bytes", "ready_s", "stop_s", "errors_per_s", "failed_share")
+
+
+def _of_successes(metric: Metric) -> Metric:
+    """Of the load's own metrics all are but a few: a transaction that fails has no latency, and takes no part
+    in what a transaction costs."""
+    besides = metric.name in _BY_THE_SERVER or metric.name.startswith(("ready_after", "full_speed_after"))
+    return metric if besides else replace(metric, of_successes=True)
+
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
-    for metric in (*_OUTCOMES[:1], *_LATENCIES, *_CPU, *_HARDWARE, *_RESOURCES, *_OUTCOMES[1:], *_HOST)
+    for metric in (
+        *map(_of_successes, (*_OUTCOMES[:1], *_LATENCIES, *_CPU, *_HARDWARE, *_RESOURCES, *_OUTCOMES[1:])),
+        *_HOST,
+    )
 }
 """All metrics by name, in the order in which help lists them."""

@@ -24,8 +24,9 @@ OTHERS_SHARE_MAX = 0.05
 unmentioned."""
 THROTTLED_SHARE_MAX = 0.01
 """Held back for longer than this share of the measured part, by a limit that the study did not ask for."""
-EDGES_SHARE_MAX = 0.05
-"""Transactions under way at the edges of slices, as a share of those that the slices counted."""
+EACH_LEAST = 2.0
+"""A client that ends fewer transactions in a slice shows how a load begins, and not how it goes on: clients
+begin each slice anew, and together."""
 LOG_LINES_MAX = 5
 NETWORK_SHARE_MAX = 0.05
 """A round trip of a larger share of the mean latency, and the network is much of what is measured."""
@@ -86,7 +87,7 @@ def judge(
         Doubt.STEAL: _host_share(observation, "steal_s", STEAL_SHARE_MAX, cores, "the hypervisor"),
         Doubt.HOST_BUSY: _host_share(observation, "other_cpu_s", OTHERS_SHARE_MAX, cores, "other processes"),
         Doubt.THROTTLED: _throttled(observation),
-        Doubt.SHORT_SLICES: _edges(tally),
+        Doubt.SHORT_SLICES: _short_slices(tally),
         Doubt.BESIDE_BUSY: _beside(tally, observation, cores),
     }
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
@@ -185,14 +186,16 @@ def _errors(tally: Tally) -> str:
     )
 
 
-def _edges(tally: Tally) -> str:
-    # Clients begin a slice together, and what they have not finished at its end is not counted. By Little's
-    # law the share below is also the mean time of a transaction over the length of a slice.
-    under_way = tally.clients * len(tally.slices)
-    if under_way <= EDGES_SHARE_MAX * tally.operations:
+def _short_slices(tally: Tally) -> str:
+    if not tally.slices:
         return ""
-    counted = f"{tally.operations / len(tally.slices):.0f}"
-    return f"up to {tally.clients} transactions were under way at the end of a slice that counted {counted}"
+    each = tally.by_client.least if tally.by_client else tally.work / tally.clients
+    each /= len(tally.slices)
+    if each >= EACH_LEAST:
+        return ""
+    who = "a client" if tally.clients > 1 else "the client"
+    length_s = tally.duration_s / len(tally.slices)
+    return f"{who} did {each:.2g} transactions in a slice of {length_s:.2g} s, on average of the slices"
 
 
 def _beside(tally: Tally, observation: Observation, cores: int) -> str:

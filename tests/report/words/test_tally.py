@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.report.words.tally import tally_text
-from tests.fakes import make_tally
+from tests.fakes import make_tally, no_latency
 
 
 def said(**changes: Any) -> dict[str, str]:
@@ -24,6 +24,26 @@ def test_the_summary_says_how_much_was_gathered() -> None:
     assert said()["gathering"].startswith("gathering   off")
     lines = said(gather="when_crowded", gathered_share=0.45, sched_batch=True)
     assert lines["gathering"] == "gathering   when crowded: 45% of the time under SCHED_BATCH"
+
+
+def test_what_failed_stands_beside_what_succeeded() -> None:
+    failed = no_latency().but(
+        count=100,
+        sum=1e7,
+        mean=1e5,
+        min=1e5,
+        p50=1e5,
+        p90=1e5,
+        p95=1e5,
+        p99=1e5,
+        p99_9=1e5,
+        p99_99=1e5,
+        max=1e5,
+    )
+    lines = said(failed_latency_us=failed)
+    assert lines["latency"].endswith("(of those that succeeded)")
+    assert lines["failed"].startswith("failed ms   mean 100.000") and "(100 transactions)" in lines["failed"]
+    assert not said(failed_latency_us=no_latency())["latency"].endswith(")")
 
 
 def test_a_transaction_under_way_at_the_end_is_no_finding() -> None:

@@ -62,12 +62,14 @@ fn with(mut all: Total, other: Total) -> Result<Total> {
     for (ours, theirs) in all.by_transaction.iter_mut().zip(&other.by_transaction) {
         ours.latencies += &theirs.latencies;
         ours.operations += theirs.operations;
+        ours.over_borders += theirs.over_borders;
         ours.acknowledged += theirs.acknowledged;
     }
     for (label, count) in other.errors {
         *all.errors.entry(label).or_default() += count;
     }
     all.untaken += &other.untaken;
+    all.failed += &other.failed;
     all.recalls.merge(&other.recalls);
     all.threads.extend(other.threads);
     Ok(Total {
@@ -77,7 +79,6 @@ fn with(mut all: Total, other: Total) -> Result<Total> {
         duration_s: all.duration_s.max(other.duration_s),
         by_statement: statements(&[all.by_statement, other.by_statement]),
         unfinished: all.unfinished + other.unfinished,
-        failed: all.failed + other.failed,
         retries: all.retries + other.retries,
         rollbacks: all.rollbacks + other.rollbacks,
         unknown: all.unknown + other.unknown,
@@ -135,6 +136,7 @@ fn slices(all: Vec<Slice>, other: Vec<Slice>) -> Vec<Slice> {
         started_unix_s: ours.started_unix_s.min(theirs.started_unix_s),
         duration_s: ours.duration_s.max(theirs.duration_s),
         operations: ours.operations + theirs.operations,
+        throughput_per_s: ours.throughput_per_s + theirs.throughput_per_s,
     };
     all.into_iter().zip(other).map(pair).collect()
 }
@@ -170,13 +172,14 @@ mod tests {
             by_transaction: vec![ByTransaction {
                 name: "transfer".to_owned(),
                 operations: whole.len(),
+                over_borders: 0.0,
                 acknowledged: whole.len(),
                 latencies: whole,
             }],
             by_statement: Statements::default(),
             untaken: latencies(),
             unfinished: 0,
-            failed: 0,
+            failed: latencies(),
             errors: BTreeMap::new(),
             retries: 1,
             rollbacks: 0,
@@ -247,7 +250,12 @@ mod tests {
 
     #[test]
     fn a_slice_is_that_of_all_hosts() {
-        let slice = |started_unix_s, operations| Slice { started_unix_s, duration_s: 0.5, operations };
+        let slice = |started_unix_s, operations: u64| Slice {
+            started_unix_s,
+            duration_s: 0.5,
+            operations,
+            throughput_per_s: 2.0 * operations as f64,
+        };
         let merged = slices(vec![slice(1.0, 10), slice(2.0, 20)], vec![slice(1.01, 5)]);
         assert_eq!(merged, vec![slice(1.0, 15)]);
     }

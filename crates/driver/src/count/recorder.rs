@@ -30,6 +30,15 @@ impl Phases {
         (self.measured_ns..self.end_ns).contains(&time_ns)
     }
 
+    /// How much of the time from `began_ns` to `now_ns` lies in the measured part: 0 to 1.
+    fn share(&self, began_ns: u64, now_ns: u64) -> f64 {
+        let inside_ns = now_ns.min(self.end_ns).saturating_sub(began_ns.max(self.measured_ns));
+        match now_ns.saturating_sub(began_ns) {
+            0 => f64::from(u8::from(self.is_measured(now_ns))),
+            all_ns => inside_ns as f64 / all_ns as f64,
+        }
+    }
+
     fn is_shown(&self, time_ns: u64) -> bool {
         time_ns >= self.shown_ns && (time_ns < self.end_ns || !self.more)
     }
@@ -96,12 +105,14 @@ pub(crate) struct Recorder {
     phases: Phases,
     /// By transaction type: how many ended well within the measured part.
     pub operations: Vec<u64>,
+    /// By transaction type: what the shares of those over a border of the measured part come to beyond `operations`.
+    pub over_borders: Vec<f64>,
+    /// How long it took until what began, or was due, in the measured part had failed for good.
+    pub failed_latencies: Option<Box<Latencies>>,
     /// How long arrivals that no client ever took had waited at the end. Their types were never drawn.
     pub untaken: Option<Box<Latencies>>,
     /// Of those of the measured part, what was not done when it ended.
     pub unfinished: u64,
-    /// Of those of the measured part, what failed and was not tried again.
-    pub failed_for_good: u64,
     /// By transaction type, warm-up included.
     pub acknowledged: Vec<u64>,
     /// Of the measured part, as `retries` and `rollbacks` are.
@@ -146,9 +157,10 @@ impl Recorder {
         Recorder {
             phases,
             operations: vec![0; kinds],
+            over_borders: vec![0.0; kinds],
+            failed_latencies: None,
             untaken: None,
             unfinished: 0,
-            failed_for_good: 0,
             acknowledged: vec![0; kinds],
             errors: BTreeMap::new(),
             retries: 0,
@@ -176,10 +188,16 @@ impl Recorder {
     }
 
     /// Counts a transaction that succeeded; its latency runs from `from_ns` to `now_ns`. It belongs to the moment from
-    /// which it counts: one that a stall carries beyond the end is the one that must not be missed. Gives how many
-    /// operations of the measured part that makes.
+    /// which it counts: one that a stall carries beyond the end is the one that must not be missed.
+    ///
+    /// Its client was busy with it from `began_ns` on, which is not before `from_ns`. Gives the share of that time that
+    /// lies in the measured part. Rates are sums of shares, because whole transactions in a window of fixed phase are
+    /// always too many or too few by the same part of one. A sum of shares is right on average wherever the window
+    /// lies, for any stationary traffic (Campbell's formula: F. Baccelli and P. Bremaud, Elements of Queueing Theory,
+    /// 2nd edition, 2003, 1.2): clients that differ, long transactions among short ones, pauses. The shares of a client
+    /// that is never idle add up to the time over the mean of a transaction, whatever the phase.
     #[inline]
-    pub fn done(&mut self, kind: usize, from_ns: u64, now_ns: u64) -> u64 {
+    pub fn done(&mut self, kind: usize, from_ns: u64, began_ns: u64, now_ns: u64) -> f64 {
         self.observe(now_ns);
         let latency_ns = now_ns.saturating_sub(from_ns).max(1);
         self.acknowledged[kind] += 1;
@@ -188,15 +206,18 @@ impl Recorder {
             self.operations[kind] += 1;
             self.count_tenth(now_ns);
             self.second_latencies[kind].record(latency_ns);
-            return 1;
+            return 1.0;
         }
-        self.done_elsewhere(kind, from_ns, now_ns, latency_ns)
-    }
-
-    /// The same for a transaction of the warm-up, or over a border.
-    fn done_elsewhere(&mut self, kind: usize, from_ns: u64, now_ns: u64, latency_ns: u64) -> u64 {
+        let share = self.phases.share(began_ns, now_ns);
         let operations = u64::from(self.phases.is_measured(now_ns));
         self.operations[kind] += operations;
+        self.over_borders[kind] += share - operations as f64;
+        self.done_elsewhere(kind, from_ns, now_ns, latency_ns);
+        share
+    }
+
+    /// Counts the latency of a transaction of the warm-up, or over a border.
+    fn done_elsewhere(&mut self, kind: usize, from_ns: u64, now_ns: u64, latency_ns: u64) {
         let (measured, shown) = (self.phases.is_measured(from_ns), self.phases.is_shown(now_ns));
         self.unfinished += u64::from(measured && now_ns >= self.phases.end_ns);
         if shown {
@@ -207,7 +228,6 @@ impl Recorder {
         } else {
             self.on_the_border(Borderline { kind, latency_ns, measured, shown });
         }
-        operations
     }
 
     /// Counts a transaction in its tenth of the second. No division is needed before the tenth is over.
@@ -240,7 +260,7 @@ impl Recorder {
     }
 
     /// Counts a client that has no more to do, and did so much in the measured part.
-    pub fn client_over(&mut self, operations: u64) {
+    pub fn client_over(&mut self, operations: f64) {
         let own = ByClient { least: operations, most: operations };
         self.by_client = Some(self.by_client.map_or(own, |others| others.with(own)));
     }
@@ -282,9 +302,18 @@ impl Recorder {
         self.failed(label, now_ns);
     }
 
-    /// Counts a transaction that failed and is not tried again; it began, or was due, at `from_ns`.
-    pub fn gave_nothing(&mut self, from_ns: u64) {
-        self.failed_for_good += u64::from(self.phases.is_measured(from_ns));
+    /// Counts a transaction that failed and is not tried again; it began, or was due, at `from_ns`. Its latency stands
+    /// beside those of the others: a server that gives up what takes long would seem to answer sooner.
+    pub fn gave_nothing(&mut self, from_ns: u64, now_ns: u64) {
+        if self.phases.is_measured(from_ns) {
+            let failed = self.failed_latencies.get_or_insert_with(|| Box::new(latencies()));
+            failed.saturating_record(now_ns.saturating_sub(from_ns).max(1));
+        }
+    }
+
+    /// What was done in the measured part: transactions, those over its borders by their shares.
+    pub fn work(&self) -> f64 {
+        self.operations.iter().sum::<u64>() as f64 + self.over_borders.iter().sum::<f64>()
     }
 
     /// Counts an error under its label. The series shows those of the warm-up as well.
@@ -396,15 +425,48 @@ mod tests {
         let (sender, receiver) = channel();
         let mut recorder = Recorder::new(1, PHASES, sender);
         // Over the beginning of the measured part, within it, over its end, and given up.
-        recorder.done(0, PHASES.measured_ns - 5, PHASES.measured_ns + 5);
-        recorder.done(0, PHASES.measured_ns, PHASES.measured_ns + 5);
-        recorder.done(0, PHASES.end_ns - 1, PHASES.end_ns + 5);
+        recorder.done(0, PHASES.measured_ns - 5, PHASES.measured_ns - 5, PHASES.measured_ns + 5);
+        recorder.done(0, PHASES.measured_ns, PHASES.measured_ns, PHASES.measured_ns + 5);
+        recorder.done(0, PHASES.end_ns - 1, PHASES.end_ns - 1, PHASES.end_ns + 5);
         recorder.given_up(0, PHASES.end_ns - 1, PHASES.end_ns + 5);
         recorder.finish();
         let series = put_together(1, &receiver);
         assert_eq!((series.totals[0].len(), recorder.unfinished), (3, 2));
         let seconds: Vec<_> = series.done.iter().map(|one| (one.second, one.operations)).collect();
         assert_eq!(seconds, [(-2, 0), (-1, 0), (0, 2), (1, 0), (2, 1)]);
+    }
+
+    /// Of a second each, across the phases' borders in any way.
+    #[test]
+    fn what_is_over_a_border_counts_by_its_share() {
+        let shares = |began: &[f64]| {
+            let mut recorder = Recorder::new(1, PHASES, channel().0);
+            for begins_s in began {
+                let began_ns = (begins_s * NS_PER_S as f64) as u64;
+                recorder.done(0, began_ns, began_ns, began_ns + NS_PER_S);
+            }
+            (recorder.work(), recorder.operations[0])
+        };
+        // The measured part lasts from 12 s to 14 s. A client that is never idle does two, wherever they end.
+        assert_eq!(shares(&[11.0, 12.0, 13.0, 14.0]), (2.0, 2));
+        assert_eq!(shares(&[11.25, 12.25, 13.25]), (2.0, 2));
+        assert_eq!(shares(&[10.0]), (0.0, 0));
+        let mut recorder = Recorder::new(1, PHASES, channel().0);
+        // One that all of the measured part waits for, and one that was due before it and began in it.
+        recorder.done(0, 10 * NS_PER_S, 10 * NS_PER_S, 18 * NS_PER_S);
+        assert_eq!((recorder.work(), recorder.operations[0]), (0.25, 0));
+        assert_eq!(recorder.done(0, 11 * NS_PER_S, 12 * NS_PER_S, 13 * NS_PER_S), 1.0);
+    }
+
+    #[test]
+    fn what_failed_has_latencies_of_its_own() {
+        let mut recorder = Recorder::new(1, PHASES, channel().0);
+        recorder.gave_nothing(PHASES.start_ns, PHASES.measured_ns + 1);
+        assert!(recorder.failed_latencies.is_none(), "it began in the warm-up");
+        recorder.gave_nothing(PHASES.measured_ns, PHASES.measured_ns + 1_000);
+        recorder.gave_nothing(PHASES.end_ns - 1, PHASES.end_ns + 5_000);
+        let failed = recorder.failed_latencies.unwrap();
+        assert_eq!((failed.len(), failed.min(), failed.max()), (2, 1_000, 5_003));
     }
 
     #[test]
@@ -424,7 +486,7 @@ mod tests {
         let mut series = Series::new(1, 1, false);
         let mut allocated = std::collections::BTreeSet::new();
         for second in 10..14 {
-            recorder.done(0, 0, second * NS_PER_S + 5);
+            recorder.done(0, 0, 0, second * NS_PER_S + 5);
             allocated.insert(recorder.second_latencies.as_ptr() as usize);
             recorder.observe((second + 1) * NS_PER_S);
             receiver.try_iter().for_each(|part| series.add(part, |_, _| {}));
@@ -438,7 +500,7 @@ mod tests {
         let mut recorder = Recorder::new(1, PHASES, sender);
         for second in 10..15 {
             let now_ns = second * NS_PER_S + 500;
-            recorder.done(0, now_ns - 100, now_ns);
+            recorder.done(0, now_ns - 100, now_ns - 100, now_ns);
         }
         recorder.failed("1213 deadlock", 14 * NS_PER_S + 600);
         recorder.finish();
@@ -458,7 +520,7 @@ mod tests {
         let mut recorder = Recorder::new(1, PHASES, sender);
         for (tenths_ns, count) in [(100, 3), (119, 1), (120, 2), (121, 1), (129, 4)] {
             for _ in 0..count {
-                recorder.done(0, 0, tenths_ns * NS_PER_S / 10);
+                recorder.done(0, 0, 0, tenths_ns * NS_PER_S / 10);
             }
         }
         recorder.finish();
@@ -473,10 +535,10 @@ mod tests {
     fn the_fewest_and_the_most_are_of_clients_that_are_over() {
         let mut recorder = Recorder::new(1, PHASES, channel().0);
         assert_eq!(recorder.by_client, None);
-        let counted: Vec<u64> = [11, 12, 13, 14].map(|at| recorder.done(0, 0, at * NS_PER_S)).to_vec();
-        assert_eq!(counted, [0, 1, 1, 0]);
-        [7, 2, 9].into_iter().for_each(|operations| recorder.client_over(operations));
-        assert_eq!(recorder.by_client, Some(ByClient { least: 2, most: 9 }));
+        let done = [11, 12, 13, 14].map(|at| recorder.done(0, 0, (at - 1) * NS_PER_S, at * NS_PER_S));
+        assert_eq!(done, [0.0, 0.0, 1.0, 1.0]);
+        [7.0, 1.5, 9.0].into_iter().for_each(|operations| recorder.client_over(operations));
+        assert_eq!(recorder.by_client, Some(ByClient { least: 1.5, most: 9.0 }));
     }
 
     #[test]
@@ -497,7 +559,7 @@ mod tests {
         let (sender, receiver) = channel();
         let mut recorder = Recorder::new(2, phases, sender);
         for (kind, now_ns) in [(0, NS_PER_S), (1, phases.end_ns - 1), (0, phases.end_ns), (1, 3 * NS_PER_S)] {
-            recorder.done(kind, now_ns - 100, now_ns);
+            recorder.done(kind, now_ns - 100, now_ns - 100, now_ns);
         }
         recorder.finish();
         let (mut series, mut seen) = (Series::new(1, 2, true), Vec::new());
@@ -524,14 +586,14 @@ mod tests {
         let warmup = Phases { measured_ns: NS_PER_S, end_ns: NS_PER_S, more: true, ..Phases::default() };
         let slices = [slice(5 * NS_PER_S, 0, true), slice(9 * NS_PER_S, 6 * NS_PER_S / 10, false)];
         let mut recorder = Recorder::new(1, warmup, sender);
-        recorder.done(0, 5, 500);
-        recorder.done(0, 5, NS_PER_S + 5);
+        recorder.done(0, 5, 5, 500);
+        recorder.done(0, 5, 5, NS_PER_S + 5);
         for phases in slices {
             recorder.go_on(phases);
             for now_ns in
                 [phases.measured_ns - 1, phases.measured_ns + 1, phases.end_ns - 1, phases.end_ns + 1]
             {
-                recorder.done(0, now_ns - 1, now_ns);
+                recorder.done(0, now_ns - 1, now_ns - 1, now_ns);
                 recorder.failed("1213 deadlock", now_ns);
             }
         }
@@ -542,6 +604,7 @@ mod tests {
         assert_eq!(seconds, [(-1, 1, 0), (0, 3, 3), (1, 1, 1), (2, 1, 1)]);
         assert_eq!(series.totals[0].len(), 4, "the last of each slice began in it");
         assert_eq!((recorder.operations[0], recorder.acknowledged[0]), (4, 10));
+        assert_eq!(recorder.work(), 4.0);
         assert_eq!(recorder.errors["1213 deadlock"], 4);
     }
 

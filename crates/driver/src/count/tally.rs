@@ -38,6 +38,8 @@ pub struct Tally {
     pub by_client: Option<ByClient>,
     pub start: Start,
     pub latency_us: Latency,
+    /// Of what failed and was not tried again.
+    pub failed_latency_us: Latency,
     /// In the order of the workload's transactions.
     #[serde(serialize_with = "in_order")]
     pub by_transaction: Vec<(String, Kind)>,
@@ -59,6 +61,7 @@ pub struct Tally {
     pub phases: Vec<Phase>,
     pub replay: Option<Replay>,
     pub histogram: String,
+    pub failed_histogram: String,
     pub histogram_unit: String,
     pub interrupted: bool,
 }
@@ -67,11 +70,12 @@ fn in_order<S: serde::Serializer, T: Serialize>(kinds: &[(String, T)], to: S) ->
     to.collect_map(kinds.iter().map(|(name, kind)| (name, kind)))
 }
 
-/// The fewest and the most transactions of the measured part that a client had done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The fewest and the most transactions of the measured part that a client had done, those over its borders by their
+/// shares.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ByClient {
-    pub least: u64,
-    pub most: u64,
+    pub least: f64,
+    pub most: f64,
 }
 
 impl ByClient {
@@ -101,6 +105,7 @@ pub struct Latency {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Kind {
     pub operations: u64,
+    pub throughput_per_s: f64,
     /// Warm-up included.
     pub acknowledged: u64,
     pub latency_us: Latency,
@@ -183,6 +188,7 @@ pub struct Slice {
     pub started_unix_s: f64,
     pub duration_s: f64,
     pub operations: u64,
+    pub throughput_per_s: f64,
 }
 
 /// How good approximate answers were.

@@ -66,14 +66,22 @@ pub struct ByTransaction {
     pub latencies: Latencies,
     /// That ended well within the measured part.
     pub operations: u64,
+    /// What the shares of those over its borders come to beyond `operations`.
+    pub over_borders: f64,
     /// Warm-up included.
     pub acknowledged: u64,
 }
 
 impl ByTransaction {
-    fn figures(&self) -> (String, tally::Kind) {
+    /// Transactions of the measured part, those over its borders by their shares.
+    fn work(&self) -> f64 {
+        self.operations as f64 + self.over_borders
+    }
+
+    fn figures(&self, wall_s: f64) -> (String, tally::Kind) {
         let figures = tally::Kind {
             operations: self.operations,
+            throughput_per_s: self.work() / wall_s,
             acknowledged: self.acknowledged,
             latency_us: latency_us(&self.latencies),
         };
@@ -117,7 +125,8 @@ pub struct Total {
     /// Of those of the measured part, what was not done when it ended.
     pub unfinished: u64,
     /// Of those of the measured part, what failed and was not tried again.
-    pub failed: u64,
+    #[serde(with = "as_text")]
+    pub failed: Latencies,
     pub errors: BTreeMap<String, u64>,
     pub retries: u64,
     pub rollbacks: u64,
@@ -155,11 +164,16 @@ impl Total {
         self.by_transaction.iter().map(|kind| kind.operations).sum()
     }
 
+    /// The same, with those over the borders of the measured part by their shares.
+    fn work(&self) -> f64 {
+        self.by_transaction.iter().map(ByTransaction::work).sum()
+    }
+
     /// The tally; times in the unit that the name says, histogram in nanoseconds.
     pub fn tally(self, phases: Vec<Phase>) -> Result<Tally> {
         let all = self.latencies();
-        let (operations, wall_s) = (self.operations(), self.duration_s.max(1e-9));
-        let per_op = |of: f64| (operations > 0).then(|| of / operations as f64);
+        let (work, wall_s) = (self.work(), self.duration_s.max(1e-9));
+        let per_op = |of: f64| (work > 0.0).then(|| of / work);
         let engine_cpu_s = self.engine_cpu_s();
         let cpu = self.driver_cpu(engine_cpu_s);
         Ok(Tally {
@@ -173,8 +187,8 @@ impl Total {
             started_unix_s: self.started_unix_s,
             warmup_s: self.warmup_s,
             duration_s: self.duration_s,
-            operations,
-            throughput_per_s: operations as f64 / wall_s,
+            operations: self.operations(),
+            throughput_per_s: work / wall_s,
             rows_read: self.rows_read,
             bytes_received: self.bytes_received,
             bytes_sent: self.bytes_sent,
@@ -187,7 +201,8 @@ impl Total {
             by_client: self.by_client,
             start: Start::new(),
             latency_us: latency_us(&all),
-            by_transaction: self.by_transaction.iter().map(ByTransaction::figures).collect(),
+            failed_latency_us: latency_us(&self.failed),
+            by_transaction: self.by_transaction.iter().map(|kind| kind.figures(wall_s)).collect(),
             driver_cpu_us_per_op: CpuPerOperation {
                 user: per_op(cpu.user_s * 1e6),
                 system: per_op(cpu.system_s * 1e6),
@@ -201,6 +216,7 @@ impl Total {
             recall: self.recalls.recall(),
             phases,
             histogram: encoded(&all)?,
+            failed_histogram: encoded(&self.failed)?,
             histogram_unit: "ns".to_owned(),
             interrupted: self.interrupted,
             by_statement: self.by_statement.figures(),
@@ -251,7 +267,7 @@ impl Total {
     fn kept(&self, open: OpenLoop, told: u64, wall_s: f64) -> tally::OpenLoop {
         tally::OpenLoop {
             offered_per_s: open.offered as f64 / wall_s,
-            achieved_per_s: self.operations() as f64 / wall_s,
+            achieved_per_s: self.work() / wall_s,
             backlog_max: open.backlog_max,
             backlog_end: open.backlog_end,
             kept: self.kept_rate(open, told),
@@ -266,7 +282,7 @@ impl Total {
         let under_way = open.due_at_end + 4.0 * open.due_at_end.sqrt() + 1.0;
         let hundredth = open.offered as f64 / 100.0;
         let missing = open.offered.saturating_sub(told.saturating_sub(self.unfinished));
-        self.failed as f64 <= hundredth
+        self.failed.len() as f64 <= hundredth
             && open.backlog_end as f64 <= under_way
             && missing as f64 <= under_way + hundredth
     }

@@ -28,7 +28,7 @@ pub(crate) struct Client<'a, W> {
     pub course: &'a Course,
     pub lane: &'a Lane,
     /// Its own of the measured part.
-    pub operations: Cell<u64>,
+    pub operations: Cell<f64>,
 }
 
 impl<W> Drop for Client<'_, W> {
@@ -216,8 +216,9 @@ impl<W: Workload> Client<'_, W> {
             if !self.course.take_ticket(self.lane.phases(), from_ns) {
                 return End::Through;
             }
-            self.watch(connection, now_ns.max(from_ns));
-            let (outcome, ended_ns) = self.transaction(kind, from_ns, connection, random).await;
+            let began_ns = now_ns.max(from_ns);
+            self.watch(connection, began_ns);
+            let (outcome, ended_ns) = self.transaction(kind, (from_ns, began_ns), connection, random).await;
             // The clock is read once per transaction: the end of one is the start of the next.
             now_ns = ended_ns;
             match outcome {
@@ -280,12 +281,13 @@ impl<W: Workload> Client<'_, W> {
         now_ns >= self.lane.phases().end_ns || self.course.is_stopped()
     }
 
-    /// One transaction with all its tries, timed and counted; and when it ended.
+    /// One transaction with all its tries, timed and counted; and when it ended. It counts from a time, and began at
+    /// another one where it had to wait for its client.
     #[inline]
     async fn transaction<S: Session>(
         &self,
         kind: usize,
-        from_ns: u64,
+        (from_ns, began_ns): (u64, u64),
         connection: &mut Connection<S, W::Client>,
         random: &mut Random,
     ) -> (Result<Outcome>, u64) {
@@ -324,7 +326,7 @@ impl<W: Workload> Client<'_, W> {
                 if *outcome == Outcome::RolledBack {
                     recorder.rolled_back(now_ns);
                 }
-                let counted = recorder.done(kind, from_ns, now_ns);
+                let counted = recorder.done(kind, from_ns, began_ns, now_ns);
                 self.operations.set(self.operations.get() + counted);
                 if let Some(recall) = self.workload.recall(&connection.state) {
                     recorder.scored(recall, now_ns);
@@ -335,7 +337,7 @@ impl<W: Workload> Client<'_, W> {
                     recorder.unknown += 1;
                     recorder.given_up(kind, from_ns, now_ns);
                 } else {
-                    recorder.gave_nothing(from_ns);
+                    recorder.gave_nothing(from_ns, now_ns);
                 }
                 recorder.failed(error.label(), now_ns);
             }

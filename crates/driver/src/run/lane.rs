@@ -12,6 +12,13 @@ use std::cell::{Cell, OnceCell, RefCell, RefMut};
 
 const CONNECTING_MAX: usize = 32;
 
+/// What a thread counted in one stretch: transactions that ended in it, and with those over its borders by their shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Counted {
+    pub operations: u64,
+    pub work: f64,
+}
+
 /// What the clients of one thread share. Lives and dies on that thread.
 pub(crate) struct Lane {
     pub connecting: Gate,
@@ -27,7 +34,7 @@ pub(crate) struct Lane {
     pub last: Cell<Option<Reading>>,
     /// What the thread used in the stretches that are over, and how many transactions each of them has measured.
     pub used: Cell<ThreadUse>,
-    pub operations: RefCell<Vec<u64>>,
+    pub counted: RefCell<Vec<Counted>>,
     /// When the last client had no more to do. Closing the connections is no part of the run.
     over_ns: Cell<u64>,
 }
@@ -45,7 +52,7 @@ impl Lane {
             first: Cell::new(None),
             last: Cell::new(None),
             used: Cell::default(),
-            operations: RefCell::default(),
+            counted: RefCell::default(),
             over_ns: Cell::new(0),
         }
     }
@@ -71,14 +78,19 @@ impl Lane {
 
     /// Adds up what the stretch has shown, once nobody works in it any more.
     pub fn end_stretch(&self) {
-        let (Some(recorder), mut operations) = (self.recorder.get(), self.operations.borrow_mut()) else {
+        let (Some(recorder), mut counted) = (self.recorder.get(), self.counted.borrow_mut()) else {
             return;
         };
-        if operations.len() >= self.stretch.get().number as usize {
+        if counted.len() >= self.stretch.get().number as usize {
             return;
         }
-        let before: u64 = operations.iter().sum();
-        operations.push(recorder.borrow().operations.iter().sum::<u64>() - before);
+        let recorder = recorder.borrow();
+        let before: u64 = counted.iter().map(|one| one.operations).sum();
+        let work_before: f64 = counted.iter().map(|one| one.work).sum();
+        counted.push(Counted {
+            operations: recorder.operations.iter().sum::<u64>() - before,
+            work: recorder.work() - work_before,
+        });
         if let (Some(first), Some(last)) = (self.first.take(), self.last.take()) {
             self.used.set(self.used.get().plus(&last.since(&first)));
         }

@@ -60,7 +60,7 @@ impl About<'_> {
             by_statement: statements(&parts),
             untaken: latencies(),
             unfinished: 0,
-            failed: 0,
+            failed: latencies(),
             errors: Default::default(),
             retries: 0,
             rollbacks: 0,
@@ -100,14 +100,19 @@ impl About<'_> {
     fn slices(&self, parts: &[ThreadTally], last_ns: u64) -> Vec<Slice> {
         let begun = self.slices_unix_s.len();
         let before_s = self.phases.before_ns as f64 / 1e9;
-        let slice = |(index, &started_unix_s): (usize, &f64)| Slice {
-            started_unix_s,
-            duration_s: match index + 1 == begun {
+        let slice = |(index, &started_unix_s): (usize, &f64)| {
+            let duration_s = match index + 1 == begun {
                 true => last_ns as f64 / 1e9,
                 false => before_s / (begun - 1) as f64,
-            },
+            };
             // The first stretch is the warm-up.
-            operations: parts.iter().filter_map(|part| part.operations.get(index + 1)).sum(),
+            let counted = || parts.iter().filter_map(|part| part.counted.get(index + 1));
+            Slice {
+                started_unix_s,
+                duration_s,
+                operations: counted().map(|one| one.operations).sum(),
+                throughput_per_s: counted().map(|one| one.work).sum::<f64>() / duration_s.max(1e-9),
+            }
         };
         self.slices_unix_s.iter().enumerate().map(slice).collect()
     }
@@ -115,7 +120,7 @@ impl About<'_> {
 
 /// A kind of transaction of which nothing but the latencies is known yet.
 fn not_summed_yet((name, latencies): (String, Latencies)) -> ByTransaction {
-    ByTransaction { name, latencies, operations: 0, acknowledged: 0 }
+    ByTransaction { name, latencies, operations: 0, over_borders: 0.0, acknowledged: 0 }
 }
 
 /// The arrivals of one mean latency before the end: by Little's law as many are under way then.
@@ -171,6 +176,7 @@ fn add(tally: &mut Total, part: ThreadTally) {
     let Some(recorder) = part.recorder else { return };
     for (index, kind) in tally.by_transaction.iter_mut().enumerate() {
         kind.operations += recorder.operations[index];
+        kind.over_borders += recorder.over_borders[index];
         kind.acknowledged += recorder.acknowledged[index];
     }
     for (label, count) in recorder.errors {
@@ -181,7 +187,9 @@ fn add(tally: &mut Total, part: ThreadTally) {
         tally.untaken += &*untaken;
     }
     tally.unfinished += recorder.unfinished;
-    tally.failed += recorder.failed_for_good;
+    if let Some(failed) = recorder.failed_latencies {
+        tally.failed += &*failed;
+    }
     tally.retries += recorder.retries;
     tally.rollbacks += recorder.rollbacks;
     tally.unknown += recorder.unknown;

@@ -11,6 +11,8 @@ mod lane;
 mod live;
 mod merge;
 mod pace;
+#[cfg(test)]
+mod rates;
 mod replay;
 #[cfg(test)]
 mod stall;

@@ -179,6 +179,8 @@ impl<W: Workload> Client<'_, W> {
                 if error.fate() == Fate::Lost {
                     recorder.unknown += 1;
                     recorder.given_up(kind, from_ns, now_ns);
+                } else {
+                    recorder.gave_nothing(from_ns, now_ns);
                 }
                 recorder.failed(error.label(), now_ns);
                 if measured {
@@ -186,7 +188,7 @@ impl<W: Workload> Client<'_, W> {
                 }
             }
             outcome => {
-                let counted = recorder.done(kind, from_ns, now_ns);
+                let counted = recorder.done(kind, from_ns, from_ns, now_ns);
                 self.operations.set(self.operations.get() + counted);
                 if let (Ok(answer), true) = (outcome, measured) {
                     recorder.replayed().answered(recorded.statement, rows(&recorded, answer));

@@ -37,7 +37,7 @@ thread_local! {
     /// When this thread's sessions were opened, after `START_NS`.
     static CONNECTED_NS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
     /// How long this thread's server stands still at the beginning of each period.
-    static STILL_NS: Cell<u64> = const { Cell::new(STOPPED_NS) };
+    pub(super) static STILL_NS: Cell<u64> = const { Cell::new(STOPPED_NS) };
     /// What this thread's server answers, by the time since `START_NS`.
     pub(super) static ANSWER: Cell<fn(u64) -> Result<Answer>> = const { Cell::new(|_| Ok(Answer::default())) };
     /// Draws a lot as a transaction reaches this thread's server.

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::course::{Course, Stretch};
-use super::lane::Lane;
+use super::lane::{Counted, Lane};
 use super::pace::{OpenPace, Queue, Rate, Think};
 use super::timed;
 use crate::clock;
@@ -44,7 +44,7 @@ pub(crate) struct ThreadTally {
     pub traffic: Traffic,
     pub used: ThreadUse,
     /// By stretch.
-    pub operations: Vec<u64>,
+    pub counted: Vec<Counted>,
     pub sched_batch: bool,
     pub gather_us_max: u32,
     pub ended_ns: u64,
@@ -88,7 +88,7 @@ impl<W: Workload> Thread<'_, W> {
             for here in (self.number..self.job.clients_here()).step_by(self.threads as usize) {
                 let Thread { job, target, workload, think, course, .. } = self;
                 let number = job.client_number(here);
-                let operations = Cell::new(0);
+                let operations = Cell::new(0.0);
                 let client = Client { number, job, target, workload, think, course, lane: &lane, operations };
                 executor.spawn(client.live::<S>());
             }
@@ -212,7 +212,7 @@ impl<W: Workload> Thread<'_, W> {
             statements: timed::take(),
             traffic: lane.traffic.get(),
             used: lane.used.get(),
-            operations: lane.operations.into_inner(),
+            counted: lane.counted.into_inner(),
             ended_ns,
             pace,
             ..ThreadTally::default()

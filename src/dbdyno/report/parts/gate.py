@@ -210,6 +210,7 @@ def _why_open(found: Gate) -> str:
         )
     why = {
         Reason.GUARD: "a guard is not shown to hold",
+        Reason.FAILS_MORE: "more transactions failed, and what fails is no part of the figure",
         Reason.BASELINE_BROKEN: "the reference itself did not hold",
         Reason.NO_BASELINE: "this Dyno knows no run of the reference's setup with this load on this host",
         Reason.NO_RESPONSE: "the run gave no response above zero",

@@ -15,8 +15,9 @@ from dbdyno.records.recovery import Recovery
 from dbdyno.records.run import ComparisonRun, ImportedRun, Run
 from dbdyno.report.document import Document, Element, Facts, Kind, Lines, Section, Table, Text, table
 from dbdyno.report.parts import configuration, plans
-from dbdyno.report.words import brought, numbers, safe, verdicts
+from dbdyno.report.words import brought, naming, numbers, safe, verdicts
 from dbdyno.report.words.moments import second_text
+from dbdyno.report.words.tally import times_ms
 from dbdyno.study.act import Act
 from dbdyno.study.files import StudyFile
 
@@ -93,8 +94,8 @@ def _losses_text(analysis: Analysis) -> str:
 
 
 def _trials(analysis: Analysis) -> Table:
-    metric, group = metrics.find(analysis.method.response), brought.group_text(analysis.run)
-    response = f"{metric.title}, {metric.unit}".strip(", ")
+    unit, group = metrics.find(analysis.method.response).unit, brought.group_text(analysis.run)
+    response = f"{naming.metric_title(analysis)}, {unit}".strip(", ")
     heads = ["trial", *filter(None, [group]), "variant", "outcome", response]
     rows = [
         *([*_row(trial, analysis)] for trial in analysis.trials),
@@ -138,10 +139,20 @@ def _facts(record: Record, run: Run) -> Facts:
             ("engine", record.engine_version),
             ("host", record.host),
             ("caches filled", _filled_text(record)),
+            *_failed(record),
             ("seconds by stage", stages),
             *((f"doubt: {doubt.value}", text) for doubt, text in record.doubts.items()),
         )
     )
+
+
+def _failed(record: Record) -> Iterator[tuple[str, str]]:
+    """How long it took what failed, beside what succeeded."""
+    tally = record.tally
+    if tally is not None and tally.failed_latency_us is not None and tally.failed:
+        told = f"{numbers.plural(tally.failed, 'transaction')}, {tally.failed_share:.2%} of all, after"
+        yield "failed", f"{told} {times_ms(tally.failed_latency_us, 'p50', 'p99', 'max')} ms"
+        yield "succeeded", f"{tally.operations:,}, after {times_ms(tally.latency_us, 'p50', 'p99', 'max')} ms"
 
 
 def _levels(record: Record) -> Iterator[Element]:

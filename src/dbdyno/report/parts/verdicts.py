@@ -155,8 +155,8 @@ def _cost(ratio: Ratio | None, interval: bool) -> Words:
 
 def _on_page(analysis: Analysis) -> Table:
     """The same with what is said of each variant below its verdict, because a page has the room."""
-    metric = metrics.find(analysis.method.response)
-    response = f"{metric.title}, {metric.unit}".strip(", ")
+    unit = metrics.find(analysis.method.response).unit
+    response = f"{naming.metric_title(analysis)}, {unit}".strip(", ")
     columns = (
         *(Column("variant", Kind.NAME), Column(response), Column("ratio"), Column("verdict", Kind.TEXT)),
         *(Column(head) for head, _ in COSTS.values()),

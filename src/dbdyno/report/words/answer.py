@@ -21,7 +21,7 @@ from dbdyno.records.record import Outcome
 from dbdyno.records.run import ImportedRun
 from dbdyno.report.words import hosts, noise, plans, platforms, search
 from dbdyno.report.words.brought import alone, latencies_text, warning
-from dbdyno.report.words.naming import main_text
+from dbdyno.report.words.naming import main_text, metric_title
 from dbdyno.report.words.numbers import (
     differs,
     interval_text,
@@ -70,7 +70,7 @@ def headline(analysis: Analysis) -> str:
         reasons = {variant_of(analysis, name).reason for name in answer.inconclusive}
         rest = (
             ""
-            if reasons & {Reason.GUARD, Reason.LAYOUT, Reason.LOST, Reason.MEAN}
+            if reasons & {Reason.FAILS_MORE, Reason.GUARD, Reason.LAYOUT, Reason.LOST, Reason.MEAN}
             else " could be faster or slower"
         )
         if found := _main_effects(analysis):
@@ -160,9 +160,8 @@ def _without_loss(analysis: Analysis, told: Sequence[str]) -> str:
 def _helped(analysis: Analysis, name: str, how: str) -> str:
     effect = variant_of(analysis, name).effect
     assert effect is not None  # a variant without an effect is never faster
-    metric = metrics.find(analysis.method.response)
     return (
-        f"{clean(name)} {how}: {ratio_text(effect.ratio)} times the baseline’s {metric.title}"
+        f"{clean(name)} {how}: {ratio_text(effect.ratio)} times the baseline’s {metric_title(analysis)}"
         f" ({interval_text(effect)}){_beside(analysis, name)}."
     )
 

@@ -65,8 +65,8 @@ WARNINGS: dict[Doubt, Advice] = {
         'compare beside_cpu_s; where variants differ in it, give arrangement = "one-after-the-other"',
     ),
     Doubt.SHORT_SLICES: Advice(
-        "transactions took long beside the slices in which they were counted, so the edges of slices blur the"
-        " figures",
+        "a client had fewer than two transactions in a slice, so the slices show how a load begins, and not"
+        " how it goes on",
         'give longer slices (slice, workload.duration), or arrangement = "one-after-the-other" and a ramp',
     ),
     Doubt.REPLAY_LATE: Advice(

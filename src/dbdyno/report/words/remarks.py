@@ -131,6 +131,8 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
         return f"{few}; {more} would settle it" if more else few
     return {
         Reason.GUARD: "its interval says faster, but a guard is not shown to hold",
+        Reason.FAILS_MORE: "its interval says faster, but more of its transactions failed, and what fails is"
+        " no part of the figure",
         Reason.BASELINE_BROKEN: "the baseline itself did not hold",
         Reason.NO_BASELINE: "the baseline has no trial with a response above zero",
         Reason.NO_RESPONSE: "its trials gave no response above zero",

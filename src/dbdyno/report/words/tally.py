@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dbdyno.driver.tally import Latency, OpenLoop, Recall, Statement, Tally
 from dbdyno.records.load_words import driver_lagged, waited_for_cpu
-from dbdyno.records.metrics import number_text
+from dbdyno.records.metrics import FAILED_SHARE_MAX, number_text
 from dbdyno.report.words import replay
 from dbdyno.report.words.numbers import plural
 
@@ -21,7 +21,7 @@ def tally_text(tally: Tally) -> str:
         f"{plural(tally.threads, 'driver thread')}",
         _throughput(tally),
         *([_open_loop(tally.open_loop)] if tally.open_loop else ()),
-        *_latency(tally.latency_us),
+        *_latency(tally),
         *_cost(tally),
         *_gathering(tally),
         f"errors      {_errors(tally)}",
@@ -46,7 +46,7 @@ def _throughput(tally: Tally) -> str:
     cut = " (cut short)" if tally.interrupted else ""
     return (
         f"throughput  {number_text(tally.throughput_per_s)} per s "
-        f"({tally.operations:,} transactions in {tally.duration_s:.1f} s{cut})"
+        f"({tally.operations:,} transactions ended in {tally.duration_s:.1f} s{cut})"
     )
 
 
@@ -67,13 +67,19 @@ def _unfinished(tally: Tally) -> Iterator[str]:
         )
 
 
-def _latency(latency_us: Latency) -> Iterator[str]:
-    """How long transactions took, those included that only waited."""
-    if latency_us.count:
-        yield f"latency ms  {_times_ms(latency_us, 'mean', *_PERCENTILES)}"
+def _latency(tally: Tally) -> Iterator[str]:
+    """How long transactions took, those included that only waited, and those that failed apart."""
+    failed_us = tally.failed_latency_us
+    if tally.latency_us.count:
+        of_some = "  (of those that succeeded)" if tally.failed_share > FAILED_SHARE_MAX else ""
+        yield f"latency ms  {times_ms(tally.latency_us, 'mean', *_PERCENTILES)}{of_some}"
+    if failed_us is not None and failed_us.count:
+        times = times_ms(failed_us, "mean", *_PERCENTILES)
+        yield f"failed ms   {times}  ({plural(failed_us.count, 'transaction')})"
 
 
-def _times_ms(latency_us: Latency, *points: str) -> str:
+def times_ms(latency_us: Latency, *points: str) -> str:
+    """Latencies at some points, in milliseconds."""
     return "  ".join(f"{point.replace('_', '.')} {getattr(latency_us, point) / 1000:.3f}" for point in points)
 
 
@@ -125,10 +131,10 @@ def _by_transaction(tally: Tally) -> Iterator[str]:
         if not kind.latency_us.count:
             yield f"{name:<21} {kind.operations:>10,}"
             continue
-        times = _times_ms(kind.latency_us, "mean", "p50", "p99", "max")
+        times = times_ms(kind.latency_us, "mean", "p50", "p99", "max")
         yield f"{name:<21} {kind.operations:>10,}  ms: {times}"
     if "new_order" in kinds and tally.duration_s:
-        per_minute = kinds["new_order"].operations * 60 / tally.duration_s
+        per_minute = kinds["new_order"].throughput_per_s * 60
         yield f"new orders  {number_text(per_minute)} per minute; {tally.rollbacks:,} more rolled back"
 
 
@@ -138,7 +144,7 @@ def _by_statement(statements: Mapping[str, Statement]) -> Iterator[str]:
     total_us = sum(statement.latency_us.sum for statement in statements.values())
     for text, statement in statements.items():
         latency_us = statement.latency_us
-        times = _times_ms(latency_us, "mean", "p50", "p99", "max")
+        times = times_ms(latency_us, "mean", "p50", "p99", "max")
         failed = f"  {plural(statement.errors, 'error')}" if statement.errors else ""
         share = latency_us.sum / total_us
         yield f"statement {share:>4.0%} of the time {latency_us.count:>10,}  ms: {times}{failed}"
