@@ -119,6 +119,8 @@ pub struct Total {
     /// Of those of the measured part, what failed and was not tried again.
     pub failed: u64,
     pub errors: BTreeMap<String, u64>,
+    /// What the first error of each label said.
+    pub error_examples: BTreeMap<String, String>,
     pub retries: u64,
     pub rollbacks: u64,
     pub unknown: u64,
@@ -160,8 +162,7 @@ impl Total {
         let all = self.latencies();
         let (operations, wall_s) = (self.operations(), self.duration_s.max(1e-9));
         let per_op = |of: f64| (operations > 0).then(|| of / operations as f64);
-        let engine_cpu_s = self.engine_cpu_s();
-        let cpu = self.driver_cpu(engine_cpu_s);
+        let (engine_cpu_s, cpu) = (self.engine_cpu_s(), self.driver_cpu(self.engine_cpu_s()));
         Ok(Tally {
             gather: self.gather,
             gathered_share: self.gathered_share(),
@@ -209,6 +210,7 @@ impl Total {
             backend: self.backend,
             server_version: self.server_version,
             errors: self.errors,
+            error_examples: self.error_examples,
             saturated: self.saturated,
             series: self.series,
             fine_series: self.fine_series,
