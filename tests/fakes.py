@@ -311,6 +311,7 @@ def make_tally(**changes: Any) -> Tally:
         "bytes_received": 0,
         "bytes_sent": 0,
         "errors": {},
+        "error_examples": {},
         "retries": 0,
         "rollbacks": 0,
         "acknowledged": 1000,

@@ -28,7 +28,7 @@ def scored(record: Record, recall: float, queries_per_s: float) -> Record:
     operations = round(queries_per_s * record.tally.duration_s)
     search = a_kind(operations, record.tally.duration_s, record.tally.latency_us)
     answers = Recall(count=100, mean=recall, min=recall, p1=recall, p5=recall, p10=recall, p50=recall)
-    return counted(record, recall=answers, by_transaction={"search": search})
+    return counted(record, recall=answers, by_transaction={"search": search}, workload="vector_search")
 
 
 def true_speed(levels: Mapping[str, Any]) -> float:

@@ -25,6 +25,26 @@ def test_a_load_without_any_answer_says_so() -> None:
     )
 
 
+def test_each_kind_of_error_is_told_with_what_its_first_one_said() -> None:
+    tally = make_tally(
+        operations=3, errors={"user": 7, "lost": 1}, error_examples={"user": "shop.sql:2: expected one row"}
+    )
+    assert came_to(tally) == (
+        "3 transactions succeeded; errors: user (7): shop.sql:2: expected one row; lost (1)"
+    )
+
+
+def test_a_password_in_an_error_is_kept_nowhere() -> None:
+    said = "cannot open mysql://me:secret@db/shop"
+    tally = make_tally(errors={"connect": 1}, error_examples={"connect": said})
+    assert "secret" not in tally.model_dump_json()
+
+
+def test_what_was_tried_again_did_not_fail() -> None:
+    tally = make_tally(operations=98, errors={"1213 deadlock": 5}, retries=3)
+    assert tally.failed_share == 0.02
+
+
 @pytest.mark.parametrize(
     ("backend", "share", "said"), [("epoll", 0.5, True), ("epoll", 0.4, False), ("blocking", 0.9, False)]
 )

@@ -135,6 +135,10 @@ EXPECTED = {
 }
 
 
+OF_ONE_WORKLOAD = ("new_orders_per_minute", "queries_per_s", "qps_at_recall")
+OF_SEARCHES = OF_ONE_WORKLOAD[1:]
+"""Metrics of vector_search."""
+
 RECOVERIES = (
     Recovery(act=Act.STOP, stop_s=0.25, ready_s=0.5),
     Recovery(act=Act.KILL, ready_s=1.25, full_speed_s=0.4),
@@ -163,7 +167,14 @@ def record(tally: Tally | None, totals: dict[str, float] | None, ready_s: float 
 
 @pytest.mark.parametrize("name", list(METRICS))
 def test_each_metric_is_read_from_a_full_record(name: str) -> None:
-    assert find(name).read(record(TALLY, TOTALS, 0.75)) == pytest.approx(EXPECTED[name])
+    tally = TALLY.but(workload="vector_search" if name in OF_SEARCHES else "tpcc")
+    assert find(name).read(record(tally, TOTALS, 0.75)) == pytest.approx(EXPECTED[name])
+
+
+@pytest.mark.parametrize("name", OF_ONE_WORKLOAD)
+def test_a_users_transaction_is_not_taken_for_a_built_in_one_of_its_name(name: str) -> None:
+    tally = TALLY.but(workload="script")
+    assert find(name).read(record(tally, TOTALS, 0.75)) is None
 
 
 @pytest.mark.parametrize("name", list(METRICS))
@@ -187,14 +198,14 @@ def test_a_total_that_could_not_be_read_hides_only_its_own_metrics() -> None:
     partial = record(
         TALLY, {name: value for name, value in TOTALS.items() if name != "server_cpu_system_s"}, 0.75
     )
-    hidden = [name for name in METRICS if find(name).read(partial) is None]
+    hidden = [name for name in METRICS if name not in OF_ONE_WORKLOAD and find(name).read(partial) is None]
     assert hidden == ["server_cpu_us_per_op", "server_cpu_system_us_per_op"]
 
 
 def test_a_search_that_finds_too_little_has_no_speed_at_recall() -> None:
     assert TALLY.recall is not None
     recall = TALLY.recall.but(mean=0.89)
-    hasty = record(TALLY.but(recall=recall), TOTALS, 0.75)
+    hasty = record(TALLY.but(recall=recall, workload="vector_search"), TOTALS, 0.75)
     assert find("qps_at_recall").read(hasty) is None
     assert find("queries_per_s").read(hasty) == 800.0
 

@@ -136,6 +136,7 @@ fn tally(some: Option<f64>) -> Tally {
         bytes_received: 7,
         bytes_sent: 8,
         errors: [("1213 deadlock".to_owned(), 9)].into_iter().collect(),
+        error_examples: [example()].into(),
         retries: 10,
         rollbacks: 11,
         acknowledged: 12,
@@ -220,6 +221,10 @@ fn second(second: i64, phase: Part) -> Second {
 
 fn invariant(value: Option<String>) -> Invariant {
     Invariant { name: "rows_unchanged".to_owned(), holds: true, detail: "12, 12".to_owned(), value }
+}
+
+fn example() -> (String, String) {
+    ("1213 deadlock".to_owned(), "shop.sql:3: Deadlock found (error 1213)".to_owned())
 }
 
 fn examples() -> Value {

@@ -167,6 +167,15 @@ impl Error {
         &self.0.label
     }
 
+    /// Whether a server says that a table is not there, in its own words: MariaDB and MySQL, PostgreSQL, Firebird, and
+    /// SQLite, which has no code for it.
+    pub fn is_table_missing(&self) -> bool {
+        const LABELS: [&str; 3] = ["1146 no such table", "42P01 no such table", "335544580 table_unknown"];
+        self.kind() == Kind::Server
+            && (LABELS.contains(&self.label())
+                || self.label().starts_with("1 ") && self.message().contains("no such table: "))
+    }
+
     pub fn message(&self) -> &str {
         &self.0.message
     }

@@ -63,6 +63,7 @@ class Counted:
             acknowledged=self.operations,
             unknown=0,
             clients_lost=0,
+            error_examples={},
             unfinished=0,
             by_client=None,
             start={},

@@ -18,7 +18,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from dbdyno import __version__
-from dbdyno.cli.encoding import own, plain, speak_any_encoding
+from dbdyno.cli.encoding import open_what_is_closed, own, plain, speak_any_encoding
 from dbdyno.cli.server_url import hide_passwords
 from dbdyno.errors import DynoError, StudyError
 from dbdyno.host import paths
@@ -162,6 +162,7 @@ def _ask_for_patience() -> None:
 
 def main() -> None:
     """The entry point. Every way out ends here; a traceback never reaches the user."""
+    open_what_is_closed()
     raise_on_signals(_ask_for_patience)
     speak_any_encoding()
     hide_passwords()

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import re
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, TextIO, cast
+
+from dbdyno.errors import DynoError
+
+STDERR = 2
 
 IN_ASCII = {
     "×": "x",
@@ -56,8 +63,33 @@ class _Output(io.TextIOWrapper):
     refused = _STEERING
 
     def write(self, text: str, /) -> int:
-        super().write(self.refused.sub(SHOWN, text))
+        self.write_as_it_is(self.refused.sub(SHOWN, text))
         return len(text)
+
+    def write_as_it_is(self, text: str) -> None:
+        with self._complaining():
+            super().write(text)
+
+    def flush(self) -> None:
+        with self._complaining():
+            super().flush()
+
+    @contextmanager
+    def _complaining(self) -> Iterator[None]:
+        """Says of what is written to nobody's use that it is lost. What is lost of messages nobody can be
+        told."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            # What is left in the buffer must not fail once more when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if self.fileno() != STDERR:
+                raise DynoError(
+                    f"standard output cannot be written: {error.strerror}",
+                    "make room there, or send the output elsewhere",
+                ) from None
 
 
 class _Own:
@@ -67,7 +99,7 @@ class _Own:
         self._output = output
 
     def write(self, text: str) -> int:
-        io.TextIOWrapper.write(self._output, _OWN.sub(lambda found: found[1] or SHOWN, text))
+        self._output.write_as_it_is(_OWN.sub(lambda found: found[1] or SHOWN, text))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:
@@ -79,6 +111,22 @@ def own(name: Literal["stdout", "stderr"]) -> TextIO:
     `plain`."""
     stream: TextIO = getattr(sys, name)
     return cast(TextIO, _Own(stream)) if isinstance(stream, _Output) else stream
+
+
+def open_what_is_closed() -> None:
+    """Gives a standard stream that whoever started Dyno has closed, as `<&-` does, to nobody: it would be the
+    next file that is opened, and what is written there would go into that file."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest that is free, so this one: those below it are open by now.
+            os.open(os.devnull, os.O_WRONLY if descriptor else os.O_RDONLY)
+            os.set_inheritable(descriptor, True)
+        if getattr(sys, name) is None:
+            stream = open(descriptor, "w" if descriptor else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
 
 
 def speak_any_encoding() -> None:

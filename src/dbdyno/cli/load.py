@@ -25,6 +25,7 @@ from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.passwords import without_passwords
+from dbdyno.records.load_words import with_examples
 from dbdyno.report.words.safe import json_text
 from dbdyno.report.words.tally import tally_text
 from dbdyno.study import Option, WorkloadOffer, workload_offers
@@ -270,6 +271,8 @@ def _run(job: Job, given: dict[str, Any]) -> None:
         click.echo(tally_text(tally))
     if tally.interrupted:
         sys.exit(130)
+    if not tally.operations and tally.errors:
+        raise DriverFailed(f"no transaction succeeded: {with_examples(tally)}")
     if tally.clients_lost == tally.clients:
         raise DriverFailed(
             "every client has lost its connection, so the run ended early",
@@ -279,6 +282,7 @@ def _run(job: Job, given: dict[str, Any]) -> None:
 
 def _check(job: Job, given: dict[str, Any]) -> None:
     acknowledged = _read_acknowledged(given["tally"]) if given["tally"] else None
+    job = job.but(clients=given["clients"])
     reply = json.loads(_driver.check(json.dumps(job.model_dump()), acknowledged))
     checks = [Invariant.model_validate(each) for each in reply]
     if given["as_json"]:
@@ -296,8 +300,8 @@ def _checks_text(checks: Sequence[Invariant]) -> str:
     )
 
 
-def _cleanup(job: Job, _given: dict[str, Any]) -> None:
-    _driver.cleanup(json.dumps(job.model_dump()))
+def _cleanup(job: Job, given: dict[str, Any]) -> None:
+    _driver.cleanup(json.dumps(job.but(clients=given["clients"]).model_dump()))
 
 
 def _read_acknowledged(path: Path) -> str:
@@ -324,8 +328,8 @@ command = click.Group(
             "check",
             "Check the workload's invariants; exit code 1 if one is violated.",
             _check,
-            [_TALLY, _JSON],
+            [_CLIENTS, _TALLY, _JSON],
         ),
-        _Workloads("cleanup", "Drop what prepare made.", _cleanup, []),
+        _Workloads("cleanup", "Drop what prepare made.", _cleanup, [_CLIENTS]),
     ],
 )

@@ -50,8 +50,9 @@ _VERBS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def serve(read_line: Callable[[], str] = sys.stdin.readline) -> None:
-    """Answers requests until there are none: what is read is then empty."""
+def serve(read_line: Callable[[], str] | None = None) -> None:
+    """Answers requests until there are none: what is read, by default from standard input, is then empty."""
+    read_line = read_line or sys.stdin.readline
     # An engine's library may print. What it prints must not be taken for a reply.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

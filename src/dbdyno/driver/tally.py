@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from dbdyno.frozen import Frozen
+from dbdyno.passwords import without_passwords
 
 Gather = Literal["off", "on", "when_crowded"]
 """Whether the driver lets the server go first, see docs/concepts/driver.md. Only the first two are constant
@@ -218,7 +219,8 @@ class Tally(Frozen):
     transaction was due (open loop) or started: `unfinished` counts those of the measured part that were not
     done at its end or were lost with their connection, and their latencies are at least the time that they
     had waited. What failed and was not tried again is in none of that: `failed_latency_us` and
-    `failed_histogram` are its own, None and empty where they were not counted. `histogram` holds the
+    `failed_histogram` are its own, None and empty where they were not counted. `error_examples` has what
+    the first error of each kind said, with its file and line. `histogram` holds the
     latencies in `histogram_unit` (HdrHistogram V2, deflated, base64). Lists by thread are in the order of the
     threads. `gather` is what the job asked for where nothing but answers started transactions, "off"
     elsewhere; `gathered_share` of the time answers could lie, at most for `gather_us_max`; `sched_batch` says
@@ -250,6 +252,7 @@ class Tally(Frozen):
     bytes_received: int
     bytes_sent: int
     errors: dict[str, int]
+    error_examples: dict[str, Annotated[str, AfterValidator(without_passwords)]]
     retries: int
     rollbacks: int
     acknowledged: int
@@ -318,6 +321,7 @@ _NOT_ALWAYS_COUNTED: Mapping[str, Any] = {
     "unfinished": 0,
     "by_client": None,
     "by_statement": {},
+    "error_examples": {},
     "start": {},
     "slices": (),
     "failed_latency_us": None,

@@ -117,8 +117,9 @@ def look_locks() -> tuple[Path, Path]:
 
 
 def _lock(of_kernel: Path, name: str) -> Path:
-    """A file of the kernel's that everyone may read; one of that name in a folder that was chosen."""
-    if _chosen_host() is None:
+    """A file of the kernel's that everyone may read; one of that name in a folder that was chosen, or where a
+    sandbox hides the kernel's."""
+    if _chosen_host() is None and of_kernel.is_file():
         return of_kernel
     lock = host() / name
     lock.touch()

@@ -8,6 +8,8 @@ from dbdyno.driver.tally import Replay, Tally
 
 DRIVER_LATE_SHARE = 0.01
 """With more statements that the driver sends late the 99th percentile is the driver's."""
+FAILED_SHARE = 0.01
+"""More errors than this are a warning."""
 RUN_WAIT_SHARE = 0.5
 """A driver thread that is ready for half of the time and does not run sets the pace as well, however little
 it has to do: each answer waits for it."""
@@ -18,12 +20,25 @@ def by_kind(errors: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} ({count})" for kind, count in sorted(errors.items(), key=lambda item: -item[1]))
 
 
+def with_examples(tally: Tally) -> str:
+    """The errors by kind, the most frequent first, each with what its first one said."""
+    if not tally.error_examples:
+        return by_kind(tally.errors)
+    ordered = sorted(tally.errors.items(), key=lambda item: -item[1])
+    kinds = (f"{kind} ({count})" + _example(tally.error_examples.get(kind, "")) for kind, count in ordered)
+    return "; ".join(kinds)
+
+
+def _example(text: str) -> str:
+    return f": {' '.join(text.split())}" if text else ""
+
+
 def came_to(tally: Tally) -> str:
     """What succeeded, what had no answer at all, and the errors."""
     text = f"{tally.operations} transactions succeeded"
     if tally.operations == 0 and tally.unfinished:
         text += f", and {tally.unfinished} had no answer when the load was over"
-    return f"{text}; errors: {by_kind(tally.errors)}" if tally.errors else text
+    return f"{text}; errors: {with_examples(tally)}" if tally.errors else text
 
 
 def waited_for_cpu(tally: Tally) -> str:

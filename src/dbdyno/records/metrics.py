@@ -9,11 +9,13 @@ from difflib import get_close_matches
 from enum import StrEnum
 from statistics import median
 
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import Tally
 from dbdyno.errors import UserError
 from dbdyno.records.record import INSTRUCTIONS, Record
 from dbdyno.study.act import Act
+from dbdyno.study.nouns import TPCC
 
 FAILED_SHARE_MAX = 1e-4
 """Where more fails, a percentile is said to be of the transactions that succeeded."""
@@ -170,11 +172,12 @@ def _driver_cpu(tally: Tally) -> float | None:
     return None if spent.user is None or spent.system is None else spent.user + spent.system
 
 
-def _per_s_of(transaction: str, times: float = 1.0) -> Callable[[Record], float | None]:
-    """Transactions of one type per second, `times` as many."""
+def _per_s_of(workload: str, transaction: str, times: float = 1.0) -> Callable[[Record], float | None]:
+    """Transactions of one type of a built-in workload per second, `times` as many. A user's own may have the
+    same name, and is something else."""
 
     def read(tally: Tally) -> float | None:
-        kind = tally.by_transaction.get(transaction)
+        kind = tally.by_transaction.get(transaction) if tally.workload == workload else None
         return kind.throughput_per_s * times if kind and tally.duration_s > 0 else None
 
     return _counted(read)
@@ -182,7 +185,7 @@ def _per_s_of(transaction: str, times: float = 1.0) -> Callable[[Record], float 
 
 def _queries_at_recall(record: Record) -> float | None:
     recall = _recall(record)
-    return None if recall is None or recall < RECALL_LEAST else _per_s_of("search")(record)
+    return None if recall is None or recall < RECALL_LEAST else _per_s_of(VECTOR_SEARCH, "search")(record)
 
 
 def _recall(record: Record) -> float | None:
@@ -377,10 +380,11 @@ _OUTCOMES = (
            _counted(lambda tally: tally.throughput_per_s if tally.duration_s > 0 else None)),
     Metric("new_orders_per_minute", "new orders per minute", "per min", _HIGHER,
            "Successful new-order transactions (TPC-C) in the measured part, over its duration in minutes.",
-           _per_s_of("new_order", times=60), transaction="new_order"),
+           _per_s_of(TPCC, "new_order", times=60), transaction="new_order"),
     Metric("queries_per_s", "queries", "per s", _HIGHER,
            "Searches (vector_search) that were answered in the measured part, over its duration; inserts "
-           "and deletes beside them are not in it.", _per_s_of("search"), transaction="search"),
+           "and deletes beside them are not in it.", _per_s_of(VECTOR_SEARCH, "search"),
+           transaction="search"),
     Metric("qps_at_recall", f"queries at recall {RECALL_LEAST:g}", "per s", _HIGHER,
            f"Searches per second of a trial whose recall is at least {RECALL_LEAST:g}; a trial with less has "
            "none. The frontier interpolates between trials.", _queries_at_recall, transaction="search"),

@@ -35,7 +35,8 @@ CANDIDATE = "candidate"
 """How the names of what a search tries begin."""
 TRIALS_MAX = 10_000
 """More trials than this are a mistake in the study: they take days at the least."""
-KEEPS_LEDGER = ("tpcb", "tpcc")
+TPCC = "tpcc"
+KEEPS_LEDGER = ("tpcb", TPCC)
 """Workloads whose transactions are known one by one afterwards."""
 INSTRUCTIONS_PER_OP = "instructions_per_op"
 """The response of a study whose trials are all counted where the CPU's own counters cannot be read."""

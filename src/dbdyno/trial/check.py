@@ -10,7 +10,7 @@ from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import OpenLoop, Tally
 from dbdyno.engines.log import untold
 from dbdyno.layers.setup import Running
-from dbdyno.records.load_words import by_kind, came_to, driver_lagged, waited_for_cpu
+from dbdyno.records.load_words import came_to, driver_lagged, waited_for_cpu, with_examples
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.phases import Phase
 from dbdyno.trial.invariants import checks_of
@@ -172,7 +172,7 @@ def _clients(tally: Tally) -> str:
     text = f"{tally.clients_lost} of {tally.clients} clients lost their connection and did not get it back"
     if tally.unknown:
         text += f"; whether {tally.unknown} transactions took effect is unknown"
-    return f"{text}; errors: {by_kind(tally.errors)}" if tally.errors else text
+    return f"{text}; errors: {with_examples(tally)}" if tally.errors else text
 
 
 def _errors(tally: Tally) -> str:
@@ -182,7 +182,7 @@ def _errors(tally: Tally) -> str:
         return ""
     return (
         f"{count} errors that were not retried and {tally.operations} successful operations; "
-        f"all errors: {by_kind(tally.errors)}"
+        f"all errors: {with_examples(tally)}"
     )
 
 

@@ -58,6 +58,22 @@ def test_the_summary_warns_of_a_driver_that_waited_for_a_cpu() -> None:
     assert "warning:" not in said(driver_run_wait_share=[0.4], driver_busy_share=[0.35])
 
 
+def test_new_orders_are_those_of_tpcc_alone() -> None:
+    latency = make_tally().latency_us.model_dump()
+    kinds = {name: {"operations": 9, "acknowledged": 9, "latency_us": latency} for name in ("new_order", "b")}
+    assert "per minute" not in tally_text(make_tally(workload="script", by_transaction=kinds))
+    assert "540.0 per minute" in tally_text(make_tally(workload="tpcc", by_transaction=kinds))
+
+
+def test_many_errors_are_warned_of_first_and_each_has_an_example() -> None:
+    example = "shop.sql:2: \\gset needs one row, and there were 0"
+    tally = make_tally(operations=97, errors={"user": 3}, error_examples={"user": example})
+    lines = tally_text(tally).splitlines()
+    assert lines[1] == "warning: 3% of the transactions failed: see the errors below"
+    assert f"            user, 3 times: {example}" in lines
+    assert "failed:" not in tally_text(make_tally(operations=300, errors={"user": 3}))
+
+
 def test_each_kind_of_statement_has_its_share_of_the_time() -> None:
     latency = make_tally().latency_us
     short = latency.model_copy(update={"sum": latency.sum / 3})

@@ -68,6 +68,9 @@ fn with(mut all: Total, other: Total) -> Result<Total> {
     for (label, count) in other.errors {
         *all.errors.entry(label).or_default() += count;
     }
+    other.error_examples.into_iter().for_each(|(label, example)| {
+        all.error_examples.entry(label).or_insert(example);
+    });
     all.untaken += &other.untaken;
     all.failed += &other.failed;
     all.recalls.merge(&other.recalls);
@@ -181,6 +184,7 @@ mod tests {
             unfinished: 0,
             failed: latencies(),
             errors: BTreeMap::new(),
+            error_examples: BTreeMap::new(),
             retries: 1,
             rollbacks: 0,
             unknown: 0,

@@ -5,6 +5,7 @@ use crate::count::histogram::{latencies, Latencies};
 use crate::count::recall::Recalls;
 use crate::count::replayed::Replayed;
 use crate::count::tally::ByClient;
+use crate::error::Error;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{channel, Receiver, Sender};
 
@@ -117,6 +118,8 @@ pub(crate) struct Recorder {
     pub acknowledged: Vec<u64>,
     /// Of the measured part, as `retries` and `rollbacks` are.
     pub errors: BTreeMap<String, u64>,
+    /// What the first error of each label said.
+    pub error_examples: BTreeMap<String, String>,
     pub retries: u64,
     pub rollbacks: u64,
     pub unknown: u64,
@@ -163,6 +166,7 @@ impl Recorder {
             unfinished: 0,
             acknowledged: vec![0; kinds],
             errors: BTreeMap::new(),
+            error_examples: BTreeMap::new(),
             retries: 0,
             rollbacks: 0,
             unknown: 0,
@@ -297,9 +301,9 @@ impl Recorder {
     }
 
     /// Counts an error after which the same transaction is tried again.
-    pub fn retried(&mut self, label: &str, now_ns: u64) {
+    pub fn retried(&mut self, error: &Error, now_ns: u64) {
         self.retries += u64::from(self.phases.is_measured(now_ns));
-        self.failed(label, now_ns);
+        self.failed(error, now_ns);
     }
 
     /// Counts a transaction that failed and is not tried again; it began, or was due, at `from_ns`. Its latency stands
@@ -317,7 +321,12 @@ impl Recorder {
     }
 
     /// Counts an error under its label. The series shows those of the warm-up as well.
-    pub fn failed(&mut self, label: &str, now_ns: u64) {
+    pub fn failed(&mut self, error: &Error, now_ns: u64) {
+        self.failed_as(error.label(), error, now_ns);
+    }
+
+    /// The same under another label.
+    pub fn failed_as(&mut self, label: &str, error: &Error, now_ns: u64) {
         self.observe(now_ns);
         self.second_errors += u64::from(self.phases.is_shown(now_ns));
         if !self.phases.is_measured(now_ns) {
@@ -327,6 +336,7 @@ impl Recorder {
             Some(count) => *count += 1,
             None => {
                 self.errors.insert(label.to_owned(), 1);
+                self.error_examples.insert(label.to_owned(), error.message().to_owned());
             }
         }
     }
@@ -403,6 +413,7 @@ mod tests {
     use super::*;
     use crate::count::series::{SecondLatencies, Series};
     use crate::count::tally::Second;
+    use crate::error::Fate;
 
     const PHASES: Phases = Phases {
         start_ns: 10 * NS_PER_S,
@@ -412,6 +423,14 @@ mod tests {
         before_ns: 0,
         more: false,
     };
+
+    fn deadlock() -> Error {
+        Error::server("1213 deadlock", Fate::Retry, "a deadlock was found")
+    }
+
+    fn duplicate() -> Error {
+        Error::server("1062 duplicate", Fate::Failed, "the key is there")
+    }
 
     fn put_together(kinds: usize, parts: &Receiver<SecondPart>) -> Series {
         let mut series = Series::new(1, kinds, false);
@@ -502,7 +521,7 @@ mod tests {
             let now_ns = second * NS_PER_S + 500;
             recorder.done(0, now_ns - 100, now_ns - 100, now_ns);
         }
-        recorder.failed("1213 deadlock", 14 * NS_PER_S + 600);
+        recorder.failed(&deadlock(), 14 * NS_PER_S + 600);
         recorder.finish();
         assert_eq!(recorder.acknowledged[0], 5);
         assert!(recorder.errors.is_empty());
@@ -545,12 +564,14 @@ mod tests {
     fn errors_retries_and_roll_backs_count_in_the_measured_part_only() {
         let mut recorder = Recorder::new(1, PHASES, channel().0);
         for now_ns in [PHASES.start_ns, PHASES.measured_ns - 1, PHASES.measured_ns, PHASES.end_ns] {
-            recorder.failed("1062 duplicate", now_ns);
-            recorder.retried("1213 deadlock", now_ns);
+            recorder.failed(&duplicate(), now_ns);
+            recorder.retried(&deadlock(), now_ns);
             recorder.rolled_back(now_ns);
         }
         assert_eq!((recorder.retries, recorder.rollbacks), (1, 1));
         assert_eq!(recorder.errors.into_values().collect::<Vec<_>>(), [1, 1]);
+        let examples: Vec<String> = recorder.error_examples.into_values().collect();
+        assert_eq!(examples, ["the key is there", "a deadlock was found"]);
     }
 
     #[test]
@@ -594,7 +615,7 @@ mod tests {
                 [phases.measured_ns - 1, phases.measured_ns + 1, phases.end_ns - 1, phases.end_ns + 1]
             {
                 recorder.done(0, now_ns - 1, now_ns - 1, now_ns);
-                recorder.failed("1213 deadlock", now_ns);
+                recorder.failed(&deadlock(), now_ns);
             }
         }
         recorder.finish();

@@ -29,6 +29,7 @@ pub struct Tally {
     pub bytes_received: u64,
     pub bytes_sent: u64,
     pub errors: BTreeMap<String, u64>,
+    pub error_examples: BTreeMap<String, String>,
     pub retries: u64,
     pub rollbacks: u64,
     pub acknowledged: u64,

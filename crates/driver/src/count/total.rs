@@ -128,6 +128,8 @@ pub struct Total {
     #[serde(with = "as_text")]
     pub failed: Latencies,
     pub errors: BTreeMap<String, u64>,
+    /// What the first error of each label said.
+    pub error_examples: BTreeMap<String, String>,
     pub retries: u64,
     pub rollbacks: u64,
     pub unknown: u64,
@@ -174,8 +176,7 @@ impl Total {
         let all = self.latencies();
         let (work, wall_s) = (self.work(), self.duration_s.max(1e-9));
         let per_op = |of: f64| (work > 0.0).then(|| of / work);
-        let engine_cpu_s = self.engine_cpu_s();
-        let cpu = self.driver_cpu(engine_cpu_s);
+        let (engine_cpu_s, cpu) = (self.engine_cpu_s(), self.driver_cpu(self.engine_cpu_s()));
         Ok(Tally {
             gather: self.gather,
             gathered_share: self.gathered_share(),
@@ -225,6 +226,7 @@ impl Total {
             backend: self.backend,
             server_version: self.server_version,
             errors: self.errors,
+            error_examples: self.error_examples,
             saturated: self.saturated,
             series: self.series,
             fine_series: self.fine_series,

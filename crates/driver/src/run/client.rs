@@ -317,8 +317,8 @@ impl<W: Workload> Client<'_, W> {
         let recorder = &mut *self.lane.recorder();
         recorder.in_flight -= 1;
         recorder.last_ended_ns = now_ns;
-        for label in self.workload.take_overcome(&mut connection.state) {
-            recorder.failed(&label, now_ns);
+        for error in self.workload.take_overcome(&mut connection.state) {
+            recorder.failed(&error, now_ns);
         }
         match &outcome {
             Ok(Outcome::Finished | Outcome::Waited) => {}
@@ -339,7 +339,7 @@ impl<W: Workload> Client<'_, W> {
                 } else {
                     recorder.gave_nothing(from_ns, now_ns);
                 }
-                recorder.failed(error.label(), now_ns);
+                recorder.failed(error, now_ns);
             }
         }
         (outcome, now_ns)
@@ -379,7 +379,7 @@ impl<W: Workload> Client<'_, W> {
                 }
             }
         }
-        self.lane.recorder().retried(error.label(), clock::now_ns());
+        self.lane.recorder().retried(&error, clock::now_ns());
         Ok(())
     }
 
@@ -411,7 +411,9 @@ impl<W: Workload> Client<'_, W> {
         while self.job.reconnect && !self.is_over(clock::now_ns()) {
             match self.connect().await {
                 Ok(connection) => return Some(connection),
-                Err(error) => self.lane.recorder().failed(reconnect_label(&error), clock::now_ns()),
+                Err(error) => {
+                    self.lane.recorder().failed_as(reconnect_label(&error), &error, clock::now_ns());
+                }
             }
             self.pause_until(clock::now_ns().saturating_add(wait_ns)).await;
             wait_ns = (wait_ns * 2).min(longest_ns);

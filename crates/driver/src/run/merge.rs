@@ -41,8 +41,7 @@ impl About<'_> {
         let measured_ns = ended_ns.saturating_sub(self.phases.measured_ns);
         let slices = self.slices(&parts, measured_ns);
         let took_ns = ended_ns.saturating_sub(self.phases.start_ns);
-        let played = self.playback.zip(replayed(&mut parts));
-        let replay = played.map(|(playback, all)| replay::told(playback, all, took_ns));
+        let replay = self.playback.zip(replayed(&mut parts)).map(|(it, all)| replay::told(it, all, took_ns));
         let last_second = self.phases.second(self.phases.end_ns - 1);
         let duration_s = (self.phases.before_ns + measured_ns) as f64 / 1e9;
         let short = self.phases.before_ns + self.phases.end_ns - self.phases.measured_ns < SHORT_NS;
@@ -62,6 +61,7 @@ impl About<'_> {
             unfinished: 0,
             failed: latencies(),
             errors: Default::default(),
+            error_examples: Default::default(),
             retries: 0,
             rollbacks: 0,
             unknown: 0,
@@ -181,6 +181,9 @@ fn add(tally: &mut Total, part: ThreadTally) {
     }
     for (label, count) in recorder.errors {
         *tally.errors.entry(label).or_default() += count;
+    }
+    for (label, example) in recorder.error_examples {
+        tally.error_examples.entry(label).or_insert(example);
     }
     tally.by_client = tally.by_client.into_iter().chain(recorder.by_client).reduce(ByClient::with);
     if let Some(untaken) = recorder.untaken {

@@ -74,7 +74,7 @@ impl<W: Workload> Client<'_, W> {
             Err(error) => {
                 let recorder = &mut *self.lane.recorder();
                 recorder.replayed().sessions_refused += 1;
-                recorder.failed(error.label(), clock::now_ns());
+                recorder.failed(&error, clock::now_ns());
                 return self.unsent(playback, visit.first, false);
             }
         };
@@ -182,7 +182,7 @@ impl<W: Workload> Client<'_, W> {
                 } else {
                     recorder.gave_nothing(from_ns, now_ns);
                 }
-                recorder.failed(error.label(), now_ns);
+                recorder.failed(&error, now_ns);
                 if measured {
                     recorder.replayed().failed(recorded.statement, error.label());
                 }

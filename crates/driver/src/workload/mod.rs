@@ -12,7 +12,7 @@ pub use options::{About, Circumstances, OptionSpec, OptionType, Options, Typed};
 pub(crate) use replay::{resolve_replay, Playback, Recorded, StatementPlace, Times, Visit, NAME as REPLAY};
 pub use script::resolve_script;
 
-use crate::error::{Error, Fate, Kind, Mistake, Result};
+use crate::error::{Error, Fate, Mistake, Result};
 use crate::random::Random;
 use crate::session::Session;
 use hdrhistogram::Histogram;
@@ -243,9 +243,9 @@ pub trait Workload: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Takes the labels of the errors that the last transaction has met and got over by itself.
+    /// Takes the errors that the last transaction has met and got over by itself.
     #[inline]
-    fn take_overcome(&self, _client: &mut Self::Client) -> Vec<String> {
+    fn take_overcome(&self, _client: &mut Self::Client) -> Vec<Error> {
         Vec::new()
     }
 
@@ -317,12 +317,16 @@ pub struct Ended<'a> {
     pub latencies_ns: &'a Histogram<u64>,
 }
 
-/// What a server refuses to prepare is nearly always a table that was never made, or made with other options.
+/// A table that is not there was never made, or made with other options. No other refusal is mended by making tables.
 pub(crate) fn advised(error: Error, workload: &str) -> Error {
-    if error.kind() == Kind::Server && error.fate() == Fate::Failed && error.hint_text().is_empty() {
-        return error.hint(format!("prepare {workload} first, with the options that it is run with"));
+    if !(error.is_table_missing() && error.hint_text().is_empty()) {
+        return error;
     }
-    error
+    let workload = match workload {
+        script::NAME | lua::NAME => "the script's tables",
+        named => named,
+    };
+    error.hint(format!("prepare {workload} first, with the options that it is run with"))
 }
 
 /// Data that were prepared with another value of an option than the run has.

@@ -51,7 +51,7 @@ struct Driven {
     events: Vec<Result<Outcome>>,
     rows: u64,
     /// Errors that the script has got over.
-    overcome: Vec<String>,
+    overcome: Vec<Error>,
     hindrance: Option<String>,
 }
 
@@ -303,7 +303,7 @@ fn a_script_may_catch_errors_and_restart_by_itself() {
     assert_eq!(caught.events[0].as_ref().unwrap(), &Outcome::Committed);
     assert_eq!(caught.asked, ["0 DUPLICATE", "0 UPDATE t"]);
     // The tally counts what the script has got over.
-    assert_eq!(caught.overcome, ["1062 duplicate key"]);
+    assert_eq!(caught.overcome[0].label(), "1062 duplicate key");
     let error = failure(&event("error({errcode = sysbench.error.RESTART_EVENT})"));
     assert_eq!((error.fate(), error.label()), (Fate::Retry, "restarted by the script"));
 }

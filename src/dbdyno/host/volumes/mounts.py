@@ -18,7 +18,17 @@ from dbdyno.host import namespaces
 from dbdyno.host.journal import Journal, require_own, undoes
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_HOST_NAMESPACE = Path("/proc/self/ns/mnt").readlink()
+
+
+def _namespace() -> Path | None:
+    """The mount namespace of the calling thread; None where a sandbox hides it."""
+    try:
+        return Path("/proc/thread-self/ns/mnt").readlink()
+    except OSError:
+        return None
+
+
+_HOST_NAMESPACE = _namespace()
 """The namespace in which this process began."""
 
 BUSY_S, RETRY_S = 5.0, 0.02
@@ -182,7 +192,7 @@ def _mounted_there(point: Path) -> list[Mount]:
 
 def is_private() -> bool:
     """Whether the calling thread lives in a namespace of Dyno's own."""
-    return Path("/proc/thread-self/ns/mnt").readlink() != _HOST_NAMESPACE
+    return _namespace() != _HOST_NAMESPACE
 
 
 def devices_of_host() -> frozenset[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dbdyno.driver.tally import Latency, OpenLoop, Recall, Statement, Tally
-from dbdyno.records.load_words import driver_lagged, waited_for_cpu
+from dbdyno.records.load_words import FAILED_SHARE, driver_lagged, waited_for_cpu
 from dbdyno.records.metrics import FAILED_SHARE_MAX, number_text
 from dbdyno.report.words import replay
 from dbdyno.report.words.numbers import plural
+from dbdyno.study.nouns import TPCC
 
 _PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9", "max")
 
@@ -19,12 +20,14 @@ def tally_text(tally: Tally) -> str:
         f"{tally.workload} on {tally.protocol} {tally.server_version}, "
         f"{plural(tally.clients, 'client')}, {tally.backend}, "
         f"{plural(tally.threads, 'driver thread')}",
+        *_failing(tally),
         _throughput(tally),
         *([_open_loop(tally.open_loop)] if tally.open_loop else ()),
         *_latency(tally),
         *_cost(tally),
         *_gathering(tally),
         f"errors      {_errors(tally)}",
+        *_examples(tally),
         *_lost(tally),
         *_unfinished(tally),
         *_recall(tally.recall),
@@ -133,7 +136,7 @@ def _by_transaction(tally: Tally) -> Iterator[str]:
             continue
         times = times_ms(kind.latency_us, "mean", "p50", "p99", "max")
         yield f"{name:<21} {kind.operations:>10,}  ms: {times}"
-    if "new_order" in kinds and tally.duration_s:
+    if tally.workload == TPCC and tally.duration_s:
         per_minute = kinds["new_order"].throughput_per_s * 60
         yield f"new orders  {number_text(per_minute)} per minute; {tally.rollbacks:,} more rolled back"
 
@@ -161,6 +164,19 @@ def _phases(tally: Tally) -> Iterator[str]:
 def _errors(tally: Tally) -> str:
     kinds = ", ".join(f"{kind}: {count}" for kind, count in tally.errors.items())
     return f"{kinds} ({tally.retries} tried again)" if kinds else "none"
+
+
+def _failing(tally: Tally) -> Iterator[str]:
+    """A warning where errors are too many to be passed over."""
+    if (share := tally.failed_share) > FAILED_SHARE:
+        yield f"warning: {share:.0%} of the transactions failed: see the errors below"
+
+
+def _examples(tally: Tally) -> Iterator[str]:
+    """What the first error of each kind said."""
+    for kind, example in tally.error_examples.items():
+        times = plural(tally.errors.get(kind, 0), "time")
+        yield f"            {kind}, {times}: {' '.join(example.split())}"
 
 
 def _open_loop(loop: OpenLoop) -> str:

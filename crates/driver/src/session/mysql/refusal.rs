@@ -5,6 +5,8 @@ use crate::error::{Error, Fate};
 
 /// The server has no connection left. It may say so at any word until it has let the client in.
 const FULL: u16 = 1040;
+/// Its clients hold as many prepared statements as it takes.
+const STATEMENTS_FULL: u16 = 1461;
 
 /// The error that an ERR packet stands for.
 pub(super) fn server_error(payload: &[u8]) -> Error {
@@ -35,11 +37,16 @@ pub(super) fn server_error(payload: &[u8]) -> Error {
         1158..=1161 => ("1160 network error at the server", Fate::Lost),
         4031 => ("4031 connection idle for too long", Fate::Lost),
         FULL => ("1040 too many connections", Fate::Failed),
+        STATEMENTS_FULL => ("1461 too many statements", Fate::Failed),
         _ => (other.as_str(), Fate::Failed),
     };
     let error = Error::server(label, fate, format!("{text} (error {code})")).with_sqlstate(sqlstate);
     match code {
         FULL => error.hint("raise the server's max_connections, or ask for fewer clients"),
+        STATEMENTS_FULL => error.hint(
+            "raise the server's max_prepared_stmt_count, ask for fewer clients, or have statements sent as text: end \
+             the URL with ?statements=text",
+        ),
         _ => error,
     }
 }

@@ -21,8 +21,8 @@ pub struct Client {
     ignored: Ignored,
     /// The last error that the script was told of.
     refusal: Option<Error>,
-    /// The labels of errors before that one, which the script has caught.
-    overcome: Vec<String>,
+    /// The errors before that one, which the script has caught.
+    overcome: Vec<Error>,
     /// A function of the script was called and has not ended.
     calling: bool,
     /// It has asked the driver for something since it was called.
@@ -58,7 +58,7 @@ impl Client {
         &self.state
     }
 
-    pub(super) fn take_overcome(&mut self) -> Vec<String> {
+    pub(super) fn take_overcome(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.overcome)
     }
 
@@ -103,13 +103,14 @@ impl Client {
         match ending {
             Ending::Fine { stops } => {
                 self.stopped |= stops;
-                self.overcome.extend(self.refusal.take().map(|error| error.label().to_owned()));
+                self.overcome.extend(self.refusal.take());
                 Ok(())
             }
-            Ending::Restart => {
+            Ending::Restart { place } => {
                 self.connections.rollback_others::<S>().await?;
                 let by_script = || Error::server("restarted by the script", Fate::Retry, "restarted");
-                Err(self.refusal.take().unwrap_or_else(by_script).retried())
+                let refusal = self.refusal.take().unwrap_or_else(by_script).retried();
+                Err(if place.is_empty() { refusal } else { refusal.at(place) })
             }
             Ending::Refused { place } => {
                 self.connections.rollback_others::<S>().await?;
@@ -210,7 +211,7 @@ impl Client {
         };
         let told = (false, ignorable, number, sqlstate.to_owned(), error.message().to_owned());
         let earlier = self.refusal.replace(error);
-        self.overcome.extend(earlier.map(|error| error.label().to_owned()));
+        self.overcome.extend(earlier);
         self.state.answer_with(told)
     }
 }

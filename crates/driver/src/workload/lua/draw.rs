@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// No column of a benchmark holds more letters.
 const LETTERS_MAX: i64 = 1 << 24;
+/// Draws that take less than a millisecond together.
+const UNIQUE_DRAWS: u32 = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -137,6 +139,12 @@ impl Unique {
 
     pub fn draw(&self) -> u32 {
         scattered(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The first number of `low..=high` that comes; `None` where none has come in many draws, so that whoever asks again
+    /// can be stopped.
+    pub fn draw_within(&self, low: f64, high: f64) -> Option<u32> {
+        (0..UNIQUE_DRAWS).map(|_| self.draw()).find(|drawn| (low..=high).contains(&f64::from(*drawn)))
     }
 }
 

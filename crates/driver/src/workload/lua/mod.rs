@@ -75,6 +75,7 @@ struct Commands {
     prepare: Option<Found>,
     cleanup: Option<Found>,
     event: bool,
+    thread_run: bool,
 }
 
 const FILE: Typed<&'static str> = Typed::text("file", "", "the script");
@@ -138,6 +139,7 @@ impl Workload for LuaScript {
             prepare: script.find(&prepare)?,
             cleanup: script.find("cleanup")?,
             event: script.find("event")?.is_some(),
+            thread_run: script.find("thread_run")?.is_some(),
         };
         Ok(LuaScript {
             shared,
@@ -183,6 +185,10 @@ impl Workload for LuaScript {
             return Err(Error::user(format!("{} has no function event", self.shared.source.file))
                 .hint("event() is what each client does again and again"));
         }
+        if self.commands.thread_run {
+            return Err(Error::user(format!("{}: thread_run is not supported", self.shared.source.file))
+                .hint("the driver calls event() again and again: put into it what one round does"));
+        }
         let random = Random::new(self.seed, INIT_STREAM);
         self.client_of("run", 0, random)?.call("init", session).await?;
         Ok(Start::new())
@@ -211,7 +217,7 @@ impl Workload for LuaScript {
         Ok(Outcome::Committed)
     }
 
-    fn take_overcome(&self, client: &mut Client) -> Vec<String> {
+    fn take_overcome(&self, client: &mut Client) -> Vec<Error> {
         client.take_overcome()
     }
 

@@ -38,8 +38,12 @@ pub(super) fn natives(
     add_modules(lua, &natives, shared)?;
     let of = Arc::clone(shared);
     natives.set("reports", lua.create_function(move |lua, ()| of.reports(lua)?.call::<Table>(()))?)?;
-    let shared = Arc::clone(shared);
-    natives.set("unique", lua.create_function(move |_, ()| Ok(shared.unique.draw()))?)?;
+    let of = Arc::clone(shared);
+    natives.set("unique", lua.create_function(move |_, ()| Ok(of.unique.draw()))?)?;
+    let of = Arc::clone(shared);
+    let within =
+        lua.create_function(move |_, (low, high): (f64, f64)| Ok(of.unique.draw_within(low, high)))?;
+    natives.set("unique_within", within)?;
     Ok(natives)
 }
 

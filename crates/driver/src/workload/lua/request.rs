@@ -47,7 +47,8 @@ pub(super) enum Ending {
     /// `stops`: it gave something, by which an event says that its client is through.
     Fine { stops: bool },
     /// It is to be done again: an error that is to be ignored, or the script says so.
-    Restart,
+    /// `place` is the line of the statement; empty where the script itself says so.
+    Restart { place: String },
     /// The server refused a statement; `place` is its line.
     Refused { place: String },
     /// The script itself failed.
@@ -82,7 +83,7 @@ impl Ending {
         let text = || conversation.text(2).map(|text| String::from_utf8_lossy(text).into_owned());
         Ok(match how {
             1 => Ending::Fine { stops: conversation.is_true(2) },
-            2 => Ending::Restart,
+            2 => Ending::Restart { place: text().unwrap_or_default() },
             3 => Ending::Refused { place: text().ok_or_else(unreadable)? },
             4 => Ending::Broken { reason: text().ok_or_else(unreadable)? },
             _ => return Err(unreadable()),

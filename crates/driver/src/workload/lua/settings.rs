@@ -19,7 +19,7 @@ pub(super) enum Setting {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Settings {
     values: BTreeMap<String, Setting>,
-    /// Of a script that declares no options: what was given, which becomes global variables of the script.
+    /// Of a script that declares no options: what was given and sysbench's own, which become its global variables.
     pub globals: BTreeMap<String, Setting>,
 }
 
@@ -59,10 +59,17 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("rate", "--rate is an option of `dyno load run`; in a study it is `rate_per_s`"),
     ("rand_seed", "--seed is an option of `dyno load run`; in a study it is `seed`"),
     ("db_driver", "the driver is that of --url"),
+    ("num_threads", "the clients are its threads: --clients, or `clients` in a study"),
+    ("max_requests", "end the run after so many transactions with --operations"),
+    ("max_time", "--time is an option of `dyno load run`; in a study it is `duration`"),
+    ("tx_rate", "--rate is an option of `dyno load run`; in a study it is `rate_per_s`"),
     ("mysql_", "the server is that of --url"),
     ("pgsql_", "the server is that of --url"),
     ("report_checkpoints", "the tally has every second"),
 ];
+
+/// Options of sysbench before 1.0 that begin as those of a server do, and are about the tables that a script makes.
+const OF_TABLES: [&str; 3] = ["mysql_table_engine", "mysql_table_options", "mysql_engine_trx"];
 
 /// What an option of sysbench is unless it is given.
 enum Usual {
@@ -95,6 +102,11 @@ impl Settings {
             ("time", circumstances.duration_s),
             ("rate", circumstances.rate_per_s),
             ("rand_seed", circumstances.seed as f64),
+            // The same under the names of before 1.0.
+            ("num_threads", f64::from(circumstances.clients)),
+            ("max_requests", operations as f64),
+            ("max_time", circumstances.duration_s),
+            ("tx_rate", circumstances.rate_per_s),
         ] {
             settings.put(name, Setting::Number(value));
         }
@@ -131,6 +143,10 @@ impl Settings {
                 (Some(default), _) => default,
                 (None, true) => &self.values[name],
                 (None, false) => {
+                    if legacy && OF_TABLES.contains(&name.as_str()) {
+                        self.globals.insert(name.clone(), of_text(text));
+                        continue;
+                    }
                     if let Some(hint) = elsewhere(name) {
                         return Err(Error::user(format!("the option {name} is not the script's")).hint(hint));
                     }
@@ -145,6 +161,12 @@ impl Settings {
             };
             let value = default.parse(name, text)?;
             self.put(name, value);
+        }
+        if legacy {
+            // A script that declares none finds sysbench's own options as global variables too.
+            self.values.iter().for_each(|(name, value)| {
+                self.globals.entry(name.clone()).or_insert_with(|| value.clone());
+            });
         }
         for (name, default) in declared {
             // The script may have its own default for an option of sysbench's, but not for what the job says.
@@ -192,7 +214,7 @@ impl Settings {
 
 impl Setting {
     /// A text as a value of this default's type.
-    fn parse(&self, name: &str, text: &str) -> Result<Self> {
+    pub fn parse(&self, name: &str, text: &str) -> Result<Self> {
         let wrong = |allowed: &str| {
             Error::user(format!("the option {name} cannot be {text:?}")).hint(format!("give {allowed}"))
         };

@@ -54,8 +54,12 @@ impl State {
             natives.set("tid", tid)?;
             natives.set("command", command)?;
             let (converse, find): (Function, Function) = shared.prelude(&lua)?.call(natives)?;
+            let globals = lua.globals();
             for (name, value) in &settings.globals {
-                lua.globals().set(name.as_str(), lua_value(&lua, value)?)?;
+                // An option may be called like a library: `debug`.
+                if !globals.get::<Value>(name.as_str())?.is_table() {
+                    globals.set(name.as_str(), lua_value(&lua, value)?)?;
+                }
             }
             Ok((Conversation::begin(&lua, converse)?, find))
         };
@@ -158,11 +162,15 @@ impl State {
     pub fn declared(&self) -> Result<BTreeMap<String, Setting>> {
         let mut declared = BTreeMap::new();
         for (name, option) in self.options()? {
-            let default = option.raw_get(2).map_err(broken)?;
-            let default = setting(default).ok_or_else(|| {
+            let default = setting(option.raw_get(2).map_err(broken)?).ok_or_else(|| {
                 Error::user(format!("the script's option {name} has a default that is no option's value"))
                     .hint("give a text, a number, true, false, or a list of texts")
             })?;
+            let default = match (typed(&option).map_err(broken)?, default) {
+                (Some(typed), Setting::Nothing) => typed,
+                (Some(typed), Setting::Text(text)) => typed.parse(&name, &text)?,
+                (_, default) => default,
+            };
             declared.insert(name.replace('-', "_"), default);
         }
         Ok(declared)
@@ -171,7 +179,13 @@ impl State {
     /// Has the script itself judge the values of its options, where it brings a function for that.
     pub fn validate(&self, settings: &Settings) -> Result<()> {
         for (name, option) in self.options()? {
-            let Value::Function(validator) = option.raw_get::<Value>(3).map_err(broken)? else { continue };
+            // sysbench 1.0 has it behind the type.
+            let validators = (3..=4).map(|place| option.raw_get::<Value>(place).map_err(broken));
+            let found = validators.collect::<Result<Vec<_>>>()?.into_iter().find_map(|value| match value {
+                Value::Function(validator) => Some(validator),
+                _ => None,
+            });
+            let Some(validator) = found else { continue };
             let value = settings.get(&name.replace('-', "_")).unwrap_or(&Setting::Nothing);
             let value = lua_value(&self.lua, value).map_err(broken)?;
             let (valid, why): (Value, Option<String>) =
@@ -194,6 +208,19 @@ impl State {
             broken(error).hint("write sysbench.cmdline.options = {name = {\"what it is\", default}}")
         })
     }
+}
+
+/// What an option is without a default, by its `sysbench.cmdline.ARG_...`; `None` where the script names no type.
+fn typed(option: &Table) -> mlua::Result<Option<Setting>> {
+    const BOOL: i64 = 1;
+    const NUMBERS: std::ops::RangeInclusive<i64> = 2..=4;
+    const LIST: i64 = 6;
+    Ok(match option.raw_get::<Value>(3)?.as_i64() {
+        Some(BOOL) => Some(Setting::Flag(false)),
+        Some(number) if NUMBERS.contains(&number) => Some(Setting::Number(0.0)),
+        Some(LIST) => Some(Setting::List(Vec::new())),
+        _ => None,
+    })
 }
 
 /// A default of the script's as a setting; `None` where it is none.

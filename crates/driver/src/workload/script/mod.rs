@@ -49,6 +49,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use variable::{Variable, CLIENT_ID, DEFAULT_SEED, RANDOM_SEED, SCALE};
 
 pub(super) const NAME: &str = "script";
+/// Of files that hold SQL.
+const SQL_ENDINGS: [&str; 2] = [".sql", ".pgbench"];
 const ROWS_PER_PART: i64 = 10_000;
 /// How long a client waits before it looks again whether another has the answers of `start`.
 const LOOK_NS: u64 = 1_000_000;
@@ -58,8 +60,9 @@ type Given = serde_json::Map<String, serde_json::Value>;
 /// Where a job's workload names a file, makes it the workload `script` of that file; tells the script the job's seed.
 /// A relative path counts from `folder`.
 pub fn resolve_script(workload: &mut String, options: &mut Given, seed: u64, folder: &Path) {
-    let is_file =
-        workload.contains('/') || [".toml", ".sql", ".pgbench"].iter().any(|end| workload.ends_with(end));
+    let is_file = workload.contains('/')
+        || is_toml(workload)
+        || SQL_ENDINGS.iter().any(|ending| workload.ends_with(ending));
     if is_file {
         *options = options_of_file(workload, options, folder);
         *workload = NAME.to_owned();
@@ -101,6 +104,16 @@ pub(super) fn find_files(file: &str, setup: &str, finder: &mut Finder<'_>) -> Re
         finder.read(setup, String::new());
     }
     Ok(())
+}
+
+/// Refuses a file whose ending does not say what it is: any text would go to the server as SQL.
+fn require_known(file: &str) -> Result<()> {
+    if SQL_ENDINGS.iter().any(|ending| file.ends_with(ending)) {
+        return Ok(());
+    }
+    let hint = "end its name with .sql or .pgbench where it holds SQL, with .lua where it is a script of sysbench, with \
+                .toml where it is a workload of Dyno's; other tools' files, such as YCSB's properties, are not read";
+    Err(Error::user(format!("the ending of {file} does not say what kind of file it is")).hint(hint))
 }
 
 fn is_toml(file: &str) -> bool {
@@ -180,6 +193,7 @@ impl Workload for Script {
         } else {
             let mut files = Vec::new();
             for (name, weight) in pgbench::weighted_files(file)? {
+                require_known(&name)?;
                 let name = located(folder, &name);
                 files.push((name.clone(), read(&name)?, weight));
             }

@@ -165,8 +165,11 @@ async fn execute<S: Session>(
 ) -> Result<()> {
     let statement = &program.statements[number];
     let result = execute_here(program, number, client, session).await;
-    // Errors that are expected and counted go on as they are.
-    result.map_err(|error| if error.fate() == Fate::Failed { error.at(&statement.place) } else { error })
+    // A lost connection is no fault of the statement.
+    result.map_err(|error| match error.fate() {
+        Fate::Failed | Fate::Retry => error.at(&statement.place),
+        Fate::Lost | Fate::Fatal => error,
+    })
 }
 
 async fn execute_here<S: Session>(

@@ -25,7 +25,7 @@ local function failed(outcome)
             return DONE_BROKEN, tostring(mistake)
          end
       end
-      return DONE_RESTART
+      return DONE_RESTART, outcome.at
    end
    if outcome == refusal then
       return DONE_REFUSED, refused_at

@@ -78,16 +78,65 @@ function db_free_results() end
 
 function db_close() end
 
-function sb_rnd()
-   return sysbench.rand.uniform(0, 2 ^ 32 - 1)
+-- It was never more than a word in sysbench either.
+function db_bind_result()
+   raise("db_bind_result is not supported: take the rows of db_query")
 end
+
+sysbench.db = complete("sysbench.db", {
+   DB_ERROR_NONE = DB_ERROR_NONE,
+   DB_ERROR_RESTART_TRANSACTION = DB_ERROR_RESTART_TRANSACTION,
+   DB_ERROR_FAILED = DB_ERROR_FAILED,
+})
+for _, name in ipairs({
+   "connect",
+   "disconnect",
+   "query",
+   "bulk_insert_init",
+   "bulk_insert_next",
+   "bulk_insert_done",
+   "prepare",
+   "bind_param",
+   "bind_result",
+   "execute",
+   "store_results",
+   "free_results",
+   "close",
+}) do
+   sysbench.db[name] = _G["db_" .. name]
+end
+
+local WHOLE_MAX = 2 ^ 32 - 1
+
+function sb_rnd()
+   return sysbench.rand.uniform(0, WHOLE_MAX)
+end
+
+-- Draws until a number lies in the range, because one that was left out is then never drawn in another range either.
+-- Few numbers lie in a narrow range, so this goes on for a while, in turns that can be ended.
+function sb_rand_uniq(low, high)
+   low, high = low or 0, high or WHOLE_MAX
+   if type(low) ~= "number" or type(high) ~= "number" then
+      raise("sb_rand_uniq takes two numbers, the lowest and the highest")
+   end
+   if ceil(low) > floor(high) or low > WHOLE_MAX or high < 0 then
+      raise(("sb_rand_uniq draws from 0 to 4294967295, where no number lies between %s and %s"):format(low, high))
+   end
+   local drawn
+   repeat
+      drawn = native.unique_within(low, high)
+   until drawn
+   return drawn
+end
+
+-- What scripts that make tables of their own expect, unless it is given as an option.
+mysql_table_engine, myisam_max_rows = "innodb", 1000000
 
 sb_rand = sysbench.rand.default
 sb_rand_uniform = sysbench.rand.uniform
 sb_rand_gaussian = sysbench.rand.gaussian
 sb_rand_special = sysbench.rand.special
 sb_rand_pareto = sysbench.rand.pareto
-sb_rand_uniq = sysbench.rand.unique
 sb_rand_str = sysbench.rand.string
 
 -- What scripts reach by other ways ---------------------------------------------------------------------------------

@@ -76,17 +76,28 @@ end
 
 sysbench = complete("sysbench", {
    version = "1.0.20",
+   version_string = "sysbench 1.0.20",
    tid = native.tid,
    opt = native.opt,
    hooks = {},
    error = { NONE = 0, RESTART_EVENT = 1 },
-   cmdline = {
+   cmdline = complete("sysbench.cmdline", {
       command = native.command,
       script_path = native.file,
       options = {},
       commands = {},
       PARALLEL_COMMAND = true,
-   },
+      -- The types that an option can have beside its default.
+      ARG_NULL = 0,
+      ARG_BOOL = 1,
+      ARG_INT = 2,
+      ARG_SIZE = 3,
+      ARG_DOUBLE = 4,
+      ARG_STRING = 5,
+      ARG_LIST = 6,
+      ARG_FILE = 7,
+      ARG_MAX = 8,
+   }),
    report_default = function(stat)
       native.reports().default(stat)
    end,
@@ -152,7 +163,7 @@ local function refuse(connection, ignorable, number, state, message)
    local failure = { connection = connection, sql_errno = number, sql_state = state, sql_errmsg = message }
    local hook = sysbench.hooks.sql_error_ignorable
    if ignorable or (hook and hook(failure)) then
-      failure.errcode = sysbench.error.RESTART_EVENT
+      failure.errcode, failure.at = sysbench.error.RESTART_EVENT, place()
       error(failure, 0)
    end
    refused_at = place()
