@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,15 +11,20 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# First, because Dyno's modules keep the environment that they are imported with.
+from tests.needs import INITDB, lasting_folder  # isort: split
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from dbdyno import gate
 from dbdyno.cli.preferences import KEYS
+from dbdyno.engines.mariadb import galera
+from dbdyno.engines.mariadb import obtaining as mariadb
+from dbdyno.engines.mysql import obtaining as mysql
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
 from dbdyno.host import once, paths
-from dbdyno.host.read_only import SHORT_LIVED
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import covers
 from dbdyno.obtain.source import making
@@ -26,7 +32,8 @@ from dbdyno.obtain.source.reuse import SWITCHED_OFF
 from dbdyno.study.reference import Reference
 from dbdyno.trial.acts import engine as acts_engine
 from tests import skips
-from tests.records.postgresql import INITDB, PostgreSQL
+from tests.progress import Progress
+from tests.records.postgresql import PostgreSQL
 
 ROOT = Path(__file__).parents[1]
 
@@ -59,6 +66,17 @@ LONG = (
 """Files that take longest. They come first, so that no worker begins one when the other has nothing left."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--progress", action="store_true", help="print where the run is")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("progress") and not hasattr(config, "workerinput"):
+        terminal = config.pluginmanager.getplugin("terminalreporter")
+        config.pluginmanager.register(Progress(LONG, terminal.write_line))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get(item.path, len(LONG)))
@@ -79,6 +97,12 @@ def pytest_runtest_makereport(
 
 DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
 """The command, as a process of its own."""
+
+
+# Of servers that a test can fetch, those that the distribution installed are not seen.
+for packaged in (mariadb.SERVER, mysql.SERVER):
+    object.__setattr__(packaged, "places", ())
+galera.ON_HOST = Path(os.devnull)
 
 
 @contextmanager
@@ -113,8 +137,7 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def outside() -> Iterator[Path]:
     """A folder outside of the short-lived places, where every server may write."""
-    lasting = (place for place in (ROOT, Path.home()) if not any(map(place.is_relative_to, SHORT_LIVED)))
-    with tempfile.TemporaryDirectory(dir=next(lasting), prefix=".outside-") as folder:
+    with tempfile.TemporaryDirectory(dir=lasting_folder(), prefix=".outside-") as folder:
         yield Path(folder)
 
 

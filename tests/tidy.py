@@ -241,6 +241,28 @@ def a_test_imports_no_other_test(source: Source) -> Iterator[str]:
 
 
 @rule
+def tests_ask_their_fixtures_and_not_the_machine(source: Source) -> Iterator[str]:
+    """What a machine has changes which tests are skipped, and never which pass."""
+    if not source.path.startswith("tests/") or not source.path.endswith(".py") or source.path == ASKS:
+        return
+    for node in ast.walk(source.tree):
+        text = ast.unparse(node) if isinstance(node, ASKING) else ""
+        if MACHINE_ASKED.fullmatch(text):
+            yield f"line {node.lineno}: {text}; {ASKS} asks the machine"
+
+
+ASKS = "tests/needs.py"
+ASKING = (ast.Attribute, ast.Call, ast.Compare, ast.Subscript)
+MACHINE_ASKED = re.compile(
+    r"shutil\.which|Path\.home|.*\.expanduser\(.*\)|getpass\.getuser|os\.getlogin|socket\.gethostname"
+    r"|locale\.(get|set)locale|platform\.node|os\.gete?uid\(\) [!=]= 0"
+    r"|(Path|open)\('/(bin|etc|home|opt|root|sbin|usr|var)\b.*"
+    r"|os\.(getenv\(|environ(\.get\(|\[))'(HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|XDG_\w+)'.*"
+)
+"""Programs, homes, users, locale, zone and places of the machine that tests run on."""
+
+
+@rule
 def a_noun_is_changed_with_its_checks(source: Source) -> Iterator[str]:
     """pydantic's `model_copy` takes any name and any value."""
     if source.module and "model_copy(update" in source.text:
