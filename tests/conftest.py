@@ -32,7 +32,7 @@ from dbdyno.obtain.source.reuse import SWITCHED_OFF
 from dbdyno.study.reference import Reference
 from dbdyno.trial.acts import engine as acts_engine
 from tests import skips
-from tests.progress import Progress
+from tests.progress import KEPT_AS, Progress
 from tests.records.postgresql import PostgreSQL
 
 ROOT = Path(__file__).parents[1]
@@ -70,16 +70,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--progress", action="store_true", help="print where the run is")
 
 
+OF_PLACE = (
+    "begin/test_line_of_versions", "begin/test_writes", "cli/test_cache", "cli/test_cli", "cli/test_encoding",
+    "cli/test_man", "cli/test_running.py", "deploy/", "export/", "host/", "obtain/test_", "records/test_store",
+    "obtain/source/test_toolchain", "report/words/", "serve/", "study/test_values", "test_needs", "test_passwords",
+    "test_progress", "test_skips", "test_tidy",
+)  # fmt: skip
+"""Files that ask most of the place where they run: its user, homes, programs, servers, locale, zone, paths.
+The mark `place` chooses their tests."""
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("progress") and not hasattr(config, "workerinput"):
         terminal = config.pluginmanager.getplugin("terminalreporter")
-        config.pluginmanager.register(Progress(LONG, terminal.write_line))
+        timed = config.cache.get(KEPT_AS, {}) if config.cache is not None else {}
+        config.pluginmanager.register(Progress(timed, terminal.write_line, LONG))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get(item.path, len(LONG)))
+    for item in items:
+        if item.nodeid.removeprefix("tests/").startswith(OF_PLACE):
+            item.add_marker(pytest.mark.place)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -15,20 +15,20 @@ import pytest
 from tests.needs import missing
 
 EVERY_S = 20.0
+KEPT_AS = "dyno/seconds"
 USUAL_S = 0.15
-"""What a test takes whose file is not among those that take longest."""
+LONG_S = 4.0
+"""What a test takes of a file that is among those that take longest, and what any other, until a run has
+timed them here."""
 KNOWN_AFTER_S = 60.0
 """From then on what was seen says more of the minutes left than what is known beforehand."""
 
 
-def weights_of(tests: Iterable[str], seconds: Mapping[str, float]) -> dict[str, float]:
-    """The seconds that each test is likely to take, where `seconds` are those of whole files."""
-    names = list(tests)
-    of_files = Counter(map(_file, names))
-    return {
-        name: seconds[file] / of_files[file] if (file := _file(name)) in seconds else USUAL_S
-        for name in names
-    }
+def weights_of(
+    tests: Iterable[str], seconds: Mapping[str, float], long: Container[str] = ()
+) -> dict[str, float]:
+    """The seconds that each test is likely to take. `seconds` are those of one of a file that was timed."""
+    return {name: seconds.get(file := _file(name), LONG_S if file in long else USUAL_S) for name in tests}
 
 
 def _file(test: str) -> str:
@@ -37,16 +37,18 @@ def _file(test: str) -> str:
 
 @dataclass
 class Progress:
-    """Counts tests that ended, and says so at most every `EVERY_S`. `seconds` are those of files that take
-    long, on the machine that `workers` run on."""
+    """Counts tests that ended, and says so at most every `EVERY_S`. `seconds` are those of a test of each
+    file that was timed, and `long` are the files that take longest."""
 
-    seconds: Mapping[str, float]
+    seconds: dict[str, float]
     say: Callable[[str], None]
+    long: Container[str] = ()
     clock: Callable[[], float] = time.monotonic
     workers: int = 1
     weights: dict[str, float] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    took_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     began_s: float = 0.0
     said_s: float = 0.0
 
@@ -54,13 +56,13 @@ class Progress:
         """Every worker collects the same tests."""
         if self.weights:
             return
-        self.weights = weights_of(tests, self.seconds)
+        self.weights = weights_of(tests, self.seconds, self.long)
         self.began_s = self.said_s = self.clock()
         lacks = f" This machine has no {', '.join(missing())}: what needs it is skipped." if missing() else ""
         self.say(f"{len(self.weights):,} tests, about {_minutes(self.left_s())}.{lacks}")
 
     def left_s(self) -> float:
-        """Seconds until the last test ends, by those that ended; at first as where the files were timed."""
+        """Seconds until the last test ends, by those that ended; at first as when the files were timed."""
         done = sum(self.weights[name] for name in self.ended if name in self.weights)
         passed_s = self.clock() - self.began_s
         each = (passed_s + KNOWN_AFTER_S) / (done + KNOWN_AFTER_S * self.workers)
@@ -90,11 +92,21 @@ class Progress:
         if report.failed:
             self.failed.add(report.nodeid)
             self.say(f"FAILED {report.nodeid} ({report.when}): {_reason(report)}")
+        self.took_s[report.nodeid] += report.duration
         if report.when == "teardown":
             self.ended.add(report.nodeid)
             if self.clock() - self.said_s >= EVERY_S:
                 self.said_s = self.clock()
                 self.say(self.line())
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Keeps what this run timed for the next one."""
+        timed: dict[str, list[float]] = {}
+        for name in self.ended:
+            timed.setdefault(_file(name), []).append(self.took_s[name])
+        self.seconds |= {file: sum(each) / len(each) for file, each in timed.items()}
+        if session.config.cache is not None:
+            session.config.cache.set(KEPT_AS, self.seconds)
 
     def line(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.progress import KNOWN_AFTER_S, Progress, weights_of
+from tests.progress import KNOWN_AFTER_S, LONG_S, USUAL_S, Progress, weights_of
 
 TESTS = Path(__file__).parent
 SUITE = """
@@ -60,14 +60,15 @@ def test_each_line_stands_by_itself_and_the_closing_line_is_pytests(
     assert not [line for line in lines[begun : begun + 10] if set(line) <= set(".FE [10%]") and line]
 
 
-def test_a_test_weighs_its_share_of_what_its_file_took() -> None:
+def test_a_test_weighs_what_one_of_its_file_took_before() -> None:
     names = ["tests/cli/test_soak.py::a", "tests/cli/test_soak.py::b[x::y]", "tests/test_run.py::c"]
-    assert weights_of(names, {"cli/test_soak.py": 90.0}) == {names[0]: 45.0, names[1]: 45.0, names[2]: 0.15}
+    assert weights_of(names, {"cli/test_soak.py": 9.0}) == {names[0]: 9.0, names[1]: 9.0, names[2]: USUAL_S}
+    assert weights_of(names[2:], {}, ["test_run.py"]) == {names[2]: LONG_S}
 
 
 def test_what_is_left_follows_from_what_ended_on_this_machine() -> None:
     now = 0.0
-    progress = Progress({"test_a.py": 1000.0}, lambda line: None, lambda: now, workers=2)
+    progress = Progress({"test_a.py": 100.0}, lambda line: None, clock=lambda: now, workers=2)
     names = [f"tests/test_a.py::{number}" for number in range(10)]
     progress.begin(names)
     assert progress.left_s() == pytest.approx(500.0)

@@ -246,8 +246,9 @@ def tests_ask_their_fixtures_and_not_the_machine(source: Source) -> Iterator[str
     if not source.path.startswith("tests/") or not source.path.endswith(".py") or source.path == ASKS:
         return
     for node in ast.walk(source.tree):
-        text = ast.unparse(node) if isinstance(node, ASKING) else ""
-        if MACHINE_ASKED.fullmatch(text):
+        if not isinstance(node, ASKING) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+            continue
+        if MACHINE_ASKED.fullmatch(text := ast.unparse(node)):
             yield f"line {node.lineno}: {text}; {ASKS} asks the machine"
 
 
