@@ -72,9 +72,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 OF_PLACE = (
     "begin/test_line_of_versions", "begin/test_writes", "cli/test_cache", "cli/test_cli", "cli/test_encoding",
-    "cli/test_man", "cli/test_running.py", "deploy/", "export/", "host/", "obtain/test_", "records/test_store",
-    "obtain/source/test_toolchain", "report/words/", "serve/", "study/test_values", "test_needs", "test_passwords",
-    "test_progress", "test_skips", "test_tidy",
+    "cli/test_man", "cli/test_running.py", "deploy/", "export/", "host/", "obtain/source/test_toolchain",
+    "obtain/test_", "records/test_store", "report/words/", "serve/", "study/test_values", "test_needs",
+    "test_passwords", "test_progress", "test_skips", "test_tidy",
 )  # fmt: skip
 """Files that ask most of the place where they run: its user, homes, programs, servers, locale, zone, paths.
 The mark `place` chooses their tests."""
