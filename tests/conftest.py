@@ -32,7 +32,7 @@ from dbdyno.obtain.source.reuse import SWITCHED_OFF
 from dbdyno.study.reference import Reference
 from dbdyno.trial.acts import engine as acts_engine
 from tests import skips
-from tests.progress import KEPT_AS, Progress
+from tests.progress import FAILED_AS, KEPT_AS, Progress
 from tests.records.postgresql import PostgreSQL
 
 ROOT = Path(__file__).parents[1]
@@ -84,8 +84,9 @@ The mark `place` chooses their tests."""
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("progress") and not hasattr(config, "workerinput"):
         terminal = config.pluginmanager.getplugin("terminalreporter")
-        timed = config.cache.get(KEPT_AS, {}) if config.cache is not None else {}
-        config.pluginmanager.register(Progress(timed, terminal.write_line, LONG))
+        kept = config.cache
+        timed, failures = (kept.get(KEPT_AS, {}), kept.get(FAILED_AS, [])) if kept is not None else ({}, [])
+        config.pluginmanager.register(Progress(timed, terminal.write_line, LONG, failures))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

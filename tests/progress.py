@@ -15,7 +15,7 @@ import pytest
 from tests.needs import missing
 
 EVERY_S = 20.0
-KEPT_AS = "dyno/seconds"
+KEPT_AS, FAILED_AS, RUNS_KEPT = "dyno/seconds", "dyno/failed", 10
 USUAL_S = 0.15
 LONG_S = 4.0
 """What a test takes of a file that is among those that take longest, and what any other, until a run has
@@ -38,11 +38,13 @@ def _file(test: str) -> str:
 @dataclass
 class Progress:
     """Counts tests that ended, and says so at most every `EVERY_S`. `seconds` are those of a test of each
-    file that was timed, and `long` are the files that take longest."""
+    file that was timed, and `long` are the files that take longest. `failures` are those of earlier
+    runs."""
 
     seconds: dict[str, float]
     say: Callable[[str], None]
     long: Container[str] = ()
+    failures: list[list[str]] = field(default_factory=list)
     clock: Callable[[], float] = time.monotonic
     workers: int = 1
     weights: dict[str, float] = field(default_factory=dict)
@@ -60,6 +62,8 @@ class Progress:
         self.began_s = self.said_s = self.clock()
         lacks = f" This machine has no {', '.join(missing())}: what needs it is skipped." if missing() else ""
         self.say(f"{len(self.weights):,} tests, about {_minutes(self.left_s())}.{lacks}")
+        if before := sorted({name for run in self.failures for name in run}):
+            self.say(f"In the last {len(self.failures)} runs failed at least once: {', '.join(before)}")
 
     def left_s(self) -> float:
         """Seconds until the last test ends, by those that ended; at first as when the files were timed."""
@@ -107,6 +111,7 @@ class Progress:
         self.seconds |= {file: sum(each) / len(each) for file, each in timed.items()}
         if session.config.cache is not None:
             session.config.cache.set(KEPT_AS, self.seconds)
+            session.config.cache.set(FAILED_AS, [*self.failures, sorted(self.failed)][-RUNS_KEPT:])
 
     def line(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""

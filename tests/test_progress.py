@@ -32,6 +32,15 @@ def test_has_no_fixture(broken):
 """
 
 
+def run_of(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--progress", *options, "--rootdir", folder, folder],
+        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+        capture_output=True,
+        text=True,
+    )
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_each_line_stands_by_itself_and_the_closing_line_is_pytests(
     workers: tuple[str, ...], tmp_path: Path
@@ -40,12 +49,7 @@ def test_each_line_stands_by_itself_and_the_closing_line_is_pytests(
         "from tests import progress\nfrom tests.conftest import *\nprogress.EVERY_S = 0.0\n"
     )
     (tmp_path / "test_suite.py").write_text(SUITE)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--progress", *workers, "--rootdir", tmp_path, tmp_path],
-        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
-        capture_output=True,
-        text=True,
-    )
+    done = run_of(tmp_path, *workers)
     lines = done.stdout.splitlines()
     begun = next(place for place, line in enumerate(lines) if line.startswith("7 tests, about "))
     of_seven = [
@@ -76,3 +80,13 @@ def test_what_is_left_follows_from_what_ended_on_this_machine() -> None:
     assert progress.left_s() == pytest.approx(1e6, rel=0.3), "half of it took so long"
     progress.ended = set(names)
     assert progress.left_s() == 0.0 < KNOWN_AFTER_S
+
+
+def test_what_failed_before_is_named_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
+    (tmp_path / "test_suite.py").write_text("def test_sways():\n    assert False\n")
+    assert "In the last" not in run_of(tmp_path).stdout
+    (tmp_path / "test_suite.py").write_text("def test_sways():\n    assert True\n")
+    for runs in (1, 2):
+        said = run_of(tmp_path).stdout
+        assert f"In the last {runs} runs failed at least once: test_suite.py::test_sways\n" in said, said
