@@ -54,6 +54,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 LONG = (
     "cli/test_soak.py", "conformance/test_engines.py", "cli/test_builds.py", "conformance/test_given.py",
     "conformance/test_lua.py", "conformance/test_production.py", "test_gate.py", "cli/test_training.py",
+    "trial/test_pristine.py", "cli/test_driver.py", "trial/test_count.py", "report/test_pages.py",
+    "test_pipelines.py", "cli/test_live.py", "cli/test_bisect.py", "serve/test_undisturbed.py",
+    "cli/test_calibrate.py", "test_tidy.py",
     "conformance/test_sessions.py", "trial/acts/test_rounds.py", "test_simulation.py", "cli/test_bad_luck.py",
     "conformance/test_plans.py", "conformance/test_traffic.py", "begin/test_given.py", "cli/test_tune.py",
     "conformance/test_layers.py", "cli/test_gate.py", "conformance/test_recipe.py", "cli/test_bombs.py",
