@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,15 +11,20 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# First, because Dyno's modules keep the environment that they are imported with.
+from tests.needs import INITDB, lasting_folder  # isort: split
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from dbdyno import gate
 from dbdyno.cli.preferences import KEYS
+from dbdyno.engines.mariadb import galera
+from dbdyno.engines.mariadb import obtaining as mariadb
+from dbdyno.engines.mysql import obtaining as mysql
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
 from dbdyno.host import once, paths
-from dbdyno.host.read_only import SHORT_LIVED
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import covers
 from dbdyno.obtain.source import making
@@ -26,7 +32,8 @@ from dbdyno.obtain.source.reuse import SWITCHED_OFF
 from dbdyno.study.reference import Reference
 from dbdyno.trial.acts import engine as acts_engine
 from tests import skips
-from tests.records.postgresql import INITDB, PostgreSQL
+from tests.progress import FAILED_AS, KEPT_AS, Progress
+from tests.records.postgresql import PostgreSQL
 
 ROOT = Path(__file__).parents[1]
 
@@ -47,6 +54,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 LONG = (
     "cli/test_soak.py", "conformance/test_engines.py", "cli/test_builds.py", "conformance/test_given.py",
     "conformance/test_lua.py", "conformance/test_production.py", "test_gate.py", "cli/test_training.py",
+    "trial/test_pristine.py", "cli/test_driver.py", "trial/test_count.py", "report/test_pages.py",
+    "test_pipelines.py", "cli/test_live.py", "cli/test_bisect.py", "serve/test_undisturbed.py",
+    "cli/test_calibrate.py", "test_tidy.py",
     "conformance/test_sessions.py", "trial/acts/test_rounds.py", "test_simulation.py", "cli/test_bad_luck.py",
     "conformance/test_plans.py", "conformance/test_traffic.py", "begin/test_given.py", "cli/test_tune.py",
     "conformance/test_layers.py", "cli/test_gate.py", "conformance/test_recipe.py", "cli/test_bombs.py",
@@ -59,9 +69,35 @@ LONG = (
 """Files that take longest. They come first, so that no worker begins one when the other has nothing left."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--progress", action="store_true", help="print where the run is")
+
+
+OF_PLACE = (
+    "begin/test_line_of_versions", "begin/test_writes", "cli/test_cache", "cli/test_cli", "cli/test_encoding",
+    "cli/test_man", "cli/test_running.py", "deploy/", "export/", "host/", "obtain/source/test_toolchain",
+    "obtain/test_", "records/test_store", "report/words/", "serve/", "study/test_values", "test_needs",
+    "test_passwords", "test_progress", "test_skips", "test_tidy",
+)  # fmt: skip
+"""Files that ask most of the place where they run: its user, homes, programs, servers, locale, zone, paths.
+The mark `place` chooses their tests."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("progress") and not hasattr(config, "workerinput"):
+        terminal = config.pluginmanager.getplugin("terminalreporter")
+        kept = config.cache
+        timed, failures = (kept.get(KEPT_AS, {}), kept.get(FAILED_AS, [])) if kept is not None else ({}, [])
+        config.pluginmanager.register(Progress(timed, terminal.write_line, LONG, failures))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get(item.path, len(LONG)))
+    for item in items:
+        if item.nodeid.removeprefix("tests/").startswith(OF_PLACE):
+            item.add_marker(pytest.mark.place)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,6 +115,12 @@ def pytest_runtest_makereport(
 
 DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
 """The command, as a process of its own."""
+
+
+# Of servers that a test can fetch, those that the distribution installed are not seen.
+for packaged in (mariadb.SERVER, mysql.SERVER):
+    object.__setattr__(packaged, "places", ())
+galera.ON_HOST = Path(os.devnull)
 
 
 @contextmanager
@@ -113,8 +155,7 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def outside() -> Iterator[Path]:
     """A folder outside of the short-lived places, where every server may write."""
-    lasting = (place for place in (ROOT, Path.home()) if not any(map(place.is_relative_to, SHORT_LIVED)))
-    with tempfile.TemporaryDirectory(dir=next(lasting), prefix=".outside-") as folder:
+    with tempfile.TemporaryDirectory(dir=lasting_folder(), prefix=".outside-") as folder:
         yield Path(folder)
 
 

@@ -3,7 +3,6 @@ namespace of its own, which a real sshd lets in."""
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import subprocess
@@ -18,8 +17,8 @@ import pytest
 
 from dbdyno.driver.link import LinkReading, LoadHost, RoundTrips
 from dbdyno.driver.remote.ssh import VARIABLE
+from tests.needs import IS_ROOT, SSHD, on_machine
 
-SSHD = "/usr/sbin/sshd"
 PORT = 2222
 NAME, OTHER_NAME = "load1", "load2"
 """Two names of one host: it does not know how many drivers it has."""
@@ -102,9 +101,9 @@ class Apart:
 @contextmanager
 def apart(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Apart]:
     """A load host with a network of its own. Skips the test where there can be none."""
-    if os.geteuid() != 0:
+    if not IS_ROOT:
         pytest.skip("needs root")
-    if not (Path(SSHD).exists() and shutil.which("ssh") and shutil.which("ip")):
+    if not (SSHD.exists() and on_machine("ssh") and on_machine("ip")):
         pytest.skip("needs sshd, ssh and ip: apt install openssh-server openssh-client iproute2")
     name = f"dyno{secrets.token_hex(3)}"
     # RFC 2544 keeps these addresses for measurements.
@@ -144,7 +143,7 @@ def _sshd(folder: Path, namespace: str, address: str, home: Path) -> Iterator[su
     )
     # Debian's package makes it when its service starts.
     Path("/run/sshd").mkdir(exist_ok=True)
-    command = ["ip", "netns", "exec", namespace, SSHD, "-D", "-e", "-f", str(folder / "sshd_config")]
+    command = ["ip", "netns", "exec", namespace, str(SSHD), "-D", "-e", "-f", str(folder / "sshd_config")]
     with (folder / "sshd.log").open("wb") as log:
         sshd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:

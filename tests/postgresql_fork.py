@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from dbdyno.engines.postgresql.obtaining import SERVER
+from tests.needs import on_machine
 
 RECIPE = """
 engine   = "postgresql"
@@ -48,7 +48,7 @@ def make_fork(folder: Path) -> Path:
     """Writes the source `fork` and `recipe.toml` into a folder, and returns the host's server; skips where
     this machine cannot build it."""
     servers = SERVER.on_host()
-    if not servers or not shutil.which("gcc") or not shutil.which("objcopy"):
+    if not servers or not on_machine("gcc") or not on_machine("objcopy"):
         pytest.skip("needs gcc, binutils and the host's PostgreSQL: apt install gcc libc6-dev postgresql")
     (folder / "fork").mkdir(parents=True)
     (folder / "fork" / "fork.c").write_text("int fork_of_postgresql;\n")

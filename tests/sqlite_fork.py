@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from dbdyno.engines.sqlite.obtaining import LIBRARY
 from dbdyno.host import libraries
 from dbdyno.obtain.source.wish import BuildWish
+from tests.needs import on_machine
 
 CODE = """
 static const char *remark = "of a fork";
@@ -139,7 +139,7 @@ int sqlite3_step(sqlite3_stmt *statement) {
 def make_fork(folder: Path, code: str = CODE) -> None:
     """Writes the source `fork` and `recipe.toml` into a folder; skips where this machine cannot build it."""
     host = libraries.find(LIBRARY)
-    if host is None or shutil.which("gcc") is None:
+    if host is None or on_machine("gcc") is None:
         pytest.skip("needs gcc and the host's libsqlite3")
     (folder / "fork").mkdir(parents=True)
     (folder / "fork" / "fork.c").write_text(code.replace("{host}", str(host)))
@@ -153,7 +153,7 @@ def wrong_code(wrong: str) -> str:
 
 def write_patch(path: Path, added: str) -> None:
     """A patch that adds code to the fork beside it; skips where this machine cannot apply one."""
-    if shutil.which("patch") is None:
+    if on_machine("patch") is None:
         pytest.skip("needs patch: apt install patch")
     lines, more = (path.parent / "fork" / "fork.c").read_text().splitlines(), added.splitlines()
     hunk = f"@@ -{len(lines)} +{len(lines)},{len(more) + 1} @@\n {lines[-1]}\n"

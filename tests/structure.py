@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.structure_rust import Arrows, circles, rust_arrows
@@ -34,6 +35,7 @@ def room_of(module: str) -> str:
     return module.split(".", 1)[0]
 
 
+@cache
 def python_arrows(root: Path = ROOT) -> Arrows:
     """From each module of the package to the modules that it imports."""
     known = modules(root)

@@ -11,7 +11,7 @@ import pytest
 
 from benches import fleet
 from tests.fleet.machines import lacking
-from tests.records.postgresql import INITDB
+from tests.needs import INITDB
 
 ALL_THREE = 75
 """The history in which a drawn seed strikes each host by another of these faults."""

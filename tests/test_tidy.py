@@ -63,6 +63,9 @@ BROKEN = {
     "files_are_short": Source("tests/test_run.py", "\n" * 601),
     "functions_are_short": Source("src/dbdyno/run.py", lines(60, "def long():", "    pass")),
     "a_test_imports_no_other_test": Source("tests/cli/test_plan.py", "from tests.cli.test_cli import dyno"),
+    "tests_ask_their_fixtures_and_not_the_machine": Source(
+        "tests/cli/test_plan.py", 'found = shutil.which("gcc")'
+    ),
     "a_noun_is_changed_with_its_checks": Source(
         "src/dbdyno/plan/budget.py", 'longer = run.model_copy(update={"blocks": 8})'
     ),
@@ -103,6 +106,17 @@ def test_the_rule_refuses_what_breaks_it(name: str) -> None:
             "records.store",
         ),
         (Source("src/dbdyno/frozen.py", "class Outcome(StrEnum):\n    INERT = 'inert result'"), "line 1"),
+        *(
+            (Source("tests/cli/test_plan.py", text), "tests/needs.py asks")
+            for text in (
+                "Path.home()",
+                "os.geteuid() == 0",
+                "path.expanduser()",
+                "os.environ.get('XDG_CACHE_HOME', '')",
+                "os.environ['LANG']",
+                "Path('/usr/lib/postgresql').glob('*')",
+            )
+        ),
         (Source("requirements.txt", "a==1\n" * 21), "no hash"),
         (Source("docs/guide.md", "See [that](../nowhere.md)."), "nothing is at ../nowhere.md"),
         (Source("docs/guide.md", "```\n## There\n```\n[this](#there)"), "no such heading: #there"),
@@ -123,6 +137,8 @@ def test_a_rule_refuses_its_other_cases(broken: Source, said: str) -> None:
         Source("crates/driver/src/io/mod.rs", lines(90, "fn one(&self);", "fn other() {}")),
         Source("docs/wide.md", f"| {'cell ' * 30}|\n\n```\n{'shown ' * 30}\n```\n"),
         Source("docs/linked.md", "[a](#own--name) [b](#own--name-1)\n\n## Own & name\n## Own & name"),
+        Source("tests/needs.py", "found = shutil.which('gcc')"),
+        Source("tests/test_run.py", "os.environ['PATH'], os.geteuid() == owner, mock.patch('shutil.which')"),
         Source("CHANGELOG.md", "## 0.2.0, unreleased\n\n## 0.1.0, 2026-01-31\n"),
     ],
     ids=lambda source: source.path,

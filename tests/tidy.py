@@ -36,6 +36,11 @@ class Source:
         return ast.parse(self.text)
 
     @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All of the tree: many rules go through it."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
     def lines(self) -> list[str]:
         return self.text.splitlines()
 
@@ -93,7 +98,7 @@ def _stage(module: str) -> str:
 def _imports(source: Source) -> set[str]:
     """What a module imports of Dyno, to the last name."""
     names: set[str] = set()
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -124,7 +129,7 @@ def only_the_command_line_prints(source: Source) -> Iterator[str]:
     """A report prints on the console that it is given. A module that runs as a child speaks to its parent."""
     if not source.module or room_of(source.module) == "cli" or '__name__ == "__main__"' in source.text:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in PRINTING:
             yield f"line {node.lineno}: {ast.unparse(node.func)}"
 
@@ -155,7 +160,7 @@ def an_analysis_follows_from_its_records(source: Source) -> Iterator[str]:
     """No clock, no file, no chance: the same records always give the same analysis."""
     if room_of(source.module) != "analyse":
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         yield from (f"imports {name}" for name in names if name.split(".")[0] in IMPURE_LIBRARIES)
@@ -220,7 +225,7 @@ def functions_are_short(source: Source) -> Iterator[str]:
 def _functions(source: Source) -> Iterator[tuple[str, int, int]]:
     """Name, first and last line of each function."""
     if source.path.endswith(".py"):
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node.name, node.lineno, node.end_lineno or node.lineno
     elif source.path.endswith(".rs"):
@@ -243,7 +248,7 @@ def a_test_imports_no_other_test(source: Source) -> Iterator[str]:
     """What tests share has a module of its own, whose name says what it holds."""
     if not source.path.endswith(".py") or not source.path.startswith(("tests/", "benches/")):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ImportFrom):
             names = [(node.module or ""), *(alias.name for alias in node.names)]
         elif isinstance(node, ast.Import):
@@ -252,6 +257,36 @@ def a_test_imports_no_other_test(source: Source) -> Iterator[str]:
             continue
         if any(name.rpartition(".")[2].startswith("test_") for name in names):
             yield f"line {node.lineno} imports a test"
+
+
+@rule
+def tests_ask_their_fixtures_and_not_the_machine(source: Source) -> Iterator[str]:
+    """What a machine has changes which tests are skipped, and never which pass."""
+    if not source.path.startswith("tests/") or not source.path.endswith(".py") or source.path == ASKS:
+        return
+    if not MACHINE_NAMED.search(source.text):
+        return
+    for node in source.nodes:
+        if not isinstance(node, ASKING) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+            continue
+        if MACHINE_ASKED.fullmatch(text := ast.unparse(node)):
+            yield f"line {node.lineno}: {text}; {ASKS} asks the machine"
+
+
+ASKS = "tests/needs.py"
+ASKING = (ast.Attribute, ast.Call, ast.Compare, ast.Subscript)
+MACHINE_ASKED = re.compile(
+    r"shutil\.which|Path\.home|.*\.expanduser\(.*\)|getpass\.getuser|os\.getlogin|socket\.gethostname"
+    r"|locale\.(get|set)locale|platform\.node|os\.gete?uid\(\) [!=]= 0"
+    r"|(Path|open)\('/(bin|etc|home|opt|root|sbin|usr|var)\b.*"
+    r"|os\.(getenv\(|environ(\.get\(|\[))'(HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|XDG_\w+)'.*"
+)
+"""Programs, homes, users, locale, zone and places of the machine that tests run on."""
+MACHINE_NAMED = re.compile(
+    r"\bshutil\b|\bhome\(|expanduser|getpass|getlogin|gethostname|locale\b|platform\.node|gete?uid|Path\(.?/|open\(.?/"
+    r"|getenv|environ"
+)
+"""A text without these words asks nothing of that."""
 
 
 @rule

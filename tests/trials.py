@@ -31,6 +31,7 @@ from dbdyno.trial.bench import Bench
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.verify import exercised, verify
 from tests.fakes import make_run
+from tests.needs import IS_ROOT
 
 TPCB: dict[str, Level] = {"scale": 1, "simple_update": False, "select_only": False}
 DURATION_S = 0.5
@@ -112,7 +113,7 @@ def alone_on_host() -> Iterator[None]:
 @cache
 def use_loop_devices() -> None:
     """Attaches each free loop device once, because the kernel sets its read-ahead at the first use."""
-    if os.geteuid() != 0:
+    if not IS_ROOT:
         return
     with tempfile.NamedTemporaryFile() as file:
         file.truncate(1 << 20)

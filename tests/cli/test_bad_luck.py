@@ -30,6 +30,7 @@ from dbdyno.trial.bench import Bench
 from tests.cli.calls import complaint, dyno
 from tests.conftest import DYNO
 from tests.fakes import Stages, carried_out, make_run
+from tests.needs import IS_ROOT
 
 pytestmark = pytest.mark.engine
 
@@ -152,7 +153,7 @@ def test_a_server_that_is_killed_under_load_is_broken(study: Path) -> None:
     assert second.outcome is Outcome.MEASURED, second.cause
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+@pytest.mark.skipif(not IS_ROOT, reason="only root can mount a small file system")
 def test_a_full_disk_is_found_before_the_load(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = study.parent / "small"
     small.mkdir()

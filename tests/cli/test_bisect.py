@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from dbdyno.engines.sqlite.obtaining import LIBRARY
 from dbdyno.host import libraries, once
 from tests.cli.calls import complaint, dyno
+from tests.needs import on_machine
 from tests.sqlite_fork import make_fork
 
 STUDY = """
@@ -103,7 +103,7 @@ def test_ends_that_are_none_are_refused_before_anything_is_built(
 def _slowed(folder: Path, name: str, loops: int) -> str:
     """The level of a library that loops so often at the end of each statement."""
     host = libraries.find(LIBRARY)
-    if host is None or shutil.which("gcc") is None:
+    if host is None or on_machine("gcc") is None:
         pytest.skip("needs gcc and the host's libsqlite3")
     code, library = folder / f"{name}.c", folder / name / LIBRARY
     code.write_text(SLOWED.replace("{host}", str(host)).replace("{loops}", str(loops)))

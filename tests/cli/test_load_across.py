@@ -11,7 +11,8 @@ import pytest
 
 from tests.conftest import DYNO
 from tests.load_hosts import Apart, apart
-from tests.records.postgresql import INITDB, SELF_SIGNED, PostgreSQL
+from tests.needs import INITDB
+from tests.records.postgresql import SELF_SIGNED, PostgreSQL
 
 PASSWORD = "a secret/of one"
 IN_URL = "a%20secret%2Fof%20one"

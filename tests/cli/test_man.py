@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from dbdyno.cli import VERBS
 from tests.cli.calls import dyno
 from tests.conftest import DYNO
+from tests.needs import on_machine
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_every_verb_and_what_is_below_it_has_a_page(pages: Path) -> None:
     assert ".B \\-\\-resume [RUN]" in text and "Carry out a study" in text
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="no groff that reads the pages")
+@pytest.mark.skipif(on_machine("groff") is None, reason="no groff that reads the pages")
 def test_groff_reads_every_page_without_a_warning(pages: Path) -> None:
     found = sorted(pages.iterdir())
     # A list of choices is one word, which may be too long to break.
@@ -58,7 +58,7 @@ def test_a_shell_asks_and_is_offered_what_begins_so(
 def test_each_shell_has_a_script_that_it_can_read(homes: Path, shell: str) -> None:
     script = dyno("completion", shell).stdout
     assert "_DYNO_COMPLETE" in script
-    if shutil.which(shell) is None:
+    if on_machine(shell) is None:
         pytest.skip(f"no shell {shell} that reads its script")
     subprocess.run([shell, "-n"], input=script, text=True, check=True, capture_output=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from dbdyno.host import paths
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
 from tests.cli.reports_cases import run
+from tests.needs import IS_ROOT
 
 __all__ = ["run"]
 NOWHERE = "/proc/nowhere"
@@ -75,7 +75,7 @@ def read_only(homes: Path) -> Iterator[Path]:
         subprocess.run(["umount", data], check=True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
+@pytest.mark.skipif(not IS_ROOT, reason="only root can mount a file system")
 @pytest.mark.parametrize("older", [False, True])
 def test_a_store_on_a_read_only_disk_is_read(
     read_only: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, older: bool

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.driver import _driver
+from tests.needs import on_machine
 
 HOST = "127.0.0.1"
 SSL_REQUEST_BYTES = 8
@@ -51,7 +51,7 @@ def _refuse_all(listener: socket.socket, context: ssl.SSLContext) -> None:
 
 
 def self_signed(folder: Path, names: str) -> tuple[Path, Path]:
-    if shutil.which("openssl") is None:
+    if on_machine("openssl") is None:
         pytest.skip("openssl is not installed: no certificate can be made")
     folder.mkdir()
     certificate, key = folder / "server.pem", folder / "server.key"

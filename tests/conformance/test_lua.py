@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from dbdyno.engines.engine import Server
 from tests.cli.calls import dyno
 from tests.conformance.commands import loads
 from tests.conformance.conftest import Bench
+from tests.needs import SYSBENCH as SCRIPTS
 
-SCRIPTS = Path(os.environ.get("DYNO_TEST_SYSBENCH_SCRIPTS", "/usr/share/sysbench"))
 BENCHES = Path(__file__).parents[2] / "benches"
 KNOWN = frozenset({"mariadb", "mysql", "postgresql"})
 """The engines that sysbench has a driver for."""

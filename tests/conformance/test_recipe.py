@@ -33,6 +33,7 @@ from dbdyno.host.user_namespace import step_down
 from dbdyno.obtain.installation import Installation
 from tests.conformance.conftest import Bench
 from tests.deploy.recipes import recipe
+from tests.needs import IS_ROOT
 
 pytestmark = pytest.mark.engine
 
@@ -133,7 +134,7 @@ def _with_option_files(
         f"!includedir {included}",
     )
     own.write_text("\n".join(lines) + "\n")
-    user = ["--user=root"] if os.geteuid() == 0 else []
+    user = ["--user=root"] if IS_ROOT else []
     command = [*installation.command, f"--defaults-file={own}", *places, *user]
     return command, url_of("mysql", runtime / "s")
 

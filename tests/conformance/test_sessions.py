@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from tests.conformance.conftest import started
 from tests.conformance.sessions_cases import rows
 from tests.conftest import DYNO
 from tests.loopback import drawn_address
+from tests.needs import on_machine
 
 ROOT = Path(__file__).parents[2]
 HOST, MYSQL_HOST = drawn_address(), drawn_address()
@@ -41,7 +41,7 @@ class Certificates:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    if shutil.which("openssl") is None:
+    if on_machine("openssl") is None:
         pytest.skip("openssl is not installed: no certificate can be made")
     folder = tmp_path_factory.mktemp("certificates")
 
@@ -162,7 +162,7 @@ def test_the_sessions_suite_passes(
     engine: str, module: str, way: str, request: pytest.FixtureRequest
 ) -> None:
     """Built as `cargo test --workspace` builds it, so that nothing is compiled twice."""
-    if shutil.which("cargo") is None:
+    if on_machine("cargo") is None:
         pytest.skip("cargo is not installed")
     server: Server = request.getfixturevalue(engine)
     url = encrypted_url(engine, server) if way == "tls" else server.url

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.deploy.files import PROGRAMS, SCRIPTS, SOURCED
+from tests.needs import on_machine
 
 TOOLS = (
     *("awk", "basename", "cat", "chmod", "cmp", "cp", "date", "dirname", "find", "grep", "id", "mkdir", "mv"),
@@ -152,7 +153,7 @@ class Host:
         folder.mkdir(parents=True)
         ran, filler, room = self.aside / "ran", self.disk / "filler", self.disk / "room"
         for tool in TOOLS:
-            real = f"busybox {tool}" if self.shell[0] == "busybox" else shutil.which(tool)
+            real = f"busybox {tool}" if self.shell[0] == "busybox" else on_machine(tool)
             (folder / tool).write_text(
                 "#!/bin/sh\nnumber=1\nset -C\n"
                 f"while ! printf '' 2>/dev/null >'{ran}'/$number; do number=$((number + 1)); done\nset +C\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.source.wish import Flags
 from tests.deploy.recipes import recipe
+from tests.needs import on_machine
 
 BUILD = DeployedBuild(
     key="k", words="gcc -O3", source="s", patches=(), toolchain="gcc", flags=Flags(), build_id="0" * 40
@@ -107,4 +107,4 @@ def test_another_build_is_told(url: str) -> None:
     deployment = made({"config.page_size": (4096, 8192)}).but(build=BUILD)
     assert one(checked(deployment, SQLITE, url, None), "build").state is State.UNKNOWN
     found = one(checked(deployment, SQLITE, url, os.getpid()), "build")
-    assert found.state is (State.DIFFERS if shutil.which("readelf") else State.UNKNOWN)
+    assert found.state is (State.DIFFERS if on_machine("readelf") else State.UNKNOWN)

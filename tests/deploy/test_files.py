@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from dbdyno.engines.sqlite import SQLITE
 from dbdyno.frozen import Level
 from dbdyno.obtain.source.wish import Flags
 from tests.deploy.recipes import recipe
+from tests.needs import on_machine
 
 HOST: dict[str, tuple[Level, Level]] = {
     "memory.allocator": ("libc", "jemalloc"),
@@ -209,7 +209,7 @@ def said_of_units(folder: Path, drop_in: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+@pytest.mark.skipif(on_machine("systemd-analyze") is None, reason="needs systemd")
 def test_systemd_knows_each_directive_of_a_drop_in(tmp_path: Path) -> None:
     if "NoSuchThing" not in said_of_units(tmp_path / "wrong", "[Service]\nNoSuchThing=1\n"):
         pytest.skip("systemd-analyze reads no units here")
@@ -227,7 +227,7 @@ def test_systemd_knows_each_directive_of_a_drop_in(tmp_path: Path) -> None:
     assert "90-dyno.conf" not in said
 
 
-@pytest.mark.skipif(shutil.which("systemd-tmpfiles") is None, reason="needs systemd")
+@pytest.mark.skipif(on_machine("systemd-tmpfiles") is None, reason="needs systemd")
 def test_systemd_writes_the_values_of_the_kernel(tmp_path: Path) -> None:
     root = tmp_path / "root"
     for name in ("kernel/mm/transparent_hugepage/enabled", "devices/system/cpu/smt/control"):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.deploy.files import PROGRAMS, SCRIPTS, SOURCED
+from tests.needs import IS_ROOT, on_machine
 
 SHELLS = [["dash"], ["bash", "--posix"], ["busybox", "sh"]]
 ROWS = """\
@@ -51,7 +52,7 @@ HOST = {
 @pytest.fixture(params=SHELLS, ids=lambda shell: shell[0])
 def shell(request: pytest.FixtureRequest) -> list[str]:
     chosen: list[str] = request.param
-    if shutil.which(chosen[0]) is None:
+    if on_machine(chosen[0]) is None:
         pytest.skip(f"no shell {chosen[0]} on this machine")
     return chosen
 
@@ -283,7 +284,7 @@ def test_a_file_keeps_its_attributes_and_owner(shell: list[str], folder: Path) -
         os.setxattr(path, "user.dyno", b"kept")
     except OSError as refused:
         pytest.skip(f"the disk of the tests takes no attributes: {refused.strerror}")
-    if os.getuid() == 0:
+    if IS_ROOT:
         os.chown(path, 1234, 77)
     before = path.stat()
     for script in ("apply", "undo"):
@@ -402,7 +403,7 @@ def test_what_cannot_be_read_is_neither_in_effect_nor_different(shell: list[str]
     assert [line.split()[1] for line in unknown] == ["version:", "innodb_io_capacity:", "LD_PRELOAD:"]
 
 
-@pytest.mark.skipif(shutil.which("findmnt") is None, reason="needs findmnt: apt install mount")
+@pytest.mark.skipif(on_machine("findmnt") is None, reason="needs findmnt: apt install mount")
 def test_the_options_of_the_mount_of_the_data_are_compared(shell: list[str], folder: Path) -> None:
     find = ["findmnt", "--noheadings", "--output", "OPTIONS", "--target", str(folder)]
     found = subprocess.run(find, capture_output=True, text=True, check=False).stdout.strip()
@@ -426,7 +427,7 @@ def test_a_value_that_the_kernel_refuses_is_told(shell: list[str], folder: Path)
     assert "did not take 75 for /proc/sys/vm/nr_hugepages" in said.stderr
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck: apt install shellcheck")
+@pytest.mark.skipif(on_machine("shellcheck") is None, reason="needs shellcheck: apt install shellcheck")
 @pytest.mark.parametrize("script", (*PROGRAMS, SOURCED))
 def test_a_script_is_clean(script: str) -> None:
     command = ["shellcheck", "--external-sources", "--shell=sh", str(SCRIPTS / script)]

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.faults import AFTER, BEFORE, Fault, Host, after_fault, wrong
+from tests.needs import on_machine
 
 SHELLS = [["dash"], ["bash", "--posix"], ["busybox", "sh"]]
 VARIABLE = "DYNO_TEST_RECIPE_FAULTS"
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.timeout(0 if ALL else 300)
 @pytest.fixture(params=SHELLS, ids=lambda shell: shell[0])
 def shell(request: pytest.FixtureRequest) -> list[str]:
     chosen: list[str] = request.param
-    if shutil.which(chosen[0]) is None:
+    if on_machine(chosen[0]) is None:
         pytest.skip(f"no shell {chosen[0]} on this machine")
     return chosen
 
@@ -50,7 +51,7 @@ def small_hosts(hosts: list[Host]) -> Iterator[list[Host]]:
     try:
         for host in hosts:
             command = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(host.disk)]
-            if shutil.which("mount") is None or subprocess.run(command, check=False).returncode:
+            if on_machine("mount") is None or subprocess.run(command, check=False).returncode:
                 pytest.skip("no small disk can be mounted here: run it as root")
             mounted.append(host)
         yield hosts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from dbdyno.driver.load_process import LoadProcess
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import DriverFailed
 from dbdyno.host.launch import Launch
+from tests.needs import needs_any_gcc
 
 SLICES = 3
 
@@ -86,7 +86,7 @@ def test_slices_that_cannot_be_are_refused(load: LoadProcess, job: Job) -> None:
         load.begin(job.but(operations=10))
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev")
+@needs_any_gcc
 @pytest.mark.parametrize("runs", [True, False])
 def test_exit_handlers_of_an_engine_run_where_they_must_and_nowhere_else(tmp_path: Path, runs: bool) -> None:
     code = '__attribute__((destructor)) void end(void) { creat(getenv("ENDED"), 0600); }\n'

@@ -11,6 +11,7 @@ from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
 from dbdyno.engines.included import CHARACTERS_MOST, DEPTH_MOST
 from dbdyno.frozen import Configuration
+from tests.needs import IS_ROOT
 
 
 def read(folder: Path, engine: str, **files: str) -> Configuration:
@@ -138,7 +139,7 @@ def test_the_file_itself_must_end_as_well(tmp_path: Path, name: str) -> None:
         read_configuration(registry.engine("mariadb"), None, name, tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+@pytest.mark.skipif(IS_ROOT, reason="root may read every file")
 def test_a_file_that_this_user_may_not_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "other.cnf").touch(mode=0)
     found = read(tmp_path, "mariadb", main_cnf="!include other.cnf\n")

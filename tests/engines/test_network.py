@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import shutil
 import socket
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from dbdyno.engines.mariadb import network as mariadb
 from dbdyno.engines.network import Certificate, Listening, free_port, listening_at
 from dbdyno.engines.postgresql import network as postgresql
 from dbdyno.errors import UserError
+from tests.needs import on_machine
 
 LOCAL = "postgresql://dyno@localhost/a%20b?socket=/run/x/.s.PGSQL.5432"
 FREE = "198.51.100.7"
@@ -74,7 +74,7 @@ def test_the_load_finds_the_same_database_at_the_address() -> None:
 
 
 def test_each_trial_has_a_password_and_a_certificate_of_its_own(tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
+    if on_machine("openssl") is None:
         pytest.skip("openssl is not installed: no certificate can be made")
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()

@@ -5,7 +5,6 @@ their midst lies a hub, where the store's PostgreSQL listens. Needs root.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.needs import IS_ROOT, on_machine
+
 HUB_ADDRESS = "10.99.0.1"
 PROGRAMS = ("ip", "nsenter", "unshare", "setpriv")
 FOLDERS = ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "DYNO_HOST_FOLDER")
@@ -23,9 +24,9 @@ DYNO = str(Path(sys.executable).with_name("dyno"))
 
 def lacking() -> str:
     """What this machine lacks for namespaces; empty where nothing."""
-    if os.geteuid() != 0:
+    if not IS_ROOT:
         return "namespaces of hosts need root"
-    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    missing = [program for program in PROGRAMS if on_machine(program) is None]
     if missing:
         return f"no {missing[0]}"
     command = ("unshare", "--net", "--uts", "--mount", "ip", "link", "set", "lo", "up")

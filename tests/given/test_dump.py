@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.given.dump import Packing, dump_at, filled, text_of
+from tests.needs import on_machine
 
 TEXT = b"-- MariaDB dump\nCREATE TABLE a (b INT);\n" + b"INSERT INTO a VALUES (1);\n" * 50_000
 
@@ -24,7 +24,7 @@ def test_what_packs_a_dump_is_told_by_its_contents_and_not_by_its_name(tmp_path:
         Packing.BZIP2: bz2.compress(TEXT),
         Packing.XZ: lzma.compress(TEXT),
     }
-    if shutil.which("zstd"):
+    if on_machine("zstd"):
         packed[Packing.ZSTD] = subprocess.run(["zstd"], input=TEXT, capture_output=True, check=True).stdout
     for packing, content in packed.items():
         place = tmp_path / "dump.sql"

@@ -18,6 +18,7 @@ from pathlib import Path
 from dbdyno.host import cgroups, kernel_values, paths, process
 from dbdyno.host.journal import Journal, open_journal, start_ticks
 from dbdyno.host.volumes import loop, mounts
+from tests.needs import IS_ROOT, on_machine
 
 LIFETIME_S = 120
 """Nothing that is started here lives longer, whatever becomes of the test."""
@@ -68,7 +69,7 @@ def scene(root: Path, kinds: Collection[str]) -> Scene:
     """Makes a scene for some kinds within a folder, which must be gone with all that is in it afterwards."""
     tag = f"f{os.getpid() % 10**6}"
     link = root / tag
-    link.symlink_to(shutil.which("sleep") or "/bin/sleep")
+    link.symlink_to(on_machine("sleep") or "/bin/sleep")
     with (root / "image").open("wb") as file:
         file.truncate(IMAGE_BYTES)
     found = [cgroups.hierarchy(controller) for controller in ("cpu", _controller())]
@@ -96,8 +97,8 @@ def lacking(kind: str) -> str:
     wanted = ["root", "loop", "cgroup"] if kind == "together" else [needs.get(kind, "")]
     group = cgroups.hierarchy("cpu")
     reasons = {
-        "root": "only root mounts" if os.geteuid() else "",
-        "loop": "" if os.access(loop.CONTROL, os.W_OK) and shutil.which("mkfs.ext2") else "no loop devices",
+        "root": "only root mounts" if not IS_ROOT else "",
+        "loop": "" if os.access(loop.CONTROL, os.W_OK) and on_machine("mkfs.ext2") else "no loop devices",
         "cgroup": ""
         if group and os.access(group.parent, os.W_OK)
         else "no cpu controller to make a group of",

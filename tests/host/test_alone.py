@@ -15,6 +15,7 @@ import pytest
 from dbdyno.errors import RunLocked
 from dbdyno.host import paths
 from dbdyno.host.alone import NOTE, alone, holder
+from tests.needs import IS_ROOT
 
 pytestmark = pytest.mark.usefixtures("homes")
 
@@ -158,7 +159,7 @@ def test_a_title_cannot_write_on_the_terminal() -> None:
     assert "about to end" in said
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(not IS_ROOT, reason="only root can become somebody else")
 def test_another_user_can_read_the_note() -> None:
     with alone("mine", 1.0):
         assert (paths.host() / NOTE).stat().st_mode & 0o044 == 0o044

@@ -24,7 +24,7 @@ from dbdyno.host import journal as journal_module
 from dbdyno.host import paths
 from dbdyno.host.journal import left_by_others, open_journal, replay_abandoned, start_ticks, undoes
 from tests.conftest import DYNO
-from tests.needs import needs_root
+from tests.needs import IS_ROOT, needs_root
 from tests.structure import ROOT
 
 undone: list[str] = []
@@ -500,7 +500,7 @@ def test_a_journal_is_nobody_elses_to_read() -> None:
         assert path.parent.parent.stat().st_mode & 0o022 == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+@pytest.mark.skipif(not IS_ROOT, reason="only root can make files of another user")
 def test_what_another_users_dyno_left_is_told_and_not_touched() -> None:
     with open_journal():
         [living] = journals()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.needs import IS_ROOT
+
 STRIDE = 2
 """Every point takes a second, so the points are shared by two tests, each within the time of one."""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the host")
+@pytest.mark.skipif(not IS_ROOT, reason="only root can change the host")
 @pytest.mark.parametrize("first", range(1, STRIDE + 1))
 def test_a_run_killed_at_any_fault_point_leaves_the_host_as_it_was(first: int, homes: Path) -> None:
     arguments = ["-m", "tests.host.killed_host", str(STRIDE), str(first)]

@@ -11,6 +11,7 @@ import pytest
 
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
+from tests.needs import IS_ROOT
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_the_journal_has_one_place_per_user(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(paths, "ROOTS_HOST", tmp_path / "var-lib")
     monkeypatch.setattr(paths, "USERS_HOSTS", tmp_path / "var-tmp")
     own = paths.host()
-    assert own == (tmp_path / "var-lib" if os.getuid() == 0 else tmp_path / f"var-tmp/dyno-{os.getuid()}")
+    assert own == (tmp_path / "var-lib" if IS_ROOT else tmp_path / f"var-tmp/dyno-{os.getuid()}")
     for variable in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "HOME"):
         monkeypatch.setenv(variable, str(tmp_path / "other"))
     assert paths.host() == own
@@ -108,7 +109,7 @@ def test_a_long_runtime_folder_gives_way_to_a_short_one(
     assert len(os.fsencode(paths.runtime())) <= paths.LONGEST_RUNTIME_BYTES
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of another user")
+@pytest.mark.skipif(not IS_ROOT, reason="only root can make folders of another user")
 def test_the_runtime_folder_of_another_user_gives_way_to_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory() as base:
         os.chown(base, 65534, -1)

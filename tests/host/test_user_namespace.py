@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +13,9 @@ from dbdyno.errors import Blocked
 from dbdyno.host import user_namespace
 from dbdyno.host.process import confine
 from dbdyno.host.user_namespace import step_down
-from tests.needs import skip_blocked
+from tests.needs import IS_ROOT, skip_blocked
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user is not root already")
+pytestmark = pytest.mark.skipif(not IS_ROOT, reason="an ordinary user is not root already")
 
 WHO = """
 import os, pathlib, pwd, sys

@@ -19,9 +19,10 @@ from dbdyno.host.writers import ACL, require_own
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.study.reference import Reference
 from tests.cli.calls import dyno
+from tests.needs import IS_ROOT
 
 OTHER = 65534
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the programs of others")
+pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root runs the programs of others")
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.host.written import undeclared, watched
+from tests.needs import on_machine
 
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+pytestmark = pytest.mark.skipif(on_machine("strace") is None, reason="strace is not installed")
 
 WAYS = """
 import os, subprocess

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.host.paths import HOST_VARIABLE
+from dbdyno.host.paths import HOST_VARIABLE, cache_place
 from dbdyno.host.volumes.secluded import SEEN
+from tests.needs import lasting_folder
 
 ROOT = Path(__file__).parents[2]
 OPENING = ("open", "openat", "openat2", "creat")
@@ -200,7 +201,7 @@ def traced(study: Path, home: Path) -> tuple[str, set[str], list[str]]:
     }
     for name in ("cache/dyno", "run", "host"):
         (home / name).mkdir(parents=True, mode=0o700)
-    engines = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dyno" / "engines"
+    engines = cache_place() / "engines"
     if engines.is_dir():
         (home / "cache/dyno/engines").symlink_to(engines)
     dyno = [str(Path(sys.executable).with_name("dyno"))]
@@ -222,7 +223,7 @@ def main(names: list[str]) -> int:
     studies = named or [*sorted((ROOT / "studies").glob("*.toml")), *HOSTILE]
     failed = 0
     for study in studies:
-        with tempfile.TemporaryDirectory(dir=Path.home(), prefix=".dyno-written-") as folder:
+        with tempfile.TemporaryDirectory(dir=lasting_folder(), prefix=".dyno-written-") as folder:
             home, given, victim = (Path(folder) / name for name in ("home", "given", "victim"))
             given.mkdir()
             if isinstance(study, Hostile):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from dbdyno.obtain.source.toolchain import tried as tried_flags
 from dbdyno.obtain.source.wish import BuildWish, Flags
 from dbdyno.trial.verify import verify
 from tests.fakes import FakeEngine
-from tests.needs import needs_clang
+from tests.needs import needs_clang, on_machine
 from tests.sqlite_fork import make_fork
 from tests.trials import tried
 
@@ -82,7 +81,7 @@ def test_clang_is_proved_wherever_its_links_lead(
     fork: dict[str, Level], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "clang").symlink_to(str(shutil.which("clang")))
+    (tmp_path / "bin" / "clang").symlink_to(str(on_machine("clang")))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
     for level in ("clang", str(tmp_path / "bin" / "clang")):
         with tried("sqlite", **fork, build__compiler=level) as found:

@@ -20,11 +20,12 @@ from dbdyno.errors import DynoError, Unreachable, UserError
 from dbdyno.host import paths
 from dbdyno.obtain import apt, debian
 from dbdyno.obtain.archive import harmless, unpack
+from tests.needs import on_machine
 from tests.obtain import signed_repository
 from tests.obtain.signed_repository import SignedRepository
 
 pytestmark = pytest.mark.skipif(
-    not all(shutil.which(program) for program in ("apt-get", "dpkg", "gpg")),
+    not all(on_machine(program) for program in ("apt-get", "dpkg", "gpg")),
     reason="needs apt, dpkg and gpg, which this machine lacks",
 )
 
@@ -181,7 +182,7 @@ def test_a_killed_fetch_holds_up_nobody(repository: SignedRepository, call: int,
     """Kills a fetch while apt works for it, at apt's first, second or third call, and fetches again."""
     (tmp_path / "bin").mkdir()
     slow, calls = tmp_path / "bin" / "apt-get", tmp_path / "calls"
-    slow.write_text(f'#!/bin/sh\necho >>{calls}\nsleep 0.5\nexec {shutil.which("apt-get")} "$@"\n')
+    slow.write_text(f'#!/bin/sh\necho >>{calls}\nsleep 0.5\nexec {on_machine("apt-get")} "$@"\n')
     slow.chmod(0o755)
     calls.touch()
     script = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from dbdyno.errors import EngineMissing, UserError
 from dbdyno.obtain import debian
 from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
 from dbdyno.obtain.platforms import Platforms
+from tests.needs import on_machine
 from tests.obtain import signed_repository
 
 RECIPE = debian.Recipe(
@@ -31,7 +31,7 @@ FOREIGN = next(one.name for one in ARCHITECTURES.values() if one != of_this_mach
 
 
 @pytest.mark.skipif(
-    not all(shutil.which(program) for program in ("apt-get", "dpkg", "gpg")),
+    not all(on_machine(program) for program in ("apt-get", "dpkg", "gpg")),
     reason="needs apt, dpkg and gpg, which this machine lacks",
 )
 def test_packages_of_another_architecture_are_no_engine_of_this_machine(tmp_path: Path, homes: Path) -> None:

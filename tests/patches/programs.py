@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.needs import on_machine
+
 PROGRAMS = Path(__file__).parent
 PATCHES = PROGRAMS.parent.parent / "patches"
 SHIM = PATCHES / "shims" / "pollset"
-COMPILER = shutil.which("g++") or shutil.which("clang++") or ""
+COMPILER = on_machine("g++", "clang++") or ""
 GIVEN_UP_S = 120
 
 needs_compiler = pytest.mark.skipif(not COMPILER, reason="needs a compiler for C++: apt install g++")

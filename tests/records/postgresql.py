@@ -12,9 +12,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from tests.needs import INITDB, IS_ROOT
+
 AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 SELF_SIGNED = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
-INITDB = max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default=None)
 
 
 class PostgreSQL:
@@ -31,7 +32,7 @@ class PostgreSQL:
         self._enters = list(enters)
         self._kept = tempfile.TemporaryDirectory(prefix="dyno-pg-")
         self._folder = Path(self._kept.name)
-        self._ids: dict[str, Any] = {"user": 65534, "group": 65534} if os.geteuid() == 0 else {}
+        self._ids: dict[str, Any] = {"user": 65534, "group": 65534} if IS_ROOT else {}
         self.url = f"postgresql://dyno@/postgres?host={self._folder}"
 
     @property

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,7 @@ from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store
 from tests.fakes import FakeEngine, Stages, make_study
-from tests.records.postgresql import INITDB
+from tests.needs import INITDB, IS_ROOT, on_machine
 from tests.spine import beside, carry_out, in_turn
 
 SEED = os.environ.get("DYNO_LOSSES_SEED", "")
@@ -48,13 +47,13 @@ def test_a_server_that_starts_again_loses_no_trial() -> None:
     assert lost("restarted", 1, 5)["status"] == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small disk")
+@pytest.mark.skipif(not IS_ROOT, reason="only root mounts a small disk")
 def test_a_disk_that_is_full_loses_no_trial() -> None:
     lost("full", 2, 6)
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not loop.CONTROL.exists(), reason="only root cuts a volume's power")
-@pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="no mkfs.ext4")
+@pytest.mark.skipif(not IS_ROOT or not loop.CONTROL.exists(), reason="only root cuts a volume's power")
+@pytest.mark.skipif(on_machine("mkfs.ext4") is None, reason="no mkfs.ext4")
 def test_a_power_cut_loses_no_trial_and_leaves_nothing_torn_under_a_name() -> None:
     counted = lost("cut", 4, 200)
     assert counted["bad"] == [] and counted["things"] != 0

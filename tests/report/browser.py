@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+from tests import needs
+from tests.needs import on_machine
+
+CHROMIUM = on_machine(*needs.CHROMIUM)
 
 
 needs_chromium = pytest.mark.skipif(

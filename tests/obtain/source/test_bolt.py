@@ -21,13 +21,13 @@ from dbdyno.obtain.source.recorded import recorded
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.training import Untrained
 from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Flags, Trainer, flags_of
-from tests.needs import skip_blocked
+from tests.needs import needs_any_gcc, skip_blocked
 from tests.obtain.source import making_cases
 from tests.obtain.source.training_cases import trained_with
 
 pytestmark = [
     pytest.mark.usefixtures("homes"),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev"),
+    needs_any_gcc,
 ]
 
 CODE = """

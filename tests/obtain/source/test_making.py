@@ -23,12 +23,12 @@ from dbdyno.obtain.source.making import Materials, account_of, made, prepared, r
 from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.wish import ALWAYS, Flags
-from tests.needs import needs_patch, needs_root
+from tests.needs import needs_any_gcc, needs_patch, needs_root
 from tests.obtain.source.making_cases import COMPILE, materials
 
 pytestmark = [
     pytest.mark.usefixtures("homes"),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev"),
+    needs_any_gcc,
 ]
 
 COUNT = ("sh", "-c", "echo once >> {source}/../../count")

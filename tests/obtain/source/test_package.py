@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
 import subprocess
 import tarfile
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from dbdyno.errors import BuildFailed, DynoError, UserError
 from dbdyno.host import once, paths
 from dbdyno.obtain.source.package import ARCHIVES, MANIFEST, _version_of, fetched, kept, lay_package
 from dbdyno.obtain.source.recipe import SourcePackage
-from tests.needs import needs_patch
+from tests.needs import needs_patch, on_machine
 from tests.obtain import signed_repository
 from tests.obtain.signed_repository import SignedRepository
 
@@ -25,7 +24,7 @@ CHANGE = b"--- a/toy.c\n+++ b/toy.c\n@@ -1 +1 @@\n-int toy;\n+int patched;\n"
 
 
 needs_apt = pytest.mark.skipif(
-    not all(shutil.which(program) for program in ("apt-get", "dpkg", "gpg", "patch")),
+    not all(on_machine(program) for program in ("apt-get", "dpkg", "gpg", "patch")),
     reason="needs apt, dpkg, gpg and patch, which this machine lacks",
 )
 

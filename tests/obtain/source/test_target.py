@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from dbdyno.obtain.architecture import of_this_machine
 from dbdyno.obtain.debian import Fetched
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.obtain.source.target import BEHIND, EMULATE, Target, target_here
+from tests.needs import needs_any_gcc
 
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev")
 PROGRAM = "#include <stdio.h>\nint main(int c, char **v) { return puts(v[0]) < 0 || c - 2; }\n"
 
 
@@ -44,7 +43,7 @@ def run(*command: Path | str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-@needs_gcc
+@needs_any_gcc
 def test_programs_run_by_their_names_while_the_tests_of_a_source_run(target: Target, tmp_path: Path) -> None:
     program, script = compiled(tmp_path / "bin" / "toy"), tmp_path / "bin" / "script"
     script.write_text("#!/bin/sh\n")
@@ -59,7 +58,7 @@ def test_programs_run_by_their_names_while_the_tests_of_a_source_run(target: Tar
     assert not program.with_name(program.name + BEHIND).exists()
 
 
-@needs_gcc
+@needs_any_gcc
 def test_a_build_runs_what_it_makes_on_the_root(target: Target, tmp_path: Path) -> None:
     target.lay(tmp_path)
     program = compiled(tmp_path / "toy")

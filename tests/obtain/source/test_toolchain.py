@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,8 +20,7 @@ from dbdyno.obtain.source.toolchain import (
     version_in,
 )
 from dbdyno.obtain.source.wish import Flags
-
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev")
+from tests.needs import needs_any_gcc, on_machine
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +38,7 @@ def pretender(folder: Path, script: str) -> str:
     return str(path)
 
 
-@needs_gcc
+@needs_any_gcc
 def test_a_compiler_is_proved_and_says_what_it_is() -> None:
     found = toolchain("gcc")
     assert found.family == "gcc" and found.version.startswith("gcc ")
@@ -48,19 +46,19 @@ def test_a_compiler_is_proved_and_says_what_it_is() -> None:
     assert toolchain("gcc", "bfd").digest == toolchain("gcc", "bfd").digest
 
 
-@needs_gcc
+@needs_any_gcc
 def test_a_compiler_of_the_same_name_with_other_bytes_has_another_digest(tmp_path: Path) -> None:
-    real = shutil.which("gcc")
+    real = on_machine("gcc")
     first = toolchain(pretender(tmp_path, f'exec {real} "$@"')).digest
     toolchain.cache_clear()
     assert toolchain(pretender(tmp_path, f'exec {real}  "$@"')).digest != first
 
 
-@needs_gcc
+@needs_any_gcc
 def test_a_file_of_the_working_folder_is_no_part_of_a_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = f'case "$1" in -print-prog-name=*) echo "${{1#*=}}";; *) exec {shutil.which("gcc")} "$@";; esac'
+    script = f'case "$1" in -print-prog-name=*) echo "${{1#*=}}";; *) exec {on_machine("gcc")} "$@";; esac'
     compiler = pretender(tmp_path, script)
     monkeypatch.chdir(tmp_path)
     digests = set()
@@ -94,7 +92,7 @@ def test_a_compiler_that_makes_no_program_is_blocked(tmp_path: Path, script: str
         toolchain(pretender(tmp_path, script))
 
 
-@needs_gcc
+@needs_any_gcc
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -113,12 +111,12 @@ def test_what_does_not_end_is_blocked(
 ) -> None:
     monkeypatch.setattr("dbdyno.obtain.source.toolchain.ANSWER_MOST_S", 10.0)
     with pytest.raises(Blocked, match=said):
-        toolchain(pretender(tmp_path, script.replace("{gcc}", str(shutil.which("gcc")))))
+        toolchain(pretender(tmp_path, script.replace("{gcc}", str(on_machine("gcc")))))
 
 
-@needs_gcc
+@needs_any_gcc
 def test_a_compiler_that_hides_its_version_is_blocked(tmp_path: Path) -> None:
-    script = f'case "$1" in --version) ;; *) exec {shutil.which("gcc")} "$@";; esac'
+    script = f'case "$1" in --version) ;; *) exec {on_machine("gcc")} "$@";; esac'
     with pytest.raises(Blocked, match="gcc-pretender does not say its version") as refused:
         toolchain(pretender(tmp_path, script))
     assert refused.value.factor == "build.compiler"
@@ -140,9 +138,9 @@ def test_the_version_is_the_compilers_and_not_its_packagers(told: str, version: 
     assert version_in(told) == version
 
 
-@needs_gcc
+@needs_any_gcc
 def test_a_linker_that_is_not_here_is_the_linkers_fault(tmp_path: Path) -> None:
-    real = shutil.which("gcc")
+    real = on_machine("gcc")
     script = (
         f'case "$*" in *lld*) echo "collect2: error: cannot find ld.lld" >&2; exit 1;; esac; exec {real} "$@"'
     )
@@ -151,20 +149,20 @@ def test_a_linker_that_is_not_here_is_the_linkers_fault(tmp_path: Path) -> None:
     assert refused.value.factor == "build.linker"
 
 
-@needs_gcc
+@needs_any_gcc
 def test_a_flag_that_is_rejected_fails_with_the_compilers_words() -> None:
     with pytest.raises(BuildFailed, match="gcc rejects a flag: gcc: error: unrecognized"):
         tried(toolchain("gcc"), Flags(compile=("-fno-such-thing",)))
 
 
-@needs_gcc
+@needs_any_gcc
 def test_a_flag_that_is_ignored_is_told() -> None:
     found = tried(toolchain("gcc"), Flags(compile=("-fno-rtti",)))
     assert any("-fno-rtti" in warning for warning in found.warnings)
     assert tried(toolchain("gcc"), Flags(compile=("-O2",))).warnings == ()
 
 
-@needs_gcc
+@needs_any_gcc
 @pytest.mark.parametrize(
     ("flags", "trace"), [(("-O3",), {"-O3"}), (("-fno-plt",), {"-fno-plt"}), (("-Wall",), set()), ((), set())]
 )
@@ -172,7 +170,7 @@ def test_flags_leave_traces_in_a_binary(flags: tuple[str, ...], trace: set[str])
     assert traces(toolchain("gcc"), Flags(compile=flags)) == trace
 
 
-@needs_gcc
+@needs_any_gcc
 def test_native_is_told_as_what_it_means_on_this_cpu(tmp_path: Path) -> None:
     gcc = toolchain("gcc")
     found = native_target(gcc, Flags(compile=("-O2", "-march=native")))

@@ -25,12 +25,13 @@ from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.training import Untrained
 from dbdyno.obtain.source.tree import local_tree
 from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Trainer
+from tests.needs import needs_any_gcc
 from tests.obtain.source import making_cases
 from tests.obtain.source.training_cases import trained_with
 
 pytestmark = [
     pytest.mark.usefixtures("homes"),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc: apt install gcc libc6-dev"),
+    needs_any_gcc,
 ]
 
 CODE = """

@@ -12,6 +12,7 @@ import pytest
 
 from dbdyno.errors import DynoError, UserError
 from dbdyno.obtain.source.tree import copy, git_revision, local_tree, tree_digest
+from tests.needs import on_machine
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def repository(source: Path) -> Path:
-    if shutil.which("git") is None:
+    if on_machine("git") is None:
         pytest.skip("needs git")
     git(source, "init", "--quiet", "--initial-branch=main")
     git(source, "add", ".")

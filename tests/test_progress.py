@@ -1,0 +1,92 @@
+"""A run says how many tests of how many ended, which failed and what is left; its end is pytest's."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.progress import KNOWN_AFTER_S, LONG_S, USUAL_S, Progress, weights_of
+
+TESTS = Path(__file__).parent
+SUITE = """
+import pytest
+
+@pytest.mark.parametrize("number", range(5))
+def test_works(number):
+    pass
+
+def test_fails():
+    assert 1 == 2, "as it happens"
+
+@pytest.fixture
+def broken():
+    raise ValueError("no such thing")
+
+def test_has_no_fixture(broken):
+    pass
+"""
+
+
+def run_of(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--progress", *options, "--rootdir", folder, folder],
+        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_each_line_stands_by_itself_and_the_closing_line_is_pytests(
+    workers: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from tests import progress\nfrom tests.conftest import *\nprogress.EVERY_S = 0.0\n"
+    )
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    done = run_of(tmp_path, *workers)
+    lines = done.stdout.splitlines()
+    begun = next(place for place, line in enumerate(lines) if line.startswith("7 tests, about "))
+    of_seven = [
+        line for line in lines[begun:] if re.fullmatch(r"\d of 7 tests, \d+ s left(, \d failed)?", line)
+    ]
+    assert [line[0] for line in of_seven] == list("1234567"), done.stdout + done.stderr
+    assert of_seven[-1].endswith("2 failed")
+    failed = [line for line in lines if line.startswith("FAILED") and "): " in line]
+    assert any("test_fails (call): AssertionError: as it happens" in line for line in failed)
+    assert any("test_has_no_fixture (setup): ValueError: no such thing" in line for line in failed)
+    assert re.match(r"1 failed, 5 passed, 1 error in ", lines[-1]), lines[-1]
+    assert not [line for line in lines[begun : begun + 10] if set(line) <= set(".FE [10%]") and line]
+
+
+def test_a_test_weighs_what_one_of_its_file_took_before() -> None:
+    names = ["tests/cli/test_soak.py::a", "tests/cli/test_soak.py::b[x::y]", "tests/test_run.py::c"]
+    assert weights_of(names, {"cli/test_soak.py": 9.0}) == {names[0]: 9.0, names[1]: 9.0, names[2]: USUAL_S}
+    assert weights_of(names[2:], {}, ["test_run.py"]) == {names[2]: LONG_S}
+
+
+def test_what_is_left_follows_from_what_ended_on_this_machine() -> None:
+    now = 0.0
+    progress = Progress({"test_a.py": 100.0}, lambda line: None, clock=lambda: now, workers=2)
+    names = [f"tests/test_a.py::{number}" for number in range(10)]
+    progress.begin(names)
+    assert progress.left_s() == pytest.approx(500.0)
+    now, progress.ended = 1e6, set(names[:5])
+    assert progress.left_s() == pytest.approx(1e6, rel=0.3), "half of it took so long"
+    progress.ended = set(names)
+    assert progress.left_s() == 0.0 < KNOWN_AFTER_S
+
+
+def test_what_failed_before_is_named_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
+    (tmp_path / "test_suite.py").write_text("def test_sways():\n    assert False\n")
+    assert "In the last" not in run_of(tmp_path).stdout
+    (tmp_path / "test_suite.py").write_text("def test_sways():\n    assert True\n")
+    for runs in (1, 2):
+        said = run_of(tmp_path).stdout
+        assert f"In the last {runs} runs failed at least once: test_suite.py::test_sways\n" in said, said
