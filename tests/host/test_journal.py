@@ -536,10 +536,3 @@ def test_a_mark_does_not_outlive_its_journal(monkeypatch: pytest.MonkeyPatch) ->
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), open_journal():
         patch.setattr(Path, "unlink", dies)
     assert list(paths.marks().iterdir()) == []
-
-
-def test_every_user_of_the_host_meets_at_one_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(paths.HOST_VARIABLE)
-    lock = paths.run_lock()
-    assert lock == paths.CPUS_ONLINE
-    assert lock.stat().st_mode & 0o444 == 0o444
