@@ -30,7 +30,7 @@ QUOTED = re.compile(r"^LINE \d+: (.*)$", re.MULTILINE)
 @dataclass(frozen=True)
 class Client:
     """The program that takes a dump's text on its standard input, from the `first_line` on. `refusal` finds
-    what it complains of: the groups `line`, which counts from 1 and is absent before the first one, and `message`."""
+    what it complains of: the groups `line`, which counts from 1 if it is there, and `message`."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
