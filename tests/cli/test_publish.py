@@ -20,6 +20,7 @@ from tests.cli.trend_cases import keep
 from tests.conftest import homes_in
 from tests.study_texts import STUDY
 
+MAIN = "from dbdyno.cli import main; main()"
 SCRIPT = """
 function prepare()
   sysbench.sql.driver():connect():query("CREATE TABLE t (a INTEGER)")
@@ -84,7 +85,10 @@ def elsewhere(published: Published, homes: Path) -> Path:
 def test_a_stranger_without_a_store_verifies_the_folder(published: Published, elsewhere: Path) -> None:
     said = dyno("verify", str(elsewhere), "--key", str(published.public))
     assert said.returncode == 0, said.stdout + said.stderr
+    assert said.stdout.startswith("Holds: all was checked, by the key ")
     assert "BROKEN" not in said.stdout and "not checked" not in said.stdout
+    whose = dyno("verify", str(elsewhere)).stdout.splitlines()[0]
+    assert whose == "Holds. Whose folder it is was not checked: name the key by --key."
     assert "digit by digit" in said.stdout
     hidden = f"1 run ({published.runs[0]}) of the same study was not published"
     assert hidden in " ".join(said.stdout.split())
@@ -101,6 +105,18 @@ def test_one_changed_byte_ends_with_its_own_code(published: Published, elsewhere
     said = dyno("verify", str(elsewhere), "--key", str(published.public))
     assert said.returncode == 9 and "exit code 9" in said.stderr
     assert "records.jsonl was changed" in said.stdout
+    assert said.stdout.startswith("BROKEN: the folder is not as it was published\n")
+
+
+def test_a_file_of_any_size_takes_no_memory(published: Published, elsewhere: Path) -> None:
+    for name in ("report.html", "more"):
+        with (elsewhere / name).open("ab") as grown:
+            grown.truncate(3 << 30)
+    limited = ("prlimit", f"--as={4 << 30}:{4 << 30}", sys.executable, "-c", MAIN)
+    said = subprocess.run([*limited, "verify", str(elsewhere)], capture_output=True, text=True)
+    assert said.returncode == 9, said.stdout + said.stderr
+    assert "report.html was changed; 1 more" in said.stdout
+    assert "report.html: it is larger than 512 MiB" in " ".join(said.stdout.split())
 
 
 def test_what_verify_prints_for_programs_is_as_its_schema_says(published: Published, elsewhere: Path) -> None:
@@ -128,7 +144,10 @@ def test_a_run_is_not_published_without_a_key_unawares(homes: Path) -> None:
     assert not (homes / "out").exists()
     assert dyno("publish", "first", str(homes / "out"), "--unsigned").returncode == 0
     said = dyno("verify", str(homes / "out"))
-    assert said.returncode == 0 and "not signed" in said.stdout
+    assert said.returncode == 12 and "not signed" in said.stdout
+    first = said.stdout.splitlines()[0]
+    assert first == "Not all was checked: signature. What was checked holds."
+    assert "exit code 12, not all was checked" in said.stderr
 
 
 def test_a_run_that_goes_on_is_not_published(homes: Path) -> None:

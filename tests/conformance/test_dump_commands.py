@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dbdyno.engines.mariadb.obtaining import SERVER as MARIADB
 from dbdyno.engines.mysql.obtaining import SERVER as MYSQL
@@ -26,7 +28,7 @@ from tests.given_data import mysql_options
 class Loading:
     """A server that runs, and a way to load dumps into it."""
 
-    load: Callable[[Path], object]
+    load: Callable[..., list[str]]
     ask: Callable[[str], list[list[str | float | None]]]
     client: list[str]
 
@@ -51,10 +53,10 @@ def _loading(engine: str, folder: Path, shelf: Path) -> Iterator[Loading]:
         bench.initialise()
         server = bench.start()
 
-        def load(place: Path) -> object:
+        def load(place: Path, database: str = "") -> list[str]:
             taking, dump = bench.engine.taking, dump_at(place)
             assert taking is not None
-            return taking.load(bench.installation, server, bench.data, dump, "", lambda _: None)
+            return taking.load(bench.installation, server, bench.data, dump, database, lambda _: None)
 
         client: list[str] = []
         if engine != "postgresql":
@@ -179,3 +181,113 @@ def test_the_client_of_mysql_would_obey_such_a_command(mysql: Loading, tmp_path:
     mark = tmp_path / "mark"
     subprocess.run(mysql.client, input=f"\\! touch {mark}\n".encode(), check=True)
     assert mark.exists()
+
+
+LINES = (
+    "SET transaction_timeout = 0;",
+    "SET default_toast_compression = 'lz4';",
+    "\\connect postgres",
+    "\\restrict abc",
+    "\\unrestrict abc",
+    "CREATE ROLE ann;",
+    "ALTER TABLE rows OWNER TO ann;",
+    "CREATE DATABASE shop WITH TEMPLATE = template0 LOCALE = 'nowhere';",
+    "\\.",
+    "-- it's",
+    "/*",
+    "*/",
+    "/*!40101 SET NAMES utf8 */;",
+    "/*M!999999\\- enable the sandbox mode */",
+    "DELIMITER ;;",
+    "USE mysql;",
+    "$a$",
+    "'",
+    '"',
+    ";",
+    "",
+)
+"""Lines of a text that read like what a dump holds beside its rows."""
+ROWS = st.lists(
+    st.lists(st.sampled_from(LINES), min_size=1, max_size=4).map("\n".join), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(ROWS, st.sampled_from(["copy", "insert", "dollar"]), st.booleans())
+def test_rows_come_out_of_postgresql_as_they_stand_in_the_dump(
+    postgresql: Loading, tmp_path_factory: pytest.TempPathFactory, rows: list[str], form: str, is_crlf: bool
+) -> None:
+    """Copied rows have no ends of lines, so the dump may have those of another system."""
+    if form == "copy":
+        escaped = [row.replace("\\", "\\\\").replace("\n", "\\n") for row in rows]
+        lines = ["COPY rows FROM stdin;", *(f"{number}\t{row}" for number, row in enumerate(escaped)), "\\."]
+    else:
+        quoted = [
+            f"$d$\n{row}$d$" if form == "dollar" else "'\n" + row.replace("'", "''") + "'" for row in rows
+        ]
+        lines = [f"INSERT INTO rows VALUES ({number}, {row});" for number, row in enumerate(quoted)]
+    head = ["-- PostgreSQL database dump", "SET transaction_timeout = 0;", "DROP TABLE IF EXISTS rows;"]
+    text = "\n".join([*head, "CREATE TABLE rows (number int, line text);", *lines, "\\unrestrict abc", ""])
+    place = tmp_path_factory.mktemp("rows") / "dump"
+    place.write_bytes(text.replace("\n", "\r\n" if is_crlf and form == "copy" else "\n").encode())
+    postgresql.load(place)
+    expected = rows if form == "copy" else [f"\n{row}" for row in rows]
+    assert postgresql.ask("SELECT line FROM rows ORDER BY number") == [[row] for row in expected]
+
+
+def test_a_copied_row_that_is_a_setting_or_a_command_stays_a_row(postgresql: Loading, tmp_path: Path) -> None:
+    place = tmp_path / "dump"
+    place.write_text(
+        "-- PostgreSQL database dump\nCREATE TABLE settings (line text);\nCOPY settings FROM stdin;\n"
+        "SET transaction_timeout = 0;\n\\connect foo\nCREATE ROLE eve;\n\\.\n"
+    )
+    postgresql.load(place)
+    told = postgresql.ask("SELECT line FROM settings")
+    assert told == [["SET transaction_timeout = 0;"], ["connect foo"], ["CREATE ROLE eve;"]]
+
+
+def test_a_locale_of_another_machine_is_left_out_of_the_statement_alone(
+    postgresql: Loading, tmp_path: Path
+) -> None:
+    place = tmp_path / "dump"
+    statement = "CREATE DATABASE elsewhere WITH TEMPLATE = template0 LOCALE = 'nowhere.UTF-8';"
+    place.write_text(
+        "-- PostgreSQL database dump\nCREATE DATABASE elsewhere;\n"
+        f"DROP DATABASE IF EXISTS elsewhere;\n{statement}\n\\connect elsewhere\n"
+        f"CREATE TABLE texts (line text);\nCOPY texts FROM stdin;\n{statement}\n\\.\n"
+    )
+    (told,) = postgresql.load(place)
+    assert (
+        told == "CREATE DATABASE elsewhere WITH TEMPLATE = template0: its own locale is not on this machine"
+    )
+    names = postgresql.ask("SELECT datname FROM pg_database WHERE datname ~ '^(elsewhere|dyno_locale)'")
+    assert names == [["elsewhere"]]
+
+
+@settings(max_examples=12, deadline=None)
+@given(ROWS)
+def test_rows_come_out_of_mysql_as_they_stand_in_the_dump(
+    mysql: Loading, tmp_path_factory: pytest.TempPathFactory, rows: list[str]
+) -> None:
+    escaped = [row.replace("\\", "\\\\").replace("'", "''") for row in rows]
+    lines = [f"INSERT INTO texts VALUES ({number}, '\n{row}');" for number, row in enumerate(escaped)]
+    head = [
+        "-- MariaDB dump 10.19",
+        "DROP TABLE IF EXISTS texts;",
+        "DELIMITER ;;",
+        "SELECT 1 ;;",
+        "DELIMITER ;",
+    ]
+    text = "\n".join([*head, "/*!40101 CREATE TABLE texts (number int, line text) */;", *lines])
+    place = tmp_path_factory.mktemp("rows") / "dump"
+    place.write_text(text)
+    mysql.load(place)
+    assert mysql.ask("SELECT line FROM texts ORDER BY number") == [[f"\n{row}"] for row in rows]
+
+
+def test_a_text_that_names_a_database_does_not_name_that_of_the_dump(mysql: Loading, tmp_path: Path) -> None:
+    place = tmp_path / "dump"
+    texts = "CREATE TABLE named (line text);\nINSERT INTO named VALUES ('\nUSE there;\n');\n-- '\n"
+    place.write_text(f"-- MariaDB dump 10.19\n{texts}/*\nUSE nowhere;\n*/\n")
+    mysql.load(place, "shop")
+    assert mysql.ask("SELECT line FROM shop.named") == [["\nUSE there;\n"]]

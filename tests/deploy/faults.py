@@ -76,7 +76,7 @@ class Host:
         self.recipe.mkdir()
         for name, text in RECIPE.items():
             (self.recipe / name).write_text(text)
-        for name in (*PROGRAMS, SOURCED):
+        for name in (*PROGRAMS, *SOURCED):
             shutil.copy(SCRIPTS / name, self.recipe / name)
         for name, text in BEFORE.items():
             path = self.root / name

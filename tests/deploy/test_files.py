@@ -193,7 +193,7 @@ def test_a_role_keeps_what_was_there_and_refuses_a_file_without_one_pair_of_mark
     whole = File("sysctl.conf", b"vm.nr_hugepages = 1\n", "/etc/sysctl.d/90-dyno.conf")
     role = {file.name: text(file) for file in ansible.role([shared, whole], "firebird")}
     tasks = role["ansible/tasks/main.yml"]
-    assert tasks.count("backup: true") == 2 and tasks.count("follow: true") == 1
+    assert tasks.count("backup: true") == 2 and tasks.count("dyno_place.stdout") == 1
     [line] = [line for line in tasks.splitlines() if line.startswith("    validate: ")]
     (tmp_path / "next").write_text(marked)
     command = shlex.split(json.loads(line.removeprefix("    validate: ")) % (tmp_path / "next"))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from dbdyno.deploy.files import PROGRAMS, SCRIPTS, SOURCED
+from dbdyno.deploy.files import PLACE, PROGRAMS, SCRIPTS, SOURCED
 from tests.needs import IS_ROOT, on_machine
 
 SHELLS = [["dash"], ["bash", "--posix"], ["busybox", "sh"]]
@@ -49,6 +51,9 @@ HOST = {
 }
 
 
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+
+
 @pytest.fixture(params=SHELLS, ids=lambda shell: shell[0])
 def shell(request: pytest.FixtureRequest) -> list[str]:
     chosen: list[str] = request.param
@@ -64,7 +69,7 @@ def folder(tmp_path: Path) -> Path:
     made.mkdir()
     for name, text in {**FILES, "recipe.tsv": ROWS}.items():
         (made / name).write_text(text)
-    for name in (*PROGRAMS, SOURCED):
+    for name in (*PROGRAMS, *SOURCED):
         shutil.copy(SCRIPTS / name, made / name)
     for name, text in HOST.items():
         path = tmp_path / "the host" / name
@@ -311,6 +316,99 @@ def test_a_link_stays_and_leads_to_a_file_of_the_tree(shell: list[str], folder: 
     assert at(folder, OWN).is_symlink() and target.read_text() == "[mysqld]\n"
 
 
+def of_nobody(folder: Path) -> Path:
+    """The folder of the server's own file, which another account may write, as Debian's `postgres` may."""
+    shared = at(folder, OWN).parent
+    shared.mkdir(parents=True, exist_ok=True)
+    os.chown(shared, 65534, 65534)
+    return shared
+
+
+@AS_ROOT
+def test_no_link_of_another_account_is_followed(shell: list[str], folder: Path) -> None:
+    shared, secret = of_nobody(folder), at(folder, "etc/secret")
+    secret.write_text("of root\n")
+    for name, target in ((OWN, "/etc/secret"), (ENVIRONMENT, "/etc/mysql/there/secret")):
+        at(folder, name).parent.mkdir(parents=True, exist_ok=True)
+        at(folder, name).symlink_to(target)
+    (shared / "there").symlink_to("/etc")
+    said = run(shell, folder, "apply")
+    assert said.returncode == 1
+    told = (
+        "apply: left /etc/mysql/90-dyno.cnf alone: /etc/mysql/90-dyno.cnf is a link, and nobody may write in"
+    )
+    assert told in said.stderr and "/etc/mysql/there is a link, and nobody may write" in said.stderr
+    assert secret.read_text() == "of root\n" and not (folder / "saved/before/etc/mysql").exists()
+    checked = run(shell, folder, "check")
+    assert "unknown  /etc/mysql/90-dyno.cnf: left /etc/mysql/90-dyno.cnf alone" in checked.stdout
+    at(folder, OWN).unlink()
+    assert "wrote /etc/mysql/90-dyno.cnf" in run(shell, folder, "apply").stdout
+    at(folder, OWN).unlink()
+    at(folder, OWN).symlink_to("/etc/secret")
+    undone = run(shell, folder, "undo")
+    assert undone.returncode == 1 and "is a link, and nobody may write in /etc/mysql" in undone.stderr
+    assert secret.read_text() == "of root\n" and at(folder, OWN).is_symlink()
+
+
+@AS_ROOT
+def test_what_lies_in_the_place_of_the_next_contents_leads_nowhere(shell: list[str], folder: Path) -> None:
+    shared, elsewhere = of_nobody(folder), at(folder, "etc/elsewhere")
+    elsewhere.mkdir()
+    (shared / ".90-dyno.cnf.dyno").symlink_to(elsewhere)
+    assert "wrote /etc/mysql/90-dyno.cnf" in run(shell, folder, "apply").stdout
+    assert at(folder, OWN).read_text() == FILES["90-dyno.cnf"] and at(folder, OWN).stat().st_uid == 0
+    assert list(elsewhere.iterdir()) == [] and [path.name for path in shared.iterdir()] == ["90-dyno.cnf"]
+
+
+@AS_ROOT
+@pytest.mark.skipif(shutil.which("dash") is None, reason="no shell dash on this machine")
+def test_whoever_swaps_folders_meanwhile_has_no_other_file_written(folder: Path) -> None:
+    """Another account may rename what lies in a folder of its own at any moment."""
+    shared, elsewhere = of_nobody(folder), at(folder, "etc/elsewhere")
+    elsewhere.mkdir()
+    (elsewhere / "90-dyno.cnf").write_text("of root\n")
+    os.chown(shared.parent, 65534, 65534)
+    aside, link, ended = shared.with_name("aside"), shared.with_name("link"), threading.Event()
+    link.symlink_to(elsewhere)
+
+    def swap() -> None:
+        while not ended.is_set():
+            for path, name in ((shared, aside), (link, shared), (shared, link), (aside, shared)):
+                # The script has made a folder meanwhile.
+                with suppress(OSError):
+                    path.rename(name)
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    try:
+        for _ in range(6):
+            run(["dash"], folder, "apply")
+            run(["dash"], folder, "undo")
+    finally:
+        ended.set()
+        swapper.join()
+    assert (elsewhere / "90-dyno.cnf").read_text() == "of root\n"
+    assert [path.name for path in elsewhere.iterdir()] == ["90-dyno.cnf"]
+
+
+@AS_ROOT
+def test_a_role_refuses_a_place_that_another_account_leads_to(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    os.chown(shared, 65534, 65534)
+    (shared / "link").symlink_to("/etc/passwd")
+    places = {
+        "/etc/sysctl.d/90-dyno.conf": (0, "own\n", ""),
+        str(shared / "file"): (0, "shared\n", ""),
+        str(shared / "link"): (1, "", "is a link, and "),
+    }
+    for place, (code, told, why) in places.items():
+        said = subprocess.run(
+            ["sh", str(SCRIPTS / PLACE), place], capture_output=True, text=True, check=False
+        )
+        assert (said.returncode, said.stdout) == (code, told) and why in said.stderr, said.stderr
+
+
 def test_links_in_a_circle_and_folders_are_left_alone(shell: list[str], folder: Path) -> None:
     at(folder, OWN).symlink_to("90-dyno.cnf")
     at(folder, ENVIRONMENT).mkdir()
@@ -428,7 +526,7 @@ def test_a_value_that_the_kernel_refuses_is_told(shell: list[str], folder: Path)
 
 
 @pytest.mark.skipif(on_machine("shellcheck") is None, reason="needs shellcheck: apt install shellcheck")
-@pytest.mark.parametrize("script", (*PROGRAMS, SOURCED))
+@pytest.mark.parametrize("script", (*PROGRAMS, *SOURCED))
 def test_a_script_is_clean(script: str) -> None:
     command = ["shellcheck", "--external-sources", "--shell=sh", str(SCRIPTS / script)]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,14 +35,15 @@ def test_all_lines_arrive_as_they_are_edited(tmp_path: Path) -> None:
     dump = dump_at(tmp_path / "dump")
     seen: list[bytes] = []
 
-    def edit(piece: bytes, _begins: bool) -> bytes:
-        seen.append(piece)
-        return piece.replace(b"INTO a ", b"INTO b ")
+    def edit(pieces: Iterator[bytes]) -> Iterator[bytes | Client]:
+        for piece in pieces:
+            seen.append(piece)
+            yield piece.upper()
 
     with text_of(dump) as text:
         feed(dump, text, _client(TAKES, str(tmp_path / "taken")), lambda _: None, edit)
-    assert (tmp_path / "taken").read_bytes() == lines.replace(b"INTO a ", b"INTO b ")
-    assert len(seen) > 2 and all(piece.endswith(b"\n") for piece in seen[:-1])
+    assert (tmp_path / "taken").read_bytes() == lines.upper()
+    assert len(seen) > 2
 
 
 def test_a_refused_statement_is_told_with_its_line_far_into_the_text(tmp_path: Path) -> None:
@@ -52,6 +55,29 @@ def test_a_refused_statement_is_told_with_its_line_far_into_the_text(tmp_path: P
         feed(dump, text, _client(REFUSES), lambda _: None)
     expected = f"{tmp_path / 'dump'}:150001: this is no statement, at `something wrong;`"
     assert raised.value.message == expected
+
+
+def test_another_client_goes_on_where_it_is_told_and_refusals_keep_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "dump").write_bytes(b"one\ntwo\nthree\nsomething wrong;\n")
+    dump = dump_at(tmp_path / "dump")
+
+    def edit(pieces: Iterator[bytes]) -> Iterator[bytes | Client]:
+        whole = b"".join(pieces)
+        yield whole[:8]
+        yield replace(_client(REFUSES), first_line=3)
+        yield whole[8:]
+
+    taken = _client(TAKES, str(tmp_path / "taken"))
+    with pytest.raises(UserError, match=r"dump:4: this is no statement"), text_of(dump) as text:
+        feed(dump, text, taken, lambda _: None, edit)
+    assert (tmp_path / "taken").read_bytes() == b"one\ntwo\n"
+
+
+def test_a_client_that_ends_before_the_text_does_is_no_success(tmp_path: Path) -> None:
+    (tmp_path / "dump").write_bytes(b"SELECT 1;\n" * 400_000)
+    dump = dump_at(tmp_path / "dump")
+    with pytest.raises(UserError, match="dump: "), text_of(dump) as text:
+        feed(dump, text, _client("pass"), lambda _: None)
 
 
 def test_how_far_it_is_is_told_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

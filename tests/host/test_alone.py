@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import RunLocked
+from dbdyno.errors import DynoError, RunLocked
 from dbdyno.host import paths
 from dbdyno.host.alone import NOTE, alone, holder
+from dbdyno.host.undisturbed import measured_now
 from tests.needs import IS_ROOT
 
 pytestmark = pytest.mark.usefixtures("homes")
@@ -163,3 +167,74 @@ def test_a_title_cannot_write_on_the_terminal() -> None:
 def test_another_user_can_read_the_note() -> None:
     with alone("mine", 1.0):
         assert (paths.host() / NOTE).stat().st_mode & 0o044 == 0o044
+
+
+OF_TWO_USERS = """
+import os, sys
+from contextlib import contextmanager
+from pathlib import Path
+from dbdyno.host import paths
+from dbdyno.host.alone import alone
+from dbdyno.host.undisturbed import undisturbed
+paths.ROOTS_HOST, paths.USERS_HOSTS = Path(sys.argv[1]) / "roots", Path(sys.argv[1])
+os.setgid(65534)
+os.setuid(65534)
+with alone("Of nobody", 600.0), undisturbed():
+    print("alone", flush=True)
+    input()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_dynos_of_two_users_wait_for_each_other_and_share_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o1777)
+        monkeypatch.delenv(paths.HOST_VARIABLE)
+        monkeypatch.setattr(paths, "ROOTS_HOST", Path(folder) / "roots")
+        monkeypatch.setattr(paths, "USERS_HOSTS", Path(folder))
+        code = [sys.executable, "-c", OF_TWO_USERS, folder]
+        with subprocess.Popen(code, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdout is not None and other.stdout.readline() == "alone\n"
+            assert measured_now()
+            told = f'another dyno measures on this machine: process {other.pid} of nobody, "Of nobody"'
+            with pytest.raises(RunLocked, match=re.escape(told)), alone("of root", 1.0):
+                pass
+            others = Path(folder) / "dyno-65534/locks"
+            assert others.stat().st_mode & 0o077 == 0 and (others / "run.lock").exists()
+            assert not (paths.host() / NOTE).exists()
+            other.communicate("\n")
+        with alone("of root", 1.0):
+            assert not measured_now()
+
+
+def test_a_lock_on_what_everybody_may_read_stops_nobody() -> None:
+    online = Path("/sys/devices/system/cpu/online")
+    with online.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with alone("mine", 1.0):
+            pass
+    assert paths.lock("run.lock").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_full_folder_of_the_host_is_named(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = homes / "full"
+    full.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(full)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("this host does not permit mounts")
+    try:
+        monkeypatch.setenv(paths.HOST_VARIABLE, str(full))
+        paths.lock("run.lock")
+        with (full / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+            while True:
+                filler.write(bytes(4096))
+        with pytest.raises(DynoError, match="No space left on device") as refused, alone("mine", 1.0):
+            pass
+        assert refused.value.message.startswith(f"{full}/{NOTE} cannot be written")
+        assert "what was stored is safe" in refused.value.hint
+        assert sorted(path.name for path in full.iterdir()) == ["filler", "locks"]
+    finally:
+        subprocess.run(["umount", str(full)], check=True)

@@ -538,8 +538,15 @@ def test_a_mark_does_not_outlive_its_journal(monkeypatch: pytest.MonkeyPatch) ->
     assert list(paths.marks().iterdir()) == []
 
 
-def test_every_user_of_the_host_meets_at_one_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(paths.HOST_VARIABLE)
-    lock = paths.run_lock()
-    assert lock == paths.CPUS_ONLINE
-    assert lock.stat().st_mode & 0o444 == 0o444
+def test_a_folder_of_a_dyno_that_was_killed_is_removed() -> None:
+    code = (
+        "import os\nfrom dbdyno.host.journal import open_journal\n"
+        "with open_journal() as journal, journal.folder('counted-') as folder:\n"
+        "    (folder / 'counted.1').write_text('')\n    os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code])
+    [left] = paths.cache().glob("counted-*")
+    assert replay_abandoned() == [f"tree {left}"] and not left.exists()
+    with open_journal() as journal, journal.folder("counted-") as folder:
+        assert list(folder.iterdir()) == []
+    assert not folder.exists()

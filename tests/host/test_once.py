@@ -277,3 +277,14 @@ def test_a_making_without_the_mark_of_a_whole_thing_is_an_error_that_names_it() 
     with pytest.raises(DynoError, match=r"vectors/torn lacks data\.json"):
         shelf.once("torn", lambda making: ("a set of vectors", "the test"))
     assert shelf.names() == [] and not list(shelf.folder.glob("*.making"))
+
+
+def test_nobody_else_can_open_a_lock_and_so_take_it() -> None:
+    made()
+    lock = builds().folder / "one.used"
+    once.release()
+    lock.unlink()
+    lock.touch()
+    lock.chmod(0o644)
+    assert builds().take("one") is not None
+    assert lock.stat().st_mode & 0o077 == 0

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from dbdyno.host import process
+from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
 from dbdyno.host.read_only import SHARED_MEMORY, SHORT_LIVED, read_only_host, servers_text, why_writable
 from tests.needs import needs_root
@@ -104,6 +108,8 @@ def test_a_user_without_rights_is_confined_as_well(outside: Path) -> None:
 AS_NOBODY = f"""
 import ctypes, os, subprocess, sys
 from pathlib import Path
+from dbdyno.host import process
+from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
 from dbdyno.host.read_only import read_only_host, why_writable
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
@@ -134,6 +140,8 @@ import subprocess, sys
 from pathlib import Path
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
+from dbdyno.host import process
+from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
 from dbdyno.host.read_only import read_only_host
 from dbdyno.host.volumes import mounts
@@ -165,3 +173,41 @@ def test_a_host_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_whoever_is_allowed_everything_is_not_confined() -> None:
     assert read_only_host([Path("/")]) == ()
+
+
+SHARING = """
+import ctypes, sys, time
+from pathlib import Path
+Path("/dev/shm", sys.argv[1]).write_text("shared")
+assert ctypes.CDLL(None).shmget(int(sys.argv[2]), 56, 0o1600) >= 0
+print("made", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(bool(why_writable()), reason="this host permits no mount namespace of a server's own")
+def test_what_a_killed_server_shared_with_itself_is_gone(tmp_path: Path) -> None:
+    name, key = f"dyno-shared-{os.getpid()}", 0x64000000 + os.getpid() % 0xFFFFFF
+    with (tmp_path / "output").open("wb") as output:
+        command = [sys.executable, "-c", SHARING, name, str(key)]
+        server = process.start(
+            command, environment=os.environ, output=output, before_exec=Launch().steps(tmp_path)
+        )
+        try:
+            while not (tmp_path / "output").read_text():
+                assert server.poll() is None
+                time.sleep(0.01)
+            segments = [line.split()[0] for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
+            assert str(key) not in segments and not Path("/dev/shm", name).exists()
+        finally:
+            server.kill()
+            server.wait()
+    assert (tmp_path / "output").read_text() == "made\n"
+
+
+def test_data_in_memory_stay_where_they_are() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, tempfile.TemporaryFile() as output:
+        command = [sys.executable, "-c", f"open('{folder}/written', 'w')"]
+        steps = Launch().steps(Path(folder))
+        assert process.start(command, environment=os.environ, output=output, before_exec=steps).wait() == 0
+        assert (Path(folder) / "written").exists()

@@ -92,7 +92,7 @@ def test_what_takes_too_long_to_draw_does_not_hold_up_a_run(monkeypatch: pytest.
 
 
 def test_who_dies_while_he_draws_leaves_the_room() -> None:
-    _, room = paths.look_locks()
+    room = paths.lock(module.ROOM)
     with drawing() as other, room.open() as lock:
         assert next_line(other) == "drawing\n"
         with pytest.raises(BlockingIOError):

@@ -160,12 +160,29 @@ def test_a_node_whose_cpus_are_not_allowed(journal: Journal, system: Path) -> No
         put({"node": 1}, setup_of(journal, system))
 
 
-def test_two_dynos_do_not_set_one_value(journal: Journal, system: Path) -> None:
-    """The lock is the kernel's, on the value's own file: another descriptor stands for another process."""
+def lock_of(path: Path) -> Path:
+    return paths.lock(f"value{str(path).replace('/', '-')}")
+
+
+def test_a_lock_of_somebody_else_on_a_value_stops_nobody(journal: Journal, system: Path) -> None:
+    """Whoever may read a file of the kernel's may lock it. Nobody else can enter the folder of locks."""
     path = system / "cpu/smt/control"
     with path.open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(Blocked, match="another dyno has set") as caught:
+        with journal.scope():
+            assert kernel_values.set_value(journal, path, "off", "cpu.smt") == "off"
+        left_by_a_dead_dyno(path, "forceoff")
+        replay_abandoned()
+    assert path.read_text() == "forceoff"
+    assert lock_of(path).parent.stat().st_mode & 0o077 == 0
+
+
+def test_two_dynos_do_not_set_one_value(journal: Journal, system: Path) -> None:
+    """Another descriptor stands for another process."""
+    path = system / "cpu/smt/control"
+    with lock_of(path).open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(Blocked, match="another dyno of this user has set") as caught:
             kernel_values.set_value(journal, path, "off", "cpu.smt")
     assert caught.value.hint == "wait until it ends"
     assert path.read_text().strip() == "on"
@@ -179,10 +196,10 @@ def test_an_inner_scope_keeps_the_claim_of_the_outer_one(journal: Journal, syste
         with journal.scope():
             kernel_values.set_value(journal, path, "forceoff", "cpu.smt")
         assert path.read_text() == "off"
-        with path.open() as other, pytest.raises(BlockingIOError):
+        with lock_of(path).open() as other, pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert path.read_text() == "on"
-    with path.open() as other:
+    with lock_of(path).open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -208,9 +225,9 @@ def test_a_value_that_another_dyno_has_set_since_is_not_put_back_under_it(
     path = system / "cpu/smt/control"
     left = left_by_a_dead_dyno(path, "on")
     path.write_text("off")
-    with path.open() as other:
+    with lock_of(path).open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(DynoError, match="another dyno has set it"):
+        with pytest.raises(DynoError, match="another dyno of this user has set it"):
             replay_abandoned()
         assert path.read_text() == "off" and left.exists()
         with pytest.raises(DynoError, match="a Dyno that died changed"):

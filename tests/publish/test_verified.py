@@ -15,7 +15,7 @@ from dbdyno.publish.account import Given
 from dbdyno.publish.contents import Contents, found_in, given_in
 from dbdyno.publish.envelope import PrivateKey, PublicKey
 from dbdyno.publish.making import contents_of
-from dbdyno.publish.verified import Fault, Verification, verified
+from dbdyno.publish.verified import Answer, Fault, Verification, verified
 from dbdyno.records.chain import Rerun, sha256
 from tests.publish.cases import a_given, a_key, a_registered
 
@@ -159,6 +159,21 @@ def test_a_figure_of_another_dyno_is_not_called_forged(whole: Contents, key: Pri
     changed = signed_anew(contents, key, "report.json", '"ratio": 1.', '"ratio": 2.')
     told = faults(checked(changed, key.public))["analysis"]
     assert "made by Dyno 0.0.9" in told and "check it with that one" in told
+
+
+@pytest.mark.parametrize("name", ["report.html", "README.txt", "evidence.md"])
+def test_what_another_dyno_made_is_not_said_to_hold(name: str, key: PrivateKey) -> None:
+    given = a_given(None)
+    other = given.account.made_by.but(code="0" * 64)
+    contents = contents_of(replace(given, account=given.account.but(made_by=other)), None)
+    changed = contents | {name: b"replaced"}
+    stated = {one: content for one, content in changed.items() if one != "statement.json"}
+    changed["statement.json"] = statement.test_result(
+        found_in(given_in(contents)), statement.digests_of(stated)
+    )
+    found = checked(changed)
+    assert found.fault is None and found.answer is Answer.NOT_CHECKED
+    assert found.unchecked == ("signature", "page" if name == "report.html" else name)
 
 
 def test_a_signature_that_was_taken_off_is_missed(whole: Contents, key: PrivateKey) -> None:

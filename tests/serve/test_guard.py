@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
+from dbdyno.serve.server import STRANGERS_PER_ADDRESS
 from tests.conftest import homes_in
 from tests.serve.served import Serving, Visitor, serving, visitor_of
 
@@ -76,3 +79,42 @@ def test_two_servers_do_not_know_each_others_tokens(served: Serving) -> None:
 
 def test_an_address_is_read_as_it_was_printed() -> None:
     assert visitor_of("http://127.0.0.1:80/?token=a-b\n") == Visitor(80, "a-b")
+
+
+def half_sent(served: Serving) -> socket.socket:
+    """A connection whose request never ends."""
+    connection = socket.create_connection(("127.0.0.1", served.visitor.port), timeout=60)
+    connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.")
+    return connection
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the server ends the connection, which is waited for."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_request_that_never_ends_is_ended(served: Serving) -> None:
+    with half_sent(served) as connection:
+        assert is_closed(connection)
+
+
+def test_who_waits_without_the_token_takes_no_place_of_who_has_it(served: Serving) -> None:
+    strangers = [half_sent(served) for _ in range(STRANGERS_PER_ADDRESS + 8)]
+    followed = served.visitor.connection("/events?page=/").getresponse()
+    assert followed.readline() == b": following\n"
+    strangers += [half_sent(served) for _ in range(STRANGERS_PER_ADDRESS + 8)]
+    assert served.visitor.ask("/").status == 200
+    assert all(is_closed(connection) for connection in strangers[:8])
+    ours = [psutil.CONN_ESTABLISHED, served.visitor.port]
+    open_now = [
+        one
+        for one in psutil.Process(served.process.pid).net_connections("tcp")
+        if [one.status, one.laddr.port] == ours
+    ]
+    assert len(open_now) <= STRANGERS_PER_ADDRESS + 1
+    assert not followed.isclosed()
+    for connection in strangers:
+        connection.close()

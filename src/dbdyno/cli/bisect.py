@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -163,8 +162,8 @@ def _carried_out(begun: BegunBisection, here: Here) -> list[Record]:
         here.tell(f"instructions are not counted: {run.counting.why_not}")
     with ExitStack() as stack:
         journal = stack.enter_context(open_journal())
-        folder = stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))
-        callgrind = Callgrind(Path(folder)) if run.counting.by == "valgrind" else None
+        folder = stack.enter_context(journal.folder("counted-"))
+        callgrind = Callgrind(folder) if run.counting.by == "valgrind" else None
         progress = Quiet() if here.quiet else Bisecting(begun.study, run)
         bench = replace(bench_of(begun, journal, callgrind, here.allowed), tell=here.tell)
         ask = built_before(_told(progress, ask_for(run)), bench, here.tell)

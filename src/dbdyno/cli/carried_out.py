@@ -6,8 +6,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.begun import Begun, bench_of
@@ -18,7 +16,7 @@ from dbdyno.cli.progress import OfReference, Quiet, Searching, shown, told_of, t
 from dbdyno.cli.terminal import tell
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
-from dbdyno.host.journal import open_journal
+from dbdyno.host.journal import Journal, open_journal
 from dbdyno.plan import ask_for, fleet
 from dbdyno.plan import reference as reference_plan
 from dbdyno.records.record import Record
@@ -52,7 +50,8 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
     study, run, store = begun.study, begun.run, here.store
     trials = trials_in_all(study) + (study.blocks if reference is not None else 0)
     with ExitStack() as stack:
-        journal, callgrind = stack.enter_context(open_journal()), _callgrind(study, stack)
+        journal = stack.enter_context(open_journal())
+        callgrind = _callgrind(study, journal, stack)
         switch = stack.enter_context(held(begun, journal, store, here.allowed))
         bench = replace(bench_of(begun, journal, callgrind, here.allowed), tell=here.tell, switch=switch)
         if isinstance(run, SearchRun):
@@ -93,7 +92,8 @@ def carry_out_pair(
     ask = partial(fleet.ask, leased.host)
     records = records_of_host(store, run, leased.host)
     with ExitStack() as stack:
-        journal, callgrind = stack.enter_context(open_journal()), _callgrind(begun.study, stack)
+        journal = stack.enter_context(open_journal())
+        callgrind = _callgrind(begun.study, journal, stack)
         bench = replace(bench_of(begun, journal, callgrind, allowed), tell=progress.say, leased=leased)
         side, pair = Side(ask, bench, progress), None
         while seats := side.next_seats(records):
@@ -115,7 +115,7 @@ def _searched(run: SearchRun, bench: Bench, here: Here) -> list[Record]:
     return run_study(Side(ask, bench, progress), here.store)
 
 
-def _callgrind(study: Study, stack: ExitStack) -> Callgrind | None:
+def _callgrind(study: Study, journal: Journal, stack: ExitStack) -> Callgrind | None:
     """What counts instructions: of all trials where they are the response and the CPU's own counters cannot
     be read, or beside the timed ones."""
     told = why_counted(study) or counted_text(study)
@@ -123,4 +123,4 @@ def _callgrind(study: Study, stack: ExitStack) -> Callgrind | None:
         return None
     require_countable(study)
     tell(told)
-    return Callgrind(Path(stack.enter_context(TemporaryDirectory(prefix="dyno-counted-"))))
+    return Callgrind(stack.enter_context(journal.folder("counted-")))

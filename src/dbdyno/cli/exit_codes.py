@@ -18,6 +18,9 @@ from dbdyno.report.words.platforms import works
 NO_BASELINE = BaselineFailed.exit_code
 """No ratio can be trusted, because the baseline has no speed or did not hold."""
 
+NOT_CHECKED = 12
+"""What was checked of a published folder holds, and not all was checked. Its faults are 9 to 11."""
+
 FAIL_ON = {
     "broken": (4, (Verdict.BROKEN,)),
     "failed": (5, (Verdict.FAILED, Verdict.BLOCKED)),

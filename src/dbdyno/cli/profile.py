@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -183,8 +182,8 @@ def _bench(study: Study, run: Run, allowed: Allowed) -> Iterator[Bench]:
 
 def _counted(trial: Trial, study: Study, run: Run, allowed: Allowed, simulated: Mapping[str, bool]) -> Named:
     click.echo(f"counting {trial.variant.name}", err=True)
-    with TemporaryDirectory(prefix="dyno-counted-") as folder, _bench(study, run, allowed) as bench:
-        counting = replace(bench, callgrind=Callgrind(Path(folder), **simulated))
+    with _bench(study, run, allowed) as bench, bench.journal.folder("counted-") as folder:
+        counting = replace(bench, callgrind=Callgrind(folder, **simulated))
         record = run_trial(trial, counting)
     if record.outcome is not Outcome.MEASURED or record.counted is None:
         raise DynoError(f"{record.variant} could not be counted: {record.cause}", record.remedy)

@@ -10,12 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.cli.exit_codes import NOT_CHECKED
 from dbdyno.cli.options import json_option
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.terminal import terminal
 from dbdyno.publish.envelope import public_key
 from dbdyno.publish.folder import read_folder
-from dbdyno.publish.verified import Fault, Verification, verified
+from dbdyno.publish.verified import Answer, Fault, Verification, verified
 from dbdyno.report.words import safe
 
 STATES = {True: ("holds", "green"), False: ("BROKEN", "bold red"), None: ("not checked", "yellow")}
@@ -41,7 +42,8 @@ def command(folder: Path, key: Path | None, as_json: bool) -> None:
     same study that were not registered or not published.
 
     Exit code 9: a file was changed, added or removed; 10: the signature does not hold; 11: the files do not
-    follow from each other, such as a figure from its records.
+    follow from each other, such as a figure from its records; 12: not all was checked, because nobody signed
+    the folder or another Dyno made it, and what was checked holds. 0: all was checked, and holds.
     """
     trusted = public_key(key) if key is not None else None
     contents, strange = read_folder(folder)
@@ -54,6 +56,20 @@ def command(folder: Path, key: Path | None, as_json: bool) -> None:
     if found.fault is not None:
         click.echo(f"exit code {found.fault.value}, {WORDS[found.fault]}", err=True)
         sys.exit(found.fault.value)
+    if found.answer is Answer.NOT_CHECKED:
+        click.echo(f"exit code {NOT_CHECKED}, not all was checked", err=True)
+        sys.exit(NOT_CHECKED)
+
+
+def _first_line(found: Verification) -> str:
+    """The answer, of what was checked alone."""
+    if found.fault is not None:
+        return f"BROKEN: {WORDS[found.fault]}"
+    if found.unchecked:
+        return f"Not all was checked: {', '.join(found.unchecked)}. What was checked holds."
+    if found.trusted:
+        return f"Holds: all was checked, by the key {found.signed_by}."
+    return "Holds. Whose folder it is was not checked: name the key by --key."
 
 
 def _print(found: Verification, console: Console) -> None:
@@ -63,6 +79,7 @@ def _print(found: Verification, console: Console) -> None:
     for check in found.checks:
         state, style = STATES[check.holds]
         table.add_row(Text(state, style=style), Text(safe.clean(check.name)), Text(safe.clean(check.detail)))
+    console.print(Text(safe.clean(_first_line(found)), style="bold"))
     console.print(table)
     if found.notes:
         console.print("\nA reader should know:")

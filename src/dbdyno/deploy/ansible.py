@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from dbdyno.deploy.files import DISK, File, Way
+from dbdyno.deploy.files import DISK, PLACE, SCRIPTS, File, Way
 
 ROLE = "ansible"
 MARKS = {"marker": "# {mark} dyno", "marker_begin": "begin", "marker_end": "end"}
 """Those of the blocks that `apply` writes, so that role and script know each other's."""
 ONE_BLOCK = r"""awk '/^# (begin|end) dyno[ \t\r]*$/ { seen = seen $2 } END { exit seen != "beginend" }' %s"""
 """What must hold of a shared file before it comes to its place: one pair of marks, as `apply` asks."""
-COPIED = {"mode": "0644", "follow": True}
-"""Of a file of its own. A link at its place stays, and what it leads to is written."""
+COPIED = {"mode": "0644", "follow": "{{ dyno_place.stdout | trim == 'own' }}"}
+"""Of a file of its own. A link at its place stays, and what it leads to is written, unless another account
+may write a folder on the way."""
 KEEPING = {"backup": True}
 """The modules write beside a file and rename; this has them keep what was there too."""
 RELOADING = {
@@ -36,13 +37,26 @@ def role(files: Iterable[File], service: str) -> list[File]:
         return []
     copies = [replace(file, name=f"{ROLE}/files/{file.name}", place="", way=Way.OWN) for file in placed]
     folders = dict.fromkeys(file.place.rpartition("/")[0] for file in placed)
-    tasks = "\n".join([*map(_folder, folders), *(_task(file, service) for file in placed)])
+    tasks = "\n".join(
+        [
+            *map(_place, [file.place for file in placed]),
+            *map(_folder, folders),
+            *(task for file in placed for task in (_place(file.place), _task(file, service))),
+        ]
+    )
     handlers = "\n".join(_handlers(placed, service))
     return [
         *copies,
+        File(f"{ROLE}/files/{PLACE}", (SCRIPTS / PLACE).read_bytes(), is_program=True),
         File(f"{ROLE}/tasks/main.yml", f"---\n{tasks}".encode()),
         File(f"{ROLE}/handlers/main.yml", f"---\n{handlers}".encode()),
     ]
+
+
+def _place(path: str) -> str:
+    """Ends the role where another account leads to the place by a link."""
+    keys = {"register": "dyno_place", "changed_when": False, "check_mode": False}
+    return _yaml(f"Find {path}", "ansible.builtin.script", {"cmd": f"{PLACE} {path}"}, keys)
 
 
 def _folder(path: str) -> str:

@@ -17,8 +17,9 @@ RECIPE, ROWS = "recipe.json", "recipe.tsv"
 SYSCTLS = "/proc/sys/"
 SCRIPTS = Path(__file__).with_name("scripts")
 PROGRAMS = ("apply", "undo", "check")
-SOURCED = "writing.sh"
-"""What `apply` and `undo` share."""
+PLACE = "place.sh"
+SOURCED = ("writing.sh", PLACE)
+"""What the programs share."""
 DISK = "@DISK@"
 """Where `apply` writes the name of the disk that holds the data."""
 ADDING = frozenset({"CPUAffinity"})
@@ -57,7 +58,7 @@ def files_beside(deployment: Deployment, production: Production, for_host: Seque
     rows = "".join("\t".join(row) + "\n" for row in _rows(deployment, production, for_host))
     scripts = [
         File(name, (SCRIPTS / name).read_bytes(), is_program=name in PROGRAMS)
-        for name in (*PROGRAMS, SOURCED)
+        for name in (*PROGRAMS, *SOURCED)
     ]
     document = deployment.model_dump_json(indent=1) + "\n"
     return [*scripts, _text(ROWS, rows), _text(RECIPE, document)]

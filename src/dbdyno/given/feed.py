@@ -19,45 +19,48 @@ from dbdyno.host.process import die_with_parent, how_it_ended
 CHUNK_BYTES = 1 << 20
 CHUNKS_KEPT = 8
 """A client refuses what it was given a moment ago: its pipe and its own buffer are smaller than this."""
-LINE_BYTES_MOST = 8 << 20
-"""A longer line is passed on in pieces, because a dump that is packed can hold one larger than the memory."""
+LINE_BYTES_KEPT = 64 << 10
+"""So much of a line that goes on is kept to show its beginning."""
 TOLD_EVERY_S = 10.0
 SHOWN = 160
 MESSAGE_BYTES = 16 << 10
 QUOTED = re.compile(r"^LINE \d+: (.*)$", re.MULTILINE)
 
-Edit = Callable[[bytes, bool], bytes]
-"""A piece of a dump on its way to the client: what goes there instead. It is of whole lines, but for one that
-is very long; whether it begins with the beginning of a line stands beside it."""
-LineOf = Callable[[int], int]
-"""A line of the dump, by its number among the lines that the client got."""
-
 
 @dataclass(frozen=True)
 class Client:
-    """The program that takes a dump's text on its standard input. `refusal` finds what it complains of: the
-    groups `line`, which counts from 1, and `message`."""
+    """The program that takes a dump's text on its standard input, from the `first_line` on. `refusal` finds
+    what it complains of: the groups `line`, which counts from 1 if it is there, and `message`."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
     refusal: re.Pattern[str]
+    first_line: int = 1
 
 
-def as_it_is(lines: bytes, _begins: bool) -> bytes:
-    """The lines without a change."""
-    return lines
+Edit = Callable[[Iterator[bytes]], Iterator[bytes | Client]]
+"""A dump's pieces on their way to the client: what goes there instead, with as many ends of lines. A piece
+may end anywhere. A client among them takes the text from there on, once the one before has ended well."""
 
 
-def same(line: int) -> int:
-    """The line of a text that nothing was added to."""
-    return line
+def as_it_is(pieces: Iterator[bytes]) -> Iterator[bytes | Client]:
+    """The text without a change."""
+    return pieces
 
 
-def feed(
-    dump: Dump, text: Text, client: Client, tell: Tell, edit: Edit = as_it_is, line_of: LineOf = same
-) -> None:
+def feed(dump: Dump, text: Text, client: Client, tell: Tell, edit: Edit = as_it_is) -> None:
     """Has the client take the whole text. Raises UserError with the line and the statement that it
     refuses."""
+    sent = _Sent(dump, tell)
+    parts = edit(sent.pieces(text))
+    following = _fed(client, parts, sent, dump)
+    while following is not None:
+        following = _fed(following, parts, sent, dump)
+
+
+def _fed(client: Client, parts: Iterator[bytes | Client], sent: _Sent, dump: Dump) -> Client | None:
+    """Has a client take the text until another one follows, which is returned; None at the end."""
+    following, is_cut = None, False
     with tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
             list(client.command),
@@ -69,26 +72,27 @@ def feed(
             preexec_fn=die_with_parent(),
         )
         assert child.stdin is not None
-        sent = _Sent(dump, tell)
         try:
             try:
-                for lines, begins in _lines_of(text):
-                    # Before, because the client may end in the midst of them.
-                    sent.lines(lines, text.done_bytes)
-                    child.stdin.write(edit(lines, begins))
+                for part in parts:
+                    if isinstance(part, Client):
+                        following = part
+                        break
+                    child.stdin.write(part)
                 child.stdin.close()
             except BrokenPipeError:
                 # It has ended, and says why.
-                pass
+                is_cut = True
             code = child.wait()
         finally:
             if child.poll() is None:
                 child.kill()
                 child.wait()
-        if code:
+        if code or is_cut:
             errors.seek(0)
             said = errors.read(MESSAGE_BYTES).decode("utf-8", "replace").strip()
-            raise _refused(dump, client, said or how_it_ended(code), sent, line_of)
+            raise _refused(dump, client, said or how_it_ended(code), sent)
+    return following
 
 
 def environment(without: Sequence[str]) -> dict[str, str]:
@@ -105,12 +109,19 @@ class _Sent:
         self._tell = tell
         self._began_s = self._told_s = time.monotonic()
         self._chunks: deque[tuple[int, bytes]] = deque(maxlen=CHUNKS_KEPT)
-        self._next = 1
+        self._next, self._begun = 1, b""
         self._whole_bytes = dump.size_bytes
 
-    def lines(self, lines: bytes, done_bytes: int) -> None:
-        self._chunks.append((self._next, lines))
-        self._next += lines.count(b"\n")
+    def pieces(self, text: Text) -> Iterator[bytes]:
+        """The text, each piece of which is noted before it is sent: the client may end in the midst of it."""
+        while chunk := text.source.read(CHUNK_BYTES):
+            self._chunks.append((self._next, self._begun + chunk))
+            self._next += chunk.count(b"\n")
+            self._begun = (self._begun + chunk).rpartition(b"\n")[2][:LINE_BYTES_KEPT]
+            self._say(text.done_bytes)
+            yield chunk
+
+    def _say(self, done_bytes: int) -> None:
         now_s = time.monotonic()
         if now_s - self._told_s >= TOLD_EVERY_S:
             self._told_s = now_s
@@ -133,32 +144,11 @@ class _Sent:
         )
 
 
-def _lines_of(text: Text) -> Iterator[tuple[bytes, bool]]:
-    """The text in pieces of whole lines; a very long line in several. Beside each, whether it begins with
-    the beginning of a line."""
-    rest, begins = b"", True
-    while chunk := text.source.read(CHUNK_BYTES):
-        whole, newline, rest = (rest + chunk).rpartition(b"\n")
-        if newline and not begins:
-            last, newline, whole = (whole + newline).partition(b"\n")
-            yield last + newline, begins
-            begins = True
-            if whole:
-                yield whole, begins
-        elif newline:
-            yield whole + newline, begins
-        if len(rest) > LINE_BYTES_MOST:
-            yield rest, begins
-            rest, begins = b"", False
-    if rest:
-        yield rest, begins
-
-
-def _refused(dump: Dump, client: Client, said: str, sent: _Sent, line_of: LineOf) -> UserError:
+def _refused(dump: Dump, client: Client, said: str, sent: _Sent) -> UserError:
     found = client.refusal.search(said)
     if found is None:
         return UserError(f"{dump.path.name}: {said.splitlines()[-1]}", "load it by hand to see more")
-    line = line_of(int(found["line"]))
+    line = int(found["line"] or 1) + client.first_line - 1
     # Some clients quote the place, and count to the statement's end.
     quoted = QUOTED.search(said)
     statement = (quoted[1] if quoted else sent.line(line)).strip()

@@ -1,7 +1,8 @@
 """One measurement at a time on one host, whoever runs it: two would measure each other.
 
-The lock lies on a file of the kernel's, which all users share. Who holds it leaves a note in the place of his
-journal, so that others can tell their users whom they wait for. A note counts only while its process lives.
+Dynos of one user meet at a lock that nobody else can open. Each user's note in the place of his journal tells
+the others who measures, and who waits for it in which turn (Lamport's bakery, CACM 17, 1974). A note counts
+only while its process lives and belongs to whoever wrote it, so that whoever is in the way can be named.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +30,16 @@ TEXT_MAX = 80
 LATEST_UNIX_S = 2.0**33
 """In the year 2242."""
 LOOK_EVERY_S = 0.2
+DRAWING_S, ASK_AGAIN_S = 2.0, 0.01
+"""How long another user's Dyno may take to draw its turn before it seems to be in the way, and how often that
+is looked at."""
 
 
 @dataclass(frozen=True)
 class Holder:
     """The Dyno that measures: its process, its study, when it began and expects to end, and the run that it
-    adds to; a trial that no run keeps has none."""
+    adds to; a trial that no run keeps has none. The least `turn` measures; 0 is one that is
+    being drawn."""
 
     process_id: int
     start_ticks: int
@@ -43,6 +48,7 @@ class Holder:
     since_unix_s: float
     ends_unix_s: float
     run: str = ""
+    turn: int = 1
 
     def in_words(self, now_unix_s: float) -> str:
         """`process 4711 of ann, "Which flush?", since 14:03, about 12 min left`."""
@@ -61,26 +67,49 @@ def alone(
 
     Raises RunLocked, which names the holder, where another Dyno still has it after `wait_s`.
     """
-    with paths.run_lock().open() as lock:
-        _wait(lock, wait_s, tell)
+    with paths.lock("run.lock").open() as lock:
+        deadline = time.monotonic() + wait_s
+        _wait(lambda: _taken(lock), deadline, tell)
         note = paths.host() / NOTE
-        _write(note, study, expected_s, run)
         try:
+            _write(note, study, expected_s, run, turn=0)
+            turn = 1 + max((other.turn for other in _others()), default=0)
+            _write(note, study, expected_s, run, turn)
+            drawing_until = time.monotonic() + DRAWING_S
+            while time.monotonic() < drawing_until and any(other.turn == 0 for other in _others()):
+                time.sleep(ASK_AGAIN_S)
+            _wait(lambda: all(_goes_behind(other, turn) for other in _others()), deadline, tell)
             yield
         finally:
             note.unlink(missing_ok=True)
 
 
+def _goes_behind(other: Holder, turn: int) -> bool:
+    """Whether another user's Dyno measures after one with that turn. What draws its turn may get any."""
+    return other.turn != 0 and (turn, os.getuid()) < (other.turn, other.user_id)
+
+
 def holder() -> Holder | None:
-    """The Dyno whose note counts; None where there is none that this user can read."""
-    for folder in paths.hosts_of_all():
+    """The Dyno whose note counts and whose turn it is; None where there is none that this user can read."""
+    found = list(_noted(paths.hosts_of_all()))
+    return min(found, key=lambda one: (one.turn, one.user_id), default=None)
+
+
+def _others() -> Iterator[Holder]:
+    """The Dynos of other users that measure or wait for it."""
+    own = paths.host_place()
+    return _noted(folder for folder in paths.hosts_of_all() if folder != own)
+
+
+def _noted(folders: Iterable[Path]) -> Iterator[Holder]:
+    """The notes that count."""
+    for folder in folders:
         with suppress(OSError, ValueError, TypeError, RecursionError):
             found = _read(folder / NOTE)
             # Only the process's own user can say so of it.
             process_user_id = Path(f"/proc/{found.process_id}").stat().st_uid
             if process_user_id == found.user_id and start_ticks(found.process_id) == found.start_ticks:
-                return found
-    return None
+                yield found
 
 
 def _read(note: Path) -> Holder:
@@ -96,7 +125,10 @@ def _read(note: Path) -> Holder:
     finally:
         os.close(descriptor)
     found = Holder(**about, user_id=status.st_uid)
-    numbers, times = (found.process_id, found.start_ticks), (found.since_unix_s, found.ends_unix_s)
+    numbers, times = (
+        (found.process_id, found.start_ticks, found.turn),
+        (found.since_unix_s, found.ends_unix_s),
+    )
     texts = (found.study, found.run)
     if not all(isinstance(one, int) for one in numbers) or not all(isinstance(one, str) for one in texts):
         raise ValueError("a value of another kind")
@@ -106,9 +138,9 @@ def _read(note: Path) -> Holder:
     return found
 
 
-def _wait(lock: IO[str], wait_s: float, tell: Tell) -> None:
-    deadline, told = time.monotonic() + wait_s, False
-    while not _taken(lock):
+def _wait(may: Callable[[], bool], deadline: float, tell: Tell) -> None:
+    told = False
+    while not may():
         if time.monotonic() >= deadline:
             waited = " still" if told else ""
             raise RunLocked(
@@ -130,11 +162,14 @@ def _taken(lock: IO[str]) -> bool:
 
 
 def _whom() -> str:
-    found = holder()
+    """Who is in the way. This process may have a note as well."""
+    notes = (one for one in _noted(paths.hosts_of_all()) if one.process_id != os.getpid())
+    found = min(notes, key=lambda one: (one.turn, one.user_id), default=None)
     return f": {found.in_words(time.time())}" if found else ""
 
 
-def _write(note: Path, study: str, expected_s: float, run: str) -> None:
+def _write(note: Path, study: str, expected_s: float, run: str, turn: int) -> None:
+    """Raises DynoError where the note cannot be written."""
     began_unix_s = time.time()
     about = {
         "process_id": os.getpid(),
@@ -143,8 +178,13 @@ def _write(note: Path, study: str, expected_s: float, run: str) -> None:
         "since_unix_s": began_unix_s,
         "ends_unix_s": began_unix_s + expected_s,
         "run": run,
+        "turn": turn,
     }
     draft = note.with_suffix(".part")
-    draft.write_text(json.dumps(about))
-    draft.chmod(0o644)
-    draft.replace(note)
+    try:
+        draft.write_text(json.dumps(about))
+        draft.chmod(0o644)
+        draft.replace(note)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise paths.host_is_full(note, error) from None

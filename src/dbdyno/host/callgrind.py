@@ -33,7 +33,7 @@ class Callgrind:
 
     def __init__(self, folder: Path, *, cache_sim: bool = False, branch_sim: bool = False) -> None:
         self._valgrind, self._control = require_valgrind()
-        self._folder = folder
+        self.folder = folder
         self._simulated = (f"--cache-sim={_yes(cache_sim)}", f"--branch-sim={_yes(branch_sim)}")
 
     @property
@@ -47,8 +47,8 @@ class Callgrind:
             "--quiet",
             "--instr-atstart=no",
             "--separate-recs=1",
-            f"--callgrind-out-file={self._folder}/counted.%p",
-            f"--vgdb-prefix={self._folder}/vgdb",
+            f"--callgrind-out-file={self.folder}/counted.%p",
+            f"--vgdb-prefix={self.folder}/vgdb",
             *self._simulated,
         )
 
@@ -78,10 +78,10 @@ class Callgrind:
 
     def _written(self) -> list[Path]:
         """The dumps. Valgrind makes an empty file at its start, to see that it can."""
-        return [path for path in self._folder.glob("counted.*") if path.stat().st_size > 0]
+        return [path for path in self.folder.glob("counted.*") if path.stat().st_size > 0]
 
     def _tell(self, process_id: int, *command: str) -> None:
-        call = [self._control, f"--pid={process_id}", f"--vgdb-prefix={self._folder}/vgdb", *command]
+        call = [self._control, f"--pid={process_id}", f"--vgdb-prefix={self.folder}/vgdb", *command]
         try:
             done = subprocess.run(
                 call, capture_output=True, text=True, timeout=CONTROL_S, preexec_fn=die_with_parent()

@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import stat
@@ -97,6 +98,15 @@ class Journal:
     def note_tree(self, path: Path) -> None:
         """Notes a folder or file that is about to be made, and goes with all that is in it."""
         self.note("tree", path=str(path))
+
+    @contextmanager
+    def folder(self, prefix: str) -> Iterator[Path]:
+        """An empty folder, noted before it is made, which is gone at the end with all that is noted since."""
+        path = paths.cache() / f"{prefix}{secrets.token_hex(4)}"
+        with self.scope():
+            self.note_tree(path)
+            path.mkdir(mode=0o700)
+            yield path
 
     def note_processes(self, process_ids: Iterable[int]) -> None:
         """Notes processes that must end with what is noted here. The start time of each tells it from a later

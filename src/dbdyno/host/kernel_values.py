@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
+from dbdyno.host import paths
 from dbdyno.host.journal import Journal, claiming, of_dead, undoes
 
 
@@ -74,14 +75,14 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
 
 
 def _claim(path: Path, factor: str) -> None:
-    """Locks the value's own file until all that this process has set there is restored: every Dyno of the
-    host, whoever runs it, sees that lock."""
+    """Locks the value's name until all that this process has set there is restored. Every Dyno of this user
+    sees that lock, and nobody else can take it."""
     if path not in _claimed:
         try:
             _claimed[path] = _Claim(_locked(path))
         except BlockingIOError:
             raise Blocked(
-                factor, f"another dyno has set {path} for its own trial", "wait until it ends"
+                factor, f"another dyno of this user has set {path} for its own trial", "wait until it ends"
             ) from None
     _claimed[path].count += 1
 
@@ -94,8 +95,9 @@ def _let_go(path: Path) -> None:
 
 
 def _locked(path: Path) -> int:
-    """The file, locked until it is closed. Raises BlockingIOError where another Dyno has it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    """The lock of a value, taken until it is closed. Raises BlockingIOError where another Dyno has it."""
+    name = f"value{str(path).replace('/', '-')}"
+    descriptor = os.open(paths.lock(name), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BaseException:
@@ -117,7 +119,9 @@ def _put_back(entry: Mapping[str, Any]) -> None:
         try:
             descriptor = _locked(path)
         except BlockingIOError:
-            raise ValueError("another dyno has set it for its own trial, and must end first") from None
+            raise ValueError(
+                "another dyno of this user has set it for its own trial, and must end first"
+            ) from None
         try:
             _restore(path, str(entry["before"]))
         finally:

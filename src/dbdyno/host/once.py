@@ -329,7 +329,7 @@ def _locked(path: Path, operation: int, tell: Tell) -> IO[str]:
     """The file, locked. Raises BlockingIOError for LOCK_NB where another process holds it, PermissionError
     where it cannot be opened."""
     while True:
-        file = path.open("a")
+        file = open(path, "a", opener=_for_owner)  # noqa: SIM115 - the caller closes it
         try:
             try:
                 fcntl.flock(file, operation | fcntl.LOCK_NB)
@@ -346,3 +346,11 @@ def _locked(path: Path, operation: int, tell: Tell) -> IO[str]:
             file.close()
             raise
         file.close()
+
+
+def _for_owner(path: str, flags: int) -> int:
+    """Whoever can open a lock's file can take the lock, and so stop everybody else."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    with suppress(PermissionError):
+        os.fchmod(descriptor, 0o600)
+    return descriptor

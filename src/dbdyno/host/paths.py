@@ -10,14 +10,12 @@ import stat
 import tempfile
 from pathlib import Path
 
-from dbdyno.errors import UserError
+from dbdyno.errors import DynoError, UserError
 
 HOST_VARIABLE = "DYNO_HOST_FOLDER"
 ROOTS_HOST, USERS_HOSTS = Path("/var/lib/dyno"), Path("/var/tmp")
 """Both outlast a start of the host, as files do that the journal tells of."""
 MARKS = "standing"
-CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
-CPUS_POSSIBLE, CPUS_PRESENT = CPUS_ONLINE.with_name("possible"), CPUS_ONLINE.with_name("present")
 
 SOCKET_PATH_BYTES = 107
 """What `sockaddr_un.sun_path` holds on Linux, without its closing zero (unix(7))."""
@@ -104,26 +102,27 @@ def hosts_of_all() -> tuple[Path, ...]:
     return (chosen,) if chosen else (ROOTS_HOST, *sorted(USERS_HOSTS.glob("dyno-*")))
 
 
-def run_lock() -> Path:
-    """What a Dyno locks while it measures. Its users share nothing but the kernel, so it is a file of the
-    kernel's own that everyone may read.
-    """
-    return _lock(CPUS_ONLINE, "run.lock")
+def lock(name: str) -> Path:
+    """A file to lock, in a folder that no other user can enter: whoever can open a file can also lock it, and
+    so stop whoever waits. Users tell each other by notes, whose owner and process are looked at."""
+    folder = host() / "locks"
+    _make(folder, HOST_VARIABLE, mode=0o700)
+    _require_own(folder, 0o077, HOST_VARIABLE)
+    path = folder / name
+    try:
+        path.touch(mode=0o600)
+    except OSError as error:
+        raise host_is_full(path, error) from None
+    return path
 
 
-def look_locks() -> tuple[Path, Path]:
-    """What keeps those who draw pages apart from those who measure: a door, and a room behind it."""
-    return _lock(CPUS_POSSIBLE, "door.lock"), _lock(CPUS_PRESENT, "room.lock")
-
-
-def _lock(of_kernel: Path, name: str) -> Path:
-    """A file of the kernel's that everyone may read; one of that name in a folder that was chosen, or where a
-    sandbox hides the kernel's."""
-    if _chosen_host() is None and of_kernel.is_file():
-        return of_kernel
-    lock = host() / name
-    lock.touch()
-    return lock
+def host_is_full(path: Path, error: OSError) -> DynoError:
+    """What to tell where a file of the host's folder cannot be written."""
+    return DynoError(
+        f"{path} cannot be written: {error.strerror or error}",
+        f"make room on the disk of {path.parent}, or set {HOST_VARIABLE} to a folder on another; nothing was "
+        "changed on this host for it, and what was stored is safe",
+    )
 
 
 def runtime() -> Path:

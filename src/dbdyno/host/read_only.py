@@ -3,6 +3,9 @@
 A server gets a mount namespace of its own, in which mount_setattr(2) takes the right to write from every
 mount (Linux 5.12). As root that takes nothing more; another user needs a user namespace beside it. What Dyno
 mounts and unmounts later reaches the server's namespace, which so keeps no volume busy.
+
+Memory that the server's processes share is their own, too: segments of System V in an IPC namespace, files
+in a /dev/shm that nobody else sees. Both end with the last of these processes, also where that is killed.
 """
 
 from __future__ import annotations
@@ -16,10 +19,13 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno.host.namespaces import (
+    CLONE_NEWIPC,
     CLONE_NEWNS,
     CLONE_NEWUSER,
     MOUNT_ATTR_RDONLY,
     MS_BIND,
+    MS_NODEV,
+    MS_NOSUID,
     MS_REC,
     MS_SLAVE,
     map_user,
@@ -77,6 +83,10 @@ def _entering(writable: Sequence[Path]) -> Callable[[], None]:
         if "ro" not in found.options and any(point != path and point.is_relative_to(path) for path in kept)
     ]
     user, group = os.geteuid(), os.getegid()
+    # Data may lie in memory as well.
+    has_own_memory = not any(
+        path != SHARED_MEMORY and path.is_relative_to(SHARED_MEMORY) for path in writable
+    )
 
     def enter() -> None:
         folder = Path.cwd()
@@ -93,6 +103,12 @@ def _entering(writable: Sequence[Path]) -> Callable[[], None]:
             # A mount that another covers has no path, and nothing can be written to it.
             with suppress(OSError):
                 set_attributes(os.fsencode(point), 0, MOUNT_ATTR_RDONLY)
+        if has_own_memory:
+            # Some containers permit mounts, and no such namespace.
+            with suppress(OSError):
+                unshare(CLONE_NEWIPC)
+            with suppress(OSError):
+                mount(b"none", os.fsencode(SHARED_MEMORY), b"tmpfs", MS_NOSUID | MS_NODEV)
         # The folder that the process began in lies on a mount that is covered now.
         os.chdir(folder)
 

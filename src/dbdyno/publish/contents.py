@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import PurePath
 from typing import TypeVar
@@ -55,7 +55,7 @@ def given_files(given: Given) -> Contents:
     }
 
 
-def given_in(contents: Contents) -> Given:
+def given_in(contents: Mapping[str, bytes]) -> Given:
     """What was given, from its files. Raises Malformed for the first of them that is not what it should
     be."""
     for name in (ACCOUNT, RUN, RECORDS, CHAIN):
@@ -133,7 +133,7 @@ def _records(content: bytes) -> Iterator[Record]:
             raise Malformed(RECORDS, f"line {number} is no record: {_first(error)}") from None
 
 
-def _read(contents: Contents, name: str, read: Callable[[bytes], T]) -> T:
+def _read(contents: Mapping[str, bytes], name: str, read: Callable[[bytes], T]) -> T:
     try:
         return read(contents[name])
     except ValidationError as error:

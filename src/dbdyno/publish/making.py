@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dbdyno.begin.registered import question_of, reruns_of
 from dbdyno.errors import DynoError, UserError
@@ -15,6 +15,7 @@ from dbdyno.publish import statement
 from dbdyno.publish.account import Account, Given, PublishedBuild, made_here
 from dbdyno.publish.contents import Contents, found_in, given_files, made_files
 from dbdyno.publish.envelope import PrivateKey
+from dbdyno.publish.folder import sha256_in
 from dbdyno.publish.statement import Found
 from dbdyno.records.chain import CHANGED, Entry, broken_at
 from dbdyno.records.record import Record
@@ -84,8 +85,8 @@ def contents_of(given: Given, key: PrivateKey | None) -> Contents:
     return contents | {f"{STATEMENT}{ending}": key.sealed(whole) if key else whole}
 
 
-def statements_beside(given: Given, found: Found, contents: Contents) -> Contents:
+def statements_beside(given: Given, found: Found, contents: Mapping[str, bytes]) -> Contents:
     """The payloads of the statements on the figures and on each build, by their names without an ending."""
-    basis = {name: contents[name] for name in given_files(given) if name in contents}
-    stated = {FIGURES: statement.figures(given, found, statement.digests_of(basis))}
+    basis = {name: sha256_in(contents, name) for name in given_files(given) if name in contents}
+    stated = {FIGURES: statement.figures(given, found, basis)}
     return stated | {f"{BUILD}{one.made.key}": statement.provenance(given, one) for one in given.builds}

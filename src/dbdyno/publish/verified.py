@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from dbdyno.publish.account import Given, made_here
 from dbdyno.publish.contents import (
     PAGE,
     REPORT,
-    Contents,
     Malformed,
     found_in,
     given_files,
@@ -29,6 +28,7 @@ from dbdyno.publish.contents import (
     made_files,
 )
 from dbdyno.publish.envelope import PublicKey, Unsealed, payload_of, public_key_of
+from dbdyno.publish.folder import sha256_in
 from dbdyno.publish.making import (
     BUILD,
     FIGURES,
@@ -67,12 +67,23 @@ class Check(Frozen):
     fault: Fault | None = absent(None)
 
 
+class Answer(StrEnum):
+    """What was found of a folder: all that must hold was checked and holds, something does not, or something
+    was not checked."""
+
+    HOLDS = "holds"
+    BROKEN = "broken"
+    NOT_CHECKED = "not checked"
+
+
 class Verification(Frozen):
-    """All checks of a folder. `signed_by` is the fingerprint of the key that signed it, and `trusted` says
-    that it is the key which the reader brought. `notes` are what a reader must know beside the checks."""
+    """All checks of a folder, and the `answer`. `signed_by` is the fingerprint of the key that signed it, and
+    `trusted` says that it is the key which the reader brought. `notes` are what a reader must know beside the
+    checks."""
 
     folder: str
     run: str
+    answer: Answer
     signed_by: str
     trusted: bool
     checks: tuple[Check, ...]
@@ -83,6 +94,11 @@ class Verification(Frozen):
         """The worst of what does not hold."""
         found = {check.fault for check in self.checks if check.holds is False}
         return next((fault for fault in Fault if fault in found), None)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The names of the checks that were not made."""
+        return tuple(check.name for check in self.checks if check.holds is None)
 
 
 @dataclass(frozen=True)
@@ -95,17 +111,20 @@ class _Signed:
     stated: bytes | None
 
 
-def verified(folder: str, contents: Contents, strange: list[str], trusted: PublicKey | None) -> Verification:
+def verified(
+    folder: str, contents: Mapping[str, bytes], strange: list[str], trusted: PublicKey | None
+) -> Verification:
     """Checks a folder by its files; `strange` is what lies there and is no file. Raises UserError for what
     nobody published."""
     is_signed = f"{STATEMENT}{SIGNED}" in contents
     if not is_signed and f"{STATEMENT}{UNSIGNED}" not in contents:
         told = f"{folder} holds no {STATEMENT}{SIGNED}, so nobody published it"
         raise UserError(told, "name the folder that dyno publish wrote, with all its files")
-    signed = _signature(contents, trusted) if is_signed else _unsigned(contents, trusted)
-    checks = [signed.check, _files(contents, strange, signed.stated)]
-    run, notes = "", list[str]()
+    run, notes, checks = "", list[str](), list[Check]()
+    signed = _Signed(_broken("signature", "it was not read"), None, None)
     try:
+        signed = _signature(contents, trusted) if is_signed else _unsigned(contents, trusted)
+        checks += [signed.check, _files(contents, strange, signed.stated)]
         given = given_in(contents)
         run, notes = given.run.run, list(_notes(given))
         # What was checked before an error stays.
@@ -116,9 +135,11 @@ def verified(folder: str, contents: Contents, strange: list[str], trusted: Publi
         # Records of others may be anything, and whatever they make an analysis do is a finding.
         told = error.message if isinstance(error, DynoError) else f"{type(error).__name__}: {error}"
         checks.append(_broken("contents", f"nothing follows from run and records: {told}"))
+    held = {check.holds for check in checks}
     return Verification(
         folder=folder,
         run=run,
+        answer=Answer.BROKEN if False in held else Answer.NOT_CHECKED if None in held else Answer.HOLDS,
         signed_by=signed.key.fingerprint if signed.key and signed.check.holds else "",
         trusted=trusted is not None and signed.check.holds is True,
         checks=tuple(checks),
@@ -126,7 +147,7 @@ def verified(folder: str, contents: Contents, strange: list[str], trusted: Publi
     )
 
 
-def _signature(contents: Contents, trusted: PublicKey | None) -> _Signed:
+def _signature(contents: Mapping[str, bytes], trusted: PublicKey | None) -> _Signed:
     """The signature of the statement on all files, by the reader's key, or else by the one in the folder."""
     envelope = contents[f"{STATEMENT}{SIGNED}"]
     try:
@@ -141,7 +162,7 @@ def _signature(contents: Contents, trusted: PublicKey | None) -> _Signed:
     return _Signed(Check(name="signature", holds=True, detail=told), key, stated)
 
 
-def _unsigned(contents: Contents, trusted: PublicKey | None) -> _Signed:
+def _unsigned(contents: Mapping[str, bytes], trusted: PublicKey | None) -> _Signed:
     stated = contents[f"{STATEMENT}{UNSIGNED}"]
     if trusted is not None:
         why = f"nobody signed it, and the key {trusted.fingerprint[:16]} was asked for"
@@ -150,7 +171,7 @@ def _unsigned(contents: Contents, trusted: PublicKey | None) -> _Signed:
     return _Signed(Check(name="signature", holds=None, detail=told), None, stated)
 
 
-def _key_beside(contents: Contents) -> PublicKey:
+def _key_beside(contents: Mapping[str, bytes]) -> PublicKey:
     if KEY not in contents:
         raise UserError(f"{KEY} is missing")
     return public_key_of(contents[KEY], Path(KEY))
@@ -164,14 +185,18 @@ def _payload(envelope: bytes) -> bytes | None:
         return None
 
 
-def _files(contents: Contents, strange: list[str], stated: bytes | None) -> Check:
+def _files(contents: Mapping[str, bytes], strange: list[str], stated: bytes | None) -> Check:
     """Whether the folder holds the files that the statement names, and no others."""
     own = {f"{STATEMENT}{SIGNED}"} if f"{STATEMENT}{SIGNED}" in contents else {f"{STATEMENT}{UNSIGNED}"}
     named = _named_by(stated)
     if not named:
         return _broken("files", "the statement names no files", Fault.FILES)
     faults = [f"{name} is missing" for name in named if name not in contents]
-    faults += [f"{name} was changed" for name in named if sha256(contents.get(name, b"")) != named[name]]
+    faults += [
+        f"{name} was changed"
+        for name in named
+        if name in contents and sha256_in(contents, name) != named[name]
+    ]
     unnamed = sorted(contents.keys() - named.keys() - own)
     faults += [f"{name} is not named by the statement" for name in unnamed]
     faults += [f"{name} is no file" for name in strange]
@@ -190,7 +215,7 @@ def _named_by(stated: bytes | None) -> dict[str, str]:
         return {}
 
 
-def _of_contents(given: Given, contents: Contents, signed: _Signed) -> Iterator[Check]:
+def _of_contents(given: Given, contents: Mapping[str, bytes], signed: _Signed) -> Iterator[Check]:
     """What the files say of each other."""
     yield _chain(given)
     yield _registration(given)
@@ -257,7 +282,7 @@ def _registration(given: Given) -> Check:
     return Check(name="registration", holds=True, detail=detail)
 
 
-def _analysis(given: Given, found: Found, contents: Contents) -> Check:
+def _analysis(given: Given, found: Found, contents: Mapping[str, bytes]) -> Check:
     """Whether the report follows from the records, digit by digit."""
     made = made_files(given, found)[REPORT]()
     there = contents.get(REPORT)
@@ -269,7 +294,7 @@ def _analysis(given: Given, found: Found, contents: Contents) -> Check:
     return _broken("analysis", f"{REPORT}: {_difference(there, made)}{_other_dyno(given)}")
 
 
-def _beside(given: Given, found: Found, contents: Contents) -> Iterator[Check]:
+def _beside(given: Given, found: Found, contents: Mapping[str, bytes]) -> Iterator[Check]:
     """Whether all other files are what is made of the same records. What another Dyno drew may differ by
     that."""
     for name, make in made_files(given, found).items():
@@ -286,12 +311,16 @@ def _beside(given: Given, found: Found, contents: Contents) -> Iterator[Check]:
         else:
             yield _broken(label, f"{name}: {_first_line(there, made)}")
     for name, made in given_files(given).items():
-        if contents.get(name) != made and not _other_dyno(given):
+        if contents.get(name) == made:
+            continue
+        if other := _other_dyno(given):
+            yield Check(name=name, holds=None, detail=f"{name} is not spelled as this Dyno writes it{other}")
+        else:
             where = _first_line(contents[name], made)
             yield _broken(name, f"{name} is not spelled as it was written: {where}")
 
 
-def _statements(given: Given, found: Found, contents: Contents, signed: _Signed) -> Check:
+def _statements(given: Given, found: Found, contents: Mapping[str, bytes], signed: _Signed) -> Check:
     """Whether each statement says what follows from the files, and has the same signature."""
     ending = SIGNED if f"{STATEMENT}{SIGNED}" in contents else UNSIGNED
     expected = {f"{name}{ending}": made for name, made in statements_beside(given, found, contents).items()}

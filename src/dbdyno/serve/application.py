@@ -10,7 +10,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from dbdyno.host.undisturbed import measured_now
 from dbdyno.report.renderers import page
@@ -70,7 +69,7 @@ class Application:
             Route(LIVE, self._live),
             Route("/{path:path}", self._page),
         ]
-        self.guarded: ASGIApp = Guard(Starlette(routes=routes), address)
+        self.guarded = Guard(Starlette(routes=routes), address)
 
     def begin(self) -> None:
         """Draws from now on; called in the event loop."""

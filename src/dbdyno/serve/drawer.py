@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
+from dbdyno.errors import DynoError
 from dbdyno.host.alone import holder
 from dbdyno.host.undisturbed import Look
 
@@ -94,12 +95,17 @@ class Drawer:
 
     def _go_on(self) -> None:
         while True:
-            with Look() as look:
-                self._take()
-                self._look_for_more()
-                for path in self._next():
-                    look.give_way()
-                    self._draw(path, look)
+            try:
+                with Look() as look:
+                    self._take()
+                    self._look_for_more()
+                    for path in self._next():
+                        look.give_way()
+                        self._draw(path, look)
+            except (OSError, DynoError):
+                # At a limit of descriptors or of the disk: pages are drawn again once that is over.
+                time.sleep(LOOK_EVERY_S)
+                continue
             with self._changed:
                 if not self._asked:
                     self._changed.wait(LOOK_EVERY_S if self._watched else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -12,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dbdyno.serve.address import TOKEN, Address
 
 READING = ("GET", "HEAD")
+ENTERED = 303
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -34,6 +36,8 @@ class Guard:
     def __init__(self, pages: ASGIApp, address: Address) -> None:
         self._pages = pages
         self._address = address
+        self.admits: Callable[[Scope], object] = lambda _scope: None
+        """Is told of each request that had the token."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
@@ -44,7 +48,10 @@ class Guard:
 
         if scope["type"] != "http":
             return
-        answer = self._refusal(Request(scope)) or self._pages
+        refusal = self._refusal(Request(scope))
+        if refusal is None or refusal.status_code == ENTERED:
+            self.admits(scope)
+        answer = refusal or self._pages
         await answer(scope, receive, with_headers)
 
     def _refusal(self, request: Request) -> Response | None:
@@ -68,7 +75,7 @@ class Guard:
             return PlainTextResponse(NO_TOKEN, 403)
         # A path of two slashes would lead to another host.
         path = "/" + quote(request.url.path.lstrip("/"))
-        answer = RedirectResponse(path, 303)
+        answer = RedirectResponse(path, ENTERED)
         answer.set_cookie(self._address.cookie, given, httponly=True, samesite="strict")
         return answer
 

@@ -101,6 +101,7 @@ def _put_under(callgrind: Callgrind, setup: Setup) -> None:
     """Has the server's process, or an embedded engine's load process, start under Valgrind."""
     setup.settings |= setup.engine.under_valgrind.settings
     setup.launch.wrapper += callgrind.wrapper
+    setup.launch.writable += (callgrind.folder,)
     setup.launch.patience = PATIENCE
 
 

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# How `apply` and `undo` write to a host. Whatever ends them, a file is its old or its new contents as a whole,
+# How `apply` and `undo` write to a host, and how `check` reads its files. Whatever ends them, a file is its old or its new contents as a whole,
 # and the folder `saved` keeps what was there before:
 #   before/PATH   the file as it was; none/PATH where there was none
 #   written/PATH  what `apply` wrote: a file, or the block of one that has other lines; writing/PATH meanwhile
@@ -10,6 +10,10 @@
 umask 077
 export LC_ALL=C
 program=${0##*/} failed=0
+here=$(pwd -P)
+there=$here/saved/there
+# shellcheck source=SCRIPTDIR/place.sh
+. ./place.sh
 tab=$(printf '\t')
 root=${DESTDIR:-}
 root=${root%/}
@@ -53,59 +57,75 @@ settle() {
     mkdir -p "saved/${1%/*}" && sync saved/part && mv -f saved/part "saved/$1" && sync_folder "saved/${1%/*}"
 }
 
-# Where a path leads below the tree, through each link as the host itself would follow it.
-real() {
-    rest=$1 at="" links=0
+# Goes to the folder of `path`, by one step after another, and stays there whoever renames a folder meanwhile.
+# With `make` it makes what is not there. To be called in a shell of its own.
+enter() {
+    cd -P "${root:-/}" || return 1
+    place=$(pwd -P) rest=${path%/*}
+    place=${place%/}
     while [ -n "$rest" ]; do
         part=${rest%%/*}
         case $rest in */*) rest=${rest#*/} ;; *) rest="" ;; esac
-        case $part in
-            "" | .) ;;
-            ..) at=${at%/*} ;;
-            *)
-                if [ -L "$root$at/$part" ]; then
-                    links=$((links + 1))
-                    [ "$links" -le 40 ] && link=$(readlink "$root$at/$part") || return 1
-                    case $link in /*) at="" ;; esac
-                    rest=$link/$rest
-                else
-                    at=$at/$part
-                fi
-                ;;
-        esac
+        [ -n "$part" ] || continue
+        [ "$1" != make ] || [ -d "./$part" ] || (umask 022 && mkdir "./$part") || return 1
+        cd -P "./$part" || return 1
+        place=$place/$part
+        [ "$(pwd -P)" = "$place" ] || { echo "$program: $place is a link by now" >&2; return 1; }
     done
-    echo "$at"
 }
 
-# Sets `path` to the file that a place leads to, and `beside` to where its next contents are written.
+inside() (enter go && "$@")
+
+# Copies what lies at `path` as it is, without following a link.
+take() {
+    { cp -PR --preserve=all "./$name" "$there" 2>/dev/null || { rm -rf "$there" && cp -PRp "./$name" "$there"; }; }
+}
+
+# Sets `path` to the file that a place leads to, and makes `there` a copy of it; none where there is no file.
+# Only the copy is looked at.
 find_place() {
-    path=$(real "$1") || { trouble "left $1 alone: its links lead in a circle"; return 1; }
-    beside=$root${path%/*}/.${path##*/}.dyno
-    rm -f "$beside" saved/part saved/next saved/ours || return 1
-    [ ! -e "$root$path" ] || [ -f "$root$path" ] || { trouble "left $1 alone: it is no file"; return 1; }
+    real "$1" || { trouble "left $1 alone: ${why:-it cannot be read}"; return 1; }
+    path=$at name=${at##*/}
+    rm -rf "$there" "$here/saved/part" "$here/saved/next" "$here/saved/ours" || return 1
+    [ -d "$root${path%/*}/" ] || return 0
+    # What a killed script left.
+    [ "$program" = check ] || inside rm -rf "./.$name.dyno" || return 1
+    [ -e "$root$path" ] || [ -L "$root$path" ] || return 0
+    if [ -f "$root$path" ] && inside take && [ -f "$there" ] && [ ! -L "$there" ]; then return; fi
+    rm -rf "$there"
+    trouble "left $1 alone: it is no file, or cannot be read"
+    return 1
 }
 
 owner() { stat -c %u:%g "$1"; }
 
-# The next contents beside a file, with its owner, mode and attributes. A file of mode 0444 is written too.
-fill_beside() {
-    if [ -e "$root$path" ]; then
-        mode=$(stat -c %a "$root$path") && copy "$root$path" "$beside" || return 1
-        [ "$(owner "$beside")" = "$(owner "$root$path")" ] || { trouble "cannot keep the owner of $path"; return 1; }
-        chmod u+w "$beside" && cat "$1" >"$beside" && chmod "$mode" "$beside"
+# Writes the next contents of a file in a folder beside it that nobody else can enter, with the owner, mode and
+# attributes of the file, and renames it to its place. A file of mode 0444 is written too.
+write_beside() {
+    mkdir -m 700 "./.$name.dyno" && cd -P "./.$name.dyno" || return 1
+    if [ "$(pwd -P)" != "$place/.$name.dyno" ] || [ "$(stat -c %u .)" != "$(id -u)" ]; then return 1; fi
+    if [ -e "$there" ]; then
+        copy "$there" next && mode=$(stat -c %a "$there") || return 1
+        [ "$(owner next)" = "$(owner "../$name")" ] || { echo "$program: cannot keep the owner of $path" >&2; return 1; }
+        chmod u+w next && cat "$1" >next && chmod "$mode" next || return 1
     else
-        (umask 022 && mkdir -p "$root${path%/*}") && cat "$1" >"$beside" && chmod 644 "$beside"
+        cat "$1" >next && chmod 644 next || return 1
     fi
+    sync next && mv -f -T next "../$name" && cd -P .. && rmdir "./.$name.dyno" && sync_folder .
 }
 
 # Gives the file its next contents, at once.
 replace() {
-    if fill_beside "$1" && sync "$beside" && mv -f "$beside" "$root$path"; then
-        sync_folder "$root${path%/*}"
-    else
-        rm -f "$beside"
-        return 1
-    fi
+    (enter make && write_beside "$here/$1") || { [ ! -d "$root${path%/*}/" ] || inside rm -rf "./.$name.dyno"; return 1; }
+}
+
+remove() { rm -f "./$name" && sync_folder .; }
+
+# Whether a value of the kernel may be written: nobody can lead its path elsewhere.
+is_safe() {
+    if real "$1" && [ -z "$whose" ]; then return; fi
+    trouble "left $1 alone: ${why:-$whose may write a folder on its way}"
+    return 1
 }
 
 same() { cmp -s "$1" "$2" 2>/dev/null; }

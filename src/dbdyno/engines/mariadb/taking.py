@@ -30,6 +30,12 @@ MARKS = re.compile(
     re.MULTILINE,
 )
 """What the tools of both servers write at the beginning of a dump."""
+TEXTS = re.compile(
+    rb"""'(?:[^'\\]|\\.|'')*+(?:'|\Z)|"(?:[^"\\]|\\.|"")*+(?:"|\Z)|`[^`]*(?:`|\Z)|(?:--(?=\s)|\#)[^\n]*|"""
+    rb"""/\*(?!M?!).*?(?:\*/|\Z)""",
+    re.DOTALL,
+)
+"""What only looks like a statement: texts, names and comments. One that a server carries out is none."""
 NAMES_ITS_OWN = re.compile(rb"^(CREATE DATABASE|USE) ", re.MULTILINE | re.IGNORECASE)
 REFUSAL = re.compile(r"ERROR (?:\d+ \(\w+\) )?at line (?P<line>\d+)[^:]*: (?P<message>.*)")
 CRASHED = re.compile(
@@ -127,7 +133,7 @@ def loaded(command: list[str], server: Server, dump: Dump, database: str, tell: 
     """Has a client load the dump. In its binary mode it takes no commands of its own from the dump but
     DELIMITER, so a dump can neither run programs nor read files of this machine."""
     into = DATABASE
-    if database and not NAMES_ITS_OWN.search(dump.head):
+    if database and not NAMES_ITS_OWN.search(TEXTS.sub(b"''", dump.head)):
         into = database
         query(server.url, f"CREATE DATABASE IF NOT EXISTS `{database}`")
     options = [

@@ -15,8 +15,9 @@ from pathlib import Path
 from dbdyno.driver.query import query
 from dbdyno.engines.engine import Asked, Server
 from dbdyno.engines.postgresql import life
-from dbdyno.engines.postgresql.dump_text import REMEDY, Preparing
+from dbdyno.engines.postgresql.dump_text import REMEDY, Preparing, database_named
 from dbdyno.engines.postgresql.obtaining import SERVER
+from dbdyno.engines.postgresql.psql_text import Kind, Script
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of, within
 from dbdyno.errors import DriverFailed, EngineMissing, UserError
 from dbdyno.frozen import Level
@@ -33,8 +34,9 @@ MARKS = re.compile(
     rb"^COPY .* FROM stdin;",
     re.MULTILINE,
 )
-NAMES_ITS_OWN = re.compile(rb"^\\connect ", re.MULTILINE)
-REFUSAL = re.compile(r"psql:<stdin>:(?P<line>\d+): (?P<message>(?:ERROR|FATAL|error):.*|invalid command.*)")
+REFUSAL = re.compile(
+    r"psql:(?:<stdin>:(?P<line>\d+):)? (?P<message>(?:ERROR|FATAL|error):.*|invalid command.*)"
+)
 RESTRICTED = "error: backslash commands are restricted; only \\unrestrict is allowed"
 STATES = {
     0: "is starting up",
@@ -116,17 +118,19 @@ def load(
 ) -> list[str]:
     psql, socket = _psql(installation), socket_of(server.url)
     into = DATABASE
-    if database and not NAMES_ITS_OWN.search(dump.head):
+    if database and not _names_its_own(dump):
         into = database
         if [database] not in query(server.url, DATABASES_SQL):
             query(server.url, f'CREATE DATABASE "{database}" {LOCALE}')
-    key = secrets.token_hex(16)
-    restricted = [f"--command=\\restrict {key}", "--file=-"]
-    client = Client([*psql, *_options(socket, into), *restricted], environment(("PG",)), REFUSAL)
-    preparing = Preparing(server.url, dump.path, key)
+
+    def client_of(name: str, line: int) -> Client:
+        restricted = [f"--command=\\restrict {secrets.token_hex(16)}", "--file=-"]
+        return Client([*psql, *_options(socket, name), *restricted], environment(("PG",)), REFUSAL, line)
+
+    preparing = Preparing(server.url, dump.path, client_of)
     with text_of(dump, _restoring(installation, dump)) as text:
         try:
-            feed(dump, text, client, tell, preparing.edit, preparing.line_of)
+            feed(dump, text, client_of(into, 1), tell, preparing.edit)
         except UserError as refused:
             raise _of_command(refused) from None
     tell("gathering statistics")
@@ -182,8 +186,15 @@ def _tables(url: str, asked: Asked) -> int:
 
 
 def _options(socket: Path, database: str) -> list[str]:
-    target = f"host={socket.parent} port={life.PORT} user={ACCOUNT} dbname='{database}'"
+    escaped = database.replace("\\", "\\\\").replace("'", "\\'")
+    target = f"host={socket.parent} port={life.PORT} user={ACCOUNT} dbname='{escaped}'"
     return ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", f"--dbname={target}"]
+
+
+def _names_its_own(dump: Dump) -> bool:
+    """Whether the beginning of a dump changes to a database."""
+    segments = Script().segments(iter([dump.head]))
+    return any(kind is Kind.COMMAND and database_named(text) is not None for kind, text in segments)
 
 
 def _vacuum(psql: list[str], socket: Path, database: str) -> None:
