@@ -19,6 +19,7 @@ from dbdyno.engines.ledger import TABLE
 from dbdyno.engines.put_back import Standing
 from dbdyno.errors import DynoError, EngineMissing
 from dbdyno.host.journal import open_journal
+from dbdyno.records.in_use import ServerId
 from dbdyno.records.place import store_url
 from dbdyno.records.store import store_there
 from tests.cli.calls import complaint, dyno
@@ -271,7 +272,8 @@ def test_a_server_that_is_gone_can_be_given_up(study: Path, server: UsersServer)
     gone = f"{server.url}.gone"
     with ExitStack() as stack:
         journal = stack.enter_context(open_journal())
-        standing = Standing(name="jit", does="", line=None, before="on", levels=("off",))
+        nobody = ServerId(facts={})
+        standing = Standing(server=nobody, name="jit", does="", line=None, before="on", levels=("off",))
         put_back.note_setting(journal, gone, standing)
         with pytest.raises(DynoError, match=r"dyno cleanup \(--forget"):
             stack.close()
