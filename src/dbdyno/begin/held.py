@@ -13,10 +13,10 @@ from dbdyno.begin.running import look_anew, looked_at, require_allowed
 from dbdyno.engines import registry
 from dbdyno.engines.ledger import Ledger
 from dbdyno.engines.put_back import SETTING, Standing, moving, note_ledger, note_setting, only_on
-from dbdyno.errors import DriverFailed, DynoError
+from dbdyno.errors import DriverFailed, DynoError, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.journal import Journal
+from dbdyno.host.journal import Journal, open_journal
 from dbdyno.records.in_use import Moved, ServerId
 from dbdyno.records.store import Store
 from dbdyno.study import Study
@@ -61,43 +61,53 @@ def held(begun: Begun, journal: Journal, store: Store, allowed: Allowed) -> Iter
     standing = looked.standing(study)
     mark = journal.mark()
     ledger, where = None, ""
-    if standing or study.server.data == "own":
-        ledger, where = _ledger(study, looked.server, journal, run.run)
-    note = Noted(journal, ledger, study.engine.url, looked.server, run.run)
-    for one in standing:
-        note.setting(one)
-    switch = Switch(
-        registry.engine(study.engine.engine),
-        looked.in_use,
-        looked.server,
-        standing,
-        note,
-        ledger,
-        allow_writes=allowed.writes,
-    )
-    guard = Guard(switch, study.server, run.run)
-    moved: tuple[Moved, ...] = ()
-    resisting: DynoError | None = None
     try:
-        with guard.looking():
-            yield switch
+        if standing or study.server.data == "own":
+            ledger, where = _ledger(study, looked.server, journal, run.run)
+        # In a journal of its own, because a trial undoes all that was noted since it began.
+        with open_journal() as moves:
+            note = Noted(moves, ledger, study.engine.url, looked.server, run.run)
+            for one in standing:
+                note.setting(one)
+            switch = Switch(
+                registry.engine(study.engine.engine),
+                looked.in_use,
+                looked.server,
+                standing,
+                note,
+                ledger,
+                allow_writes=allowed.writes,
+            )
+            guard = Guard(switch, study.server, run.run)
+            moved: tuple[Moved, ...] = ()
+            resisting: DynoError | None = None
+            try:
+                with guard.looking():
+                    yield switch
+            finally:
+                try:
+                    moved, resisting = put_back_by(switch, moves)
+                finally:
+                    seen = guard.seen if study.server.guarded else None
+                    others = tuple(switch.others_moved.values())
+                    kept = looked.in_use.but(moved=moved, ledger=where, seen=seen, others_moved=others)
+                    store.change_run(store.run(run.run).but(in_use=kept))
+                if isinstance(resisting, ServerFailed):
+                    raise resisting
     finally:
-        try:
-            moved = switch.put_back()
-            # Whatever others do from now on is theirs, even where they choose a level of the study.
-            journal.forget(lambda entry: entry["kind"] == SETTING and entry["url"] == study.engine.url)
-        except DynoError as error:
-            # The journal puts it back once more, and says what resists.
-            moved = tuple(one.unread for one in (*standing, *switch.along.values()))
-            resisting = error
-        finally:
-            seen = guard.seen if study.server.guarded else None
-            others = tuple(switch.others_moved.values())
-            kept = looked.in_use.but(moved=moved, ledger=where, seen=seen, others_moved=others)
-            store.change_run(store.run(run.run).but(in_use=kept))
-            journal.undo_to(mark)
-        if resisting is not None:
-            raise resisting
+        journal.undo_to(mark)
+
+
+def put_back_by(switch: Switch, journal: Journal) -> tuple[tuple[Moved, ...], DynoError | None]:
+    """Puts back what a switch moved; says what became of it, and what resisted."""
+    try:
+        moved = switch.put_back()
+    except DynoError as error:
+        # The journal puts it back once more, and says what resists.
+        return tuple(one.unread for one in switch.standing), error
+    # Whatever others do from now on is theirs, even where they choose a level of the study.
+    journal.forget(lambda entry: entry["kind"] == SETTING and entry["url"] == switch.url)
+    return moved, None
 
 
 def _ledger(study: Study, server: ServerId, journal: Journal, run: str) -> tuple[Ledger | None, str]:

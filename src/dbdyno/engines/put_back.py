@@ -188,11 +188,14 @@ def put_back(url: str, standing: Standing, here: bool = True, left: str | None =
         own = (left,) if left is not None else standing.levels
         if line != standing.line and not (line and any(same(name, level, line) for level in own)):
             told = at.others_words(name) if line else "others have taken it out since"
+            # Something between may have led even this session elsewhere.
+            at.require()
             return moved.but(left=told, after=at.in_force(name))
         if line != standing.line:
             try:
                 at.runtime.put_back(at.ask, name, standing.line, at.found(line))
             except DriverFailed:
+                at.require()
                 if at.runtime.standing(at.ask, name) == line:
                     raise
                 return moved.but(left=at.others_words(name), after=at.in_force(name))

@@ -62,20 +62,24 @@ def identified(ask: Ask) -> Identity:
 
 PLACE = ("server_uid", "server_uuid", "hostname", "port", "datadir")
 """What a server is known by, as far as its version has it."""
-STARTED_SQL = "SELECT UNIX_TIMESTAMP() - VARIABLE_VALUE FROM {table} WHERE VARIABLE_NAME = 'UPTIME'"
+WHO_SQL = """SELECT LOWER(VARIABLE_NAME), VARIABLE_VALUE FROM {values}
+  WHERE LOWER(VARIABLE_NAME) IN ({names})
+  UNION ALL SELECT 'started', UNIX_TIMESTAMP() - VARIABLE_VALUE FROM {status}
+  WHERE VARIABLE_NAME = 'UPTIME'"""
 VALUES = "information_schema.GLOBAL_VARIABLES"
 LOGGED = "gtid"
 """How the names begin of what moves with every write."""
 
 
 def who(ask: Ask) -> ServerId:
-    return who_by(ask, "information_schema.GLOBAL_STATUS")
+    return who_by(ask, VALUES, "information_schema.GLOBAL_STATUS")
 
 
-def who_by(ask: Ask, status: str) -> ServerId:
-    """Which server this is, whose counters stand in the table `status`."""
-    facts = dict(pairs(ask, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({named(PLACE)})"))
-    [started] = first_row(ask, STARTED_SQL.format(table=status))
+def who_by(ask: Ask, values: str, status: str) -> ServerId:
+    """Which server this is, whose variables and counters stand in these tables. It is one statement, because
+    a pooler may lead the next one to another server."""
+    facts = dict(pairs(ask, WHO_SQL.format(values=values, status=status, names=named(PLACE))))
+    started = facts.pop("started", "").partition(".")[0]
     return ServerId(facts={name: facts[name] for name in PLACE if name in facts}, started=started)
 
 

@@ -49,7 +49,7 @@ CHANGED_SQL = """SELECT SET_USER, SET_HOST, SET_TIME FROM performance_schema.var
 
 
 def who(ask: Ask) -> ServerId:
-    return mariadb.who_by(ask, "performance_schema.global_status")
+    return mariadb.who_by(ask, VALUES, "performance_schema.global_status")
 
 
 def changed_by(ask: Ask, name: str) -> str:

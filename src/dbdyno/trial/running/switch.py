@@ -96,6 +96,11 @@ class Switch:
         return self.in_use.url
 
     @property
+    def standing(self) -> tuple[Standing, ...]:
+        """What was moved, and what moved along."""
+        return (*self._standing, *self.along.values())
+
+    @property
     def restarts(self) -> bool:
         """Whether the server is restarted between two variants."""
         return any(one.restart for one in self._standing)
@@ -208,6 +213,7 @@ class Switch:
         try:
             self.runtime.move(at.ask, name, level, at.found(line))
         except DriverFailed as refused:
+            at.require()
             now = self.runtime.standing(at.ask, name)
             if now != line:
                 self._stop_for(at, name, now, line)
