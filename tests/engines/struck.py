@@ -5,7 +5,7 @@ The switch lies between Dyno and the driver: it counts statements over all sessi
 server at the address. A case strikes before one statement, in the run or in the cleanup after a kill:
 
 - `switch`: the address leads to the other server from then on, and open sessions stay where they are; `cut`
-  ends those; `pooler` leads those elsewhere as well, which only engines survive that compare and set in one
+  ends those; `pooler` leads those elsewhere as well, in a run of an engine that compares and sets in one
   statement;
 - `writer`: somebody else gives the setting another value; `beside`: another setting;
 - `kill`: Dyno is killed; `revoke`: its account loses its rights.
@@ -148,7 +148,11 @@ class Scene:
     def state(self, number: int) -> dict[str, str]:
         """All settings of a server, and the lines that it keeps for its next start."""
         tell = self.admin[number]
-        found = {name: value for name, value in self.runtime.in_force(tell).items() if value is not None}
+        found = {
+            name: value
+            for name, value in self.runtime.in_force(lambda sql: tell(sql)).items()
+            if value is not None
+        }
         if self.engine.name == "postgresql":
             rows = tell("SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'")
             found |= {f"line of {name}": str(value) for name, value in rows}
@@ -194,7 +198,7 @@ class Scene:
     def dyno(self) -> None:
         """What a run does with a server: notes, moves twice, compares, puts back."""
         name = self.kind.name
-        with put_back.conversation(self.url) as ask:
+        with self.conversation(self.url) as ask:
             server, line = self.runtime.who(ask), self.runtime.standing(ask, name)
             now = self.runtime.in_force(ask)[name]
         way = Way(name=name, does="moved", now=now)
@@ -307,7 +311,7 @@ class Scene:
             Case(phase, fault, number)
             for phase, length in lengths.items()
             for fault in FAULTS
-            if fault != "pooler" or not self.runtime.LASTS
+            if fault != "pooler" or (phase == "run" and not self.runtime.LASTS)
             for number in range(1, length + 1)
         ]
 
