@@ -90,7 +90,7 @@ fuzz:
 FAULTS ?= 10400
 SEED   ?= 1
 faults: setup
-	@DYNO_FAULTS=$(FAULTS) DYNO_FAULTS_SEED=$(SEED) nice -n 10 $(BIN)/pytest -q -s tests/host/test_faults.py
+	@DYNO_FAULTS=$(FAULTS) DYNO_FAULTS_SEED=$(SEED) nice -n 10 $(BIN)/pytest -q -s tests/host/test_faults.py tests/engines/test_struck.py
 
 # Properties with other examples each time, and more of them than `make test` tries: some minutes. A failure prints the
 # line that repeats it.

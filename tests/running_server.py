@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -111,6 +112,46 @@ class UsersServer:
             finally:
                 over.set()
                 working.join()
+
+
+class Address:
+    """A port of this host that leads to the socket of a server, and can be led to another's."""
+
+    def __init__(self, to: Path) -> None:
+        self._to = to
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return int(self._listening.getsockname()[1])
+
+    def lead(self, to: Path) -> None:
+        """Has who connects from now on reach another server, and cuts all that are connected."""
+        self._to = to
+        for each in self._open:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._listening.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(str(self._to))
+                self._open += [client, server]
+                for pair in ((client, server), (server, client)):
+                    threading.Thread(target=self._carry, args=pair, daemon=True).start()
+
+    def _carry(self, source: socket.socket, to: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                to.sendall(data)
+            to.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

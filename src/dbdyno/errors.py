@@ -125,5 +125,9 @@ class Inert(DynoError):
     the baseline once more."""
 
 
+class AnotherServer(DynoError):
+    """At an address answers another server than the one whose settings are moved, so nothing is touched."""
+
+
 class RunLocked(DynoError):
     """Another Dyno holds what this one needs."""

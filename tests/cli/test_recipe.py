@@ -63,7 +63,16 @@ def test_the_variant_that_helped_most_is_written(here: Path) -> None:
     folder = here / "recipe-example"
     assert FASTER in said.stdout
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert names == {"EVIDENCE.md", "recipe.json", "recipe.tsv", "apply", "undo", "check", "writing.sh", "place.sh"}
+    assert names == {
+        "EVIDENCE.md",
+        "recipe.json",
+        "recipe.tsv",
+        "apply",
+        "undo",
+        "check",
+        "writing.sh",
+        "place.sh",
+    }
     assert "VACUUM" in (folder / "EVIDENCE.md").read_text()
     require_valid("recipe", (folder / "recipe.json").read_text())
 

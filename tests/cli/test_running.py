@@ -19,11 +19,12 @@ from dbdyno.engines.ledger import TABLE
 from dbdyno.engines.put_back import Standing
 from dbdyno.errors import DynoError, EngineMissing
 from dbdyno.host.journal import open_journal
+from dbdyno.records.in_use import ServerId
 from dbdyno.records.place import store_url
 from dbdyno.records.store import store_there
 from tests.cli.calls import complaint, dyno
 from tests.conftest import DYNO
-from tests.running_server import TUNER, UsersServer, replica, users_server
+from tests.running_server import TUNER, Address, UsersServer, replica, users_server
 
 STUDY = """
 title = "Checkpoints"
@@ -51,23 +52,26 @@ SECRET = "nobody-writes-this-down"
 SCRIPT = '[[transactions]]\nname = "one"\nstatements = ["{sql}"]\n'
 
 
+MADE = (
+    f"CREATE ROLE {TUNER} LOGIN",
+    f"GRANT CREATE ON DATABASE dyno TO {TUNER}",
+    "CREATE TABLE item AS SELECT i AS id FROM generate_series(1, 1000) i",
+    f"GRANT SELECT, INSERT ON item TO {TUNER}",
+    f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {TUNER}",
+    f"GRANT ALTER SYSTEM ON PARAMETER checkpoint_timeout TO {TUNER}",
+    f"GRANT ALTER SYSTEM ON PARAMETER max_locks_per_transaction TO {TUNER}",
+    f"GRANT pg_read_all_stats TO {TUNER}",
+    f"GRANT SELECT ON pg_file_settings TO {TUNER}",
+    f"GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {TUNER}",
+)
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[UsersServer]:
     with tempfile.TemporaryDirectory(prefix="dyno-") as folder:
         try:
             with users_server("postgresql@15", Path(folder)) as found:
-                found.tell(
-                    f"CREATE ROLE {TUNER} LOGIN",
-                    f"GRANT CREATE ON DATABASE dyno TO {TUNER}",
-                    "CREATE TABLE item AS SELECT i AS id FROM generate_series(1, 1000) i",
-                    f"GRANT SELECT, INSERT ON item TO {TUNER}",
-                    f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {TUNER}",
-                    f"GRANT ALTER SYSTEM ON PARAMETER checkpoint_timeout TO {TUNER}",
-                    f"GRANT ALTER SYSTEM ON PARAMETER max_locks_per_transaction TO {TUNER}",
-                    f"GRANT pg_read_all_stats TO {TUNER}",
-                    f"GRANT SELECT ON pg_file_settings TO {TUNER}",
-                    f"GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {TUNER}",
-                )
+                found.tell(*MADE)
                 yield found
         except EngineMissing as missing:
             pytest.skip(f"postgresql is not here: {missing.message}")
@@ -103,6 +107,39 @@ def standby(server: UsersServer) -> Iterator[str]:
     """The URL of a standby that was copied from the server, for the same account."""
     with tempfile.TemporaryDirectory(prefix="dyno-") as folder, replica(server, Path(folder)) as found:
         yield found.url
+
+
+@pytest.fixture
+def other() -> Iterator[UsersServer]:
+    """Another server, for the same account, which is to keep 8min."""
+    with (
+        tempfile.TemporaryDirectory(prefix="dyno-") as folder,
+        users_server("postgresql@15", Path(folder)) as found,
+    ):
+        found.tell(*MADE, "ALTER SYSTEM SET checkpoint_timeout = '8min'", "SELECT pg_reload_conf()")
+        yield found
+
+
+@pytest.fixture
+def address(server: UsersServer) -> Iterator[Address]:
+    """A port that leads to the server."""
+    found = Address(socket_of(server))
+    yield found
+    found.close()
+
+
+def socket_of(server: UsersServer) -> Path:
+    return next((server.folder / "r").glob(".s.PGSQL.*[0-9]"))
+
+
+def begun(path: str, url: str, server: UsersServer) -> subprocess.Popen[str]:
+    """A run that has moved the setting, and goes on."""
+    command = [*DYNO, "run", path, "--allow-server", url, "--quiet"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while standing(server) == "7min" and running.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return running
 
 
 def write(study: Path, url: str, factors: str, workload: str = TPCB, server: str = "", top: str = "") -> str:
@@ -204,6 +241,40 @@ def test_a_dyno_that_was_killed_is_put_back_by_the_next_one(server: UsersServer)
     assert f"server setting checkpoint_timeout 7min, set as 7min of {server.url}" in done.stdout
 
 
+def test_another_server_at_the_address_is_not_touched(
+    study: Path, server: UsersServer, other: UsersServer, address: Address
+) -> None:
+    url = f"postgresql://{TUNER}@127.0.0.1:{address.port}/dyno"
+    running = begun(write(study, url, BY_RELOAD), url, server)
+    address.lead(socket_of(other))
+    _, complaints = running.communicate(timeout=100)
+    assert (running.returncode, "another server answers" in complaints) == (1, True), complaints
+    assert standing(server) in ("5min", "10min")
+    refused = complaint("cleanup", code=1)
+    assert "another server answers" in refused
+    for each in (server, other):
+        [[system]] = each.tell("SELECT system_identifier::text FROM pg_control_system()")
+        assert str(system) in refused
+    assert (standing(other), schemas(other)) == ("8min", [])
+    address.lead(socket_of(server))
+    # The next run has no word for that server.
+    told = dyno("run", write(study, server.url, BY_SESSION)).stderr
+    assert "to put them back: dyno cleanup" in told
+    assert standing(server) in ("5min", "10min")
+    assert "server setting checkpoint_timeout" in dyno("cleanup").stdout
+    assert standing(server) == "7min"
+
+
+def test_a_setting_that_others_change_in_the_midst_is_theirs(study: Path, server: UsersServer) -> None:
+    running = begun(write(study, server.url, f"{BY_RELOAD}\n{BY_SESSION}"), server.url, server)
+    server.tell("ALTER SYSTEM SET checkpoint_timeout = '11min'", "SELECT pg_reload_conf()")
+    _, complaints = running.communicate(timeout=100)
+    assert running.returncode == 1, complaints
+    assert "checkpoint_timeout is 11min now, and Dyno had left" in complaints
+    assert standing(server) == "11min"
+    server.tell("ALTER SYSTEM SET checkpoint_timeout = '7min'", "SELECT pg_reload_conf()")
+
+
 def test_a_replica_is_recognised_and_only_read(study: Path, server: UsersServer, standby: str) -> None:
     (study.parent / "script.toml").write_text(SCRIPT.format(sql="SELECT count(*) FROM item"))
     path = write(study, standby, BY_SESSION, READS, 'data = "mine"')
@@ -271,7 +342,8 @@ def test_a_server_that_is_gone_can_be_given_up(study: Path, server: UsersServer)
     gone = f"{server.url}.gone"
     with ExitStack() as stack:
         journal = stack.enter_context(open_journal())
-        standing = Standing(name="jit", does="", line=None, before="on", levels=("off",))
+        nobody = ServerId(facts={})
+        standing = Standing(server=nobody, name="jit", does="", line=None, before="on", levels=("off",))
         put_back.note_setting(journal, gone, standing)
         with pytest.raises(DynoError, match=r"dyno cleanup \(--forget"):
             stack.close()

@@ -38,6 +38,10 @@ AT_START = '"config.innodb_log_buffer_size" = ["16M", "32M"]'
 SELECTS = 'name = "point_select"\ntable_size = 1000'
 READS = 'name = "script"\nfile = "script.toml"'
 SCRIPT = '[[transactions]]\nname = "one"\nstatements = ["{sql}"]\n'
+ALONG = {
+    "mariadb": ("innodb_io_capacity", [300, 100000], "innodb_io_capacity_max"),
+    "mysql": ("innodb_max_dirty_pages_pct", [60, 5], "innodb_max_dirty_pages_pct_lwm"),
+}
 RIGHT = {"mariadb": "SUPER", "mysql": "SYSTEM_VARIABLES_ADMIN"}
 
 
@@ -107,6 +111,19 @@ def test_levels_are_put_in_and_what_stood_is_put_back(study: Path, server: Users
             "config.sort_buffer_size": "4194304",
         },
     }
+
+
+def test_what_moves_along_is_told_and_put_back(study: Path, server: UsersServer) -> None:
+    name, levels, along = ALONG[server.installation.engine]
+    before = server.tell("SHOW GLOBAL VARIABLES LIKE 'innodb\\_%'")
+    paced = f"{SELECTS}\nrate_per_s = 50"
+    path = write(study, server.url, f'"config.{name}" = {levels}', paced)
+    done = dyno("run", path, "--allow-server", server.url, "--name", "along")
+    assert done.returncode == 0, done.stderr
+    assert server.tell("SHOW GLOBAL VARIABLES LIKE 'innodb\\_%'") == before
+    found = json.loads(dyno("report", "along", "--json").stdout)["run"]["in_use"]["moved"]
+    told = [(one["name"], one["does"]) for one in found]
+    assert told == [(name, "SET GLOBAL"), (along, f"moved along with {name}")]
 
 
 def test_a_dyno_that_was_killed_is_put_back_by_the_next_one(study: Path, server: UsersServer) -> None:

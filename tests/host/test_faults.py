@@ -13,7 +13,6 @@ from collections import Counter
 
 import pytest
 
-from dbdyno.engines import put_back
 from dbdyno.host import journal
 from tests.host.changes import CHANGES, lacking
 from tests.host.tracer import MACHINE
@@ -29,8 +28,8 @@ PARTS = (
 """Kinds that are tried side by side: what waits for the kernel does not keep the others waiting."""
 
 
-OF_SERVERS = {put_back.SETTING, put_back.SCHEMA, put_back.LEDGER}
-"""Kinds that are no changes of the host. A Dyno is killed between them in `tests/cli/test_running.py`."""
+OF_SERVERS = set(journal.OF_SERVERS)
+"""Kinds that are no changes of the host. They are struck in `tests/engines/test_struck.py`."""
 
 
 def test_every_kind_of_entry_is_struck() -> None:

@@ -3,7 +3,7 @@
 
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::io::{block_on, Backend};
+use crate::io::{block_on, yield_now, Backend};
 use crate::job::Job;
 use crate::random::Random;
 use crate::session::{end_what_was_left, open, AnySession, Collect, Owned, Session, Target};
@@ -11,7 +11,9 @@ use crate::watch::Watch;
 use crate::workload::{advised, Acknowledged, CheckAgainst, Start, Workload};
 use serde_json::{json, Value};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(20);
@@ -274,12 +276,84 @@ pub(crate) fn cleanup<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_
 }
 
 pub(crate) fn query(target: &Target, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
+    with_one(target, "auto", watch, async |session: &mut AnySession| answered(session, sql).await)
+}
+
+async fn answered(session: &mut AnySession, sql: &str) -> Result<Value> {
     let mut answer = Collect::default();
-    let done = with_one(target, "auto", watch, async |session: &mut AnySession| {
-        session.text(sql, &mut answer).await
-    })?;
+    let done = session.text(sql, &mut answer).await?;
     let rows: Vec<Vec<Value>> = answer.rows.iter().map(|row| row.iter().map(json_of).collect()).collect();
     Ok(json!({"columns": answer.names, "rows": rows, "affected": done.affected}))
+}
+
+/// One session that is asked one statement after another, until it is dropped. A thread of its own holds it, because a
+/// session does not leave the thread that opened it.
+pub struct Conversation {
+    statements: Option<Sender<String>>,
+    answers: Receiver<Result<Value>>,
+    given_up: Arc<AtomicBool>,
+    holding: Option<JoinHandle<()>>,
+}
+
+impl Conversation {
+    /// Begins to open a session with the server of `url`. The first statement's answer says whether that failed.
+    pub fn open(url: &str) -> Result<Self> {
+        let target = Target::parse(url)?;
+        let (statements, asked) = channel::<String>();
+        let (answer, answers) = channel();
+        let given_up = Arc::new(AtomicBool::new(false));
+        let stopped = given_up.clone();
+        let holding = std::thread::spawn(move || {
+            let mut interrupted = || stopped.load(Ordering::Relaxed);
+            let mut watch = Watch { interrupted: &mut interrupted, on_second: None, next_slice: None };
+            let telling = answer.clone();
+            let ended = with_one(&target, "auto", &mut watch, async move |session: &mut AnySession| {
+                while let Ok(sql) = asked.recv() {
+                    // The loop's time stood still meanwhile, and a server's patience counts from it.
+                    yield_now().await;
+                    if telling.send(answered(session, &sql).await).is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            });
+            if let Err(error) = ended {
+                // Nobody may wait for an answer any more.
+                let _ = answer.send(Err(error));
+            }
+        });
+        Ok(Conversation { statements: Some(statements), answers, given_up, holding: Some(holding) })
+    }
+
+    /// The rows of one statement, as [`query`](crate::query) gives them. After an interrupt the session is over.
+    pub fn ask(&mut self, sql: &str, watch: &mut Watch<'_>) -> Result<Value> {
+        // Where the session could not be opened, why is the answer that waits.
+        let _ = self.statements.as_ref().map(|statements| statements.send(sql.to_owned()));
+        loop {
+            match self.answers.recv_timeout(POLL) {
+                Ok(answer) => return answer,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::connect("the session is over").hint("open another"));
+                }
+                Err(RecvTimeoutError::Timeout) if (watch.interrupted)() => {
+                    self.given_up.store(true, Ordering::Relaxed);
+                    self.statements = None;
+                    return finished(None);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.statements = None;
+        if let Some(holding) = self.holding.take() {
+            // A panic there was told as the end of the session.
+            let _ = holding.join();
+        }
+    }
 }
 
 /// Bytes that are no text become hexadecimal; floats that JSON cannot hold become text.

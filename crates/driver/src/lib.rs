@@ -19,6 +19,7 @@ pub mod session;
 mod watch;
 pub mod workload;
 
+pub use data::Conversation;
 pub use error::{Error, Kind, Result};
 pub use watch::Watch;
 

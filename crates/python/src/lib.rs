@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use serde_json::{json, Value};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Mutex;
 
 create_exception!(
     _driver,
@@ -155,6 +156,34 @@ fn query(py: Python<'_>, url: &str, sql: &str) -> PyResult<String> {
     call(py, None, None, |watch| dyno_driver::query(url, sql, watch))
 }
 
+/// One session with a server, which is asked one statement after another. It ends with `close`.
+#[pyclass]
+struct Conversation(Mutex<Option<dyno_driver::Conversation>>);
+
+#[pymethods]
+impl Conversation {
+    #[new]
+    fn new(py: Python<'_>, url: &str) -> PyResult<Self> {
+        let opened = dyno_driver::Conversation::open(url).map_err(|error| driver_error(py, &error))?;
+        Ok(Conversation(Mutex::new(Some(opened))))
+    }
+
+    /// The rows of one statement.
+    fn ask(&self, py: Python<'_>, sql: &str) -> PyResult<String> {
+        call(py, None, None, |watch| match self.0.lock() {
+            Ok(mut held) => match held.as_mut() {
+                Some(session) => session.ask(sql, watch),
+                None => Err(Error::connect("the session is closed")),
+            },
+            Err(_) => Err(Error::internal("a statement before this one panicked")),
+        })
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.lock().map(|mut held| drop(held.take())).unwrap_or_default());
+    }
+}
+
 /// Whether clients of a workload wait by themselves between transactions.
 #[pyfunction]
 fn pauses(py: Python<'_>, workload: &str, options: &str, folder: &str) -> PyResult<bool> {
@@ -182,6 +211,7 @@ fn capabilities() -> String {
 #[pymodule]
 fn _driver(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DriverError", module.py().get_type::<DriverError>())?;
+    module.add_class::<Conversation>()?;
     module.add_function(wrap_pyfunction!(prepare, module)?)?;
     module.add_function(wrap_pyfunction!(create, module)?)?;
     module.add_function(wrap_pyfunction!(examine, module)?)?;

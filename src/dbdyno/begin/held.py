@@ -3,23 +3,48 @@ and put back at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from dbdyno.begin.begun import Begun
 from dbdyno.begin.running import look_anew, looked_at, require_allowed
 from dbdyno.engines import registry
 from dbdyno.engines.ledger import Ledger
-from dbdyno.engines.put_back import SETTING, note_ledger, note_setting
-from dbdyno.engines.runtime import connected
-from dbdyno.errors import DriverFailed, DynoError
+from dbdyno.engines.put_back import SETTING, Standing, moving, note_ledger, note_setting, only_on
+from dbdyno.errors import DriverFailed, DynoError, ServerFailed
+from dbdyno.frozen import Level
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.journal import Journal
-from dbdyno.records.in_use import Moved
+from dbdyno.host.journal import Journal, open_journal
+from dbdyno.records.in_use import Moved, ServerId
 from dbdyno.records.store import Store
 from dbdyno.study import Study
 from dbdyno.trial.running.guard import Guard
 from dbdyno.trial.running.switch import Switch
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What a run notes of a server's settings: in the journal of this host, and in the server's ledger where
+    there is one."""
+
+    journal: Journal
+    ledger: Ledger | None
+    url: str
+    server: ServerId
+    run: str
+
+    def setting(self, standing: Standing) -> None:
+        """Notes a setting before it is moved, or as soon as it moved along."""
+        note_setting(self.journal, self.url, standing)
+        if self.ledger is not None:
+            now = registry.runtime_of(urlsplit(self.url).scheme).NOW
+            self.ledger.note(self.run, SETTING, standing.name, standing.model_dump_json(), now)
+
+    def moving(self, levels: Mapping[str, Level], before: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Notes that settings are moved within, because what moves along is not known before."""
+        return moving(self.journal, self.url, self.server, tuple(levels), before)
 
 
 @contextmanager
@@ -36,38 +61,59 @@ def held(begun: Begun, journal: Journal, store: Store, allowed: Allowed) -> Iter
     standing = looked.standing(study)
     mark = journal.mark()
     ledger, where = None, ""
-    if standing or study.server.data == "own":
-        ledger, where = _ledger(study, journal, run.run)
-    for one in standing:
-        note_setting(journal, study.engine.url, one)
-        if ledger is not None:
-            now = registry.runtime_of(study.engine.engine).NOW
-            ledger.note(run.run, SETTING, one.name, one.model_dump_json(), now)
-    switch = Switch(
-        registry.engine(study.engine.engine), looked.in_use, standing, ledger, allow_writes=allowed.writes
-    )
-    guard = Guard(switch, study.server, run.run)
-    moved: tuple[Moved, ...] = ()
     try:
-        with guard.looking():
-            yield switch
+        if standing or study.server.data == "own":
+            ledger, where = _ledger(study, looked.server, journal, run.run)
+        # In a journal of its own, because a trial undoes all that was noted since it began.
+        with open_journal() as moves:
+            note = Noted(moves, ledger, study.engine.url, looked.server, run.run)
+            for one in standing:
+                note.setting(one)
+            switch = Switch(
+                registry.engine(study.engine.engine),
+                looked.in_use,
+                looked.server,
+                standing,
+                note,
+                ledger,
+                allow_writes=allowed.writes,
+            )
+            guard = Guard(switch, study.server, run.run)
+            moved: tuple[Moved, ...] = ()
+            resisting: DynoError | None = None
+            try:
+                with guard.looking():
+                    yield switch
+            finally:
+                try:
+                    moved, resisting = put_back_by(switch, moves)
+                finally:
+                    seen = guard.seen if study.server.guarded else None
+                    others = tuple(switch.others_moved.values())
+                    kept = looked.in_use.but(moved=moved, ledger=where, seen=seen, others_moved=others)
+                    store.change_run(store.run(run.run).but(in_use=kept))
+                if isinstance(resisting, ServerFailed):
+                    raise resisting
     finally:
-        try:
-            moved = switch.put_back()
-        except DynoError:
-            # The journal puts it back once more, and says what resists.
-            moved = tuple(one.unread for one in standing)
-        finally:
-            seen = guard.seen if study.server.guarded else None
-            kept = looked.in_use.but(moved=moved, ledger=where, seen=seen)
-            store.change_run(store.run(run.run).but(in_use=kept))
-            journal.undo_to(mark)
+        journal.undo_to(mark)
 
 
-def _ledger(study: Study, journal: Journal, run: str) -> tuple[Ledger | None, str]:
+def put_back_by(switch: Switch, journal: Journal) -> tuple[tuple[Moved, ...], DynoError | None]:
+    """Puts back what a switch moved; says what became of it, and what resisted."""
+    try:
+        moved = switch.put_back()
+    except DynoError as error:
+        # The journal puts it back once more, and says what resists.
+        return tuple(one.unread for one in switch.standing), error
+    # Whatever others do from now on is theirs, even where they choose a level of the study.
+    journal.forget(lambda entry: entry["kind"] == SETTING and entry["url"] == switch.url)
+    return moved, None
+
+
+def _ledger(study: Study, server: ServerId, journal: Journal, run: str) -> tuple[Ledger | None, str]:
     """Where changes are noted on the server itself, and what is told of that."""
-    ledger = Ledger(connected(study.engine.url))
-    note_ledger(journal, study.engine.url, run)
+    ledger = Ledger(only_on(study.engine.url, server))
+    note_ledger(journal, study.engine.url, server, run)
     try:
         ledger.make()
     except DriverFailed as refused:

@@ -4,20 +4,21 @@ that."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
+from dbdyno.driver.query import Ask, conversation
 from dbdyno.engines import registry
 from dbdyno.engines.found import server_at
 from dbdyno.engines.ledger import Ledger
 from dbdyno.engines.put_back import Standing
-from dbdyno.engines.runtime import Runtime, connected, one_server
+from dbdyno.engines.runtime import Runtime, connected, one_server, with_own_password
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level, level_text
 from dbdyno.host.allowed import Allowed
 from dbdyno.layers.foresight import Refusal
 from dbdyno.layers.layer import by_layer
-from dbdyno.records.in_use import InUse, Means, Way
+from dbdyno.records.in_use import InUse, Means, ServerId, Way
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
 from dbdyno.study.reference import Reference
@@ -46,6 +47,7 @@ class Looked:
     """A server as it was looked at, and what stands there for each setting that is moved for all of it."""
 
     in_use: InUse
+    server: ServerId
     lines: Mapping[str, str | None]
 
     def standing(self, study: Study) -> tuple[Standing, ...]:
@@ -54,6 +56,7 @@ class Looked:
         restart = server.restart if server is not None else ""
         return tuple(
             Standing.of(
+                self.server,
                 way,
                 self.lines[way.name],
                 tuple(map(level_text, levels[way.name])),
@@ -70,12 +73,17 @@ def looked_at(study: Study) -> Looked:
     found = _looked(study.engine, tuple(sorted(settings_of(study))), bool(study.server.restart))
     runtime = registry.runtime_of(study.engine.engine)
     guard = words_of(study.server, runtime)
-    return Looked(found.in_use.but(data=study.server.data, guard=guard), found.lines)
+    return replace(found, in_use=found.in_use.but(data=study.server.data, guard=guard))
 
 
 @cache
 def _looked(reference: Reference, names: tuple[str, ...], hook: bool) -> Looked:
-    runtime, ask = registry.runtime_of(reference.engine), connected(reference.url)
+    with conversation(with_own_password(reference.url)) as ask:
+        return _looked_by(ask, reference, names, hook)
+
+
+def _looked_by(ask: Ask, reference: Reference, names: tuple[str, ...], hook: bool) -> Looked:
+    runtime = registry.runtime_of(reference.engine)
     production = registry.engine(reference.engine).production
     ways, lines = dict[str, Way](), dict[str, str | None]()
     for name, way in sorted(runtime.ways(ask, names, hook).items()):
@@ -95,6 +103,7 @@ def _looked(reference: Reference, names: tuple[str, ...], hook: bool) -> Looked:
             data="",
             ways=tuple(ways.values()),
         ),
+        runtime.who(ask),
         lines,
     )
 
@@ -136,7 +145,8 @@ def refusals_of(study: Study, variants: tuple[Variant, ...]) -> Iterator[Refusal
     if study.server is None:
         return
     engine = registry.engine(study.engine.engine)
-    switch = Switch(engine, looked_at(study).in_use, ())
+    looked = looked_at(study)
+    switch = Switch(engine, looked.in_use, looked.server, ())
     found: dict[tuple[str, str, str], list[str]] = {}
     for variant in variants:
         config = by_layer({**study.settings, **variant.levels}).get("config", {})

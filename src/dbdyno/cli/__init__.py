@@ -142,7 +142,7 @@ def dyno(context: click.Context) -> None:
     docs/guides/which-command.md says which command answers which question.
     """
     if context.invoked_subcommand not in _TOUCH_NOTHING:
-        from dbdyno.cli.cleanup import tell_of_others
+        from dbdyno.cli.cleanup import tell_of_others, tell_of_servers
         from dbdyno.host.journal import replay_abandoned
 
         try:
@@ -153,6 +153,7 @@ def dyno(context: click.Context) -> None:
             if context.invoked_subcommand in _MEASURE:
                 raise
             click.echo(f"warning: {_plain(resisting.message)}; {_plain(resisting.hint)}", err=True)
+        tell_of_servers()
         tell_of_others()
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 
 import click
 
 from dbdyno.cli.options import RunningServerUrl
-from dbdyno.host.journal import forget_abandoned, left_by_others, replay_abandoned
+from dbdyno.host.journal import forget_abandoned, left_by_others, replay_abandoned, waiting_servers
 from dbdyno.host.once import sweep
+from dbdyno.passwords import without_passwords
 
 
 @click.command()
@@ -29,7 +31,8 @@ def command(server: str | None, forget: str | None) -> None:
     for line in given_up:
         click.echo(f"given up: {line}")
     lines = _noted_on(server) if server is not None else []
-    lines += replay_abandoned() + [f"unfinished {path}" for path in sweep()]
+    # Whoever types this allows it.
+    lines += replay_abandoned(lambda _: True) + [f"unfinished {path}" for path in sweep()]
     for line in lines:
         click.echo(line)
     click.echo(f"{len(lines)} restored" if lines else "nothing was left behind", err=True)
@@ -47,6 +50,26 @@ def _given_up(url: str) -> list[str]:
     from dbdyno.engines.put_back import is_on
 
     return forget_abandoned(partial(is_on, url=url))
+
+
+def put_back_on(servers: Collection[str]) -> None:
+    """Puts back what Dynos that died left on these servers, and no others."""
+    if not servers:
+        return
+    from dbdyno.engines.put_back import is_on
+
+    for line in replay_abandoned(lambda entry: any(is_on(entry, url) for url in servers)):
+        click.echo(f"restored after a Dyno that died: {line}", err=True)
+
+
+def tell_of_servers() -> None:
+    """What Dynos that died left on servers waits for the user's word."""
+    for url, changes in waiting_servers().items():
+        click.echo(
+            f"warning: a Dyno died and left {len(changes)} changes on {without_passwords(url)}; "
+            "to put them back: dyno cleanup",
+            err=True,
+        )
 
 
 def tell_of_others() -> None:

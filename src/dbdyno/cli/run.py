@@ -28,6 +28,7 @@ from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.carried_out import Here, carry_out
+from dbdyno.cli.cleanup import put_back_on
 from dbdyno.cli.deliver import page_beside
 from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of, verdict_format_options
@@ -147,6 +148,7 @@ def command(
     form = verdict_format_of(form, as_json, output)
     study, resume = _meant(study, resume, asked["add_blocks"])
     options = RunOptions(path=study, allowed=Allowed.of(devices, allowed_paths, servers, writes), **asked)
+    put_back_on(servers)
     with writable_store(store_url(store)) as opened, ExitStack() as around:
         require_free(opened, name)
         _require_agreement(options, resume, live)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from dbdyno.driver import _driver
@@ -20,7 +22,29 @@ class Ask(Protocol):
 def query(url: str, sql: str) -> Rows:
     """The rows of one statement. Raises DriverFailed with the driver's own message and hint."""
     try:
-        rows: Rows = json.loads(_driver.query(url, sql))["rows"]
+        return _rows(_driver.query(url, sql))
     except _driver.DriverError as error:
         raise DriverFailed(error.message, error.hint, error.kind) from None
+
+
+@contextmanager
+def conversation(url: str) -> Iterator[Ask]:
+    """Asks a server one statement after another in one session. Raises like `query`, and does not connect
+    again."""
+    session = _driver.Conversation(url)
+
+    def ask(sql: str) -> Rows:
+        try:
+            return _rows(session.ask(sql))
+        except _driver.DriverError as error:
+            raise DriverFailed(error.message, error.hint, error.kind) from None
+
+    try:
+        yield ask
+    finally:
+        session.close()
+
+
+def _rows(answer: str) -> Rows:
+    rows: Rows = json.loads(answer)["rows"]
     return rows

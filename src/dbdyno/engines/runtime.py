@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from dbdyno.driver.passwords import with_password
 from dbdyno.driver.query import Ask, Rows, query
 from dbdyno.frozen import Level
-from dbdyno.records.in_use import Identity, Way
+from dbdyno.records.in_use import Identity, ServerId, Way
 
 MARK = "dyno_"
 """How the names of all schemas begin that Dyno makes on a server which is not its own."""
@@ -44,12 +44,22 @@ class LoadOfOthers:
     errors: float
 
 
+@dataclass(frozen=True)
+class Found:
+    """What stood for a setting when a session looked just before it writes, and on which server."""
+
+    line: str | None
+    server: ServerId
+
+
 class Runtime(Protocol):
     """A module of an engine. `ask` is a connection of the account that the study names. What the server
     refuses is raised as DriverFailed."""
 
     PROGRAMS: tuple[str, ...]
     """How the engine's server is called as a program."""
+    LASTS: bool
+    """Whether what is moved outlasts a restart of the server."""
     READ_ONLY: str
     """Has the server refuse writes in the session that says it."""
     NOW: str
@@ -61,6 +71,18 @@ class Runtime(Protocol):
 
     def identity(self, ask: Ask) -> Identity:
         """Who answers. Raises UserError where it is another engine."""
+        ...
+
+    def who(self, ask: Ask) -> ServerId:
+        """Which server this is. Cheap, because it is asked before each write."""
+        ...
+
+    def in_force(self, ask: Ask) -> dict[str, str]:
+        """All settings that a write could move, as a new session is told of them."""
+        ...
+
+    def changed_by(self, ask: Ask, name: str) -> str:
+        """Who gave a setting its value, and when, in words; empty where the server does not say."""
         ...
 
     def known(self, ask: Ask) -> frozenset[str]:
@@ -89,12 +111,13 @@ class Runtime(Protocol):
         """The query that has the session's own value as `value`."""
         ...
 
-    def move(self, ask: Ask, name: str, level: Level) -> None:
-        """Gives the whole server the level, as soon as it has `taken` it over."""
+    def move(self, ask: Ask, name: str, level: Level, found: Found) -> None:
+        """Gives the whole server the level, as soon as it has `taken` it over. Where one statement can look
+        and write, it writes nothing over what is not `found` any more, and raises DriverFailed."""
         ...
 
-    def put_back(self, ask: Ask, name: str, line: str | None) -> None:
-        """Has the same stand for a setting as `standing` gave before."""
+    def put_back(self, ask: Ask, name: str, line: str | None, found: Found) -> None:
+        """Has the same stand for a setting as `standing` gave before, as `move` does."""
         ...
 
     def taken(self, ask: Ask) -> None:

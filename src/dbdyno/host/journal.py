@@ -32,6 +32,7 @@ from dbdyno.host.syncing import sync_folder
 from dbdyno.interrupts import shielded
 
 Undo = Callable[[Mapping[str, Any]], None]
+May = Callable[[Mapping[str, Any]], bool]
 
 _undo_of_kind: dict[str, Undo] = {}
 
@@ -57,7 +58,9 @@ ASK_AGAIN_S = 0.01
 OWN_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """A link is not followed, and a pipe not waited for."""
 
-OUTLASTING = ("tree", "server setting", "server schema", "server ledger")
+OF_SERVERS = ("server setting", "server schema", "server ledger", "server in move")
+"""Kinds of changes on servers that ran already. Only the user's word has them undone for a Dyno that died."""
+OUTLASTING = ("tree", *OF_SERVERS)
 """Kinds of which something is left when the host has started again: all else went with the kernel."""
 
 
@@ -134,12 +137,15 @@ class Journal:
         if failures:
             raise DynoError("could not restore: " + "; ".join(failures), f"the journal stays at {self._path}")
 
-    def undo_since(self, mark: int) -> tuple[list[str], list[str]]:
-        """The same, with a line for each entry that was undone, and one for each that resists."""
+    def undo_since(self, mark: int, may: May = lambda _: True) -> tuple[list[str], list[str]]:
+        """The same, with a line for each entry that was undone, and one for each that resists. What it `may`
+        not undo stays."""
         done, failures = list[str](), list[str]()
         with shielded():
             for place in reversed(range(mark, len(self._standing))):
                 entry = self._standing[place]
+                if not may(entry):
+                    continue
                 if failure := _undo(entry):
                     failures.append(failure)
                     continue
@@ -172,6 +178,10 @@ class Journal:
             _mark_of(self._path).unlink(missing_ok=True)
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
+
+    def standing(self) -> tuple[Mapping[str, Any], ...]:
+        """The entries that were not undone."""
+        return tuple(self._standing)
 
     def has_value(self, path: str) -> bool:
         """Whether a change of what lies at this path still stands."""
@@ -223,18 +233,37 @@ def open_journal() -> Iterator[Journal]:
         journal.close()
 
 
-def replay_abandoned() -> list[str]:
-    """Undoes what Dynos of this user left that died, and waits for another Dyno that does so. Returns one
-    line per entry undone; raises when an entry resists."""
+def of_host(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is of this host, and needs nobody's word to be undone."""
+    return entry["kind"] not in OF_SERVERS
+
+
+def replay_abandoned(may: May = of_host) -> list[str]:
+    """Undoes what Dynos of this user left that died, as far as it `may`, and waits for another Dyno that does
+    so. Returns one line per entry undone; raises when an entry resists."""
     # Without a journal nothing is made, and one that is somebody else's is refused.
     if not any((paths.host_place() / "journal").glob("*.jsonl")):
         return []
     paths.journals()
     with _nobody_else():
-        done, failures = _replay()
+        done, failures = _replay(may)
     if failures:
         raise DynoError("could not restore: " + "; ".join(failures), "fix the cause, then run: dyno cleanup")
     return done
+
+
+def waiting_servers() -> dict[str, list[str]]:
+    """What Dynos of this user that died left on servers: a line for each change, by the server's URL."""
+    found = dict[str, list[str]]()
+    if not any((paths.host_place() / "journal").glob("*.jsonl")):
+        return found
+    with _nobody_else():
+        for left in _abandoned():
+            for entry in left.standing():
+                if not of_host(entry):
+                    found.setdefault(str(entry["url"]), []).append(_describe(entry))
+            left.let_go()
+    return found
 
 
 def forget_abandoned(given_up: Callable[[Mapping[str, Any]], bool]) -> list[str]:
@@ -252,7 +281,7 @@ def claiming(path: Path) -> Iterator[None]:
     """Within, no other Dyno of this user restores or claims anything, and what is at the path is no dead
     Dyno's. Raises DynoError where that one's change resists."""
     with _nobody_else():
-        _replay()
+        _replay(of_host)
         for left in _abandoned():
             stands = left.has_value(str(path))
             left.let_go()
@@ -262,11 +291,11 @@ def claiming(path: Path) -> Iterator[None]:
         yield
 
 
-def _replay() -> tuple[list[str], list[str]]:
+def _replay(may: May) -> tuple[list[str], list[str]]:
     done, failures = list[str](), list[str]()
     for left in _abandoned():
         try:
-            undone, resisting = left.undo_since(0)
+            undone, resisting = left.undo_since(0, may)
             done += undone
             failures += resisting
         finally:

@@ -34,6 +34,19 @@ class Way(Frozen):
     remedy: str = ""
 
 
+class ServerId(Frozen):
+    """Which server answers, by what it says of itself. `facts` stay for as long as it is that server, and
+    `started` is its last start, of which a clock that is set changes nothing."""
+
+    facts: dict[str, str]
+    started: str = ""
+
+    @property
+    def words(self) -> str:
+        """It in a line."""
+        return ", ".join(f"{name} {value}" for name, value in self.facts.items() if value)
+
+
 class Identity(Frozen):
     """What a server says of itself. `digest` tells it from every other server and version. `replica` says of
     whom it is one; empty where it is none. `others` is how many sessions there are that are not Dyno's."""
@@ -72,7 +85,8 @@ class GuardSeen(Frozen):
 class InUse(Frozen):
     """A server that ran already. `here` says that its processes were found on the host of the load. `ledger`
     is where old values stand for another machine, or why they stand on this one alone. `guard` are the words
-    of what was watched; empty where nothing was."""
+    of what was watched; empty where nothing was.
+    `others_moved` says which settings others changed while the run went on."""
 
     url: str
     identity: Identity
@@ -83,3 +97,4 @@ class InUse(Frozen):
     ledger: str = ""
     guard: str = ""
     seen: GuardSeen | None = absent(None)
+    others_moved: tuple[str, ...] = absent(())

@@ -13,14 +13,15 @@ from contextlib import suppress
 
 from dbdyno.driver.query import Ask
 from dbdyno.engines.mariadb.settings import OURS
-from dbdyno.engines.runtime import LoadOfOthers, OwnPlace, digest, first_row, named, quoted
+from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, digest, first_row, named, quoted
 from dbdyno.engines.server import within
 from dbdyno.engines.values import as_text, quantity
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.records.in_use import Identity, Means, Way
+from dbdyno.records.in_use import Identity, Means, ServerId, Way
 
 PROGRAMS: tuple[str, ...] = ("mariadbd", "mysqld")
+LASTS = False
 READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
 NOW = "UNIX_TIMESTAMP(NOW(6))"
 LATENCY = "the list of processes: how long each statement of other accounts has run"
@@ -57,6 +58,38 @@ def identified(ask: Ask) -> Identity:
         replica=_replica(ask, read_only == "1"),
         others=_others(ask),
     )
+
+
+PLACE = ("server_uid", "server_uuid", "hostname", "port", "datadir")
+"""What a server is known by, as far as its version has it."""
+WHO_SQL = """SELECT LOWER(VARIABLE_NAME), VARIABLE_VALUE FROM {values}
+  WHERE LOWER(VARIABLE_NAME) IN ({names})
+  UNION ALL SELECT 'started', UNIX_TIMESTAMP() - VARIABLE_VALUE FROM {status}
+  WHERE VARIABLE_NAME = 'UPTIME'"""
+VALUES = "information_schema.GLOBAL_VARIABLES"
+LOGGED = "gtid"
+"""How the names begin of what moves with every write."""
+
+
+def who(ask: Ask) -> ServerId:
+    return who_by(ask, VALUES, "information_schema.GLOBAL_STATUS")
+
+
+def who_by(ask: Ask, values: str, status: str) -> ServerId:
+    """Which server this is, whose variables and counters stand in these tables. It is one statement, because
+    a pooler may lead the next one to another server."""
+    facts = dict(pairs(ask, WHO_SQL.format(values=values, status=status, names=named(PLACE))))
+    started = facts.pop("started", "").partition(".")[0]
+    return ServerId(facts={name: facts[name] for name in PLACE if name in facts}, started=started)
+
+
+def in_force(ask: Ask) -> dict[str, str]:
+    found = pairs(ask, "SHOW GLOBAL VARIABLES")
+    return {name: value for name, value in found if not name.startswith(LOGGED)}
+
+
+def changed_by(_ask: Ask, _name: str) -> str:
+    return ""
 
 
 def _others(ask: Ask) -> int:
@@ -177,12 +210,22 @@ def value_of_session(name: str) -> str:
     return f"SELECT @@session.{name} AS value"
 
 
-def move(ask: Ask, name: str, level: Level) -> None:
-    ask(f"SET GLOBAL {name} = {literal(level)}")
+def move(ask: Ask, name: str, level: Level, found: Found) -> None:
+    set_where(ask, VALUES, name, literal(level), found)
 
 
-def put_back(ask: Ask, name: str, line: str | None) -> None:
-    ask(f"SET GLOBAL {name} = {literal('' if line is None else line)}")
+def put_back(ask: Ask, name: str, line: str | None, found: Found) -> None:
+    set_where(ask, VALUES, name, literal("" if line is None else line), found)
+
+
+def set_where(ask: Ask, values: str, name: str, to: str, found: Found) -> None:
+    """Sets a variable in one statement with the look at what stands in the table `values` and at who answers,
+    so that nobody comes between. Fails as a query with two rows does where one of them is another."""
+    stood = f"(SELECT VARIABLE_VALUE FROM {values} WHERE VARIABLE_NAME = {quoted(name)})"
+    known = [f"@@{fact} <=> {quoted(value)}" for fact, value in found.server.facts.items()]
+    holds = " AND ".join((f"{stood} <=> {quoted(found.line or '')}", *known))
+    two_rows = f"(SELECT {to} UNION ALL SELECT {to})"
+    ask(f"SET GLOBAL {name} = IF({holds}, {to}, {two_rows})")
 
 
 def taken(_ask: Ask) -> None:

@@ -7,11 +7,13 @@ from collections.abc import Collection
 from dbdyno.driver.query import Ask
 from dbdyno.engines.mariadb import running as mariadb
 from dbdyno.engines.mysql.settings import OURS
-from dbdyno.engines.runtime import LoadOfOthers, named
+from dbdyno.engines.runtime import Found, LoadOfOthers, first_row, named, quoted
 from dbdyno.errors import DriverFailed, UserError
-from dbdyno.records.in_use import Identity, Way
+from dbdyno.frozen import Level
+from dbdyno.records.in_use import Identity, ServerId, Way
 
 PROGRAMS: tuple[str, ...] = ("mysqld",)
+LASTS = False
 READ_ONLY = mariadb.READ_ONLY
 NOW = mariadb.NOW
 LATENCY = "performance_schema: how long each statement of other accounts has run"
@@ -29,8 +31,7 @@ standing = mariadb.standing
 pending = mariadb.pending
 in_session = mariadb.in_session
 value_of_session = mariadb.value_of_session
-move = mariadb.move
-put_back = mariadb.put_back
+in_force = mariadb.in_force
 taken = mariadb.taken
 own_place = mariadb.own_place
 
@@ -40,6 +41,31 @@ def identity(ask: Ask) -> Identity:
     if "mariadb" in found.version.lower():
         raise UserError("the URL leads to MariaDB, and not to MySQL", "write mariadb:// in its place")
     return found
+
+
+VALUES = "performance_schema.global_variables"
+CHANGED_SQL = """SELECT SET_USER, SET_HOST, SET_TIME FROM performance_schema.variables_info
+  WHERE VARIABLE_NAME = {name} AND SET_USER <> ''"""
+
+
+def who(ask: Ask) -> ServerId:
+    return mariadb.who_by(ask, VALUES, "performance_schema.global_status")
+
+
+def changed_by(ask: Ask, name: str) -> str:
+    try:
+        user, host, at = first_row(ask, CHANGED_SQL.format(name=quoted(name)))
+    except (DriverFailed, IndexError):
+        return ""
+    return f"{user}@{host} at {at}"
+
+
+def move(ask: Ask, name: str, level: Level, found: Found) -> None:
+    mariadb.set_where(ask, VALUES, name, mariadb.literal(level), found)
+
+
+def put_back(ask: Ask, name: str, line: str | None, found: Found) -> None:
+    mariadb.set_where(ask, VALUES, name, mariadb.literal("" if line is None else line), found)
 
 
 def known(ask: Ask) -> frozenset[str]:

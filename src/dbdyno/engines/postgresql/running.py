@@ -11,13 +11,14 @@ from urllib.parse import unquote, urlsplit
 
 from dbdyno.driver.query import Ask
 from dbdyno.engines.postgresql.settings import OURS, same
-from dbdyno.engines.runtime import LoadOfOthers, OwnPlace, digest, first_row, named, quoted
+from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, digest, first_row, named, quoted
 from dbdyno.engines.values import as_text
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.records.in_use import Identity, Means, Way
+from dbdyno.records.in_use import Identity, Means, ServerId, Way
 
 PROGRAMS: tuple[str, ...] = ("postgres", "postmaster")
+LASTS = True
 READ_ONLY = "SET default_transaction_read_only = on"
 NOW = "EXTRACT(EPOCH FROM clock_timestamp())"
 LATENCY = "pg_stat_activity: how long each statement of sessions that are not Dyno's has run"
@@ -78,6 +79,27 @@ def identity(ask: Ask) -> Identity:
         replica="a standby, which replays the log of its primary" if recovering == "1" else "",
         others=int(float(others)),
     )
+
+
+WHO_SQL = """SELECT system_identifier::text, pg_postmaster_start_time()::text,
+  CASE WHEN pg_is_in_recovery() THEN 'none, because it is a standby'
+  ELSE ltrim(substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), '0') END,
+  current_setting('port') FROM pg_control_system()"""
+
+
+def who(ask: Ask) -> ServerId:
+    # What was promoted has the identifier of the server that it was copied from, and a timeline of its own.
+    system, started, timeline, port = first_row(ask, WHO_SQL)
+    return ServerId(facts={"system": system, "timeline": timeline, "port": port}, started=started)
+
+
+def in_force(ask: Ask) -> dict[str, str]:
+    rows = ask("SELECT name, current_setting(name) FROM pg_settings WHERE context <> 'internal'")
+    return {str(name): "" if value is None else str(value) for name, value in rows}
+
+
+def changed_by(_ask: Ask, _name: str) -> str:
+    return ""
 
 
 def known(ask: Ask) -> frozenset[str]:
@@ -206,11 +228,11 @@ def value_of_session(name: str) -> str:
     return f"SELECT current_setting({quoted(name)}) AS value"
 
 
-def move(ask: Ask, name: str, level: Level) -> None:
+def move(ask: Ask, name: str, level: Level, _found: Found) -> None:
     ask(f"ALTER SYSTEM SET {name} = {quoted(as_text(level))}")
 
 
-def put_back(ask: Ask, name: str, line: str | None) -> None:
+def put_back(ask: Ask, name: str, line: str | None, _found: Found) -> None:
     ask(f"ALTER SYSTEM RESET {name}" if line is None else f"ALTER SYSTEM SET {name} = {quoted(line)}")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.driver.job import Job
 from dbdyno.engines.found import FoundServer, server_at
-from dbdyno.engines.put_back import note_schema
+from dbdyno.engines.put_back import note_schema, reached
 from dbdyno.engines.runtime import MARK, OwnPlace, with_own_password
 from dbdyno.errors import DriverFailed, ServerFailed
 from dbdyno.frozen import Level
@@ -126,10 +126,11 @@ def _own_place(trial: Trial, bench: Bench, switch: Switch) -> OwnPlace:
     """A schema for this trial alone, which goes with it."""
     name = MARK + re.sub(r"[^a-z0-9]+", "_", f"{bench.run.run}_{trial.index}".lower())
     place = switch.runtime.own_place(switch.url, name)
-    note_schema(bench.journal, switch.url, bench.run.run, name)
+    note_schema(bench.journal, switch.url, switch.server, bench.run.run, name)
     switch.note_schema(bench.run.run, name)
     try:
-        switch.ask(place.create)
+        with reached(switch.url, switch.server) as at:
+            at.ask(place.create)
     except DriverFailed as refused:
         told = f"the server makes no schema for Dyno: {refused.message}"
         grant = f"{place.right} {switch.in_use.identity.account}"

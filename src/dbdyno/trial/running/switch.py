@@ -10,16 +10,17 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import NoReturn, Protocol
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.ledger import Ledger
-from dbdyno.engines.put_back import SCHEMA, TAKE_S, Standing, put_back, restart, wait_until
+from dbdyno.engines.put_back import SCHEMA, TAKE_S, Reached, Standing, put_back, reached, restart, wait_until
 from dbdyno.engines.runtime import Runtime, connected
-from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed, Stopped
+from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped
 from dbdyno.frozen import Level, layer_and_knob, level_text
-from dbdyno.records.in_use import InUse, Means, Moved, Way
+from dbdyno.records.in_use import InUse, Means, Moved, ServerId, Way
 
 OF_RUNNING = ("config", "workload")
 """Layers whose levels a server takes that Dyno did not start."""
@@ -41,6 +42,16 @@ def unprovable(levels: Mapping[str, Level], baseline: Mapping[str, Level]) -> li
     ]
 
 
+class Note(Protocol):
+    """Where a run notes what it is about to do to the server."""
+
+    def setting(self, standing: Standing) -> None:
+        """A setting that is to be put back."""
+
+    def moving(self, levels: Mapping[str, Level], before: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Settings are moved within, and all stood like this before."""
+
+
 class Switch:
     """The settings of one server during one run. Any thread may ask it to stop.
 
@@ -51,13 +62,18 @@ class Switch:
         self,
         engine: Engine,
         in_use: InUse,
+        server: ServerId,
         standing: Sequence[Standing],
+        note: Note | None = None,
         ledger: Ledger | None = None,
         allow_writes: bool = False,
     ) -> None:
         assert engine.runtime is not None, "who has no runtime was refused"
         self.runtime: Runtime = engine.runtime
         self.in_use = in_use
+        self.server = server
+        self.others_moved: dict[str, str] = {}
+        self.along: dict[str, Standing] = {}
         self.ledger = ledger
         self.allow_writes = allow_writes
         self.ask = connected(in_use.url)
@@ -65,6 +81,12 @@ class Switch:
         self.stopped = ""
         self._settings = engine.settings
         self._standing = tuple(standing)
+        self._note = note
+        self._left = {one.name: one.line for one in standing}
+        self._unanswered: dict[str, Level] = {}
+        self._before: dict[str, str] = {}
+        self._last: dict[str, str] = {}
+        self._moved_once: set[frozenset[tuple[str, Level]]] = set()
         self._pause_s = PAUSE_S
         self._loads: set[int] = set()
         self._lock = threading.Lock()
@@ -72,6 +94,11 @@ class Switch:
     @property
     def url(self) -> str:
         return self.in_use.url
+
+    @property
+    def standing(self) -> tuple[Standing, ...]:
+        """What was moved, and what moved along."""
+        return (*self._standing, *self.along.values())
 
     @property
     def restarts(self) -> bool:
@@ -123,26 +150,109 @@ class Switch:
             time.sleep(max(0.0, self._pause_s - took_s))
 
     def _move(self, levels: Mapping[str, Level]) -> None:
-        for name, level in levels.items():
-            try:
-                self.runtime.move(self.ask, name, level)
-            except DriverFailed as refused:
-                told = f"the server does not take {name} = {level_text(level)}: {refused.message}"
-                raise Blocked(f"config.{name}", told, "choose a level that it takes") from None
-        if command := next((one.restart for one in self._standing if one.restart), ""):
-            try:
+        """Compares, sets, and looks at what moved along, in one session that asks who answers before each
+        write."""
+        command = next((one.restart for one in self._standing if one.restart), "")
+        try:
+            with reached(self.url, self.server) as at:
+                before = self._looked_before(at)
+                known = frozenset(levels.items())
+                unknown = known not in self._moved_once and self._note is not None
+                with self._note.moving(levels, before) if unknown and self._note else nullcontext():
+                    try:
+                        for name, level in levels.items():
+                            self._set(at, name, level)
+                        if not command:
+                            at.require()
+                            self.runtime.taken(at.ask)
+                            self._require_in_force(at, levels)
+                    finally:
+                        # A lost session fails once more, and the journal then names what it left open.
+                        at.require()
+                        self._keep_along(before, self.runtime.in_force(at.ask), levels)
+                self._moved_once.add(known)
+            if command:
                 restart(command, self.ask)
-            except ServerFailed as failed:
-                raise Stopped(failed.message, failed.hint) from None
-        else:
-            self.runtime.taken(self.ask)
-        self._require_in_force(levels)
+                with reached(self.url, self.server) as at:
+                    self._require_in_force(at, levels)
+                    self._keep_along(before, self.runtime.in_force(at.ask), levels)
+        except (AnotherServer, ServerFailed) as failed:
+            raise Stopped(failed.message, failed.hint) from None
 
-    def _require_in_force(self, levels: Mapping[str, Level]) -> None:
+    def _looked_before(self, at: Reached) -> dict[str, str]:
+        """All settings, before some are moved. Raises Stopped where others have changed what Dyno moves."""
+        if at.ended:
+            told = "the server has started again since the run began, which has ended what was moved there"
+            raise Stopped(told, "begin a run of it anew")
+        now = self.runtime.in_force(at.ask)
+        if not self._before:
+            self._before = now
+        for name, value in now.items():
+            if self._last.get(name, value) != value and name not in self._left:
+                self.others_moved[name] = f"{name} from {self._last[name]} to {value}"
+        for name, along in self.along.items():
+            if now.get(name) not in along.levels:
+                self._stop_for(at, name, now.get(name), along.levels[-1])
+        mine = {one.name for one in self._standing}
+        if pending := [one for one in self.runtime.pending(at.ask, False) if one not in mine]:
+            told = (
+                f"others have changed {', '.join(pending)}, which the server would take over with the run's"
+            )
+            raise Stopped(told, "have it taken over, or take it back; then: dyno run --resume")
+        return now
+
+    def _set(self, at: Reached, name: str, level: Level) -> None:
+        """Gives a setting a level where it stands as Dyno left it. Raises Stopped where others have changed
+        it, and Blocked where the server refuses the level."""
+        line = self.runtime.standing(at.ask, name)
+        unanswered = self._unanswered.get(name)
+        own = unanswered is not None and line and self._settings.same(name, unanswered, line)
+        if line != self._left[name] and not own:
+            self._stop_for(at, name, line, self._left[name])
+        self._unanswered[name] = level
+        try:
+            self.runtime.move(at.ask, name, level, at.found(line))
+        except DriverFailed as refused:
+            at.require()
+            now = self.runtime.standing(at.ask, name)
+            if now != line:
+                self._stop_for(at, name, now, line)
+            told = f"the server does not take {name} = {level_text(level)}: {refused.message}"
+            raise Blocked(f"config.{name}", told, "choose a level that it takes") from None
+        self._left[name] = self.runtime.standing(at.ask, name)
+        del self._unanswered[name]
+
+    def _stop_for(self, at: Reached, name: str, now: str | None, left: str | None) -> NoReturn:
+        words = ("nothing" if now is None else now, "nothing" if left is None else left)
+        told = f"{at.others_words(name)}: {name} is {words[0]} now, and Dyno had left {words[1]}"
+        raise Stopped(told, "theirs stays; once it is to be moved again: dyno run --resume")
+
+    def _keep_along(
+        self, before: Mapping[str, str], now: Mapping[str, str], levels: Mapping[str, Level]
+    ) -> None:
+        """Notes what else moved while some settings did, which is to be put back as well."""
+        leaders = tuple(one for one in self._standing if one.name in levels)
+        for name, value in now.items():
+            was = before.get(name, value)
+            if was == value or name in self._left:
+                continue
+            known = self.along.get(name)
+            if known is None:
+                does = f"moved along with {', '.join(levels)}"
+                known = Standing(
+                    server=self.server, name=name, does=does, line=was, before=was, levels=(), led_by=leaders
+                )
+            if value not in known.levels:
+                self.along[name] = known.but(levels=(*known.levels, value))
+                if self._note is not None:
+                    self._note.setting(self.along[name])
+        self._last = dict(now)
+
+    def _require_in_force(self, at: Reached, levels: Mapping[str, Level]) -> None:
         wrong: dict[str, str] = {}
 
         def in_force() -> bool:
-            read = self._settings.read(self.ask, frozenset(levels))
+            read = self._settings.read(at.ask, frozenset(levels))
             found = {name: read[name].value if name in read else "" for name in levels}
             wrong.clear()
             wrong.update(
@@ -173,11 +283,39 @@ class Switch:
             self.put_back()
 
     def put_back(self) -> tuple[Moved, ...]:
-        """Puts back what was moved, and reads it. Raises like the putting back of one setting."""
+        """Puts back what was moved and what moved along, and reads it. Raises like the putting back of one
+        setting, and ServerFailed where another setting is not as it was before the first move."""
         with self._lock:
-            return tuple(put_back(self.url, one) for one in reversed(self._standing))[::-1]
+            found = [
+                put_back(self.url, one, left=self._left_of(one.name)) for one in reversed(self._standing)
+            ][::-1]
+            found += [put_back(self.url, one.but(led_by=())) for one in self.along.values()]
+            if self._before:
+                self._require_as_before({one.name for one in found if one.left})
+            return tuple(found)
+
+    def _left_of(self, name: str) -> str | None:
+        """What Dyno left for a setting; None where a session was lost before it answered."""
+        return None if name in self._unanswered else self._left[name]
+
+    def _require_as_before(self, left: Collection[str]) -> None:
+        with reached(self.url, self.server) as at:
+            now = self.runtime.in_force(at.ask)
+        changed = {
+            name: value
+            for name, value in self._before.items()
+            if name not in left and now.get(name, value) != value
+        }
+        # What changed between two moves of Dyno's, others have changed.
+        own = [name for name, value in changed.items() if now[name] == self._last.get(name)]
+        self.others_moved |= {
+            name: f"{name} from {value} to {now[name]}" for name, value in changed.items() if name not in own
+        }
+        if own := [name for name in own if name not in self.others_moved]:
+            told = ", ".join(f"{name} was {self._before[name]} and is {now[name]}" for name in own)
+            raise ServerFailed(f"not all settings are as before the run: {told}", "put them back by hand")
 
     def note_schema(self, run: str, name: str) -> None:
         """Notes on the server that a schema is about to be made, as far as that can be noted there."""
         if self.ledger is not None:
-            self.ledger.note(run, SCHEMA, name, "", self.runtime.NOW)
+            self.ledger.note(run, SCHEMA, name, self.server.model_dump_json(), self.runtime.NOW)

@@ -1,0 +1,356 @@
+"""Two real servers behind one address, struck at every statement that Dyno sends while it moves settings.
+
+`python -m tests.engines.struck ENGINE CASES SEED` prints a line of JSON for each breach, and then the counts.
+The switch lies between Dyno and the driver: it counts statements over all sessions, and carries each to the
+server at the address. A case strikes before one statement, in the run or in the cleanup after a kill:
+
+- `switch`: the address leads to the other server from then on, and open sessions stay where they are; `cut`
+  ends those; `pooler` leads those elsewhere as well, in a run of an engine that compares and sets in one
+  statement;
+- `writer`: somebody else gives the setting another value; `beside`: another setting;
+- `kill`: Dyno is killed; `revoke`: its account loses its rights.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from dbdyno.begin.held import Noted, put_back_by
+from dbdyno.driver import query as driver_query
+from dbdyno.driver.query import Ask, Rows
+from dbdyno.engines import put_back, registry
+from dbdyno.engines.put_back import Standing
+from dbdyno.errors import DriverFailed, DynoError
+from dbdyno.host import paths
+from dbdyno.host.journal import open_journal, replay_abandoned, waiting_servers
+from dbdyno.records.in_use import Identity, InUse, Way
+from dbdyno.trial.running import switch as switch_module
+from dbdyno.trial.running.switch import Switch
+from tests.running_server import TUNER, UsersServer, users_server
+
+FAULTS = ("switch", "cut", "pooler", "writer", "beside", "kill", "revoke")
+SWITCHES = ("switch", "cut", "pooler")
+ADDRESS = "{scheme}://tuner@at.the.switch/dyno"
+HANGS_S = 60
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How an engine's settings are moved in the cases: the setting, its levels, what others choose,
+    what moves along, and a setting beside it."""
+
+    reference: str
+    name: str
+    levels: tuple[str, str]
+    before: tuple[str, str]
+    of_others: str
+    along: str
+    beside: str
+    prepare: tuple[str, ...]
+    grant: tuple[str, ...]
+    revoke: tuple[str, ...]
+    move: str
+
+
+IO_CAPACITY = ("innodb_io_capacity", ("400", "10000"), ("300", "350"), "777", "innodb_io_capacity_max")
+DIRTY_PAGES = (
+    "innodb_max_dirty_pages_pct",
+    ("20", "5"),
+    ("60", "50"),
+    "77",
+    "innodb_max_dirty_pages_pct_lwm",
+)
+"""The second level of each moves the last one along."""
+
+
+def _of_mysql(
+    reference: str, right: str, moved: tuple[str, tuple[str, str], tuple[str, str], str, str]
+) -> Kind:
+    return Kind(
+        reference,
+        *moved,
+        "max_connect_errors",
+        (
+            f"CREATE USER {TUNER}@localhost",
+            f"GRANT PROCESS ON *.* TO {TUNER}@localhost",
+            f"GRANT SELECT ON dyno.* TO {TUNER}@localhost",
+        ),
+        (f"GRANT {right} ON *.* TO {TUNER}@localhost",),
+        (f"REVOKE {right} ON *.* FROM {TUNER}@localhost",),
+        "SET GLOBAL {name} = {value}",
+    )
+
+
+_ALTER = f"ALTER SYSTEM ON PARAMETER checkpoint_timeout {{}} {TUNER}"
+KINDS = {
+    "postgresql": Kind(
+        "postgresql@15",
+        "checkpoint_timeout",
+        ("300", "900"),
+        ("420", "480"),
+        "660",
+        "",
+        "deadlock_timeout",
+        (
+            f"CREATE ROLE {TUNER} LOGIN",
+            f"GRANT SELECT ON pg_file_settings TO {TUNER}",
+            f"GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {TUNER}",
+            f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {TUNER}",
+        ),
+        ("GRANT " + _ALTER.format("TO"),),
+        ("REVOKE " + _ALTER.format("FROM"),),
+        "ALTER SYSTEM SET {name} = '{value}'",
+    ),
+    "mariadb": _of_mysql("mariadb@11.8", "SUPER", IO_CAPACITY),
+    "mysql": _of_mysql("mysql@9", "SYSTEM_VARIABLES_ADMIN", DIRTY_PAGES),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fault before the statement of a number, in the run or in the cleanup of one that was killed."""
+
+    phase: str
+    fault: str
+    statement: int
+
+
+class Scene:
+    """The servers, what stood there, and the switch. A case is a child of this process."""
+
+    def __init__(self, engine: str, servers: tuple[UsersServer, UsersServer]) -> None:
+        self.kind, self.servers = KINDS[engine], servers
+        self.engine, self.runtime = registry.engine(engine), registry.runtime_of(engine)
+        self.url = ADDRESS.format(scheme=engine)
+        self.at, self.sent, self.case = 0, 0, Case("run", "none", 0)
+        self.admin = [server.tell for server in servers]
+        for server, value in zip(servers, self.kind.before, strict=True):
+            server.tell(*self.kind.prepare, *self.kind.grant)
+            self.write(server, self.kind.name, value)
+
+    def write(self, server: UsersServer, name: str, value: str) -> None:
+        """What somebody else does: a setting gets a value, and the server takes that over."""
+        server.tell(self.kind.move.format(name=name, value=value))
+        if self.engine.name == "postgresql":
+            server.tell("SELECT pg_reload_conf()")
+
+    def state(self, number: int) -> dict[str, str]:
+        """All settings of a server, and the lines that it keeps for its next start."""
+        tell = self.admin[number]
+        found = {
+            name: value
+            for name, value in self.runtime.in_force(lambda sql: tell(sql)).items()
+            if value is not None
+        }
+        if self.engine.name == "postgresql":
+            rows = tell("SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'")
+            found |= {f"line of {name}": str(value) for name, value in rows}
+        return found
+
+    def strikes(self) -> None:
+        """Counts a statement, and does before it what the case says."""
+        self.sent += 1
+        if self.sent != self.case.statement:
+            return
+        fault, own = self.case.fault, self.servers[0]
+        if fault in SWITCHES:
+            self.at = 1
+        elif fault == "writer":
+            self.write(own, self.kind.name, self.kind.of_others)
+        elif fault == "beside":
+            self.write(own, self.kind.beside, "1234")
+        elif fault == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif fault == "revoke":
+            own.tell(*self.kind.revoke)
+
+    @contextmanager
+    def conversation(self, _url: str) -> Iterator[Ask]:
+        """A session through the switch."""
+        with ExitStack() as open_sessions:
+            sessions, began_at = dict[int, Ask](), None
+
+            def ask(sql: str) -> Rows:
+                nonlocal began_at
+                self.strikes()
+                began_at = self.at if began_at is None else began_at
+                if self.case.fault == "cut" and self.at != began_at:
+                    raise DriverFailed("the connection was cut", "", "server")
+                at = self.at if self.case.fault == "pooler" else began_at
+                if at not in sessions:
+                    talk = driver_query.conversation(self.servers[at].url)
+                    sessions[at] = open_sessions.enter_context(talk)
+                return sessions[at](sql)
+
+            yield ask
+
+    def dyno(self) -> None:
+        """What a run does with a server: notes, moves twice, compares, puts back."""
+        name = self.kind.name
+        with self.conversation(self.url) as ask:
+            server, line = self.runtime.who(ask), self.runtime.standing(ask, name)
+            now = self.runtime.in_force(ask)[name]
+        way = Way(name=name, does="moved", now=now)
+        standing = Standing.of(server, way, line, self.kind.levels, "")
+        in_use = InUse(
+            url=self.url,
+            identity=Identity(version="", digest="", account=""),
+            here=False,
+            data="mine",
+            ways=(way,),
+        )
+        with open_journal() as journal:
+            note = Noted(journal, None, self.url, server, "r")
+            note.setting(standing)
+            switch = Switch(self.engine, in_use, server, (standing,), note)
+            try:
+                for level in (*self.kind.levels, self.kind.levels[0]):
+                    switch.take_turn({name: level})
+            finally:
+                put_back_by(switch, journal)
+
+    def child(self, act: Callable[[], object], case: Case) -> int:
+        """A Dyno of its own; the number of statements that it sent, at most 255."""
+        process_id = os.fork()
+        if process_id == 0:
+            try:
+                signal.alarm(HANGS_S)
+                self.sent, self.case = 0, case
+                with suppress(DynoError):
+                    act()
+                os._exit(min(self.sent, 255))
+            except BaseException as fault:
+                print(f"a fault of the test's own: {fault!r}", file=sys.stderr)
+                os._exit(0)
+        _, status = os.waitpid(process_id, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def cleanup(self, case: Case = Case("cleanup", "none", 0)) -> None:
+        self.child(lambda: replay_abandoned(lambda _: True), case)
+
+    def tried(self, case: Case) -> dict[str, str]:
+        """Carries a case out; what of it breaches the promise."""
+        before, found = [self.state(number) for number in (0, 1)], dict[str, str]()
+        if case.phase == "cleanup":
+            # It dies once both levels were in force.
+            self.child(self.dyno, Case("run", "kill", self.late))
+            self.cleanup(case)
+        else:
+            self.child(self.dyno, case)
+        named = " ".join(line for lines in waiting_servers().values() for line in lines)
+        self.compare(case, before, named, "at its end", found)
+        if case.fault in (*SWITCHES, "kill"):
+            # Somebody cleans up while the other server is at the address.
+            self.at = 1
+            self.cleanup()
+            left = waiting_servers()
+            named = " ".join(line for lines in left.values() for line in lines)
+            self.compare(case, before, named, "after a cleanup at the other", found)
+            self.at = 0
+        self.servers[0].tell(*self.kind.grant)
+        self.cleanup()
+        named = " ".join(line for lines in waiting_servers().values() for line in lines)
+        self.compare(case, before, named, "after the cleanup", found, last=True)
+        self.reset(before)
+        return found
+
+    def compare(
+        self,
+        case: Case,
+        before: list[dict[str, str]],
+        named: str,
+        when: str,
+        found: dict[str, str],
+        last: bool = False,
+    ) -> None:
+        """What is neither as it was, nor as others set it, nor named by the journal."""
+        theirs = {"writer": self.kind.name, "beside": self.kind.beside}.get(case.fault, "")
+        for number in (0, 1):
+            now = self.state(number)
+            for name in before[number].keys() | now.keys():
+                setting = name.removeprefix("line of ")
+                was, stands = before[number].get(name), now.get(name)
+                if was == stands or (number == 0 and setting == theirs):
+                    continue
+                if number == 0 and named and (not last or f"others beside {self.kind.name}" in named):
+                    continue
+                found[f"{when}, server {number}, {name}"] = f"{was} became {stands}; journal: {named}"
+
+    def reset(self, before: list[dict[str, str]]) -> None:
+        """Makes the servers as they were, whatever a case left."""
+        for server, value, state in zip(self.servers, self.kind.before, before, strict=True):
+            if self.engine.name == "postgresql":
+                server.tell(f"ALTER SYSTEM RESET {self.kind.beside}")
+                self.write(server, self.kind.name, value)
+            else:
+                for name in (self.kind.name, self.kind.along, self.kind.beside):
+                    self.write(server, name, state[name])
+        for path in (*paths.journals().iterdir(), *paths.marks().iterdir()):
+            path.unlink()
+
+    def cases(self) -> list[Case]:
+        """A fault at each statement of a run, and of the cleanup after one that was killed."""
+        whole = self.child(self.dyno, Case("run", "none", 0))
+        self.late = whole * 2 // 3
+        self.child(self.dyno, Case("run", "kill", self.late))
+        of_cleanup = self.child(lambda: replay_abandoned(lambda _: True), Case("cleanup", "none", 0))
+        assert 10 < whole < 255 and of_cleanup > 3, (whole, of_cleanup)
+        lengths: Mapping[str, int] = {"run": whole, "cleanup": of_cleanup}
+        return [
+            Case(phase, fault, number)
+            for phase, length in lengths.items()
+            for fault in FAULTS
+            if fault != "pooler" or (phase == "run" and not self.runtime.LASTS)
+            for number in range(1, length + 1)
+        ]
+
+
+@contextmanager
+def scene(engine: str) -> Iterator[Scene]:
+    """Two servers of an engine and folders for Dyno."""
+    with ExitStack() as stack:
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dyno-", dir=memory)))
+        servers = []
+        for folder in (root / "a", root / "b"):
+            folder.mkdir()
+            servers.append(stack.enter_context(users_server(KINDS[engine].reference, folder)))
+        # The engines were found where they are; all that a case leaves is found here.
+        os.environ[paths.HOST_VARIABLE] = str(root / "host")
+        for variable in ("DATA", "CACHE", "STATE", "CONFIG"):
+            os.environ[f"XDG_{variable}_HOME"] = str(root / variable.lower())
+        found = Scene(engine, (servers[0], servers[1]))
+        setattr(put_back, "conversation", found.conversation)  # noqa: B010  its type is a function's
+        setattr(switch_module, "PAUSE_S", 0.0)  # noqa: B010
+        yield found
+
+
+def main(engine: str, wanted: int, seed: int) -> int:
+    tried, breaches = Counter[str](), 0
+    with scene(engine) as here:
+        cases = here.cases()
+        random.Random(seed).shuffle(cases)
+        for number, case in zip(count(), cases[: wanted or None], strict=False):
+            tried[f"{case.phase} {case.fault}"] += 1
+            if found := here.tried(case):
+                breaches += 1
+                print(json.dumps({**vars(case), "found": found}), flush=True)
+            if number % 50 == 49:
+                print(f"{number + 1} cases, {breaches} breaches", file=sys.stderr, flush=True)
+    print(json.dumps({"all": len(cases), "seed": seed, "breaches": breaches, "tried": tried}))
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
