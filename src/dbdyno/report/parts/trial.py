@@ -150,7 +150,7 @@ def _failed(record: Record) -> Iterator[tuple[str, str]]:
     """How long it took what failed, beside what succeeded."""
     tally = record.tally
     if tally is not None and tally.failed_latency_us is not None and tally.failed:
-        told = f"{numbers.plural(tally.failed, 'transaction')}, {tally.failed_share:.2%} of all, after"
+        told = f"{numbers.plural(tally.failed, 'transaction')}, after"
         yield "failed", f"{told} {times_ms(tally.failed_latency_us, 'p50', 'p99', 'max')} ms"
         yield "succeeded", f"{tally.operations:,}, after {times_ms(tally.latency_us, 'p50', 'p99', 'max')} ms"
 
