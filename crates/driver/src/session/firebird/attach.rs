@@ -11,8 +11,6 @@ use std::path::Path;
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::{Arc, Once};
 
-const PARAMETERS: &[&str] = &["library", "charset", "role", "create", "page_size"];
-
 const DPB_VERSION: u8 = 1;
 const DPB_PAGE_SIZE: u8 = 4;
 const DPB_USER_NAME: u8 = 28;
@@ -98,7 +96,7 @@ pub(super) fn load_library(target: &Target) -> Result<Library> {
 }
 
 fn attach_now(target: &Target) -> Result<Attached> {
-    target.allow(PARAMETERS)?;
+    target.allow_parameters()?;
     let name =
         CString::new(database(target)).map_err(|_| Error::user("the database's path holds a zero byte"))?;
     let create = wants_to_create(target)?;

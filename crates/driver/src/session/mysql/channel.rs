@@ -2,7 +2,7 @@
 
 use super::packet::{end_packet, header, start_packet, HEADER_BYTES, PACKET_MAX};
 use crate::error::{Error, Result};
-use crate::io::{AtServer, Stream};
+use crate::io::{AtServer, Stream, Trust};
 use crate::session::Traffic;
 use std::task::Poll;
 use std::time::Duration;
@@ -153,9 +153,9 @@ impl Channel {
         }
     }
 
-    pub async fn start_tls(&mut self, name: &str, verify: bool, authority: Option<&str>) -> Result<()> {
+    pub async fn start_tls(&mut self, name: &str, trust: &Trust) -> Result<()> {
         self.stream.consume(std::mem::take(&mut self.shown));
-        self.stream.start_tls(name, verify, authority).await
+        self.stream.start_tls(name, trust).await
     }
 
     pub fn known_as(&mut self, at_server: AtServer) {
