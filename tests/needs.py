@@ -86,6 +86,18 @@ OFTEN_NEEDED = (
 SSHD = Path("/usr/sbin/sshd")
 SYSBENCH = Path(os.environ.get("DYNO_TEST_SYSBENCH_SCRIPTS", "/usr/share/sysbench"))
 
+
+def program_of_administrators(name: str) -> str:
+    """The path of a program that may lie where only root's PATH leads; empty where there is none."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin") or ""
+
+
+needs_pgbouncer = pytest.mark.skipif(
+    not program_of_administrators("pgbouncer"), reason="needs pgbouncer: apt install pgbouncer"
+)
+needs_haproxy = pytest.mark.skipif(
+    not program_of_administrators("haproxy"), reason="needs haproxy: apt install haproxy"
+)
 needs_valgrind = pytest.mark.skipif(
     not (on_machine("valgrind") and on_machine("vgdb")), reason="needs valgrind: apt install valgrind"
 )

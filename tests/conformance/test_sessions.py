@@ -37,6 +37,8 @@ class Certificates:
     authority: Path
     certificate: Path
     key: Path
+    of_client: Path
+    """A client's certificate and its key, for the account `certified`."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,11 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     signed_by = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2"]
     openssl("x509", "-req", "-in", "server.csr", *signed_by, "-out", "server.pem", "-extfile", str(names))
     (folder / "server.key").chmod(0o600)
-    return Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key")
+    openssl("req", *new_key[:3], "-keyout", "client.key", "-out", "client.csr", "-subj", "/CN=certified")
+    openssl("x509", "-req", "-in", "client.csr", *signed_by, "-out", "client.crt")
+    both = folder / "client.pem"
+    both.write_text((folder / "client.crt").read_text() + (folder / "client.key").read_text())
+    return Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key", both)
 
 
 PLUGINS = debian.Recipe(
@@ -67,7 +73,7 @@ PLUGINS = debian.Recipe(
     binary="usr/lib/mysql/plugin/auth_ed25519.so",
     suites={"11.8": "trixie"},
 )
-"""What the server needs for accounts with ed25519; Dyno itself has no use for it."""
+"""What the server needs for accounts with ed25519 and parsec; Dyno itself has no use for it."""
 
 
 def unpacked(recipe: debian.Recipe) -> Path:
@@ -94,7 +100,8 @@ def mariadb(
         "bind_address": HOST,
         "port": 3306,
         "plugin_dir": str(plugins),
-        "plugin_load_add": "auth_ed25519",
+        "plugin_load_add": "auth_ed25519;auth_parsec",
+        "ssl_ca": str(certificates.authority),
         "ssl_cert": str(certificates.certificate),
         "ssl_key": str(certificates.key),
     }
@@ -111,8 +118,10 @@ def postgresql(
     rules.write_text(
         "local all all trust\n"
         "hostssl all tls_only,tls_suite all scram-sha-256\n"
+        "hostssl all certified all scram-sha-256 clientcert=verify-full\n"
         "host all with_md5 all md5\n"
         "host all with_scram all scram-sha-256\n"
+        "host all bound all scram-sha-256\n"
         "host all in_clear all password\n"
     )
     settings: dict[str, Level] = {
@@ -121,6 +130,7 @@ def postgresql(
         "ssl": "on",
         "ssl_cert_file": str(certificates.certificate),
         "ssl_key_file": str(certificates.key),
+        "ssl_ca_file": str(certificates.authority),
     }
     with started("postgresql", settings, folder, shelf) as server:
         yield server
@@ -154,9 +164,18 @@ def encrypted_url(engine: str, server: Server) -> str:
     return f"{server.url.split(':', 1)[0]}://tls_suite:{PASSWORD}@{host}/dyno?tls=required"
 
 
-@pytest.mark.parametrize("way", ["socket", "tls"])
 @pytest.mark.parametrize(
-    ("engine", "module"), [("mariadb", "mysql"), ("mysql", "mysql"), ("postgresql", "postgresql")]
+    ("engine", "module", "way"),
+    [
+        ("mariadb", "mysql", "socket"),
+        ("mariadb", "mysql", "tls"),
+        ("mysql", "mysql", "socket"),
+        ("mysql", "mysql", "tls"),
+        ("postgresql", "postgresql", "socket"),
+        ("postgresql", "postgresql", "tls"),
+        ("postgresql", "postgresql", "unnamed"),
+        ("postgresql", "postgresql", "text"),
+    ],
 )
 def test_the_sessions_suite_passes(
     engine: str, module: str, way: str, request: pytest.FixtureRequest
@@ -166,6 +185,8 @@ def test_the_sessions_suite_passes(
         pytest.skip("cargo is not installed")
     server: Server = request.getfixturevalue(engine)
     url = encrypted_url(engine, server) if way == "tls" else server.url
+    if way in ("unnamed", "text"):
+        url += f"&statements={way}"
     command = ["cargo", "test", "--quiet", "--workspace", "--locked", "--test", "conformance", "--"]
     done = subprocess.run(
         [*command, f"{module}::", "--nocapture"],
@@ -191,7 +212,12 @@ MARIADB_CIPHER = "SHOW SESSION STATUS LIKE 'Ssl_cipher'"
 
 @pytest.mark.parametrize(
     ("plugin", "user"),
-    [("mysql_native_password", "native"), ("ed25519", "edwards"), ("ed25519", "no_password")],
+    [
+        ("mysql_native_password", "native"),
+        ("ed25519", "edwards"),
+        ("ed25519", "no_password"),
+        ("parsec", "parsec"),
+    ],
 )
 def test_mariadb_accounts(mariadb: Server, plugin: str, user: str) -> None:
     clear, word = ("", "") if user == "no_password" else (CLEAR, f":{PASSWORD}")
@@ -212,6 +238,17 @@ def test_mariadb_accounts_that_demand_tls(mariadb: Server, certificates: Certifi
         assert str(cipher).startswith("TLS_")
     assert "tls=required" in refusal(f"{url}?tls=off")
     assert "UnknownIssuer" in refusal(f"{url}?tls=verify")
+
+
+def test_mariadb_accounts_that_demand_a_certificate(mariadb: Server, certificates: Certificates) -> None:
+    rows(
+        mariadb.url,
+        f"CREATE USER certified@'%' IDENTIFIED VIA parsec USING PASSWORD('{CLEAR}') "
+        "REQUIRE SUBJECT '/CN=certified'",
+    )
+    url = f"mysql://certified:{PASSWORD}@{HOST}/"
+    assert rows(f"{url}?tls_cert={certificates.of_client}", "SELECT CURRENT_USER()") == [["certified@%"]]
+    assert 'check user "certified"' in refusal(f"{url}?tls=required")
 
 
 def test_a_plain_mariadb_connection_is_not_encrypted(mariadb: Server) -> None:
@@ -268,6 +305,40 @@ def test_postgresql_accounts(
     if user == "tls_only":
         assert "write tls=required" in refusal(f"{url}?tls=off")
     assert "UnknownIssuer" in refusal(f"{url}?tls=verify")
+
+
+def test_scram_is_bound_to_the_certificate_of_the_server(postgresql: Server) -> None:
+    """The server compares the hash, so that a wrong one would be refused."""
+    rows(postgresql.url, f"CREATE ROLE bound LOGIN PASSWORD '{CLEAR}'")
+    url = f"postgresql://bound:{PASSWORD}@{HOST}/dyno"
+    for binding in ("require", "prefer", "disable"):
+        assert rows(f"{url}?tls=required&channel_binding={binding}", POSTGRESQL_TLS) == [[1]]
+    assert "channel_binding requires" in refusal(f"{url}?tls=off&channel_binding=require")
+    assert "channel_binding requires" in refusal(f"{postgresql.url}&channel_binding=require")
+
+
+def test_postgresql_accounts_that_demand_a_certificate(
+    postgresql: Server, certificates: Certificates, tmp_path: Path
+) -> None:
+    rows(postgresql.url, f"CREATE ROLE certified LOGIN PASSWORD '{CLEAR}'")
+    url = f"postgresql://certified:{PASSWORD}@{HOST}/dyno"
+    certificate = certificates.of_client
+    key = certificate.with_suffix(".key")
+    for way in (f"tls_cert={certificate}", f"tls_cert={certificate.with_suffix('.crt')}&tls_key={key}"):
+        assert rows(f"{url}?{way}", POSTGRESQL_TLS) == [[1]]
+    assert "tls_cert=PATH" in refusal(f"{url}?tls=required")
+    (empty := tmp_path / "empty.pem").touch()
+    for way, told in (
+        (f"tls_cert={empty}", "it holds no certificate"),
+        (
+            f"tls_cert={tmp_path / 'nowhere'}",
+            "give a PEM file with the client's certificate as tls_cert=PATH",
+        ),
+        (f"tls_cert={certificates.certificate}&tls_key={key}", "it is not the key of"),
+    ):
+        with pytest.raises(_driver.DriverError) as caught:
+            rows(f"{url}?{way}", "SELECT 1")
+        assert told in f"{caught.value.message} {caught.value.hint}"
 
 
 def test_a_password_in_clear_goes_over_tls_only(postgresql: Server) -> None:

@@ -13,6 +13,7 @@ import pytest
 from dbdyno.deploy.made import production_of
 from dbdyno.engines.found import process_at, server_at
 from dbdyno.engines.mariadb import MARIADB
+from dbdyno.errors import UserError
 
 PRODUCTION = production_of(MARIADB)
 
@@ -50,3 +51,8 @@ def test_what_forwards_to_a_server_is_not_taken_for_it(listening: Path) -> None:
 @pytest.mark.parametrize("url", ["mysql://root@db.example/test", "sqlite:///a/b.sqlite"])
 def test_another_host_and_a_file_lead_to_none(url: str) -> None:
     assert process_at(url, PRODUCTION) is None
+
+
+def test_a_url_of_several_hosts_is_of_no_server() -> None:
+    with pytest.raises(UserError, match="names several hosts"):
+        process_at("postgresql://me@127.0.0.1:1,127.0.0.1:2/test", PRODUCTION)

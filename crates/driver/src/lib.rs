@@ -213,6 +213,11 @@ pub fn workloads() -> Value {
     json!(workload::offers())
 }
 
+/// What URLs may have behind their `?`: [names, of which products, what it is] of each row of the documentation's table.
+pub fn url_parameters() -> Value {
+    json!(session::URL_PARAMETERS)
+}
+
 /// What this build of the driver can do on this machine.
 pub fn capabilities() -> Value {
     let io_uring = io::io_uring_works();

@@ -202,6 +202,12 @@ fn workloads() -> String {
     dyno_driver::workloads().to_string()
 }
 
+/// What URLs may have behind their `?`.
+#[pyfunction]
+fn url_parameters() -> String {
+    dyno_driver::url_parameters().to_string()
+}
+
 /// What the driver can do on this machine.
 #[pyfunction]
 fn capabilities() -> String {
@@ -225,5 +231,6 @@ fn _driver(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pauses, module)?)?;
     module.add_function(wrap_pyfunction!(files, module)?)?;
     module.add_function(wrap_pyfunction!(workloads, module)?)?;
+    module.add_function(wrap_pyfunction!(url_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(capabilities, module)?)
 }

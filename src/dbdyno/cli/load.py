@@ -71,7 +71,8 @@ _URL = click.Option(
     envvar=VARIABLE,
     required=True,
     help="mysql://USER:PASSWORD@HOST:PORT/DATABASE, the same with postgresql: or firebird:, "
-    "firebird:///PATH, or sqlite:///PATH. ?socket=PATH at its end goes over a socket. "
+    "firebird:///PATH, or sqlite:///PATH. ?socket=PATH at its end goes over a socket; "
+    "`dyno load --help` lists all that may stand there. "
     "http://HOST:PORT drives an application by a script with requests. @FILE takes the first line of a file. "
     "Default: DYNO_URL.",
 )
@@ -316,7 +317,19 @@ def _read_acknowledged(path: Path) -> str:
     return Acknowledged.by(tallies).model_dump_json()
 
 
-command = click.Group(
+class _Load(click.Group):
+    """The verbs, and what URLs may have behind their `?`."""
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(context, formatter)
+        with formatter.section("Parameters of a URL, as in ?socket=PATH&statements=text"):
+            parameters = json.loads(_driver.url_parameters())
+            formatter.write_dl(
+                [(", ".join(names), f"{', '.join(of)}: {told}") for names, of, told in parameters]
+            )
+
+
+command = _Load(
     "load",
     help="Put a load on a server that runs already, without a study.\n\n"
     "\b\n  dyno load prepare tpcb --url mysql://root@localhost/test --scale 10\n"

@@ -80,29 +80,41 @@ def _of_postgresql(account: _Account, tell: Tell) -> str:
         return password
     path = Path(os.environ.get("PGPASSFILE") or PGPASS).expanduser()
     text = _read(path, tell, stat.S_IRWXG | stat.S_IRWXO, "others may read it", "chmod 600")
-    hosts, port = _where(account)
-    wanted = (hosts, {port}, {account.database or account.user}, {account.user})
+    wanted = [
+        (hosts, {port}, {account.database or account.user}, {account.user}) for hosts, port in _where(account)
+    ]
     for line in text.splitlines():
         raw = FIELD.findall(line)
         fields = [re.sub(r"\\(.)", r"\1", field) for field in raw]
         if line.startswith("#") or len(fields) < 5:
             continue
-        if all(raw[place] == "*" or fields[place] in names for place, names in enumerate(wanted)):
+        if any(
+            all(raw[place] == "*" or fields[place] in names for place, names in enumerate(one))
+            for one in wanted
+        ):
             return fields[4]
     return ""
 
 
-def _where(account: _Account) -> tuple[set[str], str]:
-    """The names of the server's host in ~/.pgpass, and its port. A socket is at its folder and localhost."""
-    bracketed = re.fullmatch(r"\[(.*)\](?::(\d+))?", account.place)
-    host, _, port = account.place.partition(":") if bracketed is None else (bracketed[1], "", bracketed[2])
-    sockets = [path for name in ("socket", "host") for path in account.query.get(name, ())]
-    if not sockets:
-        return {unquote(host)}, port or POSTGRESQL_PORT
-    socket = Path(sockets[0])
+def _where(account: _Account) -> Iterator[tuple[set[str], str]]:
+    """The names of each of the server's hosts in ~/.pgpass, and its port. A socket is at its folder and
+    localhost."""
+    socket = account.query.get("socket", ())
+    for place in account.place.split(","):
+        bracketed = re.fullmatch(r"\[(.*)\](?::(\d+))?", place)
+        host, _, port = place.partition(":") if bracketed is None else (bracketed[1], "", bracketed[2])
+        port = port or POSTGRESQL_PORT
+        hosts = socket or [one for named in account.query.get("host", ()) for one in named.split(",")]
+        if not hosts:
+            yield {unquote(host)}, port
+        for one in hosts:
+            yield _of_socket(Path(one), port) if socket or one.startswith("/") else ({one}, port)
+
+
+def _of_socket(socket: Path, port: str) -> tuple[set[str], str]:
     file = SOCKET.fullmatch(socket.name)
     if file is None:
-        return {"localhost", str(socket)}, port or POSTGRESQL_PORT
+        return {"localhost", str(socket)}, port
     return {"localhost", str(socket.parent)}, file[1]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.engines.production import Production
+from dbdyno.errors import UserError
 from dbdyno.host import listening
 from dbdyno.host.process import family
 
@@ -44,8 +45,11 @@ class FoundServer:
 
 
 def process_at(url: str, production: Production) -> int | None:
-    """The process that listens where a URL leads; None for another host, and for a file."""
+    """The process that listens where a URL leads; None for another host, and for a file.
+    Raises UserError where it leads to several."""
     target = urlsplit(url)
+    if "," in target.netloc:
+        raise UserError("the URL of a server names several hosts", "name the one that is meant")
     if sockets := parse_qs(target.query).get("socket"):
         return listening.at_socket(Path(sockets[0]))
     if not target.hostname or not listening.is_here(target.hostname):

@@ -1,13 +1,17 @@
 //! Which certificates of a server are accepted.
 
 use crate::error::{Error, Result};
+use rsa::pkcs8::der::{asn1::AnyRef, Decode, Reader, SliceReader};
+use rsa::pkcs8::spki::AlgorithmIdentifierRef;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_name, WebPkiServerVerifier};
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature, CryptoProvider};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, DigitallySignedStruct, InconsistentKeys, RootCertStore, SignatureScheme};
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use std::path::Path;
 use std::result::Result as Checked;
 use std::sync::Arc;
@@ -69,6 +73,55 @@ impl Certificates {
         }
         verify_server_name(&ParsedCertificate::try_from(certificate)?, name).map(|()| true)
     }
+}
+
+/// The client's own certificate, with those of who issued it, and its key, as a server may ask for them. A certificate of
+/// X.509's first version will do, which is what a plain `openssl x509 -req` makes.
+pub(super) fn own(certificate: &str, key: &str, provider: &CryptoProvider) -> Result<CertifiedKey> {
+    let wrong = |file: &str, why: &dyn std::fmt::Display, name: &str, what: &str| {
+        Error::user(format!("{file}: {why}")).hint(format!("give a PEM file with {what} as {name}=PATH"))
+    };
+    let (one, other) =
+        ("the client's certificate", "the key of the client's certificate, without a password,");
+    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
+    let chain: Vec<_> = chain.map_err(|error| wrong(certificate, &error, "tls_cert", one))?;
+    if chain.is_empty() {
+        return Err(wrong(certificate, &"it holds no certificate", "tls_cert", one));
+    }
+    let read = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error, "tls_key", other))?;
+    let read = provider.key_provider.load_private_key(read);
+    let read = read.map_err(|error| wrong(key, &error, "tls_key", other))?;
+    let found = CertifiedKey::new(chain, read);
+    match found.keys_match() {
+        Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+            Err(wrong(key, &format!("it is not the key of {certificate}"), "tls_key", other))
+        }
+        _ => Ok(found),
+    }
+}
+
+/// The certificate's hash by the hash of its own signature, SHA-256 in the place of MD5 and SHA-1 (RFC 5929, 4.1).
+/// `None` for signatures that name no hash, as those of Ed25519.
+pub(super) fn end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
+    let mut reader = SliceReader::new(certificate).ok()?;
+    let algorithm = reader.sequence(|inner| {
+        AnyRef::decode(inner)?;
+        let algorithm = AlgorithmIdentifierRef::decode(inner)?;
+        AnyRef::decode(inner)?;
+        Ok(algorithm.oid.to_string())
+    });
+    Some(match algorithm.ok()?.as_str() {
+        // RSA with MD5, SHA-1 and SHA-256; ECDSA with SHA-1 and SHA-256.
+        "1.2.840.113549.1.1.4"
+        | "1.2.840.113549.1.1.5"
+        | "1.2.840.113549.1.1.11"
+        | "1.2.840.10045.4.1"
+        | "1.2.840.10045.4.3.2" => Sha256::digest(certificate).to_vec(),
+        "1.2.840.113549.1.1.14" | "1.2.840.10045.4.3.1" => Sha224::digest(certificate).to_vec(),
+        "1.2.840.113549.1.1.12" | "1.2.840.10045.4.3.3" => Sha384::digest(certificate).to_vec(),
+        "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" => Sha512::digest(certificate).to_vec(),
+        _ => return None,
+    })
 }
 
 impl ServerCertVerifier for Certificates {

@@ -77,7 +77,7 @@ async fn connect_unix(path: &Path, give_up_ns: u64) -> Result<Connected> {
 /// Connects to the address that took a connection before. What the name stands for is asked where there is none, and
 /// again where it fails.
 async fn connect_tcp(host: &str, port: u16, shared: &Shared, give_up_ns: u64) -> Result<Connected> {
-    let (place, name) = (format!("{host}:{port}"), &shared.name);
+    let (place, name) = (format!("{host}:{port}"), shared.name(host, port));
     if let Ok(number) = host.parse::<IpAddr>() {
         return connect_address(&place, SocketAddr::new(number, port), shared, give_up_ns).await;
     }

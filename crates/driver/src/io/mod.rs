@@ -27,6 +27,7 @@ mod tls;
 mod uring;
 mod within;
 
+use crate::error::{Error, Result};
 pub use address::Address;
 pub(crate) use apart::Apart;
 pub use backend::Backend;
@@ -39,7 +40,19 @@ pub(crate) use left::AtServer;
 pub use shared::Shared;
 pub(crate) use stream::SILENT;
 pub use stream::{Stream, Traffic};
+pub use tls::Trust;
 pub use within::within;
+
+/// Random bytes that nobody can foresee.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut random = [0; N];
+    // SAFETY: getrandom(2) writes no more than the length that is given, which is the buffer's.
+    let drawn = unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
+    if drawn != random.len() as isize {
+        return Err(Error::internal("the operating system gave no random bytes"));
+    }
+    Ok(random)
+}
 
 /// Whether io_uring works on this machine, and if not, why.
 pub fn io_uring_works() -> std::result::Result<(), String> {

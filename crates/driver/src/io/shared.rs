@@ -6,15 +6,19 @@ use super::name::Name;
 use super::sources::Sources;
 use super::tls::Configurations;
 use crate::error::Result;
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[derive(Debug, Default)]
 pub struct Shared {
-    pub(super) name: Name,
+    names: Mutex<BTreeMap<(String, u16), Arc<Name>>>,
     sources: OnceLock<Arc<Sources>>,
     pub(super) tls: Configurations,
     pub(crate) interrupts: Interrupts,
     pub(crate) left: Left,
+    /// Whether anyone has looked for a pooler between these connections and the server.
+    pub(crate) looked_for_pooler: AtomicBool,
 }
 
 impl Shared {
@@ -28,6 +32,12 @@ impl Shared {
         if let Some(sources) = other.sources.get() {
             self.sources.get_or_init(|| sources.clone());
         }
+    }
+
+    /// What is known of the name of one of the servers that the connections lead to.
+    pub(super) fn name(&self, host: &str, port: u16) -> Arc<Name> {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.entry((host.to_owned(), port)).or_default().clone()
     }
 
     /// Where connections leave from, if the URL says so.

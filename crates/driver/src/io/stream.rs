@@ -6,7 +6,7 @@ use super::executor::Held;
 use super::left::AtServer;
 use super::shared::Shared;
 use super::slots::{Ending, Slot};
-use super::tls::Tls;
+use super::tls::{Tls, Trust};
 use crate::error::{Error, Result};
 use socket2::SockRef;
 use std::sync::Arc;
@@ -101,20 +101,14 @@ impl Stream {
         self.answer_timeout_ns = timeout.as_nanos() as u64;
     }
 
-    /// Speaks TLS from here on. With `verify` the server's certificate must be one that the machine's own authorities
-    /// (or the file `authority`) vouch for; without, any is accepted.
-    pub async fn start_tls(
-        &mut self,
-        server_name: &str,
-        verify: bool,
-        authority: Option<&str>,
-    ) -> Result<()> {
+    /// Speaks TLS from here on, with a server of this name.
+    pub async fn start_tls(&mut self, server_name: &str, trust: &Trust) -> Result<()> {
         if self.start < self.inbox.len() {
             return Err(Error::protocol(
                 "the server sent bytes between its consent to TLS and the handshake",
             ));
         }
-        let mut tls = Box::new(Tls::new(&self.shared.tls, server_name, verify, authority)?);
+        let mut tls = Box::new(Tls::new(&self.shared.tls, server_name, trust)?);
         while tls.is_handshaking() {
             tls.write(&mut self.outbox)?;
             self.hand_over();
@@ -132,6 +126,11 @@ impl Stream {
 
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// What the encrypted connection is bound to, see `Tls::end_point`.
+    pub fn end_point(&self) -> Option<Vec<u8>> {
+        self.tls.as_ref()?.end_point()
     }
 
     /// What is to be sent next.

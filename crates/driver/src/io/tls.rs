@@ -1,11 +1,23 @@
 //! TLS over a stream's buffers; rustls does the work.
 
-use super::certificates::Certificates;
+use super::certificates::{self, Certificates};
 use crate::error::{Error, Result};
 use rustls::pki_types::ServerName;
+use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, ClientConnection};
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is checked of a server, and what it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// The certificate must be one that the machine's own authorities vouch for, or those of the file `authority`;
+    /// else any is accepted.
+    pub verify: bool,
+    pub authority: Option<String>,
+    /// The files of the client's own certificate and of its key.
+    pub identity: Option<(String, String)>,
+}
 
 pub(super) struct Tls {
     connection: ClientConnection,
@@ -17,36 +29,35 @@ pub(super) struct Configurations(Mutex<Vec<Configuration>>);
 
 #[derive(Debug)]
 struct Configuration {
-    verify: bool,
-    authority: Option<String>,
+    trust: Trust,
     made: Arc<ClientConfig>,
 }
 
 impl Configurations {
-    fn get(&self, verify: bool, authority: Option<&str>) -> Result<Arc<ClientConfig>> {
+    fn get(&self, trust: &Trust) -> Result<Arc<ClientConfig>> {
         // Whoever else connects meanwhile waits: it needs the same one.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |one: &&Configuration| one.verify == verify && one.authority.as_deref() == authority;
-        if let Some(known) = all.iter().find(is_it) {
+        if let Some(known) = all.iter().find(|one| one.trust == *trust) {
             return Ok(known.made.clone());
         }
-        let made = Arc::new(configuration(verify, authority)?);
-        all.push(Configuration { verify, authority: authority.map(str::to_owned), made: made.clone() });
+        let made = Arc::new(configuration(trust)?);
+        all.push(Configuration { trust: trust.clone(), made: made.clone() });
         Ok(made)
     }
 }
 
 impl Tls {
-    pub fn new(
-        shared: &Configurations,
-        server_name: &str,
-        verify: bool,
-        authority: Option<&str>,
-    ) -> Result<Self> {
+    pub fn new(shared: &Configurations, server_name: &str, trust: &Trust) -> Result<Self> {
         let name = ServerName::try_from(server_name.to_owned())
             .map_err(|_| Error::user(format!("{server_name:?} is no name that TLS can check")))?;
-        let connection = ClientConnection::new(shared.get(verify, authority)?, name).map_err(failed)?;
+        let connection = ClientConnection::new(shared.get(trust)?, name).map_err(failed)?;
         Ok(Tls { connection })
+    }
+
+    /// What this connection is bound to for the server and nobody in between (tls-server-end-point, RFC 5929);
+    /// `None` where the certificate's signature names no hash that is known.
+    pub fn end_point(&self) -> Option<Vec<u8>> {
+        certificates::end_point(self.connection.peer_certificates()?.first()?)
     }
 
     pub fn is_handshaking(&self) -> bool {
@@ -93,21 +104,38 @@ impl Tls {
     }
 }
 
-fn configuration(verify: bool, authority: Option<&str>) -> Result<ClientConfig> {
+fn configuration(trust: &Trust) -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = if verify {
-        Certificates::issued_by(provider.clone(), authority)?
+    let verifier = if trust.verify {
+        Certificates::issued_by(provider.clone(), trust.authority.as_deref())?
     } else {
         Certificates::any(provider.clone())
     };
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(failed)?;
-    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    Ok(match &trust.identity {
+        Some((certificate, key)) => {
+            let own = certificates::own(certificate, key, builder.crypto_provider())?;
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
+        }
+        None => builder.with_no_client_auth(),
+    })
 }
 
 fn failed(error: rustls::Error) -> Error {
-    Error::connect(format!("TLS: {error}")).hint("see the URL's tls=required|verify|off and tls_ca=PATH")
+    use rustls::{AlertDescription::*, Error::AlertReceived};
+    let hint = match error {
+        AlertReceived(
+            CertificateRequired | BadCertificate | UnknownCA | CertificateUnknown | AccessDenied | DecryptError,
+        ) => {
+            "the server wants a certificate of the client that its authority has signed, tls_cert=PATH, and the key \
+             that belongs to it, tls_key=PATH"
+        }
+        _ => "see the URL's tls=required|verify|off and tls_ca=PATH",
+    };
+    Error::connect(format!("TLS: {error}")).hint(hint)
 }
 
 fn broken(error: std::io::Error) -> Error {
@@ -141,7 +169,8 @@ mod tests {
         verify: bool,
         authority: Option<&str>,
     ) -> Result<HandshakeKind> {
-        let mut tls = Tls::new(shared, "localhost", verify, authority)?;
+        let trust = Trust { verify, authority: authority.map(str::to_owned), identity: None };
+        let mut tls = Tls::new(shared, "localhost", &trust)?;
         let mut server = ServerConnection::new(server.clone()).unwrap();
         // The last of these turns carries what the server sends for a later session.
         for _ in 0..4 {

@@ -90,21 +90,33 @@ impl Dialect {
             return sql.to_owned();
         }
         let mut adapted = String::with_capacity(sql.len() + 8);
-        let (mut number, mut quote) = (0, None);
-        for letter in sql.chars() {
-            match (quote, letter) {
-                (None, '?') => {
-                    number += 1;
-                    adapted.push('$');
-                    adapted.push_str(&number.to_string());
-                    continue;
-                }
-                (None, '\'' | '"') => quote = Some(letter),
-                (Some(open), _) if letter == open => quote = None,
-                _ => {}
+        for (number, piece) in pieces(sql, &['\'', '"']).iter().enumerate() {
+            if number > 0 {
+                adapted.push('$');
+                adapted.push_str(&number.to_string());
             }
-            adapted.push(letter);
+            adapted.push_str(piece);
         }
         adapted
     }
+}
+
+/// Divides a statement at its `?`; what stands between two `quotes` of a kind is left as it is.
+pub(crate) fn pieces(sql: &str, quotes: &[char]) -> Vec<String> {
+    let (mut pieces, mut quote) = (vec![String::new()], None);
+    for letter in sql.chars() {
+        match (quote, letter) {
+            (None, '?') => {
+                pieces.push(String::new());
+                continue;
+            }
+            (None, _) if quotes.contains(&letter) => quote = Some(letter),
+            (Some(open), _) if letter == open => quote = None,
+            _ => {}
+        }
+        if let Some(last) = pieces.last_mut() {
+            last.push(letter);
+        }
+    }
+    pieces
 }

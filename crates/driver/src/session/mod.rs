@@ -22,6 +22,7 @@ pub mod postgresql;
 pub mod sqlite;
 
 pub(crate) use any::{by_protocol, AnySession};
+pub(crate) use dialect::pieces;
 pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
 pub(crate) use hands_on::hands_on;
 pub use http::MARK as REQUEST_MARK;
@@ -31,8 +32,10 @@ pub(crate) use open::open;
 pub use opening::{Isolation, Opening};
 pub(crate) use rows::whole_number;
 pub use rows::{Answer, Cell, Collect, Decode, Each, First, Row, Rows, Undecoded};
+use salted::Hash;
 pub use salted::Salted;
-pub use target::{Protocol, Target};
+pub(crate) use target::{Encryption, Statements};
+pub use target::{Protocol, Target, PARAMETERS as URL_PARAMETERS};
 pub(crate) use value::{emptied, widened};
 pub use value::{Owned, RowBuffer, Value};
 

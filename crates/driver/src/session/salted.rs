@@ -1,9 +1,9 @@
-//! Passwords as SCRAM salts them (RFC 5802, `Hi`): thousands of rounds of a hash, which give the same for each connection.
+//! Passwords as SCRAM (RFC 5802, `Hi`) and MariaDB's PARSEC salt them: thousands of rounds of a hash, which give the same for each connection.
 
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::io::Apart;
-use sha2::Sha256;
+use sha2::{Sha256, Sha512};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,13 +12,20 @@ const KEPT_MAX: usize = 16;
 
 pub(super) type Key = [u8; 32];
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hash {
+    Sha256,
+    Sha512,
+}
+
 /// Those of a job, the oldest first.
 #[derive(Debug, Default)]
 pub struct Salted(Mutex<Vec<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
-    password: String,
+    hash: Hash,
+    password: Vec<u8>,
     salt: Vec<u8>,
     rounds: u32,
     key: Apart<Key>,
@@ -29,36 +36,41 @@ impl Salted {
     /// loop; and once, for all that ask for the same.
     pub(super) async fn key(
         &self,
-        password: &str,
+        hash: Hash,
+        password: &[u8],
         salt: &[u8],
         rounds: u32,
         patience: Duration,
     ) -> Result<Key> {
         let until_ns = clock::now_ns().saturating_add(patience.as_nanos() as u64);
-        let key = self.kept(password, salt, rounds)?;
+        let key = self.kept(hash, password, salt, rounds)?;
         let found = key.outcome(until_ns).await.copied();
-        found.ok_or_else(|| Error::connect("SCRAM: the password could not be salted in time"))
+        found.ok_or_else(|| Error::connect("the password could not be salted in time"))
     }
 
-    fn kept(&self, password: &str, salt: &[u8], rounds: u32) -> Result<Apart<Key>> {
+    fn kept(&self, hash: Hash, password: &[u8], salt: &[u8], rounds: u32) -> Result<Apart<Key>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |one: &&Kept| one.password == password && one.salt == salt && one.rounds == rounds;
+        let asked = (hash, password, salt, rounds);
+        let is_it = |one: &&Kept| asked == (one.hash, &one.password[..], &one.salt[..], one.rounds);
         if let Some(known) = all.iter().find(is_it) {
             return Ok(known.key.clone());
         }
         if all.len() == KEPT_MAX {
             all.remove(0);
         }
-        let (password, salt) = (password.to_owned(), salt.to_vec());
+        let (password, salt) = (password.to_vec(), salt.to_vec());
         let key = Apart::begin({
             let (password, salt) = (password.clone(), salt.clone());
             move || {
                 let mut key = Key::default();
-                pbkdf2::pbkdf2_hmac::<Sha256>(password.as_bytes(), &salt, rounds, &mut key);
+                match hash {
+                    Hash::Sha256 => pbkdf2::pbkdf2_hmac::<Sha256>(&password, &salt, rounds, &mut key),
+                    Hash::Sha512 => pbkdf2::pbkdf2_hmac::<Sha512>(&password, &salt, rounds, &mut key),
+                }
                 key
             }
         })?;
-        all.push(Kept { password, salt, rounds, key: key.clone() });
+        all.push(Kept { hash, password, salt, rounds, key: key.clone() });
         Ok(key)
     }
 }
@@ -69,7 +81,7 @@ mod tests {
     use crate::io::{block_on, Backend};
 
     fn key(salted: &Salted, password: &str, salt: &[u8], rounds: u32) -> Key {
-        let found = salted.key(password, salt, rounds, Duration::from_secs(60));
+        let found = salted.key(Hash::Sha256, password.as_bytes(), salt, rounds, Duration::from_secs(60));
         block_on(Backend::Epoll, found, || false).unwrap().unwrap().unwrap()
     }
 

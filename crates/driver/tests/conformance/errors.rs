@@ -17,7 +17,10 @@ pub fn a_wrong_statement_leaves_the_session_usable<S: Session>(place: &Place) {
         make_table(&mut session, place, "id INTEGER NOT NULL PRIMARY KEY").await;
         for sql in ["SELEC nonsense", "SELECT * FROM dyno_is_not_there", "SELECT 'open FROM x"] {
             assert_refused(&session.text(sql, &mut ()).await.expect_err(sql));
-            assert_refused(&session.prepare(sql).await.expect_err(sql));
+            // What goes as text is shown to the server when it is executed.
+            if place.target.parameter("statements") != Some("text") {
+                assert_refused(&session.prepare(sql).await.expect_err(sql));
+            }
         }
         assert!(session.text("", &mut ()).await.is_err() || S::BLOCKING.eq(&false));
         session.begin().await.unwrap();

@@ -75,7 +75,9 @@ pub fn a_statement_that_was_let_go_is_gone<S: Session>(place: &Place) {
             session.execute(kept, &[Value::Int(7)], &mut name).await.unwrap();
             assert_eq!((number.0, name.0), (Some(7 + round), Some(Owned::Text("name 7".to_owned()))));
         }
-        assert_eq!(held(&mut session).await, before.map(|before| before + 2));
+        // Where each execution prepares anew, or says all of it, nothing is held.
+        let holds = if place.target.parameter("statements").is_some() { 0 } else { 2 };
+        assert_eq!(held(&mut session).await, before.map(|before| before + holds));
         session.drop_table(&place.table).await.unwrap();
     });
 }

@@ -11,8 +11,6 @@ use std::path::Path;
 use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-const PARAMETERS: &[&str] = &["library", "charset", "role", "create", "page_size"];
-
 /// Of a thread that waits for an attachment.
 const THREAD_NAME: &str = "dyno-attach";
 
@@ -163,7 +161,7 @@ pub(super) fn load_library(target: &Target) -> Result<Library> {
 }
 
 fn attach_now(target: &Target) -> Result<Attached> {
-    target.allow(PARAMETERS)?;
+    target.allow_parameters()?;
     let name =
         CString::new(database(target)).map_err(|_| Error::user("the database's path holds a zero byte"))?;
     let create = wants_to_create(target)?;

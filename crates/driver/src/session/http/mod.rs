@@ -54,7 +54,7 @@ impl Session for Http {
     const BLOCKING: bool = false;
 
     async fn connect(target: &Target) -> Result<Self> {
-        target.allow(&["socket", "source"])?;
+        target.allow_parameters()?;
         if !(target.user.is_empty() && target.password.is_empty() && target.database.is_empty()) {
             return Err(Error::user("the URL of an application has a host and a port only")
                 .hint("write http://HOST:PORT; a path and headers belong to each request"));

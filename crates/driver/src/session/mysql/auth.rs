@@ -1,13 +1,21 @@
 //! How a password is proved to a server. Each function takes what the server sent and gives what it wants to see.
 
 use crate::error::{Error, Result};
+use crate::io::random_bytes;
+use crate::session::{Hash, Salted};
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use rsa::pkcs8::DecodePublicKey;
 use rsa::{Oaep, RsaPublicKey};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
+use std::time::Duration;
 
 const ED25519_NONCE_BYTES: usize = 32;
+/// What PARSEC doubles, as often as the server says.
+const PARSEC_ROUNDS_MIN: u32 = 1024;
+/// The server's own bound is 3 (8,192 rounds) up to 12.x. One that asks for more than half a million rounds is out to
+/// waste time.
+const PARSEC_DOUBLINGS_MAX: u8 = 9;
 /// Asks the server for the key to encrypt the password with.
 const SHA256_KEY_REQUEST: u8 = 1;
 pub(super) const CACHING_SHA2_KEY_REQUEST: u8 = 2;
@@ -19,6 +27,8 @@ pub(super) enum Plugin {
     CachingSha2,
     Sha256,
     Ed25519,
+    /// MariaDB's, from 11.6 on.
+    Parsec,
     Clear,
     /// The server asks the operating system who we are.
     Socket,
@@ -46,6 +56,7 @@ impl Plugin {
             b"caching_sha2_password" => Ok(Plugin::CachingSha2),
             b"sha256_password" => Ok(Plugin::Sha256),
             b"client_ed25519" => Ok(Plugin::Ed25519),
+            b"parsec" => Ok(Plugin::Parsec),
             b"mysql_clear_password" => Ok(Plugin::Clear),
             b"unix_socket" | b"auth_socket" => Ok(Plugin::Socket),
             other => Err(Error::connect(format!(
@@ -53,8 +64,8 @@ impl Plugin {
                 String::from_utf8_lossy(other)
             ))
             .hint(
-                "use an account with mysql_native_password, caching_sha2_password, sha256_password or ed25519; for \
-                 an account that does not exist MySQL names any plugin",
+                "use an account with mysql_native_password, caching_sha2_password, sha256_password, ed25519 or \
+                 parsec; for an account that does not exist MySQL names any plugin",
             )),
         }
     }
@@ -65,6 +76,7 @@ impl Plugin {
             Plugin::CachingSha2 => "caching_sha2_password",
             Plugin::Sha256 => "sha256_password",
             Plugin::Ed25519 => "client_ed25519",
+            Plugin::Parsec => "parsec",
             Plugin::Clear => "mysql_clear_password",
             Plugin::Socket => "unix_socket",
         }
@@ -73,7 +85,7 @@ impl Plugin {
     /// The nonce in what follows a plugin's name. Texts end with a zero byte; ed25519's random bytes may end with one too.
     pub fn nonce(self, data: &[u8]) -> &[u8] {
         match self {
-            Plugin::Ed25519 => &data[..data.len().min(ED25519_NONCE_BYTES)],
+            Plugin::Ed25519 | Plugin::Parsec => &data[..data.len().min(ED25519_NONCE_BYTES)],
             _ => data.strip_suffix(&[0]).unwrap_or(data),
         }
     }
@@ -81,7 +93,8 @@ impl Plugin {
     /// The first answer to the server's `nonce`.
     pub fn answer(self, password: &[u8], nonce: &[u8], line: Line) -> Result<Vec<u8>> {
         match self {
-            Plugin::Socket => Ok(Vec::new()),
+            // For PARSEC the empty answer asks for the salt.
+            Plugin::Socket | Plugin::Parsec => Ok(Vec::new()),
             Plugin::Clear if line.is_private() => Ok(terminated(password)),
             Plugin::Clear => {
                 Err(Error::connect("the server wants the password in clear text over an open connection")
@@ -129,6 +142,25 @@ fn ed25519(password: &[u8], nonce: &[u8]) -> Vec<u8> {
     let commitment = EdwardsPoint::mul_base(&once).compress();
     let challenge = wide(Sha512::new().chain_update(commitment.0).chain_update(public.0).chain_update(nonce));
     [commitment.0, (once + challenge * secret).to_bytes()].concat()
+}
+
+/// PARSEC's answer to the server's salt: a nonce of ours, and Ed25519 of both by a key that PBKDF2 makes of the password.
+/// <https://mariadb.com/kb/en/authentication-plugin-parsec>
+pub(super) async fn signed(
+    password: &[u8],
+    salt: &[u8],
+    nonce: &[u8],
+    known: &Salted,
+    patience: Duration,
+) -> Result<Vec<u8>> {
+    let [b'P', doublings @ ..=PARSEC_DOUBLINGS_MAX, salt @ ..] = salt else {
+        return Err(Error::connect("the server's salt for PARSEC is none that this driver knows")
+            .hint("use an account with ed25519 or caching_sha2_password"));
+    };
+    let rounds = PARSEC_ROUNDS_MIN << doublings;
+    let key = known.key(Hash::Sha512, password, salt, rounds, patience).await?;
+    let ours: [u8; ED25519_NONCE_BYTES] = random_bytes()?;
+    Ok([&ours, ed25519(&key, &[nonce, &ours].concat()).as_slice()].concat())
 }
 
 /// The password for the server's eyes only: RSA with OAEP padding over the password, mixed with the nonce.

@@ -2,7 +2,7 @@
 
 use super::packet::{end_packet, header, joinable, start_packet, HEADER_BYTES, PACKET_MAX};
 use crate::error::{Error, Result};
-use crate::io::{AtServer, Stream};
+use crate::io::{AtServer, Stream, Trust};
 use crate::session::Traffic;
 use std::task::Poll;
 use std::time::Duration;
@@ -148,9 +148,9 @@ impl Channel {
         }
     }
 
-    pub async fn start_tls(&mut self, name: &str, verify: bool, authority: Option<&str>) -> Result<()> {
+    pub async fn start_tls(&mut self, name: &str, trust: &Trust) -> Result<()> {
         self.stream.consume(std::mem::take(&mut self.shown));
-        self.stream.start_tls(name, verify, authority).await
+        self.stream.start_tls(name, trust).await
     }
 
     /// The port that a connection over TCP leaves from.

@@ -101,36 +101,17 @@ fn put_text(out: &mut Vec<u8>, pieces: &[String], parameters: &[Value<'_>]) {
     }
 }
 
-/// Divides a statement at its placeholders; quoted text is left as it is.
-pub(super) fn pieces(sql: &str) -> Vec<String> {
-    let (mut pieces, mut quote) = (vec![String::new()], None);
-    for letter in sql.chars() {
-        match (quote, letter) {
-            (None, '?') => {
-                pieces.push(String::new());
-                continue;
-            }
-            (None, '\'' | '"' | '`') => quote = Some(letter),
-            (Some(open), _) if letter == open => quote = None,
-            _ => {}
-        }
-        if let Some(last) = pieces.last_mut() {
-            last.push(letter);
-        }
-    }
-    pieces
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::pieces;
 
     #[test]
     fn a_statement_is_divided_outside_of_quotes_only() {
-        assert_eq!(pieces("a = ? AND b = '?' AND c = ?"), ["a = ", " AND b = '?' AND c = ", ""]);
+        assert_eq!(pieces("a = ? AND b = '?' AND c = ?", &['\'']), ["a = ", " AND b = '?' AND c = ", ""]);
         let mut out = Vec::new();
         let values = [Value::Text("it's"), Value::Text("a\\"), Value::Bytes(&[1, 255])];
-        put_text(&mut out, &pieces("v = ?, w = ?, x = ?"), &values);
+        put_text(&mut out, &pieces("v = ?, w = ?, x = ?", &[]), &values);
         assert_eq!(out, b"v = 'it''s', w = _utf8mb4 0x615c, x = 0x01ff");
     }
 

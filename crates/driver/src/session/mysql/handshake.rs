@@ -1,14 +1,13 @@
 //! From an open connection to an account that is logged in.
 
-use super::auth::{encrypted, terminated, Line, Plugin, CACHING_SHA2_KEY_REQUEST};
+use super::auth::{encrypted, signed, terminated, Line, Plugin, CACHING_SHA2_KEY_REQUEST};
 use super::channel::Channel;
 use super::packet::{put_string, Reader, PAYLOAD_BYTES_MAX};
 use super::refusal::server_error;
 use crate::error::{Error, Result};
 use crate::io::{Address, AtServer, Stream};
-use crate::session::Target;
+use crate::session::{Encryption, Target};
 
-const PARAMETERS: [&str; 5] = ["socket", "source", "tls", "tls_ca", "statements"];
 const PORT: u16 = 3306;
 const UTF8MB4_GENERAL: u8 = 45;
 
@@ -27,18 +26,6 @@ mod capability {
     pub const DEPRECATE_EOF: u64 = 1 << 24;
     /// MariaDB's own capabilities stand above bit 32.
     pub const CACHE_METADATA: u64 = 1 << (32 + 4);
-}
-
-/// Whether to encrypt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encryption {
-    /// Only if the server insists.
-    Auto,
-    Off,
-    /// Encrypted, with whatever certificate the server shows.
-    Required,
-    /// Encrypted, and the certificate is checked.
-    Verified,
 }
 
 /// What the server said of itself.
@@ -61,8 +48,8 @@ pub(super) struct Agreed {
 }
 
 pub(super) async fn connect(target: &Target) -> Result<Agreed> {
-    target.allow(&PARAMETERS)?;
-    let encryption = encryption(target)?;
+    target.allow_parameters()?;
+    let encryption = target.encryption()?;
     let first = attempt(target, encryption).await;
     let outcome = match first {
         Err(refusal) if encryption == Encryption::Auto && may_want_tls(&refusal, target) => {
@@ -77,17 +64,6 @@ pub(super) async fn connect(target: &Target) -> Result<Agreed> {
 fn may_want_tls(refusal: &Error, target: &Target) -> bool {
     let code = refusal.label().split(' ').next();
     matches!(code, Some("3159" | "1045")) && matches!(address(target), Address::Tcp { .. })
-}
-
-fn encryption(target: &Target) -> Result<Encryption> {
-    match target.parameter("tls") {
-        None | Some("auto") => Ok(Encryption::Auto),
-        Some("off") => Ok(Encryption::Off),
-        Some("required") => Ok(Encryption::Required),
-        Some("verify") => Ok(Encryption::Verified),
-        Some(other) => Err(Error::user(format!("the URL's tls={other} means nothing"))
-            .hint("write tls=auto, off, required or verify")),
-    }
 }
 
 pub(super) fn address(target: &Target) -> Address {
@@ -107,14 +83,14 @@ async fn attempt(target: &Target, encryption: Encryption) -> Result<Agreed> {
     stream.set_answer_timeout(target.connect_timeout);
     let mut channel = Channel::new(stream);
     let greeting = greeting(channel.packet().await?)?;
-    let encrypted = matches!(encryption, Encryption::Required | Encryption::Verified);
+    let encrypted = encryption.is_on();
     let capabilities = agreed_capabilities(&greeting, target, encrypted)?;
     if encrypted {
         let start = channel.start(channel.next_sequence());
         put_preamble(channel.outbox(), &greeting, capabilities);
         channel.finish(start)?;
         let name = if target.host.is_empty() { "localhost" } else { &target.host };
-        channel.start_tls(name, encryption == Encryption::Verified, target.parameter("tls_ca")).await?;
+        channel.start_tls(name, &target.trust(encryption == Encryption::Verified)).await?;
     }
     let line = match address {
         _ if encrypted => Line::Encrypted,
@@ -252,6 +228,11 @@ async fn log_in(
                 let rest = reader.rest();
                 nonce = plugin.nonce(rest).to_vec();
                 Some(plugin.answer(password, &nonce, line)?)
+            }
+            // What begins with a letter has no byte before it that says what it is.
+            Some(&first) if plugin == Plugin::Parsec && first > 0 => {
+                let salt = payload.strip_prefix(&[1]).unwrap_or(payload);
+                Some(signed(password, salt, &nonce, &target.salted, target.connect_timeout).await?)
             }
             Some(0x01) => more_data(plugin, &payload[1..], password, &nonce, line)?,
             _ => return Err(Error::protocol("the server answered the log-in with nonsense")),

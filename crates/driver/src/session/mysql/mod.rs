@@ -18,13 +18,13 @@ mod row;
 mod skim;
 
 use super::{
-    Answer, Dialect, Numbered, RowBuffer, Rows, Session, Statement, Target, Traffic, Value, VectorSql,
+    pieces, Answer, Dialect, Numbered, RowBuffer, Rows, Session, Statement, Statements, Target, Traffic,
+    Value, VectorSql,
 };
-use crate::error::{Error, Fate, Result};
+use crate::error::{Fate, Result};
 use channel::Channel;
 use decoder::Decoder;
 use dialect::{DIALECT, DIALECT_OF_ANY_ENGINE};
-use execution::pieces;
 pub(super) use left::end;
 use row::{Cells, Column};
 use std::rc::Rc;
@@ -36,6 +36,9 @@ mod command {
     pub const EXECUTE: u8 = 0x17;
     pub const CLOSE: u8 = 0x19;
 }
+
+/// What texts and names stand in.
+const QUOTES: [char; 3] = ['\'', '"', '`'];
 
 /// One connection to a MariaDB or MySQL server.
 pub struct Mysql {
@@ -81,14 +84,7 @@ impl Session for Mysql {
     const BLOCKING: bool = false;
 
     async fn connect(target: &Target) -> Result<Self> {
-        let statements_as_text = match target.parameter("statements") {
-            None | Some("prepared") => false,
-            Some("text") => true,
-            Some(other) => {
-                return Err(Error::user(format!("the URL's statements={other} means nothing"))
-                    .hint("write statements=prepared or statements=text"))
-            }
-        };
+        let statements_as_text = target.statements()? == Statements::Text;
         let agreed = handshake::connect(target).await?;
         Ok(Mysql {
             channel: agreed.channel,
@@ -121,7 +117,7 @@ impl Session for Mysql {
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let prepared = if self.statements_as_text {
-            Prepared::Text { pieces: pieces(sql) }
+            Prepared::Text { pieces: pieces(sql, &QUOTES) }
         } else {
             self.command(command::PREPARE, sql.as_bytes())?;
             self.prepared_answer().await.map_err(|error| error.at(format_args!("preparing {sql:?}")))?

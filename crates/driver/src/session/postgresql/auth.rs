@@ -1,7 +1,8 @@
 //! How a password is shown to be known: MD5 (PostgreSQL before 14) and SCRAM-SHA-256 (RFC 5802 and 7677).
 
 use crate::error::{Error, Result};
-use crate::session::Salted;
+use crate::io::random_bytes;
+use crate::session::{Hash, Salted};
 use base64::{engine::general_purpose::STANDARD, Engine};
 use hmac::{Hmac, Mac};
 use md5::Md5;
@@ -11,8 +12,35 @@ use std::time::Duration;
 /// PostgreSQL's own default is 4,096, and OWASP's advice for this hash is 600,000. A server that asks for more is out to
 /// waste time.
 const ITERATIONS_MAX: u32 = 600_000;
-/// "n,,": no channel binding. PostgreSQL takes the user's name from the start-up message, so it is left out here.
-const GS2_HEADER: &str = "n,,";
+
+/// Whether an exchange is bound to its connection (RFC 5802, 6, and RFC 5929).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Binding {
+    /// There is nothing to bind it to.
+    None,
+    /// There is, and the server does not offer it: it must know that, or somebody in between has taken its offer away.
+    NotOffered,
+    /// By the hash of the server's certificate.
+    EndPoint(Vec<u8>),
+}
+
+impl Binding {
+    /// What the client's first message begins with. PostgreSQL takes the user's name from the start-up message, so it is
+    /// left out here.
+    fn header(&self) -> &'static str {
+        match self {
+            Binding::None => "n,,",
+            Binding::NotOffered => "y,,",
+            Binding::EndPoint(_) => "p=tls-server-end-point,,",
+        }
+    }
+
+    /// What the client's last message repeats of it.
+    fn repeated(&self) -> String {
+        let hash = if let Binding::EndPoint(hash) = self { hash.as_slice() } else { &[] };
+        STANDARD.encode([self.header().as_bytes(), hash].concat())
+    }
+}
 
 /// What AuthenticationMD5Password asks for.
 pub(super) fn md5_password(user: &str, password: &str, salt: &[u8]) -> String {
@@ -26,6 +54,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The client's side of one SCRAM exchange.
 pub(super) struct Scram {
+    binding: Binding,
     password: String,
     nonce: String,
     first_bare: String,
@@ -35,21 +64,16 @@ pub(super) struct Scram {
 }
 
 impl Scram {
-    pub fn new(password: &str) -> Result<Self> {
-        let mut random = [0u8; 18];
-        // SAFETY: getrandom(2) writes no more than the length that is given, which is the buffer's.
-        let drawn = unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
-        if drawn != random.len() as isize {
-            return Err(Error::internal("the operating system gave no random bytes"));
-        }
-        Ok(Self::with_nonce("", password, STANDARD.encode(random)))
+    pub fn new(password: &str, binding: Binding) -> Result<Self> {
+        Ok(Self::with_nonce("", password, STANDARD.encode(random_bytes::<18>()?), binding))
     }
 
-    fn with_nonce(user: &str, password: &str, nonce: String) -> Self {
+    fn with_nonce(user: &str, password: &str, nonce: String, binding: Binding) -> Self {
         // What SASLprep forbids is taken as it is, as the server does.
         let password =
             stringprep::saslprep(password).map_or_else(|_| password.to_owned(), |text| text.into_owned());
         Scram {
+            binding,
             password,
             first_bare: format!("n={user},r={nonce}"),
             nonce,
@@ -59,7 +83,7 @@ impl Scram {
     }
 
     pub fn first(&self) -> String {
-        format!("{GS2_HEADER}{}", self.first_bare)
+        format!("{}{}", self.binding.header(), self.first_bare)
     }
 
     /// The answer to the server's salt, count and nonce.
@@ -76,9 +100,9 @@ impl Scram {
         if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
             return Err(Error::protocol("SCRAM: the server's nonce does not go on from ours"));
         }
-        let salted = known.key(&self.password, &salt, count, patience).await?;
+        let salted = known.key(Hash::Sha256, self.password.as_bytes(), &salt, count, patience).await?;
         let client_key = mac(&salted, b"Client Key");
-        let without_proof = format!("c={},r={nonce}", STANDARD.encode(GS2_HEADER));
+        let without_proof = format!("c={},r={nonce}", self.binding.repeated());
         let signed = format!("{},{server_first},{without_proof}", self.first_bare);
         let signature = mac(&Sha256::digest(client_key), signed.as_bytes());
         let proof: Vec<u8> = client_key.iter().zip(signature).map(|(key, bits)| key ^ bits).collect();
@@ -97,6 +121,10 @@ impl Scram {
             }
             _ => Err(Error::protocol("SCRAM: the server did not show that it knows the password")),
         }
+    }
+
+    pub fn is_bound(&self) -> bool {
+        matches!(self.binding, Binding::EndPoint(_))
     }
 
     pub fn is_verified(&self) -> bool {
@@ -128,7 +156,7 @@ mod tests {
     }
 
     fn example() -> Scram {
-        Scram::with_nonce("user", "pencil", "rOprNGfwEbeRWgbNEkqO".into())
+        Scram::with_nonce("user", "pencil", "rOprNGfwEbeRWgbNEkqO".into(), Binding::None)
     }
 
     #[test]
@@ -141,6 +169,23 @@ mod tests {
              p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
         );
         scram.verify_final("v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=").unwrap();
+    }
+
+    #[test]
+    fn an_exchange_says_what_it_is_bound_to() {
+        for (binding, first, repeated) in [
+            (Binding::None, "n,,n=", "biws"),
+            (Binding::NotOffered, "y,,n=", "eSws"),
+            (
+                Binding::EndPoint(vec![1, 2]),
+                "p=tls-server-end-point,,n=",
+                "cD10bHMtc2VydmVyLWVuZC1wb2ludCwsAQI=",
+            ),
+        ] {
+            let mut scram = Scram::with_nonce("user", "pencil", "rOprNGfwEbeRWgbNEkqO".into(), binding);
+            assert!(scram.first().starts_with(first));
+            assert!(proof(&mut scram, SERVER_FIRST).unwrap().starts_with(&format!("c={repeated},")));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::message::{answer, header, put, HEADER_BYTES};
 use crate::error::Result;
-use crate::io::{AtServer, Stream};
+use crate::io::{AtServer, Stream, Trust};
 use crate::session::Traffic;
 use std::time::Duration;
 
@@ -75,8 +75,12 @@ impl Channel {
         Ok(byte)
     }
 
-    pub async fn start_tls(&mut self, name: &str, verify: bool, authority: Option<&str>) -> Result<()> {
-        self.stream.start_tls(name, verify, authority).await
+    pub async fn start_tls(&mut self, name: &str, trust: &Trust) -> Result<()> {
+        self.stream.start_tls(name, trust).await
+    }
+
+    pub fn end_point(&self) -> Option<Vec<u8>> {
+        self.stream.end_point()
     }
 
     pub fn known_as(&mut self, at_server: AtServer) {

@@ -1,14 +1,13 @@
 //! From an address to an account that is logged in.
 
-use super::auth::{md5_password, Scram};
+use super::auth::{md5_password, Binding, Scram};
 use super::channel::Channel;
 use super::message::{answer, put_string, put_untyped, put_value, server_error, Reader};
 use crate::error::{Error, Kind, Result};
 use crate::io::{Address, AtServer, Stream};
-use crate::session::Target;
+use crate::session::{Encryption, Target};
 use std::path::{Path, PathBuf};
 
-const PARAMETERS: [&str; 5] = ["socket", "host", "source", "tls", "tls_ca"];
 const PORT: u16 = 5432;
 const VERSION: u32 = 3 << 16;
 const TLS_REQUEST: u32 = 80_877_103;
@@ -17,16 +16,20 @@ const LOG_IN_MESSAGES_MAX: u32 = 16;
 /// About twenty parameters and a key are what servers send.
 const START_UP_MESSAGES_MAX: u32 = 10_000;
 
-/// Whether to encrypt.
+/// Whether SCRAM must be bound to the encrypted connection, as libpq's `channel_binding` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encryption {
-    /// Only if the server insists.
-    Auto,
-    Off,
-    /// Encrypted, with whatever certificate the server shows.
+enum Bound {
+    Disabled,
+    Preferred,
     Required,
-    /// Encrypted, and the certificate is checked.
-    Verified,
+}
+
+/// A server that has let us in.
+pub(super) struct Entered {
+    pub channel: Channel,
+    pub version: String,
+    /// What it, or a pooler in front of it, calls this connection.
+    pub at_server: Option<AtServer>,
 }
 
 /// The kinds of AuthenticationRequest.
@@ -39,10 +42,10 @@ mod request {
     pub const SASL_FINAL: u32 = 12;
 }
 
-/// A connection that is ready for queries, and the server's version.
-pub(super) async fn connect(target: &Target) -> Result<(Channel, String)> {
-    target.allow(&PARAMETERS)?;
-    let encryption = encryption(target)?;
+/// A connection that is ready for queries.
+pub(super) async fn connect(target: &Target) -> Result<Entered> {
+    target.allow_parameters()?;
+    let encryption = target.encryption()?;
     match attempt(target, encryption).await {
         Err(refusal) if encryption == Encryption::Auto && may_want_tls(&refusal, target) => {
             let encrypted = attempt(target, Encryption::Required).await;
@@ -67,23 +70,18 @@ fn with_hint(error: Error, target: &Target) -> Error {
             "check user {:?} in the URL; if the server takes it by TLS only, write tls=required in the URL",
             target.user
         )),
-        Some("28P01" | "28000") => {
-            error.hint(format!("check user {:?} and its password in the URL", target.user))
-        }
+        Some("28P01" | "28000") if target.parameter("tls_cert").is_some() => error.hint(format!(
+            "check user {:?}, its password, and that tls_cert names the user as the server wants it",
+            target.user
+        )),
+        Some("28P01" | "28000") => error.hint(format!(
+            "check user {:?} and its password in the URL; a server that wants a certificate of the client gets it by \
+             tls_cert=PATH and tls_key=PATH",
+            target.user
+        )),
         Some("3D000") => error.hint("create the database, or name another one in the URL"),
         Some("53300") => error.hint("ask for fewer clients, or raise the server's max_connections"),
         _ => error,
-    }
-}
-
-fn encryption(target: &Target) -> Result<Encryption> {
-    match target.parameter("tls") {
-        None | Some("auto") => Ok(Encryption::Auto),
-        Some("off") => Ok(Encryption::Off),
-        Some("required") => Ok(Encryption::Required),
-        Some("verify") => Ok(Encryption::Verified),
-        Some(other) => Err(Error::user(format!("the URL's tls={other} means nothing"))
-            .hint("write tls=auto, off, required or verify")),
     }
 }
 
@@ -118,13 +116,9 @@ fn socket_file(path: &Path, port: u16) -> PathBuf {
     }
 }
 
-fn is_encrypted(encryption: Encryption) -> bool {
-    matches!(encryption, Encryption::Required | Encryption::Verified)
-}
-
 /// A connection over which nothing was said yet, encrypted where the URL demands it.
 pub(super) async fn private(target: &Target) -> Result<Channel> {
-    open(target, encryption(target)?).await
+    open(target, target.encryption()?).await
 }
 
 async fn open(target: &Target, encryption: Encryption) -> Result<Channel> {
@@ -132,16 +126,15 @@ async fn open(target: &Target, encryption: Encryption) -> Result<Channel> {
         Stream::open(&address(target), &target.shared, target.connect_timeout, target.answer_timeout).await?;
     stream.set_answer_timeout(target.connect_timeout);
     let mut channel = Channel::new(stream);
-    if is_encrypted(encryption) {
+    if encryption.is_on() {
         ask_for_tls(&mut channel).await?;
-        channel
-            .start_tls(server_name(target), encryption == Encryption::Verified, target.parameter("tls_ca"))
-            .await?;
+        let trust = target.trust(encryption == Encryption::Verified);
+        channel.start_tls(server_name(target), &trust).await?;
     }
     Ok(channel)
 }
 
-async fn attempt(target: &Target, encryption: Encryption) -> Result<(Channel, String)> {
+async fn attempt(target: &Target, encryption: Encryption) -> Result<Entered> {
     let mut channel = open(target, encryption).await?;
     put_untyped(channel.outbox(), |out| {
         out.extend_from_slice(&VERSION.to_be_bytes());
@@ -152,14 +145,14 @@ async fn attempt(target: &Target, encryption: Encryption) -> Result<(Channel, St
         out.push(0);
     });
     channel.send()?;
-    let private = is_encrypted(encryption) || matches!(address(target), Address::Unix(_));
+    let private = encryption.is_on() || matches!(address(target), Address::Unix(_));
     log_in(&mut channel, target, private).await?;
     let (version, at_server) = until_ready(&mut channel).await?;
     if let Some(at_server) = at_server {
         channel.known_as(at_server);
     }
     channel.set_answer_timeout(target.answer_timeout);
-    Ok((channel, version))
+    Ok(Entered { channel, version, at_server })
 }
 
 /// The parameters of the start-up message. Dates in ISO form are what a `Value` promises.
@@ -188,6 +181,9 @@ async fn ask_for_tls(channel: &mut Channel) -> Result<()> {
 }
 
 async fn log_in(channel: &mut Channel, target: &Target, private: bool) -> Result<()> {
+    let words = [("prefer", Bound::Preferred), ("require", Bound::Required), ("disable", Bound::Disabled)];
+    let bound = target.choice("channel_binding", &words)?.unwrap_or(Bound::Preferred);
+    let end_point = if bound == Bound::Disabled { None } else { channel.end_point() };
     let mut scram: Option<Scram> = None;
     for _ in 0..LOG_IN_MESSAGES_MAX {
         let (kind, payload) = channel.message().await?;
@@ -202,7 +198,11 @@ async fn log_in(channel: &mut Channel, target: &Target, private: bool) -> Result
         let request = reader.u32()?;
         let rest = reader.rest();
         let reply = match request {
+            request::OK if bound == Bound::Required && !scram.as_ref().is_some_and(Scram::is_bound) => {
+                return Err(unbound());
+            }
             request::OK => return finished(scram.as_ref()),
+            request::CLEARTEXT | request::MD5 if bound == Bound::Required => return Err(unbound()),
             request::CLEARTEXT if private => terminated(&target.password),
             request::CLEARTEXT => {
                 return Err(Error::connect("the server wants the password in clear text over the network")
@@ -210,8 +210,12 @@ async fn log_in(channel: &mut Channel, target: &Target, private: bool) -> Result
             }
             request::MD5 => terminated(&md5_password(&target.user, &target.password, rest)),
             request::SASL => {
-                let exchange = scram.insert(Scram::new(&target.password)?);
-                sasl_start(rest, &exchange.first())?
+                let (mechanism, binding) = mechanism(rest, end_point.clone())?;
+                let exchange = scram.insert(Scram::new(&target.password, binding)?);
+                if bound == Bound::Required && !exchange.is_bound() {
+                    return Err(unbound());
+                }
+                sasl_start(mechanism, &exchange.first())
             }
             request::SASL_CONTINUE => {
                 let exchange = scram.as_mut().ok_or_else(|| out_of_place(kind))?;
@@ -239,15 +243,33 @@ fn finished(scram: Option<&Scram>) -> Result<()> {
     }
 }
 
-fn sasl_start(mechanisms: &[u8], first: &str) -> Result<Vec<u8>> {
-    const MECHANISM: &str = "SCRAM-SHA-256";
-    if !mechanisms.split(|&byte| byte == 0).any(|name| name == MECHANISM.as_bytes()) {
-        return Err(Error::connect("the server offers no SASL mechanism but unknown ones")
-            .hint("use SCRAM-SHA-256, MD5 or a password in the server's pg_hba.conf"));
+fn unbound() -> Error {
+    Error::connect("the server does not bind the log-in to the connection, which the URL's channel_binding requires")
+        .hint(
+            "encrypt (tls=required) and have the server use scram-sha-256 with a certificate signed by a SHA-2 hash, \
+             or leave channel_binding out",
+        )
+}
+
+/// Which of the server's mechanisms to use, and what the exchange is bound to.
+fn mechanism(offered: &[u8], end_point: Option<Vec<u8>>) -> Result<(&'static str, Binding)> {
+    const PLAIN: &str = "SCRAM-SHA-256";
+    const BOUND: &str = "SCRAM-SHA-256-PLUS";
+    let offers = |wanted: &str| offered.split(|&byte| byte == 0).any(|name| name == wanted.as_bytes());
+    match end_point {
+        Some(hash) if offers(BOUND) => Ok((BOUND, Binding::EndPoint(hash))),
+        end_point if offers(PLAIN) => {
+            Ok((PLAIN, if end_point.is_some() { Binding::NotOffered } else { Binding::None }))
+        }
+        _ => Err(Error::connect("the server offers no SASL mechanism but unknown ones")
+            .hint("use SCRAM-SHA-256, MD5 or a password in the server's pg_hba.conf")),
     }
-    let mut reply = terminated(MECHANISM);
+}
+
+fn sasl_start(mechanism: &str, first: &str) -> Vec<u8> {
+    let mut reply = terminated(mechanism);
     put_value(&mut reply, |out| out.extend_from_slice(first.as_bytes()));
-    Ok(reply)
+    reply
 }
 
 fn unsupported(request: u32) -> Error {
@@ -338,14 +360,23 @@ mod tests {
 
     #[test]
     fn only_a_known_mechanism_is_answered() {
-        assert!(sasl_start(b"SCRAM-SHA-256-PLUS\0\0", "x").is_err());
-        let reply = sasl_start(b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0", "first").unwrap();
-        assert_eq!(reply, b"SCRAM-SHA-256\0\0\0\0\x05first");
+        assert!(mechanism(b"SCRAM-SHA-256-PLUS\0\0", None).is_err());
+        let both = b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
+        assert_eq!(mechanism(both, None).unwrap(), ("SCRAM-SHA-256", Binding::None));
+        assert_eq!(
+            mechanism(both, Some(vec![7])).unwrap(),
+            ("SCRAM-SHA-256-PLUS", Binding::EndPoint(vec![7]))
+        );
+        assert_eq!(
+            mechanism(b"SCRAM-SHA-256\0\0", Some(vec![7])).unwrap(),
+            ("SCRAM-SHA-256", Binding::NotOffered)
+        );
+        assert_eq!(sasl_start("SCRAM-SHA-256", "first"), b"SCRAM-SHA-256\0\0\0\0\x05first");
     }
 
     #[test]
     fn a_server_that_skips_its_part_of_scram_is_not_trusted() {
-        assert!(finished(Some(&Scram::new("pencil").unwrap())).is_err());
+        assert!(finished(Some(&Scram::new("pencil", Binding::None).unwrap())).is_err());
         assert!(finished(None).is_ok());
     }
 }

@@ -2,6 +2,11 @@
 
 use crate::error::{Error, Fate, Result};
 
+/// What helps where statements are prepared in one session of the server and executed in another.
+pub(super) const UNNAMED: &str =
+    "a pooler that gives each transaction another session of the server, such as PgBouncer, loses prepared statements: \
+     add ?statements=unnamed to the URL";
+
 /// The type byte and the length.
 pub(super) const HEADER_BYTES: usize = 5;
 /// The server's own limit of what it allocates in one piece (`MaxAllocSize`), and so of a message.
@@ -188,7 +193,12 @@ pub(super) fn server_error(payload: &[u8]) -> Error {
         _ => ("error", Fate::Failed),
     };
     let fate = if matches!(severity.as_str(), "FATAL" | "PANIC") { Fate::Lost } else { fate };
-    Error::server(&format!("{code} {words}"), fate, format!("{message}{detail} (SQLSTATE {code})"))
+    let error =
+        Error::server(&format!("{code} {words}"), fate, format!("{message}{detail} (SQLSTATE {code})"));
+    match code.as_str() {
+        "42P05" | "26000" => error.hint(UNNAMED),
+        _ => error,
+    }
 }
 
 #[cfg(test)]
@@ -216,6 +226,10 @@ mod tests {
         assert_eq!(unique.message(), "duplicate: Key (a)=(1) (SQLSTATE 23505)");
         let fatal = error(&[(b'V', "FATAL"), (b'C', "53300"), (b'M', "too many clients")]);
         assert_eq!(fatal.fate(), Fate::Lost);
+        for lost in ["42P05", "26000"] {
+            let error = error(&[(b'V', "ERROR"), (b'C', lost), (b'M', "prepared statement")]);
+            assert!(error.hint_text().contains("?statements=unnamed"));
+        }
     }
 
     #[test]

@@ -1,25 +1,30 @@
-//! The protocol of PostgreSQL: named prepared statements, integers and floats in binary.
+//! The protocol of PostgreSQL: named prepared statements, integers and floats in binary. Where the URL says
+//! `statements=unnamed` each execution prepares anew, and where it says `statements=text` values stand in the text.
 
 mod auth;
 mod bulk;
 mod channel;
 mod handshake;
+mod hosts;
 mod left;
 mod message;
+mod pooler;
 mod text;
 mod value;
 
 use super::{
+    pieces,
     plan::{asked, only_text},
-    Answer, Collect, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement, Target,
-    Traffic, Value, VectorSql,
+    Answer, Collect, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement,
+    Statements, Target, Traffic, Value, VectorSql,
 };
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
-use handshake::out_of_place;
+use handshake::{out_of_place, Entered};
 pub(super) use left::end;
 use message::{affected, answer, is_stale, put, put_string, put_sync, server_error};
-use text::execution;
+use std::sync::atomic::Ordering;
+use text::{execution, put_with_literals, with_literals};
 use value::{locate, parameter_kinds, put_parameters, Columns, Located, Place};
 
 static DIALECT: Dialect = Dialect {
@@ -49,6 +54,9 @@ const IDLE: u8 = b'I';
 /// The state that says: the transaction has failed, and is to be rolled back.
 const FAILED: u8 = b'E';
 
+/// What texts and names stand in.
+const QUOTES: [char; 2] = ['\'', '"'];
+
 /// The server plans a prepared statement anew for each of its first five executions, and decides at the sixth whether one
 /// plan will do for all values.
 const PLANS_UNTIL_SETTLED: u32 = 6;
@@ -64,15 +72,31 @@ pub struct Postgresql {
     rows_received: u64,
     /// Some statement must be prepared anew.
     has_stale: bool,
+    statements: Statements,
+    /// What the server, or a pooler, calls this connection.
+    told_number: Option<u32>,
+    /// Where the session leads, while nobody has looked for a pooler on the way.
+    unlooked: Option<Box<Target>>,
 }
 
 struct Prepared {
+    /// Empty where each execution prepares anew.
     name: String,
     sql: String,
     /// The server would answer it with other columns than these by now.
     stale: bool,
+    /// What each execution says again.
+    again: Again,
     parameters: Vec<u32>,
     columns: Columns,
+}
+
+enum Again {
+    Nothing,
+    /// The statement with `$1` for its first parameter.
+    Parse(String),
+    /// The text between the parameters.
+    Text(Vec<String>),
 }
 
 /// Whose rows are read.
@@ -88,16 +112,11 @@ impl Session for Postgresql {
     const BLOCKING: bool = false;
 
     async fn connect(target: &Target) -> Result<Self> {
-        let (channel, version) = handshake::connect(target).await?;
-        Ok(Postgresql {
-            channel,
-            version,
-            state: IDLE,
-            prepared: Numbered::default(),
-            places: Vec::new(),
-            rows_received: 0,
-            has_stale: false,
-        })
+        let mut session = hosts::enter(target).await?;
+        if !target.opening.is_empty() {
+            session.look_for_pooler().await?;
+        }
+        Ok(session)
     }
 
     fn dialect(&self) -> &'static Dialect {
@@ -113,13 +132,25 @@ impl Session for Postgresql {
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        let name = format!("s{}", self.prepared.next().0);
-        let prepared = self.prepare_as(name, DIALECT.placeholders(sql)).await;
-        Ok(self.prepared.add(prepared.map_err(|error| error.at(format_args!("preparing {sql:?}")))?))
+        let prepared = match self.statements {
+            Statements::Prepared => {
+                self.look_for_pooler().await?;
+                let name = format!("s{}", self.prepared.next().0);
+                self.parse(&name, sql).await?
+            }
+            Statements::Unnamed => {
+                Prepared { again: Again::Parse(DIALECT.placeholders(sql)), ..self.parse("", sql).await? }
+            }
+            Statements::Text => Prepared::of("", Again::Text(pieces(sql, &QUOTES))),
+        };
+        Ok(self.prepared.add(prepared))
     }
 
     async fn deallocate(&mut self, statement: Statement) -> Result<()> {
         let Some(prepared) = self.prepared.take(statement) else { return Ok(()) };
+        if prepared.name.is_empty() {
+            return Ok(());
+        }
         self.put_close(&prepared.name);
         put_sync(self.channel.outbox());
         self.channel.send()?;
@@ -136,7 +167,9 @@ impl Session for Postgresql {
             Box::pin(self.prepare_if_stale(statement)).await?;
         }
         let source = self.put_execute(statement, parameters)?;
-        put_sync(self.channel.outbox());
+        if let Source::Prepared(_) = source {
+            put_sync(self.channel.outbox());
+        }
         self.channel.send()?;
         match self.answer(rows, source).await {
             Err(error) if is_stale(&error) => {
@@ -162,15 +195,17 @@ impl Session for Postgresql {
         if self.has_stale {
             Box::pin(self.prepare_if_stale(statement)).await?;
         }
-        // What stands before one Sync is one transaction, unless another is open: outside of one, each gets its own.
-        let each = self.state == IDLE;
-        let (mut source, mut syncs) = (Source::Text, 0);
+        // What stands before one Sync is one transaction, unless another is open: outside of one, each gets its own. A
+        // text has no Sync.
+        let as_text = self.statements == Statements::Text;
+        let each = self.state == IDLE || as_text;
+        let (mut source, mut syncs) = (Source::Text, 0_usize);
         for one in parameters.chunks(width.max(1)) {
             source = self.put_execute(statement, one)?;
-            if each {
+            if each && !as_text {
                 put_sync(self.channel.outbox());
-                syncs += 1;
             }
+            syncs += usize::from(each);
         }
         if !each {
             put_sync(self.channel.outbox());
@@ -212,10 +247,13 @@ impl Session for Postgresql {
         prepared: Option<Statement>,
         parameters: &[Value<'_>],
     ) -> Result<String> {
-        let name = prepared.and_then(|statement| self.prepared.get(statement.0 as usize));
-        let execution = name.and_then(|prepared| execution(&prepared.name, parameters));
+        let known = prepared.and_then(|statement| self.prepared.get(statement.0 as usize));
+        let execution = known.and_then(|known| match known.again {
+            Again::Nothing => execution(&known.name, parameters).map(|sql| (sql, PLANS_UNTIL_SETTLED)),
+            _ => with_literals(&pieces(sql, &QUOTES), parameters).map(|sql| (sql, 1)),
+        });
         let (sql, prepared, times) = match &execution {
-            Some(execution) => (execution.as_str(), None, PLANS_UNTIL_SETTLED),
+            Some((execution, times)) => (execution.as_str(), None, *times),
             None => (sql, prepared, 1),
         };
         let (before, mut answer) = (DIALECT.explain.unwrap_or_default(), Collect::default());
@@ -268,16 +306,75 @@ impl Session for Postgresql {
     }
 }
 
+impl Prepared {
+    /// How many parameters.
+    fn takes(&self) -> usize {
+        match &self.again {
+            Again::Text(pieces) => pieces.len() - 1,
+            _ => self.parameters.len(),
+        }
+    }
+
+    fn of(name: &str, again: Again) -> Self {
+        Prepared {
+            name: name.to_owned(),
+            sql: String::new(),
+            stale: false,
+            again,
+            parameters: Vec::new(),
+            columns: Columns::none(),
+        }
+    }
+}
+
 impl Postgresql {
-    /// Puts one execution into the outbox: Bind and Execute of the unnamed portal.
+    fn on(entered: Entered, target: &Target) -> Result<Self> {
+        Ok(Postgresql {
+            channel: entered.channel,
+            version: entered.version,
+            state: IDLE,
+            prepared: Numbered::default(),
+            places: Vec::new(),
+            rows_received: 0,
+            has_stale: false,
+            statements: target.statements()?,
+            told_number: entered.at_server.map(|at_server| at_server.number),
+            unlooked: (!target.shared.looked_for_pooler.load(Ordering::Relaxed))
+                .then(|| Box::new(target.clone())),
+        })
+    }
+
+    /// Has the server prepare a statement under a name, or under none, and say what it takes and gives.
+    async fn parse(&mut self, name: &str, sql: &str) -> Result<Prepared> {
+        let out = self.channel.outbox();
+        put_parse(out, name, &DIALECT.placeholders(sql));
+        put(out, b'D', |out| {
+            out.push(b'S');
+            put_string(out, name);
+        });
+        put_sync(out);
+        self.channel.send()?;
+        let prepared = self.prepared_answer(name, sql).await;
+        prepared.map_err(|error| error.at(format_args!("preparing {sql:?}")))
+    }
+
+    /// Puts one execution into the outbox: Bind and Execute of the unnamed portal, or the statement as text.
     #[inline]
     fn put_execute(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Source> {
         let number = statement.0 as usize;
-        let known = self.prepared.get(number).filter(|known| known.parameters.len() == parameters.len());
+        let known = self.prepared.get(number).filter(|known| known.takes() == parameters.len());
         let Some(prepared) = known else {
             return Err(Error::protocol("the server counts the parameters of a statement in its own way"));
         };
         let out = self.channel.outbox();
+        match &prepared.again {
+            Again::Nothing => {}
+            Again::Parse(sql) => put_parse(out, "", sql),
+            Again::Text(pieces) => {
+                put(out, b'Q', |out| put_with_literals(out, pieces, parameters));
+                return Ok(Source::Text);
+            }
+        }
         put(out, b'B', |out| {
             out.push(0);
             put_string(out, &prepared.name);
@@ -287,23 +384,6 @@ impl Postgresql {
         // No name, no limit of rows.
         put(out, b'E', |out| out.extend_from_slice(&[0; 5]));
         Ok(Source::Prepared(number))
-    }
-
-    async fn prepare_as(&mut self, name: String, sql: String) -> Result<Prepared> {
-        let out = self.channel.outbox();
-        put(out, b'P', |out| {
-            put_string(out, &name);
-            put_string(out, &sql);
-            // The server finds out the parameters' types.
-            out.extend_from_slice(&[0, 0]);
-        });
-        put(out, b'D', |out| {
-            out.push(b'S');
-            put_string(out, &name);
-        });
-        put_sync(out);
-        self.channel.send()?;
-        self.prepared_answer(name, sql).await
     }
 
     /// Puts into the outbox that a prepared statement is to be let go.
@@ -322,7 +402,7 @@ impl Postgresql {
         };
         let (name, sql) = (old.name.clone(), old.sql.clone());
         self.put_close(&name);
-        let anew = self.prepare_as(name, sql).await;
+        let anew = self.parse(&name, &sql).await;
         let anew = anew.map_err(|error| error.at("preparing a statement anew after a table was altered"))?;
         if let Some(old) = self.prepared.get_mut(number) {
             *old = anew;
@@ -359,9 +439,8 @@ impl Postgresql {
         self.answer(rows, source).await
     }
 
-    async fn prepared_answer(&mut self, name: String, sql: String) -> Result<Prepared> {
-        let mut prepared =
-            Prepared { name, sql, stale: false, parameters: Vec::new(), columns: Columns::none() };
+    async fn prepared_answer(&mut self, name: &str, sql: &str) -> Result<Prepared> {
+        let mut prepared = Prepared { sql: sql.to_owned(), ..Prepared::of(name, Again::Nothing) };
         let mut failure = None;
         loop {
             let (kind, payload) = self.channel.message().await?;
@@ -444,6 +523,15 @@ impl Postgresql {
         self.channel.say(b'c', |_| {})?;
         self.answer(&mut (), Source::Text).await.map(|answer| answer.affected)
     }
+}
+
+/// The server finds out the parameters' types.
+fn put_parse(out: &mut Vec<u8>, name: &str, sql: &str) {
+    put(out, b'P', |out| {
+        put_string(out, name);
+        put_string(out, sql);
+        out.extend_from_slice(&[0, 0]);
+    });
 }
 
 fn wrong_number() -> Error {

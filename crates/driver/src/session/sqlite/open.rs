@@ -32,8 +32,7 @@ pub(super) fn load_library(target: &Target) -> Result<&'static Library> {
 
 /// Loads the library, opens the file (or makes it), and sets the URL's pragmas.
 pub(super) fn open(target: &Target) -> Result<Connection> {
-    let names: Vec<&str> = PRAGMAS.iter().map(|(name, _)| *name).chain([TRANSACTION, LIBRARY]).collect();
-    target.allow(&names)?;
+    target.allow_parameters()?;
     if !target.host.is_empty() {
         return Err(Error::user("SQLite has no server: the URL names a host")
             .hint("write sqlite:///PATH, with three slashes"));
