@@ -4,7 +4,7 @@ use super::interfaces::{call, Attachment, Handle, MIN_ATTACHMENT_VERSION};
 use super::library::Library;
 use super::status::Status;
 use crate::error::{Error, Result};
-use crate::io::Interrupt;
+use crate::io::{no_thread, Interrupt};
 use crate::session::Target;
 use std::ffi::{c_int, c_uint, c_void, CString};
 use std::path::Path;
@@ -58,7 +58,7 @@ pub(super) fn attach(target: &Target) -> Result<Attached> {
     let its_own = target.clone();
     std::thread::Builder::new()
         .spawn(move || sender.send(Brought(Some(attach_now(&its_own)))))
-        .map_err(|error| Error::internal(format!("a thread could not be started: {error}")))?;
+        .map_err(|error| no_thread("the thread that opens a connection", &error))?;
     match receiver.recv_timeout(target.connect_timeout) {
         Ok(Brought(Some(outcome))) => return outcome,
         Err(RecvTimeoutError::Disconnected) => {
