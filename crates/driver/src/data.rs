@@ -3,7 +3,7 @@
 
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::io::{block_on, yield_now, Backend};
+use crate::io::{block_on, spawned, yield_now, Backend};
 use crate::job::Job;
 use crate::random::Random;
 use crate::session::{end_what_was_left, open, AnySession, Collect, Owned, Session, Target};
@@ -59,11 +59,11 @@ pub(crate) fn overseen<T: Send>(
     let (done, is_done) = channel::<()>();
     let mut stop = Stop::default();
     let outcome = std::thread::scope(|scope| {
-        let handle = scope.spawn(move || {
+        let handle = spawned(scope, 0, 1, move || {
             let outcome = work();
             drop(done);
             outcome
-        });
+        })?;
         while is_done.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
             stop.heed((watch.interrupted)(), target);
         }
@@ -161,9 +161,10 @@ impl Loading<'_> {
         let backend = backend(self.target, &self.job.backend)?;
         let (next, stop, task) = (&next, &stop, &task);
         std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..self.sessions(parts).min(parts))
-                .map(|_| {
-                    scope.spawn(move || {
+            let sessions = self.sessions(parts).min(parts);
+            let begun: Vec<_> = (0..sessions)
+                .map(|number| {
+                    let begun = spawned(scope, number, sessions, move || {
                         let outcome = block_on(backend, self.parts(next, parts, stop, task), || {
                             stop.load(Ordering::Relaxed)
                         });
@@ -174,9 +175,18 @@ impl Loading<'_> {
                             return finished(outcome.ok().map(Ok));
                         }
                         outcome
-                    })
+                    });
+                    stop.fetch_or(begun.is_err(), Ordering::Relaxed);
+                    begun
                 })
                 .collect();
+            let (mut handles, mut refused) = (Vec::new(), Vec::new());
+            for one in begun {
+                match one {
+                    Ok(handle) => handles.push(handle),
+                    Err(error) => refused.push(Err(error)),
+                }
+            }
             let mut interrupt = Stop::default();
             while !handles.iter().all(|handle| handle.is_finished()) {
                 if (watch.interrupted)() {
@@ -188,6 +198,7 @@ impl Loading<'_> {
             let outcomes = handles.into_iter().map(|handle| {
                 handle.join().unwrap_or_else(|_| Err(Error::internal("a thread of the driver panicked")))
             });
+            let outcomes = outcomes.chain(refused);
             let outcomes = outcomes.collect();
             end_what_was_left(self.target);
             first_failure_or_sum(outcomes)

@@ -6,6 +6,7 @@ mistake in the input, 3 to 8 by verdict (`exit_codes.py`), 130 after Ctrl-C.
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import io
@@ -186,7 +187,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
-        if told := _of_installation(error):
+        if told := _of_installation(error) or _of_host(error):
             _complain(told)
             sys.exit(told.exit_code)
         click.echo(f"error: Dyno failed: {type(error).__name__}: {_one_line(error)}", err=True)
@@ -201,6 +202,29 @@ def _of_installation(error: Exception) -> DynoError | None:
     from dbdyno.cli.incomplete import c_library, incomplete
 
     return incomplete(error, c_library())
+
+
+_LIMITS = {
+    errno.EMFILE: "open files of a process (ulimit -n)",
+    errno.ENFILE: "open files of the host (fs.file-max)",
+    errno.EAGAIN: "processes and threads (ulimit -u, or pids.max of the control group)",
+    errno.ENOMEM: "memory (ulimit -v, or memory.max of the control group)",
+    errno.EADDRNOTAVAIL: "free ports (net.ipv4.ip_local_port_range)",
+}
+
+
+def _of_host(error: Exception) -> DynoError | None:
+    """The limit that the host has come to, where that is what went wrong."""
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError):
+        number = errno.ENOMEM
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        number = errno.EAGAIN
+    if (limit := _LIMITS.get(number or 0)) is None:
+        return None
+    return DynoError(
+        f"this host has no more {limit}: {_one_line(error)}", "raise that limit, or ask for less"
+    )
 
 
 def _complain(error: DynoError) -> None:

@@ -9,15 +9,15 @@ use std::io::Write as _;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// A log in the making. It is written at the end, so that no disk is touched while it is measured.
+/// A log in the making. Each second is written when it is over, because a long run's do not fit into memory.
 pub(crate) struct HdrLog {
     path: String,
     file: File,
     /// Of the transaction types, as the log's tags.
     tags: Vec<String>,
     duration_s: f64,
+    /// Of the second that is being written; kept for its memory.
     lines: String,
-    failure: Option<Error>,
 }
 
 impl HdrLog {
@@ -26,50 +26,48 @@ impl HdrLog {
         let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
         // A script's names are the user's, and a tag has neither comma nor blank.
         let tags = names.iter().map(|name| name.replace([',', ' ', '\t', '\r', '\n'], "_")).collect();
-        Ok(HdrLog { path: path.to_owned(), file, tags, duration_s, lines: String::new(), failure: None })
+        Ok(HdrLog { path: path.to_owned(), file, tags, duration_s, lines: String::new() })
     }
 
-    /// Puts one second into the log, if it is of the measured part. The interval of all types has no tag.
-    pub fn second(&mut self, second: i64, latencies: &SecondLatencies) {
-        let length_s = (self.duration_s - second as f64).min(1.0);
-        if second < 0 || length_s <= 0.0 {
-            return;
-        }
-        self.interval("", second, length_s, &latencies.all);
-        for (kind, latencies) in latencies.by_kind.iter().enumerate() {
-            if !latencies.is_empty() {
-                let tag = format!("Tag={},", self.tags[kind]);
-                self.interval(&tag, second, length_s, latencies);
-            }
-        }
-    }
-
-    fn interval(&mut self, tag: &str, start_s: i64, length_s: f64, latencies: &Latencies) {
-        let max_ms = latencies.max() as f64 / NS_PER_MS;
-        match encoded(latencies) {
-            Ok(histogram) => {
-                let _ = writeln!(self.lines, "{tag}{start_s}.000,{length_s:.3},{max_ms:.3},{histogram}");
-            }
-            Err(error) => self.failure = Some(error),
-        }
-    }
-
-    /// Writes the log of a run whose measured part began at `measured_unix_s`.
-    pub fn write(mut self, measured_unix_s: f64) -> Result<()> {
-        if let Some(error) = self.failure {
-            return Err(error);
-        }
-        let head = format!(
+    /// Writes the head of the log of a run whose measured part begins at `measured_unix_s`.
+    pub fn begin(&mut self, measured_unix_s: f64) -> Result<()> {
+        self.lines = format!(
             "#[Histogram log format version 1.3]\n\
              #latencies in nanoseconds, Interval_Max in milliseconds; tags are transaction types\n\
              #[StartTime: {measured_unix_s:.3} (seconds since epoch)]\n\
              #[MaxValueDivisor: {NS_PER_MS:.1}]\n\
              \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
         );
-        self.file
-            .write_all(head.as_bytes())
-            .and_then(|()| self.file.write_all(self.lines.as_bytes()))
-            .map_err(|error| cannot_write(&self.path, &error))
+        self.write()
+    }
+
+    /// Puts one second into the log, if it is of the measured part. The interval of all types has no tag.
+    pub fn second(&mut self, second: i64, latencies: &SecondLatencies) -> Result<()> {
+        let length_s = (self.duration_s - second as f64).min(1.0);
+        if second < 0 || length_s <= 0.0 {
+            return Ok(());
+        }
+        self.interval("", second, length_s, &latencies.all)?;
+        for (kind, latencies) in latencies.by_kind.iter().enumerate() {
+            if !latencies.is_empty() {
+                let tag = format!("Tag={},", self.tags[kind]);
+                self.interval(&tag, second, length_s, latencies)?;
+            }
+        }
+        self.write()
+    }
+
+    fn interval(&mut self, tag: &str, start_s: i64, length_s: f64, latencies: &Latencies) -> Result<()> {
+        let (max_ms, histogram) = (latencies.max() as f64 / NS_PER_MS, encoded(latencies)?);
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.lines, "{tag}{start_s}.000,{length_s:.3},{max_ms:.3},{histogram}");
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let written = self.file.write_all(self.lines.as_bytes());
+        self.lines.clear();
+        written.map_err(|error| cannot_write(&self.path, &error))
     }
 }
 
@@ -100,8 +98,13 @@ mod tests {
         let path = std::env::temp_dir().join(format!("dyno-hdr-{}-{duration_s}.log", std::process::id()));
         let names = ["new order".to_owned(), "payment".to_owned()];
         let mut log = HdrLog::create(path.to_str().unwrap(), &names, duration_s).unwrap();
-        seconds.iter().for_each(|(second, latencies)| log.second(*second, latencies));
-        log.write(1_700_000_000.25).unwrap();
+        log.begin(1_700_000_000.25).unwrap();
+        for (second, latencies) in seconds {
+            let before = std::fs::metadata(&path).unwrap().len();
+            log.second(*second, latencies).unwrap();
+            let grown = std::fs::metadata(&path).unwrap().len() > before;
+            assert_eq!((grown, log.lines.len()), (*second >= 0 && (*second as f64) < duration_s, 0));
+        }
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut intervals = Vec::new();

@@ -86,6 +86,8 @@ pub(crate) struct SecondPart {
     pub latencies: Vec<Counters>,
     /// Those that belong to one of the two alone.
     pub borderline: Vec<Borderline>,
+    /// In which second the thread has ended, if it has: it sends no other part.
+    pub ended: Option<i64>,
     /// Where the emptied counters go, because the thread uses them again.
     pub back: Sender<Vec<Counters>>,
 }
@@ -358,17 +360,23 @@ impl Recorder {
 
     /// Sends what was counted since the last time: whoever oversees the run walks over it, and not this thread.
     fn send(&mut self, second: Option<i64>) {
+        let part = self.part(second);
+        // The receiver is gone only when the run is being given up.
+        let _ = self.seconds.send(part);
+    }
+
+    fn part(&mut self, second: Option<i64>) -> SecondPart {
         let kinds = self.second_latencies.len();
         let empty = self.emptied.try_recv().unwrap_or_else(|_| counters(kinds));
-        // The receiver is gone only when the run is being given up.
-        let _ = self.seconds.send(SecondPart {
+        SecondPart {
             second,
             errors: std::mem::take(&mut self.second_errors),
             tenths: std::mem::take(&mut self.second_tenths),
             latencies: std::mem::replace(&mut self.second_latencies, empty),
             borderline: std::mem::take(&mut self.borderline),
+            ended: None,
             back: self.back.clone(),
-        });
+        }
     }
 
     /// The next slice begins; its first second goes on where the slice before it left off.
@@ -382,13 +390,11 @@ impl Recorder {
         }
     }
 
-    /// Closes the last second, unless nothing happened in it.
+    /// Closes the last second, unless nothing happened in it, and says that no other comes.
     pub fn finish(&mut self) {
-        if self.second_tenths.iter().any(|count| *count > 0) || self.second_errors > 0 {
-            self.close_second(self.second_ends_ns);
-        } else if !self.borderline.is_empty() {
-            self.send(None);
-        }
+        let happened = self.second_tenths.iter().any(|count| *count > 0) || self.second_errors > 0;
+        let part = self.part(happened.then_some(self.second));
+        let _ = self.seconds.send(SecondPart { ended: Some(self.second), ..part });
     }
 }
 

@@ -40,6 +40,8 @@ impl SecondLatencies {
 /// Collects parts and gives out seconds in order, each once and whole.
 pub(crate) struct Series {
     threads: u32,
+    /// The second in which each of those that have ended did so.
+    ended: Vec<i64>,
     open: BTreeMap<i64, Parts>,
     pub done: Vec<Second>,
     /// By transaction type: the latencies of what began, or was due, in the measured part.
@@ -58,6 +60,7 @@ impl Series {
         let told_apart = if by_kind && kinds > 1 { kinds } else { 0 };
         Series {
             threads,
+            ended: Vec::new(),
             totals: vec![latencies(); kinds],
             open: BTreeMap::new(),
             done: Vec::new(),
@@ -79,13 +82,30 @@ impl Series {
     }
 
     /// Takes a part in; where it makes the oldest seconds whole, `whole` is shown each of them with its latencies.
-    pub fn add(&mut self, mut part: SecondPart, mut whole: impl FnMut(&Second, &SecondLatencies)) {
+    pub fn add(&mut self, part: SecondPart, mut whole: impl FnMut(&Second, &SecondLatencies)) {
         for one in part.borderline.iter().filter(|one| one.measured) {
             self.totals[one.kind].saturating_record(one.latency_ns);
         }
-        let Some(second) = part.second else { return };
+        self.ended.extend(part.ended);
+        if let Some(second) = part.second {
+            self.take(second, part);
+        }
+        // A thread that was stalled skips seconds; one that reports a later second is through with the earlier ones.
+        while self.first_is_whole() {
+            self.close_first(&mut whole);
+        }
+    }
+
+    /// Whether no thread has anything more to say of the oldest second.
+    fn first_is_whole(&self) -> bool {
+        let silent = |second: i64| self.ended.iter().filter(|ended| **ended <= second).count() as u32;
+        self.open.iter().any(|(second, parts)| parts.threads + silent(*second) >= self.threads)
+    }
+
+    fn take(&mut self, second: i64, mut part: SecondPart) {
         let parts = self.open.entry(second).or_default();
-        parts.threads += 1;
+        // The last second of a thread that has ended waits for the others alone.
+        parts.threads += u32::from(part.ended.is_none());
         parts.errors += part.errors;
         parts.tenths.iter_mut().zip(part.tenths).for_each(|(all, own)| *all += own);
         parts.latencies.resize_with(self.totals.len(), Vec::new);
@@ -103,17 +123,6 @@ impl Series {
         }
         // The thread may have ended.
         let _ = part.back.send(part.latencies);
-        // A thread that was stalled skips seconds; one that reports a later second is through with the earlier ones.
-        while self.open.len() > 1
-            || self.open.values().next().is_some_and(|parts| parts.threads >= self.threads)
-        {
-            let first_is_whole = self.open.values().next().is_some_and(|parts| parts.threads >= self.threads);
-            let later_is_whole = self.open.values().skip(1).any(|parts| parts.threads >= self.threads);
-            if !first_is_whole && !later_is_whole {
-                break;
-            }
-            self.close_first(&mut whole);
-        }
     }
 
     /// Closes what is still open, at the end of the run.
@@ -200,12 +209,24 @@ mod tests {
             tenths: [0, count as u32, 0, 0, 0, 0, 0, 0, 0, 1],
             latencies: latencies.iter().map(counted).collect(),
             borderline: Vec::new(),
+            ended: None,
             back: channel().0,
         }
     }
 
     fn part(second: i64, count: u64) -> SecondPart {
         part_of(second, &[(1000, count)])
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_not_waited_for() {
+        let (mut series, mut told) = (Series::new(2, 1, false), Vec::new());
+        let ended = |second| SecondPart { ended: Some(second), ..part(second, 1) };
+        for one in [part(0, 1), part(1, 1), ended(2), part(0, 1), part(1, 1), part(2, 1), part(3, 1)] {
+            series.add(one, |second, _| told.push((second.second, second.operations)));
+        }
+        assert_eq!(told, [(0, 2), (1, 2), (2, 2), (3, 1)]);
+        assert!(series.open.is_empty());
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl ThreadUse {
             run_wait_s: self.run_wait_s + other.run_wait_s,
             system_calls: self.system_calls + other.system_calls,
             gathered_s: self.gathered_s + other.gathered_s,
-            engine_cpu_s: self.engine_cpu_s.into_iter().chain(other.engine_cpu_s).reduce(std::ops::Add::add),
+            engine_cpu_s: self.engine_cpu_s.zip(other.engine_cpu_s).map(|(one, other)| one + other),
         }
     }
 
@@ -177,6 +177,7 @@ impl Total {
         let (work, wall_s) = (self.work(), self.duration_s.max(1e-9));
         let per_op = |of: f64| (work > 0.0).then(|| of / work);
         let (engine_cpu_s, cpu) = (self.engine_cpu_s(), self.driver_cpu(self.engine_cpu_s()));
+        let cpu_per_op = |of_s: f64| per_op(of_s * 1e6).filter(|_| self.knows_its_cpu());
         Ok(Tally {
             gather: self.gather,
             gathered_share: self.gathered_share(),
@@ -205,8 +206,8 @@ impl Total {
             failed_latency_us: latency_us(&self.failed),
             by_transaction: self.by_transaction.iter().map(|kind| kind.figures(wall_s)).collect(),
             driver_cpu_us_per_op: CpuPerOperation {
-                user: per_op(cpu.user_s * 1e6),
-                system: per_op(cpu.system_s * 1e6),
+                user: cpu_per_op(cpu.user_s),
+                system: cpu_per_op(cpu.system_s),
             },
             driver_cpu_s: tally::Cpu { user: cpu.user_s, system: cpu.system_s },
             driver_busy_share: self.threads.iter().map(ThreadUse::busy_share).collect(),
@@ -254,7 +255,18 @@ impl Total {
     }
 
     fn engine_cpu_s(&self) -> Option<f64> {
-        self.threads.iter().map(|thread| thread.engine_cpu_s).sum()
+        self.measured_threads().map(|thread| thread.engine_cpu_s).sum()
+    }
+
+    /// Whether the driver's CPU is told from that of an embedded engine on each thread, or there is no such engine.
+    fn knows_its_cpu(&self) -> bool {
+        let told = self.measured_threads().filter(|thread| thread.engine_cpu_s.is_some()).count();
+        told == 0 || told == self.measured_threads().count()
+    }
+
+    /// Those that had a client in the measured part.
+    fn measured_threads(&self) -> impl Iterator<Item = &ThreadUse> {
+        self.threads.iter().filter(|thread| thread.wall_s > 0.0)
     }
 
     /// The driver's own CPU. An embedded engine's share is taken from user and system time in proportion.

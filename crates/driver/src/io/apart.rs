@@ -1,8 +1,9 @@
 //! Work that would hold up a loop, done on a thread of its own while the loop goes on.
 
 use super::executor::sleep_ns;
+use super::limits::no_thread;
 use crate::clock;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use std::sync::{Arc, OnceLock};
 
 /// A task that waits looks soon at first, then at ever longer intervals up to the second one.
@@ -24,7 +25,7 @@ impl<T: Send + Sync + 'static> Apart<T> {
         let outcome = Arc::new(OnceLock::new());
         let place = outcome.clone();
         let started = std::thread::Builder::new().spawn(move || drop(place.set(work())));
-        started.map_err(|error| Error::internal(format!("a thread could not be started: {error}")))?;
+        started.map_err(|error| no_thread("a thread beside the clients", &error))?;
         Ok(Apart(outcome))
     }
 

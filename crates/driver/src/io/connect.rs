@@ -2,6 +2,7 @@
 
 use super::address::Address;
 use super::executor::{sleep_ns, with_loop, with_loop_if_any};
+use super::limits::no_descriptor;
 use super::shared::Shared;
 use super::slots::{Ending, Slot};
 use crate::clock;
@@ -234,11 +235,7 @@ fn refusal(place: &str, error: &std::io::Error) -> Error {
 }
 
 fn no_socket(error: &std::io::Error) -> Error {
-    match error.raw_os_error() {
-        Some(libc::EMFILE | libc::ENFILE) => Error::user("too many open files for so many clients")
-            .hint("raise the limit (ulimit -n) above the number of clients, or ask for fewer"),
-        _ => Error::internal(format!("a socket could not be made: {error}")),
-    }
+    no_descriptor(error).unwrap_or_else(|| Error::internal(format!("a socket could not be made: {error}")))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The back end for kernels without io_uring: level-triggered epoll.
 
+use super::limits::no_descriptor;
 use super::slots::{Ending, Slots};
 use crate::error::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -20,7 +21,9 @@ impl Epoll {
         // SAFETY: epoll_create1(2) takes a number only.
         let raw = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if raw < 0 {
-            return Err(Error::internal(format!("epoll_create1: {}", std::io::Error::last_os_error())));
+            let error = std::io::Error::last_os_error();
+            let other = || Error::internal(format!("epoll_create1: {error}"));
+            return Err(no_descriptor(&error).unwrap_or_else(other));
         }
         // SAFETY: epoll_create1(2) has succeeded, so `raw` is a new descriptor, which nothing else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };

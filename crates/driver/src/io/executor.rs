@@ -10,7 +10,7 @@ use crate::clock;
 use crate::error::Result;
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -29,7 +29,11 @@ const NETWORK: u32 = u32::MAX;
 pub(super) struct Loop {
     pub slots: Slots,
     driver: Driver,
-    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    /// When each is due, the task that it wakes, and its own number.
+    timers: BinaryHeap<Reverse<(u64, u32, u64)>>,
+    timers_made: u64,
+    /// Timers for which nobody waits any more.
+    cancelled: HashSet<u64>,
     pub network: Network,
     /// The task that is being polled.
     pub running: u32,
@@ -92,7 +96,7 @@ impl Loop {
         let wait_ns = if !self.slots.ready.is_empty() {
             0
         } else {
-            let next_ns = self.timers.peek().map_or(u64::MAX, |Reverse((due_ns, _))| *due_ns);
+            let next_ns = self.timers.peek().map_or(u64::MAX, |Reverse((due_ns, ..))| *due_ns);
             next_ns.saturating_sub(self.turn_ns).min(patience_ns)
         };
         let expired = match &mut self.driver {
@@ -122,16 +126,27 @@ impl Loop {
     }
 
     fn wake_timers(&mut self) {
-        while let Some(&Reverse((due_ns, task))) = self.timers.peek() {
-            if due_ns > self.turn_ns {
+        while let Some(&Reverse((due_ns, task, number))) = self.timers.peek() {
+            let cancelled = !self.cancelled.is_empty() && self.cancelled.remove(&number);
+            if due_ns > self.turn_ns && !cancelled {
                 break;
             }
             self.timers.pop();
+            if cancelled {
+                continue;
+            }
             match task {
                 NETWORK => self.network.deliver(&mut self.slots, self.turn_ns),
                 task => self.slots.ready.push_back(task),
             }
         }
+    }
+
+    /// Wakes a task when it is time; gives the timer's number.
+    fn wake_at(&mut self, due_ns: u64, task: u32) -> u64 {
+        self.timers_made += 1;
+        self.timers.push(Reverse((due_ns, task, self.timers_made)));
+        self.timers_made
     }
 
     /// Takes what a connection has to say: it goes out with the next turn, or when the network has carried it.
@@ -146,7 +161,7 @@ impl Loop {
     #[cold]
     fn carry(&mut self, slot: u32, outbox: &mut Vec<u8>) {
         let due_ns = self.network.carry(slot, outbox, clock::now_ns());
-        self.timers.push(Reverse((due_ns, NETWORK)));
+        self.wake_at(due_ns, NETWORK);
     }
 }
 
@@ -179,6 +194,8 @@ impl<'a> Executor<'a> {
             slots: Slots::default(),
             driver,
             timers: BinaryHeap::new(),
+            timers_made: 0,
+            cancelled: HashSet::new(),
             network: Network::default(),
             running: 0,
             turn_ns: now_ns,
@@ -248,10 +265,18 @@ impl<'a> Executor<'a> {
     }
 }
 
+impl Executor<'_> {
+    /// Gives up whatever is not done.
+    pub fn drop_tasks(&mut self) {
+        self.tasks.clear();
+        self.live = 0;
+    }
+}
+
 impl Drop for Executor<'_> {
     fn drop(&mut self) {
         // Tasks own streams, and streams say goodbye to the loop.
-        self.tasks.clear();
+        self.drop_tasks();
         LOOP.take();
         let this = self.held.0.borrow_mut().take();
         if let Some(mut this) = this {
@@ -320,19 +345,33 @@ pub fn block_on<T>(
     Ok(result.into_inner())
 }
 
+/// A timer that a task waits for. It wakes nobody once it is dropped.
+#[derive(Default)]
+struct Timer(Option<u64>);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if let Some(number) = self.0 {
+            with_loop_if_any(|this| {
+                this.cancelled.insert(number);
+            });
+        }
+    }
+}
+
 /// Waits for a time of `clock::now_ns`.
 pub async fn sleep_until_ns(due_ns: u64) {
-    let mut asked = false;
+    let mut timer = Timer::default();
     std::future::poll_fn(|_| {
         if clock::now_ns() >= due_ns {
             return Poll::Ready(());
         }
-        if !std::mem::replace(&mut asked, true) {
-            with_loop(|this| this.timers.push(Reverse((due_ns, this.running))));
-        }
+        timer.0.get_or_insert_with(|| with_loop(|this| this.wake_at(due_ns, this.running)));
         Poll::Pending
     })
     .await;
+    // It has woken this task already.
+    timer.0 = None;
 }
 
 pub async fn sleep_ns(duration_ns: u64) {

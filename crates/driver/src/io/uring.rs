@@ -8,6 +8,7 @@
 use super::buffers::{Buffers, GROUP};
 use super::entrance::{Entrance, Wait};
 use super::gather::{Gather, Patience};
+use super::limits::no_descriptor;
 use super::slots::{Ending, Slots};
 use crate::error::{Error, Result};
 use io_uring::squeue::Flags;
@@ -48,7 +49,10 @@ impl Uring {
     /// For so many connections.
     pub fn new(connections: usize) -> Result<Self> {
         Self::set_up(connections, SUBMISSIONS, COMPLETIONS).map_err(|error| {
-            Error::internal(format!("io_uring: {error}")).hint("use backend epoll, or raise `ulimit -l`")
+            let other = || {
+                Error::internal(format!("io_uring: {error}")).hint("use backend epoll, or raise `ulimit -l`")
+            };
+            no_descriptor(&error).unwrap_or_else(other)
         })
     }
 

@@ -38,6 +38,21 @@ mod tests {
     }
 
     #[test]
+    fn what_ended_in_time_is_not_woken_when_its_limit_is_over() {
+        let mut polls = 0;
+        run(async {
+            within(Duration::from_secs(1), sleep_ns(1_000)).await;
+            let mut rest = pin!(sleep_ns(5_000_000_000));
+            poll_fn(|context| {
+                polls += 1;
+                rest.as_mut().poll(context)
+            })
+            .await;
+        });
+        assert_eq!(polls, 2, "once to begin to wait, and once at the end");
+    }
+
+    #[test]
     fn what_never_waits_for_long_is_ended_too() {
         let busy = async {
             loop {

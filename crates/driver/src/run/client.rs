@@ -50,14 +50,83 @@ enum End {
 }
 
 /// A session and what the workload keeps beside it.
-pub(super) struct Connection<S, C> {
-    pub session: S,
+pub(super) struct Connection<'a, S: Session, C> {
+    pub session: Counted<'a, S>,
     state: C,
+}
+
+/// A session whose use is counted before it goes, also where its client is given up while it sleeps.
+pub(super) struct Counted<'a, S: Session> {
+    lane: &'a Lane,
+    /// There until it is lost or closed.
+    session: Option<S>,
     /// What had gone over the session when the measured part began.
     traffic_before: Option<Traffic>,
 }
 
-impl<W: Workload> Client<'_, W> {
+impl<S: Session> Counted<'_, S> {
+    #[inline]
+    pub fn open(&mut self) -> &mut S {
+        self.session.as_mut().expect("a session is used until it is lost or closed")
+    }
+
+    /// Notes where the measured part begins and ends for this connection and its thread.
+    #[inline]
+    pub fn watch(&mut self, now_ns: u64) {
+        let Some(session) = &self.session else { return };
+        if self.traffic_before.is_none() && now_ns >= self.lane.phases().measured_ns {
+            self.traffic_before = Some(session.traffic());
+        }
+        // With an embedded engine the loop never turns, so its thread's readings are taken here.
+        if S::BLOCKING {
+            self.lane.observe(now_ns, || session.engine_cpu_ns());
+        }
+    }
+
+    /// Counts what its client has done in a stretch that is over.
+    pub fn end_stretch(&mut self) {
+        self.count_traffic();
+        if let (Some(session), true) = (&self.session, S::BLOCKING) {
+            self.lane.observe_last(session.engine_cpu_ns());
+        }
+    }
+
+    fn count_traffic(&mut self) {
+        if let (Some(session), Some(before)) = (&self.session, self.traffic_before.take()) {
+            self.lane.count_traffic(before, session.traffic());
+        }
+    }
+
+    /// The session, counted.
+    fn take(&mut self) -> Option<S> {
+        self.count_traffic();
+        let session = self.session.take()?;
+        self.lane.keep_engine_cpu(session.engine_cpu_ns());
+        Some(session)
+    }
+
+    /// Lets go of a session whose connection is gone.
+    pub fn lose(&mut self) {
+        drop(self.take());
+    }
+
+    pub async fn close(mut self) {
+        let session = self.take();
+        drop(self);
+        if let Some(session) = session {
+            session.close().await;
+        }
+    }
+}
+
+impl<S: Session> Drop for Counted<'_, S> {
+    fn drop(&mut self) {
+        self.end_stretch();
+        self.lose();
+    }
+}
+
+impl<'a, W: Workload> Client<'a, W> {
     pub async fn live<S: Session>(self) {
         if let (true, Some(playback)) = (W::PLAYS, self.workload.playback()) {
             if let Err(error) = Box::pin(self.play::<S>(playback)).await {
@@ -73,17 +142,15 @@ impl<W: Workload> Client<'_, W> {
         }
     }
 
-    pub(super) async fn connect_first<S: Session>(&self) -> Result<Connection<S, W::Client>> {
+    pub(super) async fn connect_first<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
         if let Some(ramp_s) = self.job.ramp_s {
             let share = f64::from(self.number) / f64::from(self.job.clients);
             io::sleep_ns((ramp_s * share * 1e9) as u64).await;
         }
-        let connection = self.connect::<S>().await?;
-        self.course.note_version(connection.session.server_version());
-        Ok(connection)
+        self.connect::<S>().await
     }
 
-    async fn connect<S: Session>(&self) -> Result<Connection<S, W::Client>> {
+    pub(super) async fn connect<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
         // A server that is asked for thousands of connections at once drops some: they are opened a few at a time.
         self.lane.connecting.enter().await;
         let outcome = self.connect_now().await;
@@ -91,8 +158,9 @@ impl<W: Workload> Client<'_, W> {
         outcome
     }
 
-    async fn connect_now<S: Session>(&self) -> Result<Connection<S, W::Client>> {
+    async fn connect_now<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
         let mut session = open::<S>(self.target).await?;
+        self.course.note_version(session.server_version());
         let cut = self.job.ledger.as_ref().map(|ledger| ledger.cut);
         let place = Place { client: self.number, clients: self.job.clients, cut };
         let ready = io::within(self.target.answer_timeout, self.workload.client(&mut session, place)).await;
@@ -103,7 +171,10 @@ impl<W: Workload> Client<'_, W> {
             None => Err(self.late()),
         };
         let state = ready.map_err(|error| advised(error, &self.job.workload))?;
-        Ok(Connection { session, state, traffic_before: None })
+        Ok(Connection {
+            session: Counted { lane: self.lane, session: Some(session), traffic_before: None },
+            state,
+        })
     }
 
     #[cold]
@@ -113,7 +184,7 @@ impl<W: Workload> Client<'_, W> {
             .hint("look at the log of what does not answer, and at what is locked in it")
     }
 
-    async fn work<S: Session>(&self, mut connection: Connection<S, W::Client>) {
+    async fn work<S: Session>(&self, mut connection: Connection<'a, S, W::Client>) {
         self.course.arrive();
         let mut random = self.begin(0).await;
         let mut due_ns = None;
@@ -126,22 +197,22 @@ impl<W: Workload> Client<'_, W> {
             match self.transactions(&mut connection, &mut random, from_ns).await {
                 End::Paused => {
                     self.lane.over(clock::now_ns());
-                    self.count_traffic(&connection);
-                    connection.traffic_before = None;
+                    connection.session.end_stretch();
                     random = self.begin(self.pause()).await;
                 }
                 End::Through => {
                     self.lane.over(clock::now_ns());
-                    self.count_traffic(&connection);
+                    connection.session.end_stretch();
                     self.pause();
                     return self.leave(connection).await;
                 }
                 End::Lost => {
                     self.lane.over(clock::now_ns());
-                    self.count_traffic(&connection);
-                    drop(connection);
+                    connection.session.lose();
+                    let lost = connection.state;
                     connection = loop {
-                        if let Some(new) = Box::pin(self.reconnect()).await {
+                        if let Some(mut new) = Box::pin(self.reconnect()).await {
+                            self.workload.take_over(&mut new.state, lost);
                             break new;
                         }
                         if !self.job.reconnect || !matches!(self.end(), End::Paused) {
@@ -159,9 +230,9 @@ impl<W: Workload> Client<'_, W> {
     }
 
     /// Says goodbye to the workload and to the server.
-    async fn leave<S: Session>(&self, mut connection: Connection<S, W::Client>) {
-        let Connection { session, state, .. } = &mut connection;
-        match self.workload.leave(state, session).await {
+    async fn leave<S: Session>(&self, mut connection: Connection<'a, S, W::Client>) {
+        let Connection { session, state } = &mut connection;
+        match self.workload.leave(state, session.open()).await {
             // A server that is gone by now was there for as long as it was measured.
             Err(error) if error.fate() != Fate::Lost => self.course.fail(error),
             _ => {}
@@ -190,7 +261,7 @@ impl<W: Workload> Client<'_, W> {
     /// latency.
     async fn transactions<S: Session>(
         &self,
-        connection: &mut Connection<S, W::Client>,
+        connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,
         mut now_ns: u64,
     ) -> End {
@@ -217,7 +288,7 @@ impl<W: Workload> Client<'_, W> {
                 return End::Through;
             }
             let began_ns = now_ns.max(from_ns);
-            self.watch(connection, began_ns);
+            connection.session.watch(began_ns);
             let (outcome, ended_ns) = self.transaction(kind, (from_ns, began_ns), connection, random).await;
             // The clock is read once per transaction: the end of one is the start of the next.
             now_ns = ended_ns;
@@ -288,7 +359,7 @@ impl<W: Workload> Client<'_, W> {
         &self,
         kind: usize,
         (from_ns, began_ns): (u64, u64),
-        connection: &mut Connection<S, W::Client>,
+        connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,
     ) -> (Result<Outcome>, u64) {
         self.lane.recorder().in_flight += 1;
@@ -296,11 +367,11 @@ impl<W: Workload> Client<'_, W> {
         // The tries are no function of their own: each level of futures is gone through twice for every answer.
         let (drawn, mut again) = (*random, Again::default());
         let outcome = loop {
-            let Connection { session, state, .. } = &mut *connection;
-            match self.workload.perform(kind, state, session, random).await {
+            let Connection { session, state } = &mut *connection;
+            match self.workload.perform(kind, state, session.open(), random).await {
                 Ok(outcome) => break Ok(outcome),
                 Err(error) => {
-                    if let Err(error) = self.ready_again(error, from_ns, session, &mut again).await {
+                    if let Err(error) = self.ready_again(error, from_ns, connection, &mut again).await {
                         break Err(error);
                     }
                 }
@@ -338,6 +409,7 @@ impl<W: Workload> Client<'_, W> {
                     recorder.given_up(kind, from_ns, now_ns);
                 } else {
                     recorder.gave_nothing(from_ns, now_ns);
+                    recorder.unknown += u64::from(self.workload.failed(&mut connection.state));
                 }
                 recorder.failed(error, now_ns);
             }
@@ -359,14 +431,15 @@ impl<W: Workload> Client<'_, W> {
         &self,
         error: Error,
         from_ns: u64,
-        session: &mut S,
+        connection: &mut Connection<'a, S, W::Client>,
         again: &mut Again,
     ) -> Result<()> {
         if matches!(error.fate(), Fate::Lost | Fate::Fatal) {
             return Err(error);
         }
-        roll_back(session).await?;
-        if error.fate() == Fate::Failed || self.is_over(clock::now_ns()) {
+        roll_back(connection.session.open()).await?;
+        let over = error.fate() == Fate::Failed || self.is_over(clock::now_ns());
+        if over || !self.workload.repeats(&mut connection.state) {
             return Err(error);
         }
         match again.wait_ns(self.job.seed, self.number, from_ns) {
@@ -383,30 +456,8 @@ impl<W: Workload> Client<'_, W> {
         Ok(())
     }
 
-    /// Notes where the measured part begins and ends for this connection and its thread.
-    #[inline]
-    pub(super) fn watch<S: Session>(&self, connection: &mut Connection<S, W::Client>, now_ns: u64) {
-        if connection.traffic_before.is_none() && now_ns >= self.lane.phases().measured_ns {
-            connection.traffic_before = Some(connection.session.traffic());
-        }
-        // With an embedded engine the loop never turns, so its thread's readings are taken here.
-        if S::BLOCKING {
-            self.lane.observe(now_ns, || connection.session.engine_cpu_ns());
-        }
-    }
-
-    pub(super) fn count_traffic<S: Session>(&self, connection: &Connection<S, W::Client>) {
-        if S::BLOCKING {
-            self.lane.observe(clock::now_ns(), || connection.session.engine_cpu_ns());
-            self.lane.observe_last(connection.session.engine_cpu_ns());
-        }
-        if let Some(before) = connection.traffic_before {
-            self.lane.count_traffic(before, connection.session.traffic());
-        }
-    }
-
     /// Opens the connection again, if that is wanted, for as long as the run lasts.
-    async fn reconnect<S: Session>(&self) -> Option<Connection<S, W::Client>> {
+    async fn reconnect<S: Session>(&self) -> Option<Connection<'a, S, W::Client>> {
         let (mut wait_ns, longest_ns) = RECONNECT_WAIT_NS;
         while self.job.reconnect && !self.is_over(clock::now_ns()) {
             match self.connect().await {

@@ -33,8 +33,10 @@ pub(crate) struct Lane {
     pub first: Cell<Option<Reading>>,
     pub last: Cell<Option<Reading>>,
     /// What the thread used in the stretches that are over, and how many transactions each of them has measured.
-    pub used: Cell<ThreadUse>,
+    pub used: Cell<Option<ThreadUse>>,
     pub counted: RefCell<Vec<Counted>>,
+    /// What an embedded engine used in sessions that are closed, because each begins to count at 0.
+    engine_cpu_before_ns: Cell<Option<u64>>,
     /// When the last client had no more to do. Closing the connections is no part of the run.
     over_ns: Cell<u64>,
 }
@@ -53,6 +55,7 @@ impl Lane {
             last: Cell::new(None),
             used: Cell::default(),
             counted: RefCell::default(),
+            engine_cpu_before_ns: Cell::new(None),
             over_ns: Cell::new(0),
         }
     }
@@ -92,7 +95,8 @@ impl Lane {
             work: recorder.work() - work_before,
         });
         if let (Some(first), Some(last)) = (self.first.take(), self.last.take()) {
-            self.used.set(self.used.get().plus(&last.since(&first)));
+            let used = last.since(&first);
+            self.used.set(Some(self.used.get().map_or(used, |before| before.plus(&used))));
         }
     }
 
@@ -118,18 +122,32 @@ impl Lane {
         let phases = self.phases();
         if self.first.get().is_none() {
             if now_ns >= phases.measured_ns {
-                self.first.set(Some(Reading::now(now_ns, io::loop_use(), engine_cpu_ns())));
+                self.first.set(Some(self.reading(now_ns, engine_cpu_ns())));
             }
         } else if now_ns >= phases.end_ns && self.last.get().is_none() {
-            self.last.set(Some(Reading::now(now_ns, io::loop_use(), engine_cpu_ns())));
+            self.last.set(Some(self.reading(now_ns, engine_cpu_ns())));
         }
     }
 
     /// Takes the last reading of a thread that ends before the run does.
     pub fn observe_last(&self, engine_cpu_ns: Option<u64>) {
         if self.first.get().is_some() && self.last.get().is_none() {
-            self.last.set(Some(Reading::now(clock::now_ns(), io::loop_use(), engine_cpu_ns)));
+            self.last.set(Some(self.reading(clock::now_ns(), engine_cpu_ns)));
         }
+    }
+
+    /// The thread's counters; `engine_cpu_ns` is what the open session has counted, where one is open.
+    fn reading(&self, now_ns: u64, engine_cpu_ns: Option<u64>) -> Reading {
+        Reading::now(now_ns, io::loop_use(), self.engine_cpu_ns(engine_cpu_ns))
+    }
+
+    fn engine_cpu_ns(&self, open_ns: Option<u64>) -> Option<u64> {
+        self.engine_cpu_before_ns.get().into_iter().chain(open_ns).reduce(std::ops::Add::add)
+    }
+
+    /// Notes what the engine has used in a session that is closed now.
+    pub fn keep_engine_cpu(&self, engine_cpu_ns: Option<u64>) {
+        self.engine_cpu_before_ns.set(self.engine_cpu_ns(engine_cpu_ns));
     }
 
     /// Adds what has gone over a session. A workload that opened the session anew began to count at 0 again.

@@ -20,7 +20,7 @@ pub(crate) struct Live {
     reader: Option<Reader>,
     log: Option<HdrLog>,
     witness: Option<Box<dyn Witness>>,
-    /// Of the witness.
+    /// Of the witness, or of the log.
     failure: Option<Error>,
     duration_s: f64,
     operations: u64,
@@ -53,6 +53,13 @@ impl Live {
         })
     }
 
+    /// The run begins: its measured part will at `measured_unix_s`.
+    pub fn begin(&mut self, measured_unix_s: f64) {
+        if let Some(log) = &mut self.log {
+            self.failure = log.begin(measured_unix_s).err();
+        }
+    }
+
     /// Takes note of a second that is over.
     pub fn second(&mut self, second: &Second, latencies: &SecondLatencies, watch: &mut Watch<'_>) {
         self.operations += second.operations;
@@ -61,8 +68,8 @@ impl Live {
         if second.second as f64 >= self.duration_s {
             return;
         }
-        if let Some(log) = &mut self.log {
-            log.second(second.second, latencies);
+        if let (Some(log), None) = (&mut self.log, &self.failure) {
+            self.failure = log.second(second.second, latencies).err();
         }
         if let Some(on_second) = &mut watch.on_second {
             on_second(&second.to_json());
@@ -123,9 +130,8 @@ impl Live {
         self.failure.as_ref()
     }
 
-    /// Writes the log; the measured part began at `measured_unix_s`. An error may also be one of following the run.
-    pub fn finish(&mut self, measured_unix_s: f64) -> Result<()> {
-        self.log.take().map_or(Ok(()), |log| log.write(measured_unix_s))?;
+    /// An error of following the run.
+    pub fn finish(&mut self) -> Result<()> {
         self.failure.take().map_or(Ok(()), Err)
     }
 

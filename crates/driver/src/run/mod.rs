@@ -34,14 +34,14 @@ use crate::count::recorder::SecondPart;
 use crate::count::series::Series;
 use crate::count::total::Total;
 use crate::error::{Error, Result};
-use crate::io::Backend;
+use crate::io::{spawned, Backend};
 use crate::job::{Gather, Job, Load};
 use crate::session::{end_what_was_left, AnySession, Session, Target};
 use crate::watch::Watch;
 use crate::workload::Workload;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{channel, Receiver};
-use std::thread::ScopedJoinHandle;
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, SystemTime};
 
 /// From the last client's arrival to the start, so that no thread learns of it too late.
@@ -85,7 +85,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
     let mut series = Series::new(threads, names.len(), job.hdr_log.is_some()).keeping(job.share.is_some());
     let (outcomes, overseen) = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
-            .map(|number| {
+            .map_while(|number| {
                 let thread = Thread {
                     number,
                     threads,
@@ -99,7 +99,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
                     course: &course,
                     seconds: sender.clone(),
                 };
-                scope.spawn(move || thread.drive_or_fail::<S>())
+                begun::<S, W>(scope, thread)
             })
             .collect();
         let overseen = oversee(&handles, job, &course, &receiver, &mut series, &mut live, watch);
@@ -110,7 +110,7 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
         .try_iter()
         .for_each(|part| series.add(part, |second, latencies| live.second(second, latencies, watch)));
     series.finish(|second, latencies| live.second(second, latencies, watch));
-    live.finish(overseen.started_unix_s + job.warmup_s)?;
+    live.finish()?;
     if let Some(error) = course.failure.lock().ok().and_then(|mut failure| failure.take()) {
         return Err(error);
     }
@@ -144,6 +144,16 @@ fn ledger<W: Workload>(job: &Job) -> Result<Option<Ledger>> {
         return Err(Error::user(format!("{} keeps no ledger", job.workload)).hint("tpcb and tpcc keep one"));
     }
     Ledger::open(asked).map(Some)
+}
+
+/// Begins a thread. One that cannot be had ends the run, because the others would wait for it.
+fn begun<'scope, S: Session, W: Workload>(
+    scope: &'scope Scope<'scope, '_>,
+    thread: Thread<'scope, W>,
+) -> Option<ScopedJoinHandle<'scope, Result<ThreadTally>>> {
+    let (course, number, threads) = (thread.course, thread.number.into(), thread.threads.into());
+    let begun = spawned(scope, number, threads, move || thread.drive_or_fail::<S>());
+    begun.inspect_err(|error| course.fail(error.clone())).ok()
 }
 
 fn joined(handle: ScopedJoinHandle<'_, Result<ThreadTally>>) -> Result<ThreadTally> {
@@ -213,6 +223,7 @@ fn oversee<T>(
                 continue;
             }
             seen.started_unix_s = unix_s_after(START_DELAY_NS);
+            live.begin(seen.started_unix_s + job.warmup_s);
             course.begin(phases(job, 1, clock::now_ns() + START_DELAY_NS));
         } else if course.through.load(Ordering::Acquire) == handles.len() as u32 && !course.is_stopped() {
             if may_go_on(watch, course) {

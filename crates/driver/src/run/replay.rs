@@ -28,7 +28,7 @@ struct Due {
     lag: Option<Lag>,
 }
 
-impl<W: Workload> Client<'_, W> {
+impl<'a, W: Workload> Client<'a, W> {
     /// Plays one session after the other until there is none left. An error ends the run.
     pub(super) async fn play<S: Session>(&self, playback: &Playback) -> Result<()> {
         let (mut next, mut player, mut ready) = (playback.take(), Player::default(), None);
@@ -57,7 +57,7 @@ impl<W: Workload> Client<'_, W> {
         &self,
         playback: &Playback,
         visit: &Visit,
-        ready: Option<Connection<S, W::Client>>,
+        ready: Option<Connection<'a, S, W::Client>>,
         player: &mut Player,
     ) -> Result<()> {
         self.wait(playback.opens_after_ns(visit)).await;
@@ -66,7 +66,8 @@ impl<W: Workload> Client<'_, W> {
         }
         let opened = match ready {
             Some(connection) => Ok(connection),
-            None => Box::pin(self.connect_first::<S>()).await,
+            // A session opens when the recording says so.
+            None => Box::pin(self.connect::<S>()).await,
         };
         let mut connection = match opened {
             Ok(connection) => connection,
@@ -82,12 +83,11 @@ impl<W: Workload> Client<'_, W> {
         let left = self.statements(playback, visit, &mut connection, player).await?;
         if left.lost {
             self.lane.recorder().replayed().sessions_lost += 1;
-            self.count_traffic(&connection);
+            connection.session.lose();
             return self.unsent(playback, left.from, false);
         }
         self.unsent(playback, left.from, true)?;
         self.wait(playback.after_ns(visit.closed_ns.min(playback.until_ns))).await;
-        self.count_traffic(&connection);
         connection.session.close().await;
         Ok(())
     }
@@ -104,7 +104,7 @@ impl<W: Workload> Client<'_, W> {
         &self,
         playback: &Playback,
         visit: &Visit,
-        connection: &mut Connection<S, W::Client>,
+        connection: &mut Connection<'_, S, W::Client>,
         player: &mut Player,
     ) -> Result<Left> {
         let (recording, start_ns) = (&playback.recording, self.lane.phases().start_ns);
@@ -130,7 +130,7 @@ impl<W: Workload> Client<'_, W> {
             let lag = due_ns.map(|due_ns| Lag::of(due_ns, free_ns, sent_ns, before));
             let kind = recording.kind(recorded.statement);
             let due = Due { recorded, kind, from_ns: due_ns.unwrap_or(sent_ns), lag };
-            self.watch(connection, sent_ns);
+            connection.session.watch(sent_ns);
             let text = recording.text(place, &player.buffer)?;
             let outcome = self.send(due, text, connection).await;
             free_ns = clock::now_ns();
@@ -152,7 +152,7 @@ impl<W: Workload> Client<'_, W> {
         &self,
         due: Due,
         text: &str,
-        connection: &mut Connection<S, W::Client>,
+        connection: &mut Connection<'_, S, W::Client>,
     ) -> Result<Answer> {
         {
             let recorder = &mut *self.lane.recorder();
@@ -162,7 +162,7 @@ impl<W: Workload> Client<'_, W> {
             }
         }
         let under_way = UnderWay { lane: self.lane, kind: due.kind, from_ns: due.from_ns };
-        let outcome = connection.session.text(text, &mut ()).await;
+        let outcome = connection.session.open().text(text, &mut ()).await;
         std::mem::forget(under_way);
         outcome
     }
@@ -218,9 +218,9 @@ impl<W: Workload> Client<'_, W> {
 }
 
 /// Puts a session into the database of its next statement.
-async fn choose<S: Session, C>(sql: Option<&str>, connection: &mut Connection<S, C>) -> Result<()> {
+async fn choose<S: Session, C>(sql: Option<&str>, connection: &mut Connection<'_, S, C>) -> Result<()> {
     let Some(sql) = sql else { return Ok(()) };
-    match connection.session.text(sql, &mut ()).await {
+    match connection.session.open().text(sql, &mut ()).await {
         // The statement that follows meets a lost connection as well, and is counted.
         Err(error) if error.fate() != Fate::Lost => Err(error.at(sql).hint(
             "load all databases of the recording, or record one of them: dyno init replay --database NAME",

@@ -99,7 +99,8 @@ impl<W: Workload> Thread<'_, W> {
                 }
                 over
             })?;
-            if lane.has_begun() {
+            // The thread of an embedded engine's client is read with its session, which may still be open.
+            if lane.has_begun() && !S::BLOCKING {
                 lane.observe_last(None);
             }
             if lane.phases().more {
@@ -107,6 +108,11 @@ impl<W: Workload> Thread<'_, W> {
                 self.course.stop();
             }
             (sched_batch, gather_us_max) = (io::gives_way(), io::gather_us_max());
+            // Clients that are given up count what they have used.
+            executor.drop_tasks();
+            if lane.has_begun() {
+                lane.observe_last(None);
+            }
         }
         Ok(ThreadTally { sched_batch, gather_us_max, ..self.result(lane) })
     }
@@ -211,7 +217,7 @@ impl<W: Workload> Thread<'_, W> {
             recorder,
             statements: timed::take(),
             traffic: lane.traffic.get(),
-            used: lane.used.get(),
+            used: lane.used.get().unwrap_or_default(),
             counted: lane.counted.into_inner(),
             ended_ns,
             pace,

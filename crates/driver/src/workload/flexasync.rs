@@ -170,8 +170,11 @@ impl Workload for FlexAsync {
         }
         self.progress.begin(kind);
         match self.round(kind, client, session).await {
-            // A round that was refused will be refused again: the next one is another matter.
-            Err(error) if error.fate() == Fate::Failed => {
+            // A round that was refused will be refused again, and one that another client was in the way of is there in
+            // part: the next one is another matter.
+            Err(error)
+                if error.fate() == Fate::Failed || (error.fate() == Fate::Retry && self.parallel > 1) =>
+            {
                 client.round += 1;
                 Err(error)
             }
@@ -182,6 +185,15 @@ impl Workload for FlexAsync {
                 Ok(Outcome::Committed)
             }
         }
+    }
+
+    /// Each operation commits by itself.
+    fn repeats(&self, _client: &mut Client) -> bool {
+        self.parallel == 1
+    }
+
+    fn failed(&self, _client: &mut Client) -> bool {
+        self.parallel > 1
     }
 
     fn phases(&self) -> Vec<Phase> {

@@ -37,6 +37,11 @@ impl Page {
         session.execute(insert, &row, &mut ()).await.map(drop)
     }
 
+    /// Goes on with the numbers of the page before, whose connection was lost.
+    pub fn take_over(&mut self, lost: &Page) {
+        self.entry = lost.entry;
+    }
+
     /// Ends a transaction, whatever became of it: the number of its row, where it has written one. Numbers of rows that
     /// were rolled back are not used again.
     #[inline]
@@ -61,6 +66,15 @@ mod tests {
     #[test]
     fn a_transaction_without_a_row_has_no_number() {
         assert_eq!(page(false).turn(), None);
+    }
+
+    #[test]
+    fn a_client_that_connects_again_goes_on_with_its_numbers() {
+        let (mut lost, mut after) = (page(true), page(false));
+        lost.turn();
+        after.take_over(&lost);
+        after.written = true;
+        assert_eq!(after.turn(), Some(2));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a workload is, and the table of those there are. One file per workload holds all of it: options, schema,
 //! bulk load, transactions, invariants.
 
+mod commits;
 mod files;
 mod ledger;
 mod options;
@@ -59,7 +60,7 @@ pub type Start = BTreeMap<String, i64>;
 pub struct Acknowledged {
     /// Transactions whose success the server acknowledged, warm-up included.
     pub acknowledged: u64,
-    /// Transactions whose fate is unknown because the connection was lost.
+    /// Transactions whose fate is unknown because the connection was lost, and failed ones that are committed in part.
     pub unknown: u64,
     /// `acknowledged` by the transaction's name.
     pub by_transaction: BTreeMap<String, u64>,
@@ -236,6 +237,21 @@ pub trait Workload: Sized + Send + Sync + 'static {
         session: &mut S,
         random: &mut Random,
     ) -> Result<Outcome>;
+
+    /// Readies a client for another try of a transaction that another one was in the way of, once that is rolled back.
+    /// False where another try would repeat what is committed already: the transaction has failed then.
+    fn repeats(&self, _client: &mut Self::Client) -> bool {
+        true
+    }
+
+    /// Ends a transaction that has failed and is not tried again. True where a part of it is committed all the same: it
+    /// counts among those whose fate is unknown.
+    fn failed(&self, _client: &mut Self::Client) -> bool {
+        false
+    }
+
+    /// Gives a client what the one before it leaves, whose connection was lost.
+    fn take_over(&self, _client: &mut Self::Client, _lost: Self::Client) {}
 
     /// What a client does when it has no more transactions to do, outside of the measured time. A client whose
     /// connection was lost does not.

@@ -214,6 +214,10 @@ impl Workload for TpcB {
         Ok(Outcome::Committed)
     }
 
+    fn take_over(&self, client: &mut Client, lost: Client) {
+        client.page.take_over(&lost.page);
+    }
+
     #[inline]
     fn entry(&self, client: &mut Client) -> Option<u64> {
         client.page.turn()

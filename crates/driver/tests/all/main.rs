@@ -19,6 +19,7 @@ mod oltp_and_tpcb;
 mod own_workloads;
 mod passwords;
 mod round_trips;
+mod runs;
 mod sincere;
 mod slices;
 mod sources;

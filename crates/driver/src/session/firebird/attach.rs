@@ -4,7 +4,7 @@ use super::interfaces::{call, Attachment, Handle, MIN_ATTACHMENT_VERSION};
 use super::library::Library;
 use super::status::Status;
 use crate::error::{Error, Result};
-use crate::io::Interrupt;
+use crate::io::{no_thread, Interrupt};
 use crate::session::Target;
 use std::ffi::{c_int, c_uint, c_void, CString};
 use std::path::Path;
@@ -75,7 +75,7 @@ impl UnderWay {
                     let _ = sender.send(Brought(Some(outcome)));
                 }
             })
-            .map_err(|error| Error::internal(format!("a thread could not be started: {error}")))?;
+            .map_err(|error| no_thread("the thread that opens a connection", &error))?;
         Ok(under_way)
     }
 

@@ -58,6 +58,11 @@ impl Client {
         &self.state
     }
 
+    /// Whether the event that failed has changed rows for good.
+    pub(super) fn changed(&self) -> bool {
+        self.connections.changed()
+    }
+
     pub(super) fn take_overcome(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.overcome)
     }
@@ -69,6 +74,7 @@ impl Client {
             return Err(Error::lost("script left", "the script was left in the middle of a function"));
         }
         (self.refusal, self.asked) = (None, false);
+        self.connections.begin();
         let mut request = self.state.call(name)?;
         loop {
             request = match request {

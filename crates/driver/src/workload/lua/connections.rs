@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::session::{self, open, Answer, Numbered, Rows, Session, Target, Value};
+use crate::workload::commits::{Boundary, Commits};
 use std::any::Any;
 use std::collections::HashMap;
 
@@ -18,6 +19,8 @@ pub(super) struct Connections {
     /// Number 1 and on. The sessions are of the type of the driver's.
     others: Vec<Option<Box<dyn Any>>>,
     statements: Vec<Statements>,
+    /// What of the event under way is committed, by connection.
+    commits: Vec<Commits>,
 }
 
 /// Whether the script has the driver's session.
@@ -39,6 +42,7 @@ struct Statements {
 /// A statement of one text, and how often the script has prepared it without closing it.
 struct Shared {
     statement: Statement,
+    boundary: Boundary,
     users: usize,
 }
 
@@ -58,7 +62,18 @@ enum Transaction {
 
 impl Connections {
     pub fn new(target: Option<Target>) -> Self {
-        Connections { target, first: First::Unused, others: Vec::new(), statements: Vec::new() }
+        let (others, statements, commits) = (Vec::new(), Vec::new(), Vec::new());
+        Connections { target, first: First::Unused, others, statements, commits }
+    }
+
+    /// An event begins.
+    pub fn begin(&mut self) {
+        self.commits.iter_mut().for_each(Commits::begin);
+    }
+
+    /// Whether the event under way has changed rows for good.
+    pub fn changed(&self) -> bool {
+        self.commits.iter().any(|commits| commits.changed)
     }
 
     /// Gives the script a connection: the driver's session first.
@@ -113,7 +128,15 @@ impl Connections {
         sql: &str,
         rows: &mut R,
     ) -> Result<Answer> {
-        execute_text(self.session(connection, session)?, sql, rows).await
+        let answer = execute_text(self.session(connection, session)?, sql, rows).await?;
+        self.done(connection, Boundary::of(sql), answer)
+    }
+
+    fn done(&mut self, connection: usize, boundary: Boundary, answer: Answer) -> Result<Answer> {
+        if let Some(commits) = self.commits.get_mut(connection) {
+            commits.done(boundary, answer.affected > 0);
+        }
+        Ok(answer)
     }
 
     /// Prepares a statement, or finds the one of the same text; returns its number on this connection.
@@ -137,7 +160,8 @@ impl Connections {
             },
         };
         let statements = &mut self.statements[connection];
-        let number = statements.all.add(Shared { statement, users: 1 }).0 as usize;
+        let number =
+            statements.all.add(Shared { statement, boundary: Boundary::of(sql), users: 1 }).0 as usize;
         statements.by_text.insert(sql.to_owned(), number);
         Ok(number)
     }
@@ -174,7 +198,9 @@ impl Connections {
         rows: &mut R,
     ) -> Result<Answer> {
         let known = self.statements.get(connection).and_then(|statements| statements.all.get(statement));
-        match &known.ok_or_else(unknown_number)?.statement {
+        let Shared { statement, boundary, .. } = known.ok_or_else(unknown_number)?;
+        let boundary = *boundary;
+        let answer = match statement {
             Statement::Prepared(statement) => {
                 let statement = *statement;
                 self.session(connection, session)?.execute(statement, parameters, rows).await
@@ -187,11 +213,13 @@ impl Connections {
                 let sql = sql.clone();
                 execute_text(self.session(connection, session)?, &sql, rows).await
             }
-        }
+        };
+        self.done(connection, boundary, answer?)
     }
 
     /// Rolls back on all connections but the driver's session, which the driver itself rolls back.
     pub async fn rollback_others<S: Session>(&mut self) -> Result<()> {
+        self.commits.iter_mut().for_each(Commits::rolled_back);
         for other in self.others.iter_mut().flatten() {
             if let Some(session) = other.downcast_mut::<S>() {
                 session.rollback().await?;
@@ -216,7 +244,9 @@ impl Connections {
     fn forget_statements(&mut self, connection: usize) {
         if self.statements.len() <= connection {
             self.statements.resize_with(connection + 1, Statements::default);
+            self.commits.resize_with(connection + 1, Commits::default);
         }
+        self.commits[connection].rolled_back();
         self.statements[connection] = Statements::default();
     }
 }

@@ -7,6 +7,8 @@
 //! signal. The watchdog sends that thread one.
 
 use crate::clock;
+use crate::error::Result;
+use crate::io::no_thread;
 use mlua::ffi::{self, lua_Debug, lua_State};
 use mlua::Thread;
 use std::cell::Cell;
@@ -102,22 +104,22 @@ impl Watchdog {
     }
 
     /// Watches the state of a coroutine until the turns are dropped, which must be before the state is.
-    pub fn watch(&self, coroutine: &Thread) -> Turns {
+    pub fn watch(&self, coroutine: &Thread) -> Result<Turns> {
         let (state, now) = (coroutine.state(), Arc::<Now>::default());
         let mut states = self.watching.lock();
         states.watched_ever += 1;
         let number = states.watched_ever;
         states.watched.push(Watched { number, now: Arc::clone(&now) });
         drop(states);
-        self.wake();
-        Turns {
+        self.wake()?;
+        Ok(Turns {
             number,
             patience_ns: self.patience_ns,
             state,
             now,
             counted: Cell::new(false),
             watching: Arc::clone(&self.watching),
-        }
+        })
     }
 
     /// Ends the scripts that compute, and those that begin to.
@@ -139,13 +141,15 @@ impl Watchdog {
     }
 
     /// Starts the watchdog's thread, once.
-    fn wake(&self) {
+    fn wake(&self) -> Result<()> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
             HANDLER.call_once(handle_the_signal);
             let watching = Arc::clone(&self.watching);
-            *thread = Some(std::thread::spawn(move || watching.look_after()));
+            let begun = std::thread::Builder::new().spawn(move || watching.look_after());
+            *thread = Some(begun.map_err(|error| no_thread("the thread that watches scripts", &error))?);
         }
+        Ok(())
     }
 }
 
@@ -335,7 +339,7 @@ mod tests {
             lua.load("if jit then jit.off() end while true do end").into_function().unwrap();
         let coroutine = lua.create_thread(endless).unwrap();
         let watchdog = Watchdog::new(600_000_000);
-        let turns = watchdog.watch(&coroutine);
+        let turns = watchdog.watch(&coroutine).unwrap();
         let error = turns.during(|| coroutine.resume::<()>(())).unwrap_err();
         assert!(error.to_string().contains("longer than patience_s"), "{error}");
         assert!(HOOKED.get(), "by this thread, and no other");

@@ -217,6 +217,15 @@ impl Workload for LuaScript {
         Ok(Outcome::Committed)
     }
 
+    /// An event that has changed rows for good is not begun anew.
+    fn repeats(&self, client: &mut Client) -> bool {
+        !client.changed()
+    }
+
+    fn failed(&self, client: &mut Client) -> bool {
+        client.changed()
+    }
+
     fn take_overcome(&self, client: &mut Client) -> Vec<Error> {
         client.take_overcome()
     }

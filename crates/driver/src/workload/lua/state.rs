@@ -64,7 +64,7 @@ impl State {
             Ok((Conversation::begin(&lua, converse)?, find))
         };
         let (conversation, find) = made().map_err(broken)?;
-        let turns = shared.watchdog.watch(conversation.coroutine());
+        let turns = shared.watchdog.watch(conversation.coroutine())?;
         let state = State { turns, conversation, called: String::new(), find, answers, random, lua };
         let script = shared.script(&state.lua).map_err(broken)?;
         state.turns.during(|| script.call::<()>(())).map_err(broken)?;

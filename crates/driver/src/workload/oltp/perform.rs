@@ -15,6 +15,32 @@ pub struct Client {
     pub(super) list: Vec<Value<'static>>,
     pub(super) table: i64,
     pub(super) segment: Segment,
+    pub(super) standing: Standing,
+}
+
+/// How far a transaction without BEGIN and COMMIT has come: each of its statements commits by itself.
+#[derive(Default)]
+pub(super) struct Standing {
+    /// The next try goes on where this one ended.
+    pub again: bool,
+    /// How many statements are through; a delete with its insert counts as one.
+    through: u32,
+    /// Some of them may have changed a row.
+    pub changed: bool,
+    /// What the statement under way draws from, with its table.
+    drawing: Option<(Random, i64)>,
+    /// The delete under way has taken a row away, which its insert has to bring back.
+    deleted: Option<Answer>,
+}
+
+impl Standing {
+    /// Begins a try; gives the number of statements to leave out.
+    fn begin(&mut self) -> u32 {
+        if !std::mem::take(&mut self.again) {
+            *self = Standing::default();
+        }
+        self.through
+    }
 }
 
 /// One of as many equal parts of the keys as there are clients.
@@ -49,13 +75,14 @@ fn without_race(error: Error, deleted: Answer, passed_over: Option<&str>) -> Err
 impl Oltp {
     pub(super) async fn transaction<S: Session>(
         &self,
-        client: &Client,
+        client: &mut Client,
         session: &mut S,
         random: &mut Random,
     ) -> Result<()> {
-        if !self.skip_trx {
-            session.begin().await?;
+        if self.skip_trx {
+            return self.by_themselves(client, session, random).await;
         }
+        session.begin().await?;
         for &(kind, count) in &self.counts {
             if count == 0 {
                 continue;
@@ -69,8 +96,37 @@ impl Oltp {
                 }
             }
         }
-        if !self.skip_trx {
-            session.commit().await?;
+        session.commit().await
+    }
+
+    /// The statements of a transaction, each of which commits by itself: another try goes on with the one that failed.
+    async fn by_themselves<S: Session>(
+        &self,
+        client: &mut Client,
+        session: &mut S,
+        random: &mut Random,
+    ) -> Result<()> {
+        let (mut left_out, mut resumed) = (client.standing.begin(), client.standing.drawing);
+        for &(kind, count) in self.counts.iter().filter(|(_, count)| *count > 0) {
+            let mut table = None;
+            for _ in 0..count {
+                if left_out > 0 {
+                    left_out -= 1;
+                    continue;
+                }
+                if let Some((drawing, its_table)) = resumed.take() {
+                    (*random, table) = (drawing, Some(its_table));
+                }
+                let table = *table.get_or_insert_with(|| self.draw_table(random));
+                client.standing.drawing = Some((*random, table));
+                if kind == Kind::Delete {
+                    self.delete_and_insert(client, table, session, random).await?;
+                } else {
+                    self.statement(kind, client.statements.get(kind, table), session, random).await?;
+                }
+                client.standing.through += 1;
+                client.standing.changed |= kind.writes();
+            }
         }
         Ok(())
     }
@@ -104,17 +160,26 @@ impl Oltp {
     /// A row goes and comes back under the same id.
     async fn delete_and_insert<S: Session>(
         &self,
-        client: &Client,
+        client: &mut Client,
         table: i64,
         session: &mut S,
         random: &mut Random,
     ) -> Result<()> {
         let (id, k) = (Value::Int(self.rows.draw(random)), Value::Int(self.rows.draw(random)));
         let (c, pad) = (rows::C::draw(random), rows::Pad::draw(random));
-        let deleted = session.execute(client.statements.get(Kind::Delete, table), &[id], &mut ()).await?;
+        let deleted = match client.standing.deleted {
+            Some(deleted) => deleted,
+            None => session.execute(client.statements.get(Kind::Delete, table), &[id], &mut ()).await?,
+        };
+        // One that found nothing is tried again with its insert: the row may have come back.
+        if self.skip_trx && deleted.affected > 0 {
+            (client.standing.deleted, client.standing.changed) = (Some(deleted), true);
+        }
         let insert = client.statements.get(Kind::Insert, table);
         let inserted = session.execute(insert, &[id, k, c.value(), pad.value()], &mut ()).await;
-        inserted.map(drop).map_err(|error| without_race(error, deleted, session.dialect().passed_over))
+        inserted.map_err(|error| without_race(error, deleted, session.dialect().passed_over))?;
+        client.standing.deleted = None;
+        Ok(())
     }
 
     /// A select with a list of values or ranges. Each client draws from a part of the keys that is its own.

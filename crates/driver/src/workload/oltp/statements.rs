@@ -25,6 +25,11 @@ pub(super) enum Kind {
 const KINDS: usize = Kind::RandomRanges as usize + 1;
 
 impl Kind {
+    pub fn writes(self) -> bool {
+        use Kind::{Delete, Insert, InsertKey, InsertNumbered, UpdateIndex, UpdateNonIndex};
+        matches!(self, UpdateIndex | UpdateNonIndex | Delete | Insert | InsertNumbered | InsertKey)
+    }
+
     fn sql(self, table: i64, list_length: usize) -> String {
         let t = format!("sbtest{table}");
         match self {

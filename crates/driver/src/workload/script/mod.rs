@@ -309,6 +309,19 @@ impl Workload for Script {
         run::perform(&self.content.program, kind, client, session, random).await
     }
 
+    fn repeats(&self, client: &mut Client) -> bool {
+        client.try_again();
+        true
+    }
+
+    fn failed(&self, client: &mut Client) -> bool {
+        client.fail(&self.content.program)
+    }
+
+    fn take_over(&self, client: &mut Client, lost: Client) {
+        client.take_over(lost);
+    }
+
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
         let mut invariants = Vec::new();
         for condition in &self.content.invariants {

@@ -7,6 +7,7 @@ use super::sql::{self, Piece, Position};
 use super::variable::Names;
 use crate::random::Random;
 use crate::session::REQUEST_MARK;
+use crate::workload::commits::Boundary;
 use crate::workload::{options, Pause};
 
 /// How statements reach the server.
@@ -154,6 +155,8 @@ pub struct Statement {
     /// May be prepared; else it is sent as text.
     pub preparable: bool,
     pub capture: Capture,
+    /// A transaction that begins or ends in other words than those of an action.
+    pub boundary: Boundary,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -279,7 +282,11 @@ impl Draft {
                 }
             };
             let parts = resolve(&mut self.names, pieces, captures);
-            let statement = Statement { place, form, parts, preparable, capture };
+            let boundary = match parts.first() {
+                Some(Part::Text(text)) => Boundary::of(text),
+                _ => Boundary::None,
+            };
+            let statement = Statement { place, form, parts, preparable, capture, boundary };
             statements.push(complete(statement, question, mode, mistakes));
         }
         if !captures {
@@ -363,12 +370,23 @@ fn find_sequences(steps: &[Step], sequences: &mut Vec<usize>) {
     }
 }
 
-/// Variables that a transaction sets and may read before it has set them: a second try must find their first values.
+/// Variables whose values a second try must find, wherever it begins: at the first step, or with a statement or a
+/// transaction before which others have committed.
 fn restored(steps: &[Step], statements: &[Statement]) -> Vec<usize> {
+    let begins = steps.iter().enumerate().filter(|(_, step)| matches!(step.action, Action::Begin));
+    let begins = std::iter::once(0).chain(begins.map(|(number, _)| number));
+    let mut all: Vec<usize> = begins.flat_map(|begin| set_after_read(steps, begin, statements)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Variables that the steps from one on set and may read before they have set them.
+fn set_after_read(steps: &[Step], from: usize, statements: &[Statement]) -> Vec<usize> {
     let (mut certain, mut early, mut written) = (Vec::new(), Vec::new(), Vec::new());
     // Within a branch nothing is certain to be set; the farthest jump tells where branches end.
     let mut branch_end = 0;
-    for (number, step) in steps.iter().enumerate() {
+    for (number, step) in steps.iter().enumerate().skip(from) {
         let mut read = |expression: &Expression| {
             expression.walk(&mut |part| match part {
                 Expression::Variable(slot) if !certain.contains(slot) => early.push(*slot),
@@ -410,7 +428,5 @@ fn restored(steps: &[Step], statements: &[Statement]) -> Vec<usize> {
         }
     }
     early.retain(|slot| written.contains(slot) || written.contains(&usize::MAX));
-    early.sort_unstable();
-    early.dedup();
     early
 }

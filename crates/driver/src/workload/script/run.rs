@@ -7,7 +7,8 @@ use super::variable::Variable;
 use crate::error::{Error, Fate, Kind, Result};
 use crate::io;
 use crate::random::Random;
-use crate::session::{self, emptied, Row, Rows, Session, Value};
+use crate::session::{self, emptied, Answer, Row, Rows, Session, Value};
+use crate::workload::commits::{Boundary, Commits};
 use crate::workload::Outcome;
 use std::collections::HashMap;
 
@@ -20,14 +21,25 @@ pub struct Client {
     ready: Vec<Ready>,
     /// The variables that the transaction under way must find again if it is tried again.
     restored: Vec<Variable>,
-    /// The transaction that was begun and has not succeeded.
-    unfinished: Option<usize>,
+    standing: Standing,
+    commits: Commits,
     in_transaction: bool,
     /// Where a statement's text is put together.
     sql: Vec<u8>,
     /// Empty between statements; kept for its memory.
     parameters: Vec<Value<'static>>,
     caught: Caught,
+}
+
+/// From where on a transaction of the script is tried again: whatever committed before is not repeated.
+#[derive(Default)]
+struct Standing {
+    kind: usize,
+    /// The step that the next try begins with, and what it draws from; `None` for the draws of the whole.
+    step: usize,
+    random: Option<Random>,
+    /// The next try goes on from there.
+    again: bool,
 }
 
 /// How a statement is executed on a client's session.
@@ -57,7 +69,8 @@ impl Client {
             restored: vec![Variable::default(); frame.variables.len()],
             frame,
             ready,
-            unfinished: None,
+            standing: Standing::default(),
+            commits: Commits::default(),
             in_transaction: false,
             sql,
             parameters: Vec::new(),
@@ -65,14 +78,56 @@ impl Client {
         })
     }
 
-    fn remember(&mut self, kind: usize, slots: &[usize]) {
-        if self.unfinished.replace(kind).is_some() {
-            // The try before this one failed: its changes must not be seen.
-            slots.iter().for_each(|&slot| self.frame.variables[slot].copy_from(&self.restored[slot]));
-        } else {
-            slots.iter().for_each(|&slot| self.restored[slot].copy_from(&self.frame.variables[slot]));
-        }
+    /// Begins a try; gives the step that it begins with.
+    fn begin(&mut self, kind: usize, slots: &[usize], random: &mut Random) -> usize {
         self.in_transaction = false;
+        if std::mem::take(&mut self.standing.again) {
+            self.commits.rolled_back();
+            // The try before this one failed: its changes must not be seen.
+            self.restore(slots);
+            *random = self.standing.random.unwrap_or(*random);
+        } else {
+            self.standing = Standing { kind, ..Standing::default() };
+            self.commits.begin();
+            self.remember(slots);
+        }
+        self.standing.step
+    }
+
+    /// Notes a statement that is to be executed next: where something committed before it, and no transaction is open,
+    /// nothing before it is repeated.
+    fn stand(&mut self, step: usize, slots: &[usize], random: &Random) {
+        if self.commits.committed && !self.commits.is_open() {
+            (self.standing.step, self.standing.random) = (step, Some(*random));
+            self.remember(slots);
+        }
+    }
+
+    fn remember(&mut self, slots: &[usize]) {
+        slots.iter().for_each(|&slot| self.restored[slot].copy_from(&self.frame.variables[slot]));
+    }
+
+    fn restore(&mut self, slots: &[usize]) {
+        slots.iter().for_each(|&slot| self.frame.variables[slot].copy_from(&self.restored[slot]));
+    }
+
+    /// Has the next try go on where this one failed.
+    pub fn try_again(&mut self) {
+        self.standing.again = true;
+    }
+
+    /// Ends a transaction that failed: its variables are what they were before that part of it which did. Whether another
+    /// part has changed rows for good.
+    pub fn fail(&mut self, program: &Program) -> bool {
+        let Standing { kind, .. } = std::mem::take(&mut self.standing);
+        self.restore(&program.transactions[kind].restored);
+        self.commits.rolled_back();
+        self.commits.changed
+    }
+
+    /// Goes on with the variables of the client before, whose connection was lost.
+    pub fn take_over(&mut self, lost: Client) {
+        self.frame.variables = lost.frame.variables;
     }
 }
 
@@ -110,9 +165,12 @@ pub async fn perform<S: Session>(
     random: &mut Random,
 ) -> Result<Outcome> {
     let transaction = &program.transactions[kind];
-    client.remember(kind, &transaction.restored);
-    let (mut next, mut outcome) = (0, Outcome::Committed);
+    let mut next = client.begin(kind, &transaction.restored, random);
+    let mut outcome = Outcome::Committed;
     while let Some(step) = transaction.steps.get(next) {
+        if matches!(step.action, Action::Begin | Action::Execute(_)) {
+            client.stand(next, &transaction.restored, random);
+        }
         next += 1;
         let frame = &mut client.frame;
         match &step.action {
@@ -125,14 +183,17 @@ pub async fn perform<S: Session>(
             Action::Begin => {
                 session.begin().await?;
                 client.in_transaction = true;
+                client.commits.done(Boundary::Opens, false);
             }
             Action::Commit => {
                 session.commit().await?;
                 (client.in_transaction, outcome) = (false, Outcome::Committed);
+                client.commits.done(Boundary::Commits, false);
             }
             Action::Rollback => {
                 session.rollback().await?;
                 (client.in_transaction, outcome) = (false, Outcome::RolledBack);
+                client.commits.done(Boundary::RollsBack, false);
             }
             Action::Sleep { duration, unit_ns } => {
                 let units =
@@ -153,7 +214,6 @@ pub async fn perform<S: Session>(
             Error::user(format!("{place}: the script ends within a transaction")).hint("end it with COMMIT")
         );
     }
-    client.unfinished = None;
     Ok(outcome)
 }
 
@@ -166,10 +226,12 @@ async fn execute<S: Session>(
     let statement = &program.statements[number];
     let result = execute_here(program, number, client, session).await;
     // A lost connection is no fault of the statement.
-    result.map_err(|error| match error.fate() {
+    let answer = result.map_err(|error| match error.fate() {
         Fate::Failed | Fate::Retry => error.at(&statement.place),
         Fate::Lost | Fate::Fatal => error,
-    })
+    })?;
+    client.commits.done(statement.boundary, answer.affected > 0);
+    Ok(())
 }
 
 async fn execute_here<S: Session>(
@@ -177,7 +239,7 @@ async fn execute_here<S: Session>(
     number: usize,
     client: &mut Client,
     session: &mut S,
-) -> Result<()> {
+) -> Result<Answer> {
     let statement = &program.statements[number];
     let Client { frame, ready, sql, parameters, caught, .. } = client;
     if matches!(ready[number], Ready::Open) {
@@ -191,7 +253,7 @@ async fn execute_here<S: Session>(
         Ready::Open | Ready::Text => None,
     };
     caught.start(number);
-    match prepared {
+    let answer = match prepared {
         Some(prepared) => {
             let mut values = emptied(std::mem::take(parameters));
             for part in &statement.parts {
@@ -204,16 +266,17 @@ async fn execute_here<S: Session>(
                 _ => session.execute(prepared, &values, caught).await,
             };
             *parameters = emptied(values);
-            result?;
+            result?
         }
         None => {
             check_set(program, statement, frame)?;
             let values = if program.mode == Mode::Simple { Values::Raw } else { Values::Literals };
             render(statement, frame, values, sql)?;
-            session.text(text_of(sql), caught).await?;
+            session.text(text_of(sql), caught).await?
         }
-    }
-    caught.store(program, number, frame)
+    };
+    caught.store(program, number, frame)?;
+    Ok(answer)
 }
 
 /// The prepared form of a statement for the names that its variables hold now; `None` where there are too many.

@@ -230,6 +230,10 @@ impl Workload for TpcC {
         }
     }
 
+    fn take_over(&self, client: &mut Client, lost: Client) {
+        client.page.take_over(&lost.page);
+    }
+
     #[inline]
     fn entry(&self, client: &mut Client) -> Option<u64> {
         client.page.turn()

@@ -5,7 +5,7 @@ use crate::workload::{Options, Typed};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) const HOTSPOT_KEYS: Typed<f64> =
     Typed::float("hotspot_data_fraction", 0.2, 0.000_001, 1.0, "hotspot: share of the keys that is hot")
@@ -81,21 +81,54 @@ pub(super) struct Keys {
     there: AtomicU64,
     /// Keys that are there while one below them is not yet.
     ahead: Mutex<BTreeSet<u64>>,
+    /// Keys of clients that are gone, which nobody knows to be there or not.
+    left: Mutex<Vec<u64>>,
+}
+
+/// A key that a client inserts. Where it is dropped before its insert is known to have come to an end, another client
+/// takes it.
+#[derive(Debug)]
+pub(super) struct Inserting {
+    keys: Arc<Keys>,
+    pub number: u64,
+    /// A client before this one has tried it, and may have succeeded.
+    pub was_left: bool,
+    noted: bool,
+}
+
+impl Inserting {
+    /// The next key, or one that was left.
+    pub fn next(keys: &Arc<Keys>) -> Self {
+        let left = keys.left.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let number = left.unwrap_or_else(|| keys.next.fetch_add(1, Ordering::Relaxed));
+        Inserting { keys: Arc::clone(keys), number, was_left: left.is_some(), noted: false }
+    }
+
+    /// Notes that the key is there.
+    pub fn note(mut self) {
+        self.noted = true;
+        self.keys.note(self.number);
+    }
+}
+
+impl Drop for Inserting {
+    fn drop(&mut self) {
+        if !self.noted {
+            self.keys.left.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
+        }
+    }
 }
 
 impl Keys {
     /// `count` keys are there.
     pub fn begin(&self, count: u64) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.next.store(count, Ordering::Relaxed);
         self.there.store(count, Ordering::Relaxed);
     }
 
-    pub fn take(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// Notes that the key of this number is there.
-    pub fn note(&self, number: u64) {
+    fn note(&self, number: u64) {
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         ahead.insert(number);
         let mut there = self.there.load(Ordering::Relaxed);
@@ -208,12 +241,13 @@ mod tests {
 
     #[test]
     fn keys_are_there_once_all_before_them_are() {
-        let keys = keys(5);
-        assert_eq!([keys.take(), keys.take(), keys.take()], [5, 6, 7]);
-        keys.note(7);
-        keys.note(6);
+        let keys = Arc::new(keys(5));
+        let [five, six, seven] = [(); 3].map(|()| Inserting::next(&keys));
+        assert_eq!([five.number, six.number, seven.number], [5, 6, 7]);
+        seven.note();
+        six.note();
         assert_eq!(keys.count(), 5);
-        keys.note(5);
+        five.note();
         assert_eq!(keys.count(), 8);
     }
 

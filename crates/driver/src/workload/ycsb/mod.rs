@@ -8,8 +8,10 @@ use crate::error::{Error, Fate, Result};
 use crate::random::Random;
 use crate::session::{whole_number, Session, Statement, Value};
 use draw::{
-    distribution, draw_letters, put_key, text_of, Keys, Popularity, HOTSPOT_KEYS, HOTSPOT_OPERATIONS,
+    distribution, draw_letters, put_key, text_of, Inserting, Keys, Popularity, HOTSPOT_KEYS,
+    HOTSPOT_OPERATIONS,
 };
+use std::sync::Arc;
 
 const TABLE: &str = "usertable";
 const ROWS_PER_PART: u64 = 10_000;
@@ -60,7 +62,7 @@ pub struct Ycsb {
     writes_all: bool,
     scan_longest: i64,
     popularity: Popularity,
-    keys: Keys,
+    keys: Arc<Keys>,
 }
 
 /// One client's statements and buffers.
@@ -73,8 +75,8 @@ pub struct Client {
     key: String,
     /// The values of all fields, one after another.
     values: Vec<u8>,
-    /// The key whose insert was begun and has not succeeded.
-    inserting: Option<u64>,
+    /// The key whose insert was begun and has not come to an end.
+    inserting: Option<Inserting>,
 }
 
 const RECORDS: Typed<i64> = Typed::int("record_count", 1000, 1, 10_000_000_000, "rows of usertable");
@@ -133,7 +135,7 @@ impl Workload for Ycsb {
 
     fn new(about: &'static About, options: &Options) -> Result<Self> {
         let records = options.int(RECORDS) as u64;
-        let keys = Keys::default();
+        let keys = Arc::new(Keys::default());
         keys.begin(records);
         Ok(Ycsb {
             about,
@@ -372,21 +374,24 @@ impl Ycsb {
         random: &mut Random,
     ) -> Result<()> {
         let Some(insert) = client.insert else { return Err(unprepared()) };
-        // A try that failed left a hole, which the next one fills.
-        let number = *client.inserting.get_or_insert_with(|| self.keys.take());
-        put_key(&mut client.key, number);
         draw_letters(&mut client.values, random);
-        let parameters = parameters(&client.values, self.field_length, Some(&client.key), None);
-        let outcome = session.execute(insert, &parameters, &mut ()).await;
-        match &outcome {
-            Err(error) if error.fate() != Fate::Failed => {}
-            // A key that is refused for good is there already: an earlier run has inserted it.
-            _ => {
-                client.inserting = None;
-                self.keys.note(number);
+        loop {
+            // A try that failed left a hole, which the next one fills.
+            let inserting = client.inserting.get_or_insert_with(|| Inserting::next(&self.keys));
+            let was_left = inserting.was_left;
+            put_key(&mut client.key, inserting.number);
+            let parameters = parameters(&client.values, self.field_length, Some(&client.key), None);
+            let outcome = session.execute(insert, &parameters, &mut ()).await;
+            if outcome.as_ref().is_err_and(|error| error.fate() != Fate::Failed) {
+                return outcome.map(drop);
+            }
+            // A key that is refused for good is there already: an earlier run has inserted it, or a client whose
+            // connection was lost before it was told so.
+            client.inserting.take().into_iter().for_each(Inserting::note);
+            if outcome.is_ok() || !was_left {
+                return outcome.map(drop);
             }
         }
-        outcome.map(drop)
     }
 }
 
@@ -432,6 +437,21 @@ mod tests {
     fn client() -> Client {
         let (key, values, updates) = (String::new(), Vec::new(), Vec::new());
         Client { read: None, updates, insert: None, scan: None, key, values, inserting: None }
+    }
+
+    #[test]
+    fn a_key_whose_client_is_lost_is_inserted_by_another_and_the_latest_go_on() {
+        let ycsb = workload(&Ycsb::OFFERS[3]);
+        let (mut lost, loaded) = (client(), ycsb.keys.count());
+        lost.inserting = Some(Inserting::next(&ycsb.keys));
+        Inserting::next(&ycsb.keys).note();
+        assert_eq!(ycsb.keys.count(), loaded, "one below it is not there yet");
+        drop(lost);
+        let again = Inserting::next(&ycsb.keys);
+        assert_eq!((again.number, again.was_left), (loaded, true));
+        again.note();
+        assert_eq!(ycsb.keys.count(), loaded + 2);
+        assert!(!Inserting::next(&ycsb.keys).was_left);
     }
 
     #[test]
