@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.calls import dyno
+from tests.needs import on_machine
 
 _FUNCTIONS = (
     # Of 0.5, and kept by 1.0.
@@ -37,8 +37,10 @@ _TEXTS = (
     *("test", "mysql_table_engine", "sysbench.version", "sysbench.version_string", "rand_type"),
     *("sysbench.cmdline.command", "sysbench.cmdline.script_path", "db_ps_mode", "forced_shutdown"),
 )
-_TABLES = ("sysbench", "sysbench.opt", "sysbench.hooks", "sysbench.error", "sysbench.rand", "sysbench.sql")
-_TABLES = (*_TABLES, "sysbench.sql.type", "sysbench.sql.error", "sysbench.db", "sysbench.cmdline", "ffi")
+_TABLES = (
+    *("sysbench", "sysbench.opt", "sysbench.hooks", "sysbench.error", "sysbench.rand", "sysbench.sql"),
+    *("sysbench.sql.type", "sysbench.sql.error", "sysbench.db", "sysbench.cmdline", "ffi"),
+)
 SAME = {
     **dict.fromkeys(_FUNCTIONS, "function"),
     **dict.fromkeys(_NUMBERS, "number"),
@@ -107,7 +109,7 @@ def test_every_name_of_sysbench_is_the_same_or_refused_or_unknown(
     assert {told[name] for name in UNKNOWN} == {"nil"}
 
 
-@pytest.mark.skipif(not shutil.which("sysbench"), reason="needs sysbench: apt install sysbench")
+@pytest.mark.skipif(not on_machine("sysbench"), reason="needs sysbench: apt install sysbench")
 def test_the_table_of_names_is_that_of_the_real_sysbench(tmp_path: Path) -> None:
     script = tmp_path / "names.lua"
     script.write_text(_script(list(SAME)))

@@ -4,7 +4,6 @@ HAProxy, which passes bytes on."""
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import time
@@ -20,7 +19,7 @@ from dbdyno.frozen import Level
 from tests.cli.calls import Said, dyno
 from tests.conformance.conftest import started
 from tests.loopback import drawn_address
-from tests.needs import needs_haproxy, needs_pgbouncer, program_of_administrators
+from tests.needs import IS_ROOT, needs_haproxy, needs_pgbouncer, program_of_administrators
 
 POSTGRESQL, MARIADB = drawn_address(), drawn_address()
 IN_FRONT_PORT = 6432
@@ -78,7 +77,7 @@ def pgbouncer(mode: str, folder: Path) -> Iterator[str]:
     """PgBouncer in front of the PostgreSQL, with this mode of pooling. Gives where it listens."""
     address, configuration = drawn_address(), folder / "pgbouncer.ini"
     # It refuses to run as root.
-    user = "user = nobody\n" if os.geteuid() == 0 else ""
+    user = "user = nobody\n" if IS_ROOT else ""
     sessions = SESSIONS if mode == "transaction" else 20
     configuration.write_text(
         f"[databases]\ndyno = host={POSTGRESQL} port=5432 dbname=dyno user=dyno\n"

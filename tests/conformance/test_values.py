@@ -4,7 +4,6 @@ file, a file of SQL, `prepare` of a Lua script. Each answer is held against the 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from dbdyno.obtain.client import program
 from dbdyno.obtain.debian import Recipe
 from tests.conformance.commands import loads
 from tests.conformance.conftest import Bench
+from tests.needs import on_machine
 
 ONCE = ("--warmup", "0", "--time", "60", "--operations", "24", "--clients", "2", "--json")
 SEEN = "CREATE TABLE seen (door VARCHAR(8), n VARCHAR(30), v VARCHAR(60), w VARCHAR(60))"
@@ -101,7 +101,7 @@ def client(bench: Bench, server: Server) -> Callable[[str], list[str]]:
         case "postgresql":
             options = [f"--host={Path(socket).parent}", f"--username={account}", "dyno", "--no-psqlrc", "-At"]
             return by(*command(POSTGRESQL.client, "psql"), *options, "-F\t", "-P", "null=NULL", "-c")
-        case "sqlite" if sqlite := shutil.which("sqlite3"):
+        case "sqlite" if sqlite := on_machine("sqlite3"):
             return by(sqlite, "-separator", "\t", "-nullvalue", "NULL", ":memory:")
         case _:
             # Its client is not in the wheel: the text protocol stands for it.

@@ -51,7 +51,7 @@ HOST = {
 }
 
 
-AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+AS_ROOT = pytest.mark.skipif(not IS_ROOT, reason="only root can become somebody else")
 
 
 @pytest.fixture(params=SHELLS, ids=lambda shell: shell[0])
@@ -361,7 +361,7 @@ def test_what_lies_in_the_place_of_the_next_contents_leads_nowhere(shell: list[s
 
 
 @AS_ROOT
-@pytest.mark.skipif(shutil.which("dash") is None, reason="no shell dash on this machine")
+@pytest.mark.skipif(on_machine("dash") is None, reason="no shell dash on this machine")
 def test_whoever_swaps_folders_meanwhile_has_no_other_file_written(folder: Path) -> None:
     """Another account may rename what lies in a folder of its own at any moment."""
     shared, elsewhere = of_nobody(folder), at(folder, "etc/elsewhere")

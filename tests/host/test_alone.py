@@ -185,7 +185,7 @@ with alone("Of nobody", 600.0), undisturbed():
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(not IS_ROOT, reason="only root can become somebody else")
 def test_dynos_of_two_users_wait_for_each_other_and_share_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o1777)
@@ -216,7 +216,7 @@ def test_a_lock_on_what_everybody_may_read_stops_nobody() -> None:
     assert paths.lock("run.lock").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.skipif(not IS_ROOT, reason="only root can mount")
 def test_a_full_folder_of_the_host_is_named(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = homes / "full"
     full.mkdir()

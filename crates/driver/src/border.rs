@@ -161,20 +161,17 @@ fn tally(some: Option<f64>) -> Tally {
         fine_series: some.map(|_| FineSeries { interval_s: 0.25, start_s: -0.5, operations: vec![1, 0, 2] }),
         slices: vec![Slice { started_unix_s: 1.5, duration_s: 0.5, operations: 4, throughput_per_s: 8.5 }],
         recall: some.map(|mean| Recall { count: 4, mean, min: 0.5, p1: 0.5, p5: 0.5, p10: 0.75, p50: 0.75 }),
-        phases: [None, some]
-            .map(|operations_per_s| Phase {
-                name: "insert".to_owned(),
-                operations: 4,
-                duration_s: 1.5,
-                operations_per_s,
-            })
-            .to_vec(),
+        phases: [None, some].map(phase).to_vec(),
         replay: some.map(|_| replay(some)),
         histogram: "HISTFAAA".to_owned(),
         failed_histogram: "HISTFBBB".to_owned(),
         histogram_unit: "ns".to_owned(),
         interrupted: some.is_some(),
     }
+}
+
+fn phase(operations_per_s: Option<f64>) -> Phase {
+    Phase { name: "insert".to_owned(), operations: 4, duration_s: 1.5, operations_per_s }
 }
 
 fn replay(some: Option<f64>) -> Replay {

@@ -1,6 +1,5 @@
-"""What an analysis is made of. Facts only: the words for them stand in `report/words/`.
-
-Every ratio here is variant / baseline. Every interval lies on the same scale as the value that it belongs to.
+"""What an analysis is made of. Facts only: the words for them stand in `report/words/`. Every ratio here is
+variant / baseline. Every interval lies on the same scale as the value that it belongs to.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ impl Total {
         let (work, wall_s) = (self.work(), self.duration_s.max(1e-9));
         let per_op = |of: f64| (work > 0.0).then(|| of / work);
         let (engine_cpu_s, cpu) = (self.engine_cpu_s(), self.driver_cpu(self.engine_cpu_s()));
-        let cpu_per_op = |of_s: f64| per_op(of_s * 1e6).filter(|_| self.knows_its_cpu());
+        let cpu_us = |of_s: f64| per_op(of_s * 1e6).filter(|_| self.knows_its_cpu());
         Ok(Tally {
             gather: self.gather,
             gathered_share: self.gathered_share(),
@@ -205,10 +205,7 @@ impl Total {
             latency_us: latency_us(&all),
             failed_latency_us: latency_us(&self.failed),
             by_transaction: self.by_transaction.iter().map(|kind| kind.figures(wall_s)).collect(),
-            driver_cpu_us_per_op: CpuPerOperation {
-                user: cpu_per_op(cpu.user_s),
-                system: cpu_per_op(cpu.system_s),
-            },
+            driver_cpu_us_per_op: CpuPerOperation { user: cpu_us(cpu.user_s), system: cpu_us(cpu.system_s) },
             driver_cpu_s: tally::Cpu { user: cpu.user_s, system: cpu.system_s },
             driver_busy_share: self.threads.iter().map(ThreadUse::busy_share).collect(),
             driver_run_wait_share: self.threads.iter().map(ThreadUse::run_wait_share).collect(),

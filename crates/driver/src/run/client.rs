@@ -397,8 +397,7 @@ impl<'a, W: Workload> Client<'a, W> {
                 if *outcome == Outcome::RolledBack {
                     recorder.rolled_back(now_ns);
                 }
-                let counted = recorder.done(kind, from_ns, began_ns, now_ns);
-                self.operations.set(self.operations.get() + counted);
+                self.operations.set(self.operations.get() + recorder.done(kind, from_ns, began_ns, now_ns));
                 if let Some(recall) = self.workload.recall(&connection.state) {
                     recorder.scored(recall, now_ns);
                 }
