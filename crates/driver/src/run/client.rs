@@ -204,15 +204,16 @@ impl<'a, W: Workload> Client<'a, W> {
                     self.lane.over(clock::now_ns());
                     connection.session.end_stretch();
                     self.pause();
-                    return self.leave(connection).await;
+                    // Apart, as what is lost: all clients have the size of this future, and few of them end now.
+                    return Box::pin(self.leave(connection)).await;
                 }
                 End::Lost => {
                     self.lane.over(clock::now_ns());
                     connection.session.lose();
-                    let lost = connection.state;
+                    let lost = Box::new(connection.state);
                     connection = loop {
                         if let Some(mut new) = Box::pin(self.reconnect()).await {
-                            self.workload.take_over(&mut new.state, lost);
+                            self.workload.take_over(&mut new.state, *lost);
                             break new;
                         }
                         if !self.job.reconnect || !matches!(self.end(), End::Paused) {

@@ -121,7 +121,6 @@ fn the_interval_of_a_ratio_holds_the_truth_however_few_transactions_a_slice_has(
     let [shares, whole] = studies(traffic(20.0, Spread::Share(0.01)), 40);
     assert!(shares.missed <= 0.15, "{shares:?}");
     assert!(whole.missed >= 0.5, "whole transactions miss, or the simulation shows nothing: {whole:?}");
-    assert!(whole.width > 2.0 * shares.width, "{whole:?}, {shares:?}");
     for (each, spread) in
         [(20.0, Spread::Share(0.0)), (10.0, Spread::Share(0.1)), (20.0, Spread::Exponential)]
     {

@@ -13,33 +13,52 @@ pub(crate) enum Boundary {
 }
 
 impl Boundary {
-    /// Of a statement's text, judged by its first words.
+    /// Of a statement's text, judged by its first words. It is asked of each text that a script in Lua sends, so nothing is
+    /// allocated.
     pub fn of(sql: &str) -> Self {
         let mut words = sql
             .split(|letter: char| letter.is_whitespace() || matches!(letter, ';' | '=' | '(' | ','))
-            .filter(|word| !word.is_empty())
-            .map(str::to_ascii_uppercase);
-        let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        match (first.as_str(), second.as_str()) {
+            .filter(|word| !word.is_empty());
+        let (mut one, mut other) = ([0; LONGEST], [0; LONGEST]);
+        let first = upper(words.next(), &mut one);
+        let rest = words.clone();
+        match (first, upper(words.next(), &mut other)) {
             // A block of statements.
             ("BEGIN", "NOT") => Boundary::None,
             ("BEGIN", _) | ("START", "TRANSACTION") | ("XA", "START" | "BEGIN") => Boundary::Opens,
             ("ROLLBACK", "TO") => Boundary::None,
             ("ROLLBACK" | "ABORT", _) | ("XA", "ROLLBACK") => Boundary::RollsBack,
             ("COMMIT" | "END", _) | ("XA", "COMMIT") | ("PREPARE", "TRANSACTION") => Boundary::Commits,
-            ("SET", _) => Boundary::of_set(second, words),
+            ("SET", _) => Boundary::of_set(rest),
             _ => Boundary::None,
         }
     }
 
-    fn of_set(second: String, rest: impl Iterator<Item = String>) -> Self {
-        let mut words = std::iter::once(second).chain(rest).skip_while(|word| !word.ends_with("AUTOCOMMIT"));
-        match (words.next(), words.next().as_deref()) {
-            (Some(_), Some("0" | "OFF" | "FALSE")) => Boundary::Autocommit(false),
-            (Some(_), Some(_)) => Boundary::Autocommit(true),
-            _ => Boundary::None,
+    fn of_set<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        const NAME: &[u8] = b"autocommit";
+        let is_it = |word: &str| {
+            let bytes = word.as_bytes();
+            bytes.len() >= NAME.len() && bytes[bytes.len() - NAME.len()..].eq_ignore_ascii_case(NAME)
+        };
+        let mut words = words.skip_while(|word| !is_it(word));
+        match (words.next(), upper(words.next(), &mut [0; LONGEST])) {
+            (None, _) | (_, "") => Boundary::None,
+            (_, "0" | "OFF" | "FALSE") => Boundary::Autocommit(false),
+            _ => Boundary::Autocommit(true),
         }
     }
+}
+
+/// The letters of `TRANSACTION`, the longest word that is looked for.
+const LONGEST: usize = 11;
+
+/// A word in capitals; `?` for one that is longer than all that are looked for, and nothing for none.
+fn upper<'a>(word: Option<&str>, into: &'a mut [u8; LONGEST]) -> &'a str {
+    let word = word.unwrap_or_default().as_bytes();
+    let Some(into) = into.get_mut(..word.len()) else { return "?" };
+    into.copy_from_slice(word);
+    into.make_ascii_uppercase();
+    std::str::from_utf8(into).unwrap_or("?")
 }
 
 /// Follows the statements of one connection.

@@ -132,7 +132,7 @@ fn statements_of_oltp_that_commit_by_themselves_are_not_repeated() {
     let database = Database::new("oltp");
     let updates = json!({"table_size": 100, "skip_trx": true, "index_updates": 2, "non_index_updates": 0,
                          "delete_inserts": 1});
-    let job = database.job("oltp_write_only", json!({"options": updates, "clients": 4}));
+    let job = database.job("write_only", json!({"options": updates, "clients": 4}));
     prepare(&job, &mut watch(&mut || false)).unwrap();
     // Rows that come back have another k: only the updates are counted.
     database.number("CREATE TABLE updates (n INTEGER)");

@@ -112,7 +112,8 @@ impl Session for Postgresql {
     const BLOCKING: bool = false;
 
     async fn connect(target: &Target) -> Result<Self> {
-        let mut session = hosts::enter(target).await?;
+        // Apart, because a client has the size of this future for as long as it lives.
+        let mut session = Box::pin(hosts::enter(target)).await?;
         if !target.opening.is_empty() {
             session.look_for_pooler().await?;
         }

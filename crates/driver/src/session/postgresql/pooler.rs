@@ -22,11 +22,16 @@ impl Postgresql {
             return Ok(());
         }
         let Some(target) = self.unlooked.take() else { return Ok(()) };
+        // Apart, because one client of a run looks, and all have the size of the future.
+        Box::pin(self.look(&target)).await
+    }
+
+    async fn look(&mut self, target: &Target) -> Result<()> {
         if target.shared.looked_for_pooler.swap(true, Ordering::Relaxed) || self.is_direct().await? {
             return Ok(());
         }
-        let Some(Ok(mut other)) = within(PATIENCE, hosts::enter(&target)).await else { return Ok(()) };
-        let outcome = self.refuse_with(&mut other, &target).await;
+        let Some(Ok(mut other)) = within(PATIENCE, hosts::enter(target)).await else { return Ok(()) };
+        let outcome = self.refuse_with(&mut other, target).await;
         other.close().await;
         outcome
     }
