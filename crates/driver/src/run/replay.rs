@@ -182,7 +182,7 @@ impl<'a, W: Workload> Client<'a, W> {
                 } else {
                     recorder.gave_nothing(from_ns, now_ns);
                 }
-                recorder.failed(&error, now_ns);
+                recorder.failed(error, now_ns);
                 if measured {
                     recorder.replayed().failed(recorded.statement, error.label());
                 }
