@@ -99,6 +99,7 @@ class FakeCallgrind:
     """Gives these counts, one after the other."""
 
     wrapper: tuple[str, ...] = ("valgrind",)
+    folder = Path("/nowhere")
 
     def __init__(self, *counts: int) -> None:
         self._counts = iter(counts)

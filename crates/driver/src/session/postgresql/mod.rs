@@ -104,6 +104,9 @@ enum Again {
 enum Source {
     /// A simple query, whose columns come with its answer.
     Text,
+    /// A statement that was prepared anew: its columns, all of them as text, come with its answer as well, because a table
+    /// may have been altered since it was first prepared.
+    Unnamed,
     /// The prepared statement of this number.
     Prepared(usize),
 }
@@ -168,7 +171,7 @@ impl Session for Postgresql {
             Box::pin(self.prepare_if_stale(statement)).await?;
         }
         let source = self.put_execute(statement, parameters)?;
-        if let Source::Prepared(_) = source {
+        if !matches!(source, Source::Text) {
             put_sync(self.channel.outbox());
         }
         self.channel.send()?;
@@ -368,9 +371,13 @@ impl Postgresql {
             return Err(Error::protocol("the server counts the parameters of a statement in its own way"));
         };
         let out = self.channel.outbox();
+        let mut unnamed = false;
         match &prepared.again {
             Again::Nothing => {}
-            Again::Parse(sql) => put_parse(out, "", sql),
+            Again::Parse(sql) => {
+                put_parse(out, "", sql);
+                unnamed = true;
+            }
             Again::Text(pieces) => {
                 put(out, b'Q', |out| put_with_literals(out, pieces, parameters));
                 return Ok(Source::Text);
@@ -380,11 +387,15 @@ impl Postgresql {
             out.push(0);
             put_string(out, &prepared.name);
             put_parameters(out, &prepared.parameters, parameters);
-            out.extend_from_slice(&prepared.columns.formats);
+            // No format for no column in particular: all are text.
+            out.extend_from_slice(if unnamed { &[0, 0] } else { &prepared.columns.formats });
         });
+        if unnamed {
+            put(out, b'D', |out| out.extend_from_slice(b"P\0"));
+        }
         // No name, no limit of rows.
         put(out, b'E', |out| out.extend_from_slice(&[0; 5]));
-        Ok(Source::Prepared(number))
+        Ok(if unnamed { Source::Unnamed } else { Source::Prepared(number) })
     }
 
     /// Puts into the outbox that a prepared statement is to be let go.
@@ -551,7 +562,7 @@ fn refused(payload: &[u8]) -> Result<Error> {
 #[inline]
 fn columns_of<'a>(prepared: &'a Numbered<Prepared>, source: Source, described: &'a Columns) -> &'a Columns {
     match source {
-        Source::Text => described,
+        Source::Text | Source::Unnamed => described,
         Source::Prepared(number) => prepared.get(number).map_or(described, |prepared| &prepared.columns),
     }
 }
