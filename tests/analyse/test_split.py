@@ -122,7 +122,7 @@ def test_the_engines_view_is_over_the_whole_load() -> None:
     assert record.observation is not None
     viewed = record.observation.but(engine_view={"syncs": 4000.0})
     loads = [
-        counted(changed(record, observation=observation), acknowledged=4000)
+        counted(changed(record, observation=observation), acknowledged=2000)
         for observation in (viewed, record.observation)
     ]
     (fact,) = the_split(*loads).engine
