@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 from dbdyno import __version__
 from dbdyno.cli.encoding import open_what_is_closed, own, plain, speak_any_encoding
 from dbdyno.cli.server_url import hide_passwords
-from dbdyno.errors import DynoError, StudyError
+from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.host import paths
 from dbdyno.interrupts import raise_on_signals
 from dbdyno.passwords import without_passwords
@@ -187,7 +187,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
-        if told := _of_installation(error) or _of_host(error):
+        if told := _of_installation(error) or _of_host(error) or _of_path(error):
             _complain(told)
             sys.exit(told.exit_code)
         click.echo(f"error: Dyno failed: {type(error).__name__}: {_one_line(error)}", err=True)
@@ -224,6 +224,16 @@ def _of_host(error: Exception) -> DynoError | None:
         return None
     return DynoError(
         f"this host has no more {limit}: {_one_line(error)}", "raise that limit, or ask for less"
+    )
+
+
+def _of_path(error: Exception) -> DynoError | None:
+    """That a path is no text, where that is what went wrong: Python reads such bytes as lone surrogates, and
+    neither JSON nor a store can hold them."""
+    if not isinstance(error, UnicodeEncodeError) or "surrogates" not in error.reason:
+        return None
+    return UserError(
+        f"{_plain(ascii(error.object))} is not UTF-8", "name the files and folders that Dyno uses in UTF-8"
     )
 
 

@@ -331,6 +331,9 @@ def _schedulers(journal: Journal, scratch: Path) -> Iterator[_Line]:
         yield "schedulers of a volume", ", ".join(taken), "each was chosen and read back", ""
     except Blocked as blocked:
         yield _no("schedulers of a volume", blocked.message, blocked.hint)
+    except OSError as error:
+        told = f"{error.filename or 'the device'}: {error.strerror or error}"
+        yield _no("schedulers of a volume", told, "a sandbox may hide /sys; run Dyno outside of it")
 
 
 def _kernel(io_uring_refusal: str, journal: Journal) -> Iterator[_Line]:

@@ -22,7 +22,7 @@ from dbdyno.driver.remote.load import (
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed
 from dbdyno.host.launch import Launch
-from tests.fakes import make_tally
+from tests.fakes import a_slice, make_tally
 from tests.load_hosts import NAME, log_in_here
 
 SLICES = 2
@@ -85,7 +85,7 @@ def test_each_load_has_readings_of_its_own(load: tuple[RemoteLoad, Job]) -> None
 
 
 def test_times_are_told_by_the_clock_here() -> None:
-    slices = [{"started_unix_s": 105.0, "duration_s": 1.0, "operations": 1}]
+    slices = [a_slice(started_unix_s=105.0, duration_s=1.0, operations=1)]
     counted = make_tally(started_unix_s=100.0, slices=slices).model_dump()
     tally = Tally.model_validate(by_clock_here(counted, ahead_s=40.0))
     assert tally.started_unix_s == 60.0
