@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.report.words.tally import tally_text
-from tests.fakes import make_tally, no_latency
+from tests.fakes import a_kind, make_tally, no_latency
 
 
 def said(**changes: Any) -> dict[str, str]:
@@ -59,8 +59,7 @@ def test_the_summary_warns_of_a_driver_that_waited_for_a_cpu() -> None:
 
 
 def test_new_orders_are_those_of_tpcc_alone() -> None:
-    latency = make_tally().latency_us.model_dump()
-    kinds = {name: {"operations": 9, "acknowledged": 9, "latency_us": latency} for name in ("new_order", "b")}
+    kinds = {name: a_kind(9, 1.0, make_tally().latency_us) for name in ("new_order", "b")}
     assert "per minute" not in tally_text(make_tally(workload="script", by_transaction=kinds))
     assert "540.0 per minute" in tally_text(make_tally(workload="tpcc", by_transaction=kinds))
 
