@@ -91,7 +91,7 @@ pub(super) fn put_text(out: &mut Vec<u8>, value: Value<'_>) {
     let _ = match value {
         Value::Null => Ok(()),
         Value::Int(n) => write!(out, "{n}"),
-        Value::Float(x) => write!(out, "{x:e}"),
+        Value::Float(x) => write!(out, "{x}"),
         Value::Text(text) => out.write_all(text.as_bytes()),
         Value::Bytes(bytes) => out.write_all(bytes),
     };
