@@ -99,6 +99,6 @@ mod tests {
         row.int(-1).null().text("a\tb\\c\nd\re").float(0.5).bytes(&[0, 255]).display("12.50");
         let mut lines = Vec::new();
         put_line(&mut lines, &row);
-        assert_eq!(lines, b"-1\t\\N\ta\\tb\\\\c\\nd\\re\t5e-1\t\\\\x00ff\t12.50\n");
+        assert_eq!(lines, b"-1\t\\N\ta\\tb\\\\c\\nd\\re\t0.5\t\\\\x00ff\t12.50\n");
     }
 }
