@@ -20,7 +20,7 @@ from dbdyno.analyse.blocks import (
 )
 from dbdyno.analyse.columns import Block, Fact, Values, together
 from dbdyno.analyse.estimate import Contrasts, around_means, contrasts_of, estimate, units_of
-from dbdyno.analyse.guards import FAILED, fails_more, guard_result
+from dbdyno.analyse.guards import fails_more, guard_result
 from dbdyno.analyse.intervals import beyond, judge, usable
 from dbdyno.analyse.latency import curve
 from dbdyno.analyse.layout import could_be_layout
@@ -39,7 +39,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.records.binary import CodeBeside
-from dbdyno.records.metrics import FAILED_SHARE_MAX
+from dbdyno.records.metrics import FAILED_SHARE, FAILED_SHARE_MAX
 from dbdyno.records.record import Outcome
 from dbdyno.study import Goal, Interval
 from dbdyno.study.builds import changed_levels
@@ -92,8 +92,8 @@ def variant_result(
 
 def _failing(trials: Trials) -> tuple[str, ...]:
     """The share of what failed, where it is large enough to be told."""
-    shares = trials.values(FAILED)
-    return (FAILED,) if max(shares.values(), default=0.0) > FAILED_SHARE_MAX else ()
+    shares = trials.values(FAILED_SHARE)
+    return (FAILED_SHARE,) if max(shares.values(), default=0.0) > FAILED_SHARE_MAX else ()
 
 
 def is_decided(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> bool:

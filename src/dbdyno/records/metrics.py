@@ -17,7 +17,7 @@ from dbdyno.records.record import INSTRUCTIONS, Record
 from dbdyno.study.act import Act
 from dbdyno.study.nouns import TPCC
 
-FAILED_SHARE_MAX = 1e-4
+FAILED_SHARE, FAILED_SHARE_MAX = "failed_share", 1e-4
 """Where more fails, a percentile is said to be of the transactions that succeeded."""
 RECALL_LEAST = 0.9
 """What an approximate search must find to count as an answer, by the habit of its field."""
@@ -403,13 +403,13 @@ _OUTCOMES = (
     Metric("retries_per_op", "retries per transaction", "per op", _LOWER,
            "Times that a transaction was started again, over the successful transactions.",
            _counted(lambda tally: _share(tally.retries, tally.work))),
-    Metric("failed_share", "failed transactions", "", _LOWER,
+    Metric(FAILED_SHARE, "failed transactions", "", _LOWER,
            "Transactions that failed and were not tried again, over all that ended, of those that began (in "
            "open loop: were due) in the measured part.",
            _counted(lambda tally: tally.failed_share if tally.failed + tally.operations else None)),
 )  # fmt: skip
 
-_BY_THE_SERVER = ("resident_bytes", "ready_s", "stop_s", "errors_per_s", "failed_share")
+_BY_THE_SERVER = ("resident_bytes", "ready_s", "stop_s", "errors_per_s", FAILED_SHARE)
 
 
 def _of_successes(metric: Metric) -> Metric:

@@ -16,7 +16,6 @@ from dbdyno.report.words.safe import clean
 from dbdyno.report.words.verdicts import lost
 
 SHARED_LEAST = 14
-FAILED = "failed_share"
 _LAYER_AND_KNOB = re.compile(r"(?:(?<=^)|(?<=, ))([a-z]+)\.([A-Za-z0-9_.-]+)(?==)")
 
 
@@ -24,7 +23,9 @@ def metric_title(analysis: Analysis) -> str:
     """The title of the response. Where more failed than one transaction in 10,000, a latency is said to be of
     those that succeeded."""
     metric = metrics.find(analysis.method.response)
-    shares = [found.mean for one in analysis.variants if (found := one.summary(FAILED)) is not None]
+    shares = [
+        found.mean for one in analysis.variants if (found := one.summary(metrics.FAILED_SHARE)) is not None
+    ]
     of_some = metric.unit == "ms" and max(shares, default=0.0) > metrics.FAILED_SHARE_MAX
     return f"{metric.title} of those that succeeded" if of_some else metric.title
 
