@@ -39,6 +39,7 @@ from dbdyno.study.trials import Purpose, Trial
 from dbdyno.trial.acts.after import Acted
 from dbdyno.trial.bench import Bench
 from tests.fakes import FakeEngine, FakeLoad, Stages, make_bench, make_run, make_study
+from tests.fakes import carried_out as all_records
 from tests.spine import beside, carry_out, in_turn, leftovers, two_phases, with_images
 
 STAGES = ["prepare", "verify", "drive", "check", "record", "restore"]
@@ -537,3 +538,31 @@ def test_a_killed_block_leaves_nothing_after_the_next_start(homes: Path) -> None
     assert leftovers() == []
     assert sleeping_servers() == []
     assert len(carry_out(beside(1, 2, blocks=2))) == 4
+
+
+def test_slices_that_the_first_warm_ups_show_to_be_short_are_longer_in_all_blocks(homes: Path) -> None:
+    study = beside(1, 2, blocks=2)
+    study = study.but(workload=study.workload.but(clients=2, warmup_s=1.0))
+    said: list[str] = []
+    with Store(store_url()) as store, open_journal() as journal:
+        store.add_run(make_run(study))
+        bench = make_bench(study, make_run(study), journal, told=Acknowledged(acknowledged=6))
+        bench = replace(bench, lengthens=lambda: True, tell=said.append)
+        records = all_records(bench, store, Stages())
+        kept = store.run("first")
+    assert (kept.slice_s, kept.duration_s) == (2.0, 4.0)
+    assert [record.whole for record in records] == [True] * 4
+    assert [len(record.tally.slices) for record in records if record.tally] == [2] * 4
+    assert said == [
+        "slices are made longer, because in 1 s of warm-up a client of baseline ended 3 transactions: a "
+        "slice takes 2 s, and the load of a trial 4 s, in all variants"
+    ]
+    assert leftovers() == []
+
+
+def test_slices_of_a_bench_that_lengthens_none_stay(homes: Path) -> None:
+    study = beside(1, 2, blocks=1)
+    study = study.but(workload=study.workload.but(clients=2, warmup_s=1.0))
+    carry_out(study, told=Acknowledged(acknowledged=1))
+    with Store(store_url()) as store:
+        assert store.run("first").slice_s == make_run(study).slice_s

@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,13 +17,14 @@ from dbdyno.host.undisturbed import undisturbed
 from dbdyno.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
+from dbdyno.plan.arrangement import LongerSlices, WarmUp, longer_slices
 from dbdyno.plan.order import Order
 from dbdyno.records.platform import Platform
 from dbdyno.records.record import Doubt, Evidence, Record
 from dbdyno.records.run import Run
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
-from dbdyno.study import Arrangement
+from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Purpose, Trial, Variant
@@ -84,13 +85,21 @@ class Side:
         trials = self.ask(self.bench.study, self.run, records)
         return [Seat(trial, self.bench, self.progress) for trial in trials]
 
+    def lengthened(self, longer: LongerSlices, store: Store) -> Side:
+        """The same with longer slices, which the store keeps, so that a run that is resumed has them too."""
+        study = longer.of(self.bench.study)
+        run = store.run(self.run.run).but(slice_s=study.slice_s, duration_s=study.workload.duration_s)
+        store.change_run(run)
+        return replace(self, bench=replace(self.bench, study=study, run=run))
+
 
 def run_study(side: Side, store: Store, reference: Side | None = None) -> list[Record]:
     """Carries out what a run asks for until it asks for nothing. Returns all the run's records. What comes
     next follows from the records alone, so a run that was cut short goes on in the same way.
 
     With a reference, its trial has a turn beside that of the run's baseline in each block, so that both meet
-    the same disturbances: in the same rounds of slices, or one after the other.
+    the same disturbances: in the same rounds of slices, or one after the other. A first block whose warm-ups
+    show that slices are too short begins anew with longer ones.
     """
     sides = [side] if reference is None else [side, reference]
     kept = {
@@ -99,8 +108,13 @@ def run_study(side: Side, store: Store, reference: Side | None = None) -> list[R
     while seats := side.next_seats(kept[side.run.run]):
         if reference is not None and _has_baseline(seats):
             seats = _woven(seats, reference.next_seats(kept[reference.run.run]))
-        for record in carried_out(seats, store):
-            kept[record.run].append(record)
+        try:
+            for record in carried_out(seats, store):
+                kept[record.run].append(record)
+        except SlicesTooShort as short:
+            side = side.lengthened(short.longer, store)
+            reference = reference and reference.lengthened(short.longer, store)
+            side.bench.tell(lengthened_text(short.longer, side.bench.study))
     store.finish_run(side.run.run)
     return kept[side.run.run]
 
@@ -209,7 +223,17 @@ def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext
                 in_turn = order.of_round(going, seats[0].trial.block, number)
                 over = [one for one in in_turn if not one.take(last=one.trial.variant.name in dropped)]
                 going = [turns for turns in going if turns not in over]
+                if number == 1 and (longer := longer_for(going, seats[0])):
+                    raise SlicesTooShort(longer)
     return [draft.record() for draft in drafts]
+
+
+class SlicesTooShort(Exception):
+    """The first block's warm-ups are over, and the slices to come would hold too few transactions."""
+
+    def __init__(self, longer: LongerSlices) -> None:
+        super().__init__(longer.why)
+        self.longer = longer
 
 
 class Turns:
@@ -235,6 +259,33 @@ def dropped_of(going: Sequence[Turns], bench: Bench) -> frozenset[str]:
     if any(turns.trial.purpose is not Purpose.SEARCH for turns in going):
         return frozenset()
     return bench.drop({turns.trial.variant.name: turns.told for turns in going})
+
+
+def longer_for(going: Sequence[Turns], seat: Seat) -> LongerSlices | None:
+    """The slices that a block needs whose warm-ups are over. All blocks of a run have the same, so the first
+    one decides."""
+    if seat.trial.block != 0 or seat.trial.of_no_block:
+        return None
+    given = seat.bench.study.workload.clients
+    longer = longer_slices(
+        seat.bench.study,
+        [
+            WarmUp(
+                variant=turns.trial.variant.name,
+                clients=int(str(turns.trial.variant.levels.get("workload.clients", given))),
+                told=turns.told[0],
+            )
+            for turns in going
+            if turns.told
+        ],
+    )
+    return longer if longer and seat.bench.lengthens() else None
+
+
+def lengthened_text(longer: LongerSlices, study: Study) -> str:
+    """What is said of longer slices, once."""
+    load = f"{longer.slice_s:g} s, and the load of a trial {study.workload.duration_s:g} s"
+    return f"slices are made longer, because {longer.why}: a slice takes {load}, in all variants"
 
 
 def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Beside) -> Steps[None]:

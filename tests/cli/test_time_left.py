@@ -101,3 +101,10 @@ def test_trials_beside_the_blocks_have_a_time_of_their_own() -> None:
     left.trial_ended("a", of_no_block=True)
     assert left.seconds(1) == 50.0
     assert left.seconds(0) == 0.0
+
+
+def test_a_trial_that_begins_anew_has_nothing_over() -> None:
+    left, trial = TimeLeft(10.0, Clock()), make_trial("a", SLICED)
+    assert [left.stretch_began(trial) for _ in range(2)] == [0, 1]
+    left.trial_began("a")
+    assert left.stretch_began(trial) == 0

@@ -1,10 +1,12 @@
-"""Whether the servers of a block can run side by side."""
+"""Whether the servers of a block can run side by side, and how long their slices are."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dbdyno.plan.arrangement import Circumstances, arranged
+from dbdyno.plan.arrangement import SLICE_MOST_S, Circumstances, WarmUp, arranged, longer_slices
 from dbdyno.study import Arrangement, Factor, Study
 from dbdyno.study.phases import SETTLE_S, phases_of
 from tests.fakes import make_study
@@ -70,3 +72,43 @@ def test_slices_are_even_in_number_and_share_the_measured_part(duration_s: float
 
 def test_a_study_that_is_not_arranged_has_loads_in_one_piece() -> None:
     assert [phase.slices for phase in phases_of(make_study(1, 2))] == [None]
+
+
+SLICED = with_load(warmup_s=1.0, duration_s=4.0).but(arrangement=BESIDE, slice_s=0.5)
+
+
+def warm(told: int, clients: int = 4, variant: str = "baseline") -> WarmUp:
+    return WarmUp(variant=variant, clients=clients, told=told)
+
+
+def test_slices_that_hold_two_transactions_of_each_client_stay() -> None:
+    assert longer_slices(SLICED, [warm(18)]) is None
+    assert longer_slices(SLICED, []) is None
+    assert longer_slices(SLICED.but(arrangement=AFTER), [warm(4)]) is None
+    unwarmed = SLICED.but(workload=SLICED.workload.but(warmup_s=0.0))
+    assert longer_slices(unwarmed, [warm(4)]) is None
+
+
+def test_the_slowest_variant_makes_the_slices_of_all_longer() -> None:
+    found = longer_slices(SLICED, [warm(400), warm(10, variant="slow")])
+    assert found is not None
+    assert (found.slice_s, found.duration_s) == (2.5, 5.0)
+    assert "a client of slow ended 2.5 transactions" in found.why
+    longer = found.of(SLICED)
+    assert phases_of(longer)[0].stretches_s == (1.0, SETTLE_S + 2.5, SETTLE_S + 2.5)
+
+
+def test_a_load_that_holds_longer_slices_keeps_its_length() -> None:
+    long = SLICED.but(workload=SLICED.workload.but(duration_s=20.0))
+    found = longer_slices(long, [warm(10)])
+    assert found is not None
+    assert phases_of(found.of(long))[0].duration_s == 20.0
+
+
+@given(told=st.integers(0, 40), clients=st.integers(1, 40), warmup_s=st.floats(0.1, 100.0))
+def test_longer_slices_are_long_enough_by_the_same_warm_up(told: int, clients: int, warmup_s: float) -> None:
+    study = SLICED.but(workload=SLICED.workload.but(warmup_s=warmup_s))
+    found = longer_slices(study, [warm(told, clients)])
+    if found is not None:
+        assert 0.5 < found.slice_s <= SLICE_MOST_S
+        assert longer_slices(found.of(study), [warm(told, clients)]) is None

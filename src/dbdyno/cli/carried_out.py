@@ -12,6 +12,7 @@ from dbdyno.begin.begun import Begun, bench_of
 from dbdyno.begin.counted import counted_text, why_counted
 from dbdyno.begin.held import held
 from dbdyno.begin.registered import began
+from dbdyno.begin.stored_study import asked_of
 from dbdyno.cli.progress import OfReference, Quiet, Searching, shown, told_of, told_to
 from dbdyno.cli.terminal import tell
 from dbdyno.host.allowed import Allowed
@@ -54,6 +55,7 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
         callgrind = _callgrind(study, journal, stack)
         switch = stack.enter_context(held(begun, journal, store, here.allowed))
         bench = replace(bench_of(begun, journal, callgrind, here.allowed), tell=here.tell, switch=switch)
+        bench = replace(bench, lengthens=lambda: asked_of(run).slice_s is None)
         if isinstance(run, SearchRun):
             return _searched(run, bench, here)
         progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))

@@ -93,6 +93,9 @@ class Lines(Quiet):
     def left_out(self, trials: int, why: str) -> None:
         self.replanned(self._trials - trials, why)
 
+    def trial_began(self, trial: Trial) -> None:
+        self._left.trial_began(trial.variant.name)
+
     def stage_began(self, trial: Trial, stage: Stage) -> None:
         with self._lock:
             piece = self._stage_began(trial, stage)
@@ -166,12 +169,18 @@ class OfReference(Quiet):
     def __init__(self, progress: Quiet) -> None:
         self._progress = progress
 
+    def trial_began(self, trial: Trial) -> None:
+        self._progress.trial_began(_of_reference(trial))
+
     def stage_began(self, trial: Trial, stage: Stage) -> None:
-        variant = trial.variant.but(name=_reference(trial.variant.name))
-        self._progress.stage_began(trial.but(variant=variant), stage)
+        self._progress.stage_began(_of_reference(trial), stage)
 
     def trial_ended(self, record: Record) -> None:
         self._progress.trial_ended(record.but(variant=_reference(record.variant)))
+
+
+def _of_reference(trial: Trial) -> Trial:
+    return trial.but(variant=trial.variant.but(name=_reference(trial.variant.name)))
 
 
 def _reference(variant: str) -> str:

@@ -176,11 +176,12 @@ def command(
             raise stopped
         except KeyboardInterrupt:
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
-        run = opened.run(begun.run.run)  # A budget may have changed its blocks.
+        run = opened.run(begun.run.run)  # Its first block may have changed its blocks or its slices.
         gate = _gate(opened, run, _held_against(options, beginning))
         reruns = reruns_of(opened, run)
     with waiting(f"analysing {run.run}"):
-        analysis = analysed(begun.study.but(blocks=run.blocks), run, records)
+        study_now = begun.study if run == begun.run else study_of(run)
+        analysis = analysed(study_now, run, records)
     sys.exit(_delivered(analysis, reruns, gate, form, output, fail_on))
 
 

@@ -56,6 +56,10 @@ class TimeLeft:
         self._since_s = clock()
         self._begun: dict[str, Begun] = {}
 
+    def trial_began(self, variant: str) -> None:
+        """Nothing is over of it, although it may have begun before with other slices."""
+        self._begun.pop(variant, None)
+
     def stretch_began(self, trial: Trial) -> int:
         """The trial's load is put on its server, the first time or once more. How many such stretches are
         over."""

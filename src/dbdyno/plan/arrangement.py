@@ -6,14 +6,21 @@ share it, and a server is started once for all its slices.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from dbdyno.frozen import Frozen
 from dbdyno.study import Arrangement, Study
-from dbdyno.study.phases import timed_acts
+from dbdyno.study.phases import EACH_LEAST, phases_of, timed_acts
 
 MEMORY_SHARE = 0.8
 """Of the memory that is available, what servers may take together: the rest caches their files."""
 PACED = ("rate_per_s", "schedule", "think_time")
 """Knobs of the workload that start transactions by the clock."""
+
+EACH_AIM = 5.0
+"""How many transactions of a client longer slices are to hold: more than the least, as a warm-up is short."""
+SLICE_MOST_S = 60.0
 
 
 class Circumstances(Frozen):
@@ -76,3 +83,45 @@ def obstacle(study: Study, circumstances: Circumstances) -> str:
         needed_mib, available_mib = circumstances.needed_bytes >> 20, circumstances.available_bytes >> 20
         return f"all servers together take about {needed_mib} MiB of the {available_mib} MiB available"
     return ""
+
+
+class WarmUp(Frozen):
+    """What the `clients` of a variant had been told of when its warm-up was over."""
+
+    variant: str
+    clients: int
+    told: int
+
+
+class LongerSlices(Frozen):
+    """How long the slices of all variants become, the load that holds two of them at least, and why."""
+
+    slice_s: float
+    duration_s: float
+    why: str
+
+    def of(self, study: Study) -> Study:
+        """The study with these slices."""
+        duration_s = max(study.workload.duration_s, self.duration_s)
+        return study.but(slice_s=self.slice_s, workload=study.workload.but(duration_s=duration_s))
+
+
+def longer_slices(study: Study, warm_ups: Sequence[WarmUp]) -> LongerSlices | None:
+    """Slices that hold enough transactions of each client of the slowest variant, for all variants alike;
+    None where they do by now, or where nothing is known.
+
+    After t a client has begun t / mean + 1/2 transactions on average where their times are alike, and those
+    that it has begun are ended before it waits (the renewal theorem; W. Feller, An Introduction to
+    Probability Theory II, XI.3). So half a transaction is taken from each client's.
+    """
+    phase = phases_of(study)[0]
+    warm_s = phase.ramp_s + phase.warmup_s
+    if not phase.slices or not warm_s or not warm_ups:
+        return None
+    each, slowest = min((one.told / one.clients, one.variant) for one in warm_ups)
+    each_per_s, slice_s = max(0.5, each - 0.5) / warm_s, phase.duration_s / phase.slices
+    if each_per_s * slice_s >= EACH_LEAST or slice_s >= SLICE_MOST_S:
+        return None
+    longer_s = min(SLICE_MOST_S, math.ceil(2.0 * EACH_AIM / each_per_s) / 2.0)
+    why = f"in {warm_s:g} s of warm-up a client of {slowest} ended {each:.2g} transactions"
+    return LongerSlices(slice_s=longer_s, duration_s=2.0 * longer_s, why=why)

@@ -103,7 +103,9 @@ STUDY = Section(
             otherwise="side by side where that can be"),
         Key("slice", duration(0.1),
             "About how long a slice is measured. Without it, as long as the host's calibration "
-            f"found best, else {SLICE_S:g}s.", "Every variant has an even number of them in each block.",
+            f"found best, else {SLICE_S:g}s, and longer where the first warm-ups show that a client would "
+            "end fewer than two transactions in one.",
+            "Every variant has an even number of them in each block.",
             "slice_s"),
         Key("images", integer(1, IMAGES_MAX),
             "How many images of the pristine data pairs of blocks take in turn.",

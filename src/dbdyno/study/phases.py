@@ -16,6 +16,10 @@ SETTLE_S = 0.1
 server's slice until then."""
 
 
+EACH_LEAST = 2.0
+"""A client that ends fewer transactions in a slice shows how a load begins, and not how it goes on: clients
+begin each slice anew, and together."""
+
 SUSTAINED, CONTROL = "sustained", "control"
 """The names of the phases of a soak that are judged for drift, and against which."""
 BURST_S, BURST_SHARE = 10.0, 0.1

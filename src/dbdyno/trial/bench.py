@@ -47,6 +47,11 @@ def nobody(_told: Mapping[str, Sequence[int]]) -> frozenset[str]:
     return frozenset()
 
 
+def never() -> bool:
+    """All slices are as long as they were to be."""
+    return False
+
+
 @dataclass(frozen=True)
 class OnEngine:
     """What a level of the factor `engine` leads to."""
@@ -72,7 +77,8 @@ class Bench:
     `built` one that the correctness gate asks. An `application` takes the load in front of the server. `drop`
     says which trials of a search's block need no further slice. What takes long before a trial is `tell`-ed.
     Where engines are a factor, `engines` has what each level leads to, by its text. A `switch` moves the
-    settings of a server that runs already. `leased` is the host of a fleet; None without one.
+    settings of a server that runs already. `leased` is the host of a fleet; None without one. Where it
+    `lengthens`, slices are made longer that the first warm-ups of its run show to be too short.
     """
 
     study: Study
@@ -96,6 +102,7 @@ class Bench:
     engines: Mapping[str, OnEngine] = field(default_factory=dict)
     switch: Switch | None = None
     leased: Leased | None = None
+    lengthens: Callable[[], bool] = never
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""

@@ -12,7 +12,7 @@ from dbdyno.engines.log import untold
 from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import came_to, driver_lagged, waited_for_cpu, with_examples
 from dbdyno.records.record import Check, Doubt, Observation
-from dbdyno.study.phases import Phase
+from dbdyno.study.phases import EACH_LEAST, Phase
 from dbdyno.trial.invariants import checks_of
 from dbdyno.trial.nodes import of_others, together
 
@@ -24,9 +24,6 @@ OTHERS_SHARE_MAX = 0.05
 unmentioned."""
 THROTTLED_SHARE_MAX = 0.01
 """Held back for longer than this share of the measured part, by a limit that the study did not ask for."""
-EACH_LEAST = 2.0
-"""A client that ends fewer transactions in a slice shows how a load begins, and not how it goes on: clients
-begin each slice anew, and together."""
 LOG_LINES_MAX = 5
 NETWORK_SHARE_MAX = 0.05
 """A round trip of a larger share of the mean latency, and the network is much of what is measured."""
