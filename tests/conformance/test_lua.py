@@ -176,3 +176,51 @@ def test_tables_of_a_script_serve_the_workloads_of_dyno(server: Server) -> None:
     [said] = loads(server, ("run", "read_only", "--table-size", "500", *short))
     tally = json.loads(said)
     assert (tally["operations"], tally["errors"]) == (20, {})
+
+
+COUNTING = """
+local made = 0
+
+function prepare()
+   sysbench.sql.driver():connect():query(
+      "CREATE TABLE counted (tid INT, number INT, PRIMARY KEY (tid, number))")
+end
+
+function thread_init()
+   con, beside = sysbench.sql.driver():connect(), sysbench.sql.driver():connect()
+end
+
+function event(tid)
+   made = made + 1
+   con:query(("INSERT INTO counted VALUES (%d, %d)"):format(tid, made))
+   assert(beside:query("SELECT 1 UNION SELECT 2").nrows == 2)
+   if made % 5 == 0 then
+      con:query(KILL)
+   end
+end
+
+function cleanup()
+   sysbench.sql.driver():connect():query("DROP TABLE counted")
+end
+"""
+"""Each client counts in a variable what it has inserted, and loses its connection now and then."""
+
+
+def test_a_script_goes_on_counting_after_its_connection_was_lost(
+    bench: Bench, server: Server, tmp_path: Path
+) -> None:
+    script, postgresql = tmp_path / "counting.lua", bench.engine.name == "postgresql"
+    kill = "SELECT pg_terminate_backend(pg_backend_pid())" if postgresql else "KILL CONNECTION_ID()"
+    script.write_text(COUNTING.replace("KILL)", f'"{kill}")'))
+    load("prepare", script, server)
+    tally = run(script, server, "--reconnect")
+    counted = bench.ask(server)("SELECT count(*), max(number) FROM counted GROUP BY tid")
+    by_client = [[int(float(str(one))) for one in row] for row in counted]
+    lost = sum(tally["errors"].values())
+    # Each of the four inserted 1, 2, 3 and so on, and every fifth insert was its connection's last.
+    assert len(by_client) == 4 and all(rows == most for rows, most in by_client), by_client
+    assert lost == sum(most // 5 for _, most in by_client), tally["errors"]
+    assert tally["operations"] + lost == sum(rows for rows, _ in by_client) == 60
+    # Of the connection that the script opened beside the driver's, two rows an event.
+    assert tally["rows_read"] >= 2 * 60
+    load("cleanup", script, server)

@@ -29,6 +29,18 @@ pub struct Traffic {
     pub rows_received: u64,
 }
 
+impl std::ops::Add for Traffic {
+    type Output = Traffic;
+
+    fn add(self, other: Traffic) -> Traffic {
+        Traffic {
+            bytes_sent: self.bytes_sent + other.bytes_sent,
+            bytes_received: self.bytes_received + other.bytes_received,
+            rows_received: self.rows_received + other.rows_received,
+        }
+    }
+}
+
 /// One connection of this thread's loop.
 pub struct Stream {
     slot: Connected,

@@ -13,6 +13,8 @@ use crate::random::Random;
 use crate::session::{open, Session, Target, Traffic};
 use crate::workload::{advised, Outcome, Place, Workload};
 use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
 
 /// A client that does nothing but fail shows a mistake in the set-up, not a busy server.
 pub(super) const FAILURES_MAX: u32 = 100;
@@ -60,7 +62,9 @@ pub(super) struct Counted<'a, S: Session> {
     lane: &'a Lane,
     /// There until it is lost or closed.
     session: Option<S>,
-    /// What had gone over the session when the measured part began.
+    /// What goes over the client's other connections.
+    beside: Option<Rc<Cell<Traffic>>>,
+    /// What had gone over all of them when the measured part began.
     traffic_before: Option<Traffic>,
 }
 
@@ -75,7 +79,7 @@ impl<S: Session> Counted<'_, S> {
     pub fn watch(&mut self, now_ns: u64) {
         let Some(session) = &self.session else { return };
         if self.traffic_before.is_none() && now_ns >= self.lane.phases().measured_ns {
-            self.traffic_before = Some(session.traffic());
+            self.traffic_before = Some(self.with_beside(session.traffic()));
         }
         // With an embedded engine the loop never turns, so its thread's readings are taken here.
         if S::BLOCKING {
@@ -93,8 +97,12 @@ impl<S: Session> Counted<'_, S> {
 
     fn count_traffic(&mut self) {
         if let (Some(session), Some(before)) = (&self.session, self.traffic_before.take()) {
-            self.lane.count_traffic(before, session.traffic());
+            self.lane.count_traffic(before, self.with_beside(session.traffic()));
         }
+    }
+
+    fn with_beside(&self, own: Traffic) -> Traffic {
+        self.beside.as_ref().map_or(own, |beside| own + beside.get())
     }
 
     /// The session, counted.
@@ -151,30 +159,56 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     pub(super) async fn connect<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
-        // A server that is asked for thousands of connections at once drops some: they are opened a few at a time.
+        self.a_few_at_a_time(async {
+            let mut session = self.session::<S>().await?;
+            let state = self.readied(self.workload.client(&mut session, self.place())).await?;
+            Ok(Connection { session: self.counted(session, &state), state })
+        })
+        .await
+    }
+
+    /// The client on another session.
+    async fn connect_again<S: Session>(&self, lost: &mut W::Client) -> Result<Counted<'a, S>> {
+        self.a_few_at_a_time(async {
+            let mut session = self.session::<S>().await?;
+            self.readied(self.workload.renew(&mut session, self.place(), lost)).await?;
+            Ok(self.counted(session, lost))
+        })
+        .await
+    }
+
+    /// A server that is asked for thousands of connections at once drops some.
+    async fn a_few_at_a_time<T>(&self, connecting: impl Future<Output = T>) -> T {
         self.lane.connecting.enter().await;
-        let outcome = self.connect_now().await;
+        let outcome = connecting.await;
         self.lane.connecting.leave();
         outcome
     }
 
-    async fn connect_now<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
-        let mut session = open::<S>(self.target).await?;
+    async fn session<S: Session>(&self) -> Result<S> {
+        let session = open::<S>(self.target).await?;
         self.course.note_version(session.server_version());
+        Ok(session)
+    }
+
+    fn place(&self) -> Place {
         let cut = self.job.ledger.as_ref().map(|ledger| ledger.cut);
-        let place = Place { client: self.number, clients: self.job.clients, cut };
-        let ready = io::within(self.target.answer_timeout, self.workload.client(&mut session, place)).await;
-        let ready = match ready {
+        Place { client: self.number, clients: self.job.clients, cut }
+    }
+
+    async fn readied<T>(&self, readying: impl Future<Output = Result<T>>) -> Result<T> {
+        let ready = match io::within(self.target.answer_timeout, readying).await {
             // The session may give up first, and says less.
             Some(Err(error)) if error.label() == io::SILENT => Err(self.late()),
             Some(outcome) => outcome,
             None => Err(self.late()),
         };
-        let state = ready.map_err(|error| advised(error, &self.job.workload))?;
-        Ok(Connection {
-            session: Counted { lane: self.lane, session: Some(session), traffic_before: None },
-            state,
-        })
+        ready.map_err(|error| advised(error, &self.job.workload))
+    }
+
+    fn counted<S: Session>(&self, session: S, state: &W::Client) -> Counted<'a, S> {
+        let beside = self.workload.beside(state);
+        Counted { lane: self.lane, session: Some(session), beside, traffic_before: None }
     }
 
     #[cold]
@@ -210,11 +244,9 @@ impl<'a, W: Workload> Client<'a, W> {
                 End::Lost => {
                     self.lane.over(clock::now_ns());
                     connection.session.lose();
-                    let lost = Box::new(connection.state);
-                    connection = loop {
-                        if let Some(mut new) = Box::pin(self.reconnect()).await {
-                            self.workload.take_over(&mut new.state, *lost);
-                            break new;
+                    connection.session = loop {
+                        if let Some(session) = Box::pin(self.reconnect(&mut connection.state)).await {
+                            break session;
                         }
                         if !self.job.reconnect || !matches!(self.end(), End::Paused) {
                             let early = !self.is_over(clock::now_ns()) || self.lane.phases().more;
@@ -457,11 +489,11 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Opens the connection again, if that is wanted, for as long as the run lasts.
-    async fn reconnect<S: Session>(&self) -> Option<Connection<'a, S, W::Client>> {
+    async fn reconnect<S: Session>(&self, lost: &mut W::Client) -> Option<Counted<'a, S>> {
         let (mut wait_ns, longest_ns) = RECONNECT_WAIT_NS;
         while self.job.reconnect && !self.is_over(clock::now_ns()) {
-            match self.connect().await {
-                Ok(connection) => return Some(connection),
+            match self.connect_again(lost).await {
+                Ok(session) => return Some(session),
                 Err(error) => {
                     self.lane.recorder().failed_as(reconnect_label(&error), &error, clock::now_ns());
                 }

@@ -15,10 +15,12 @@ pub use script::resolve_script;
 
 use crate::error::{Error, Fate, Mistake, Result};
 use crate::random::Random;
-use crate::session::Session;
+use crate::session::{Session, Traffic};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// How a transaction ended that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +211,7 @@ pub trait Workload: Sized + Send + Sync + 'static {
         Ok(Start::new())
     }
 
-    /// Readies one client on its session. Called again after a reconnect.
+    /// Readies one client on its session.
     async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Self::Client>;
 
     /// What a client waits for while it is readied, as the end of a sentence.
@@ -250,8 +252,21 @@ pub trait Workload: Sized + Send + Sync + 'static {
         false
     }
 
+    /// Readies a client on another session, because it has lost its own. Where that fails, it may be tried again.
+    async fn renew<S: Session>(&self, session: &mut S, place: Place, lost: &mut Self::Client) -> Result<()> {
+        let fresh = self.client(session, place).await?;
+        let lost_one = std::mem::replace(lost, fresh);
+        self.take_over(lost, lost_one);
+        Ok(())
+    }
+
     /// Gives a client what the one before it leaves, whose connection was lost.
     fn take_over(&self, _client: &mut Self::Client, _lost: Self::Client) {}
+
+    /// What goes over connections that the client has opened beside its session, where it opens any.
+    fn beside(&self, _client: &Self::Client) -> Option<Rc<Cell<Traffic>>> {
+        None
+    }
 
     /// What a client does when it has no more transactions to do, outside of the measured time. A client whose
     /// connection was lost does not.

@@ -135,7 +135,7 @@ impl Connection {
     async fn reopen(&mut self) -> Result<()> {
         // The old one is closed first: who keeps it open holds a worker.
         if let Some(old) = self.stream.take() {
-            self.earlier = sum(self.earlier, old.traffic());
+            self.earlier = self.earlier + old.traffic();
         }
         // Opening takes much room and is soon over: in a box of its own it does not make every client larger.
         let opening = Stream::open(&self.address, &self.shared, self.connect_timeout, self.answer_timeout);
@@ -191,7 +191,7 @@ impl Connection {
     /// An answer counts as a row.
     pub fn traffic(&self) -> Traffic {
         let now = self.stream.as_ref().map(Stream::traffic).unwrap_or_default();
-        Traffic { rows_received: self.answers, ..sum(self.earlier, now) }
+        Traffic { rows_received: self.answers, ..self.earlier + now }
     }
 }
 
@@ -203,12 +203,4 @@ fn opened(stream: &mut Option<Stream>) -> Result<&mut Stream> {
 /// Whether the application has ended the connection before the head of its answer; one that keeps silent has not.
 fn is_cut(error: &Error) -> bool {
     matches!(error.label(), "connection closed" | "connection lost")
-}
-
-fn sum(one: Traffic, other: Traffic) -> Traffic {
-    Traffic {
-        bytes_sent: one.bytes_sent + other.bytes_sent,
-        bytes_received: one.bytes_received + other.bytes_received,
-        rows_received: one.rows_received + other.rows_received,
-    }
 }

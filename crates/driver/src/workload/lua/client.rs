@@ -5,11 +5,14 @@ use super::connections::Connections;
 use super::report::Running;
 use super::request::{Ending, Request};
 use super::settings::{code, Ignored};
+use super::source::Shared;
 use super::state::{of_script, State};
 use crate::error::{Error, Fate, Result};
 use crate::io;
 use crate::random::Random;
-use crate::session::{emptied, Answer, Session, Target, Value};
+use crate::session::{emptied, Answer, Session, Target, Traffic, Value};
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// The length of an SQLSTATE; a code of another length is a number.
 const SQLSTATE_LETTERS: usize = 5;
@@ -52,6 +55,19 @@ impl Client {
             stopped: false,
             running: None,
         }
+    }
+
+    /// Has lost its connections. The script goes on with what is in its variables.
+    pub(super) fn begin_again(&mut self, shared: &Shared) -> Result<()> {
+        self.state.begin_again(shared)?;
+        self.connections.lose();
+        (self.refusal, self.calling) = (None, false);
+        Ok(())
+    }
+
+    /// What goes over the connections that the script opens beside the driver's session.
+    pub(super) fn beside(&self) -> Rc<Cell<Traffic>> {
+        self.connections.beside()
     }
 
     pub(super) fn state(&self) -> &State {

@@ -2,10 +2,12 @@
 //! kind that the script opens beside it.
 
 use crate::error::{Error, Result};
-use crate::session::{self, open, Answer, Numbered, Rows, Session, Target, Value};
+use crate::session::{self, open, Answer, Numbered, Rows, Session, Target, Traffic, Value};
 use crate::workload::commits::{Boundary, Commits};
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// What a server cannot prepare is sent as text: MySQL's "not supported in the prepared statement protocol".
 const UNPREPARABLE: &str = "1295";
@@ -21,6 +23,10 @@ pub(super) struct Connections {
     statements: Vec<Statements>,
     /// What of the event under way is committed, by connection.
     commits: Vec<Commits>,
+    /// What went over connections that are closed, the driver's session included where the script had it opened anew.
+    gone: Traffic,
+    /// The same with what has gone over all that are open but the driver's session.
+    beside: Rc<Cell<Traffic>>,
 }
 
 /// Whether the script has the driver's session.
@@ -63,7 +69,27 @@ enum Transaction {
 impl Connections {
     pub fn new(target: Option<Target>) -> Self {
         let (others, statements, commits) = (Vec::new(), Vec::new(), Vec::new());
-        Connections { target, first: First::Unused, others, statements, commits }
+        let (gone, beside) = (Traffic::default(), Rc::default());
+        Connections { target, first: First::Unused, others, statements, commits, gone, beside }
+    }
+
+    /// All connections are lost. What went over them stays counted.
+    pub fn lose(&mut self) {
+        self.gone = self.beside.get();
+        self.first = First::Unused;
+        self.others.clear();
+        self.statements.clear();
+        self.commits.clear();
+    }
+
+    /// What goes over the connections but the driver's session, as it grows.
+    pub fn beside(&self) -> Rc<Cell<Traffic>> {
+        Rc::clone(&self.beside)
+    }
+
+    fn note_traffic<S: Session>(&self) {
+        let open = self.others.iter().flatten().filter_map(|other| other.downcast_ref::<S>());
+        self.beside.set(open.fold(self.gone, |sum, session| sum + session.traffic()));
     }
 
     /// An event begins.
@@ -81,7 +107,8 @@ impl Connections {
         let number = match self.first {
             First::Unused => 0,
             First::Closed => {
-                replace(session, self.target()?).await?;
+                let gone = replace(session, self.target()?).await?;
+                self.gone = self.gone + gone;
                 0
             }
             First::Open => {
@@ -100,6 +127,7 @@ impl Connections {
             self.first = First::Open;
         }
         self.forget_statements(number);
+        self.note_traffic::<S>();
         Ok(number)
     }
 
@@ -108,6 +136,7 @@ impl Connections {
             self.first = First::Closed;
         } else if let Some(other) = self.others.get_mut(connection - 1).and_then(Option::take) {
             if let Ok(session) = other.downcast::<S>() {
+                self.gone = self.gone + session.traffic();
                 session.close().await;
             }
         }
@@ -115,8 +144,10 @@ impl Connections {
 
     pub async fn reconnect<S: Session>(&mut self, connection: usize, session: &mut S) -> Result<()> {
         let target = self.target()?.clone();
-        replace(self.session(connection, session)?, &target).await?;
+        let gone = replace(self.session(connection, session)?, &target).await?;
+        self.gone = self.gone + gone;
         self.forget_statements(connection);
+        self.note_traffic::<S>();
         Ok(())
     }
 
@@ -128,11 +159,20 @@ impl Connections {
         sql: &str,
         rows: &mut R,
     ) -> Result<Answer> {
-        let answer = execute_text(self.session(connection, session)?, sql, rows).await?;
-        self.done(connection, Boundary::of(sql), answer)
+        let answer = execute_text(self.session(connection, session)?, sql, rows).await;
+        self.done::<S>(connection, Boundary::of(sql), answer)
     }
 
-    fn done(&mut self, connection: usize, boundary: Boundary, answer: Answer) -> Result<Answer> {
+    fn done<S: Session>(
+        &mut self,
+        connection: usize,
+        boundary: Boundary,
+        answer: Result<Answer>,
+    ) -> Result<Answer> {
+        if connection > 0 {
+            self.note_traffic::<S>();
+        }
+        let answer = answer?;
         if let Some(commits) = self.commits.get_mut(connection) {
             commits.done(boundary, answer.affected > 0);
         }
@@ -214,7 +254,7 @@ impl Connections {
                 execute_text(self.session(connection, session)?, &sql, rows).await
             }
         };
-        self.done(connection, boundary, answer?)
+        self.done::<S>(connection, boundary, answer)
     }
 
     /// Rolls back on all connections but the driver's session, which the driver itself rolls back.
@@ -282,11 +322,13 @@ async fn execute_text<S: Session, R: Rows>(session: &mut S, sql: &str, rows: &mu
     }
 }
 
-/// Opens a session in the place of another.
-async fn replace<S: Session>(session: &mut S, target: &Target) -> Result<()> {
+/// Opens a session in the place of another. What went over that one.
+async fn replace<S: Session>(session: &mut S, target: &Target) -> Result<Traffic> {
     let fresh = open::<S>(target).await?;
-    std::mem::replace(session, fresh).close().await;
-    Ok(())
+    let old = std::mem::replace(session, fresh);
+    let traffic = old.traffic();
+    old.close().await;
+    Ok(traffic)
 }
 
 #[cold]

@@ -23,7 +23,7 @@ use super::options::of_file;
 use super::{About, CheckAgainst, Invariant, Options, Outcome, Place, Start, Typed, Witness, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::session::{Session, Target};
+use crate::session::{Session, Target, Traffic};
 use client::Client;
 use draw::{Distributions, Unique};
 pub(super) use files::find_files;
@@ -32,6 +32,8 @@ use report::{Counts, Reports, Running, Schedule};
 use settings::{assignments, driver, Ignored, Settings};
 use source::{Compiled, Shared, Source};
 use state::{Found, State};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -195,12 +197,25 @@ impl Workload for LuaScript {
     }
 
     async fn client<S: Session>(&self, session: &mut S, place: Place) -> Result<Client> {
-        let random = Random::new(self.seed, INIT_STREAM + 1 + u64::from(place.client));
-        let mut client = self.client_of("run", place.client, random)?;
+        let mut client = self.client_of("run", place.client, self.random_of(place))?;
         client.call("thread_init", session).await?;
         client.state().count_turns();
-        client.running = self.counts.as_ref().map(|counts| Running::begin(counts, self.clients));
+        client.running = self.counts.as_ref().map(Running::begin);
         Ok(client)
+    }
+
+    /// The script itself goes on, because it may count in its variables what it has done.
+    async fn renew<S: Session>(&self, session: &mut S, place: Place, lost: &mut Client) -> Result<()> {
+        lost.begin_again(&self.shared)?;
+        lost.state().draw_from(self.random_of(place));
+        lost.call("thread_init", session).await?;
+        lost.state().count_turns();
+        lost.running.iter().for_each(Running::reconnected);
+        Ok(())
+    }
+
+    fn beside(&self, client: &Client) -> Option<Rc<Cell<Traffic>>> {
+        Some(client.beside())
     }
 
     async fn perform<S: Session>(
@@ -274,6 +289,11 @@ impl Workload for LuaScript {
 }
 
 impl LuaScript {
+    /// What a client draws from before its first event.
+    fn random_of(&self, place: Place) -> Random {
+        Random::new(self.seed, INIT_STREAM + 1 + u64::from(place.client))
+    }
+
     /// A client's script whose own text has run.
     fn client_of(&self, command: &str, tid: u32, random: Random) -> Result<Client> {
         let state = State::new(&self.shared, &self.settings, command, tid, random)?;

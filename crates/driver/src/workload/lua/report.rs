@@ -21,7 +21,6 @@ pub(super) struct Counts {
     other: AtomicU64,
     reconnects: AtomicU64,
     running: AtomicU32,
-    begun: AtomicU32,
 }
 
 /// The counts at one moment.
@@ -37,14 +36,9 @@ struct Counted {
 pub(super) struct Running(Arc<Counts>);
 
 impl Running {
-    /// `clients` is how many there are: whoever comes when all have begun comes again.
-    pub fn begin(counts: &Arc<Counts>, clients: u32) -> Self {
+    pub fn begin(counts: &Arc<Counts>) -> Self {
         counts.running.fetch_add(1, Ordering::Relaxed);
-        let running = Running(Arc::clone(counts));
-        if counts.begun.fetch_add(1, Ordering::Relaxed) >= clients {
-            running.reconnected();
-        }
-        running
+        Running(Arc::clone(counts))
     }
 
     pub fn statement(&self, columns: u32, affected: u64) {

@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub(super) struct State {
     turns: Turns,
     conversation: Conversation,
+    /// What begins a conversation.
+    converse: Function,
     /// The function that was called last.
     called: String,
     find: Function,
@@ -48,7 +50,7 @@ impl State {
         // runs a script trusts it.
         let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, LuaOptions::default()) };
         let (answers, random) = (Rc::default(), Rc::new(Cell::new(random)));
-        let made = || -> mlua::Result<(Conversation, Function)> {
+        let made = || -> mlua::Result<(Function, Function)> {
             lua.set_memory_limit(shared.memory_bytes)?;
             let natives = natives(&lua, shared, settings, &answers, &random)?;
             natives.set("tid", tid)?;
@@ -61,14 +63,28 @@ impl State {
                     globals.set(name.as_str(), lua_value(&lua, value)?)?;
                 }
             }
-            Ok((Conversation::begin(&lua, converse)?, find))
+            Ok((converse, find))
         };
-        let (conversation, find) = made().map_err(broken)?;
+        let (converse, find) = made().map_err(broken)?;
+        let conversation = Conversation::begin(&lua, converse.clone()).map_err(broken)?;
         let turns = shared.watchdog.watch(conversation.coroutine())?;
-        let state = State { turns, conversation, called: String::new(), find, answers, random, lua };
+        let called = String::new();
+        let state = State { turns, conversation, converse, called, find, answers, random, lua };
         let script = shared.script(&state.lua).map_err(broken)?;
         state.turns.during(|| script.call::<()>(())).map_err(broken)?;
         Ok(state)
+    }
+
+    /// Begins another conversation with the script, which was left in the midst of one. What it has in its variables
+    /// stays.
+    pub fn begin_again(&mut self, shared: &Shared) -> Result<()> {
+        let conversation = Conversation::begin(&self.lua, self.converse.clone()).map_err(broken)?;
+        // Nobody watches the old coroutine when it goes.
+        self.turns = shared.watchdog.watch(conversation.coroutine())?;
+        self.conversation = conversation;
+        self.called.clear();
+        *self.answers.borrow_mut() = Answers::default();
+        Ok(())
     }
 
     /// Calls a function of the script. To call the same one again takes no name.
