@@ -21,12 +21,13 @@ from enum import StrEnum
 from functools import cached_property
 from statistics import median
 
+from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.blocks import log_ratios
-from dbdyno.analyse.columns import Block
+from dbdyno.analyse.columns import Block, OfRecords
 from dbdyno.analyse.counted import DIFFERENCE_LEAST, InstructionChange, changes
 from dbdyno.analyse.engines import EnginesCompared, engines_compared
-from dbdyno.analyse.intervals import bounded_exp, half_width
-from dbdyno.analyse.model import Ratio
+from dbdyno.analyse.estimate import Estimator
+from dbdyno.analyse.model import Method, Ratio
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
@@ -152,11 +153,24 @@ class Evidence:
         self.response = metrics.find(self.study.goal.response)
         self.worse = -1.0 if self.response.higher_is_better else 1.0
 
-    @property
-    def confidence(self) -> float:
-        """Of the interval of one question, so that all hold together as the study asks."""
+    @cached_property
+    def estimator(self) -> Estimator:
+        """For the interval of one question, so that all hold together as the study asks."""
+        goal = self.study.goal
         questions = math.ceil(math.log2(max(2, self.run.line.last))) + BESIDE_SEARCH
-        return 1.0 - (1.0 - self.study.goal.confidence) / questions
+        method = Method(
+            response=goal.response,
+            higher_is_better=self.response.higher_is_better,
+            margin=goal.margin,
+            confidence=goal.confidence,
+            comparisons=questions,
+            confidence_each=1.0 - (1.0 - goal.confidence) / questions,
+            assurance=ASSURANCE,
+            interval=Interval.PLANNED,
+            blocks_least=BLOCKS_LEAST,
+            blocks_most=self.run.blocks,
+        )
+        return Estimator.of(OfRecords(self.records), method)
 
     def values(self, place: int) -> Mapping[Block, float]:
         """The response of a place by block."""
@@ -215,27 +229,8 @@ class Evidence:
 
     def ratio(self, place: int, against: int = 0) -> Ratio | None:
         """The response of a place over that of another in the blocks that hold both."""
-        logs = list(log_ratios(self.values(place), self.values(against)).values())
-        if not logs:
-            return None
-        half, mean = self._half(logs), math.fsum(logs) / len(logs)
-        return Ratio(
-            metric=self.response.name,
-            pairs=len(logs),
-            ratio=math.exp(mean),
-            low=None if half is None else bounded_exp(mean - half),
-            high=None if half is None else bounded_exp(mean + half),
-            confidence=self.confidence,
-        )
-
-    def _half(self, logs: Sequence[float]) -> float | None:
-        """Half the width of an interval that holds at all looks; None where there are too few. Of two kinds
-        the narrower one, each with half of the error: one tells large changes early, one small ones late."""
-        each = 1.0 - (1.0 - self.confidence) / 2.0
-        kinds = (Interval.ANYTIME, Interval.PLANNED)
-        halves = [half_width(logs, each, kind, self.run.blocks) for kind in kinds]
-        known = [half for half in halves if half is not None and math.isfinite(half)]
-        return min(known) if known and len(logs) >= BLOCKS_LEAST else None
+        logs = log_ratios(self.values(place), self.values(against))
+        return self.estimator.ratio(self.response.name, logs, self.estimator.method.confidence_each)
 
     def compared(self, need: Need, place: int, against: int, beside_counts: bool) -> Look:
         """Whether a place is worse than another one, in the blocks that were measured for a need. Not as many
@@ -256,16 +251,21 @@ class Evidence:
         blocks, own = self.blocks_for(need), self.values(place)
         whole = blocks[: len(blocks) - len(blocks) % 2]
         found = log_ratios({block: own[block] for block in whole if block in own}, against)
-        logs = list(found.values())
-        half = self._half(logs)
-        if half is not None:
-            mean, within = self.worse * math.fsum(logs) / len(logs), math.log1p(margin)
-            if margin and -within <= mean - half and mean + half <= within:
-                return Look.SAME
-            if abs(mean) > half:
-                return Look.WORSE if mean > 0.0 else Look.BETTER
+        if found and (look := self._told(found, math.log1p(margin))) is not None:
+            return look
         fewest = min(most, self.run.blocks)
         return Look.UNKNOWN if len(whole) >= fewest - fewest % 2 else Look.NOT_YET
+
+    def _told(self, logs: Mapping[Block, float], within: float) -> Look | None:
+        """What these log ratios say already; None where that is nothing."""
+        _, low, high, *_ = self.estimator.centred(logs, self.estimator.method.confidence_each)
+        if low is None or high is None:
+            return None
+        if within and -within <= low and high <= within:
+            return Look.SAME
+        if low <= 0.0 <= high:
+            return None
+        return Look.WORSE if (low > 0.0) == (self.worse > 0.0) else Look.BETTER
 
 
 def ends_of(seen: Evidence) -> Ends:

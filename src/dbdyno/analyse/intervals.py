@@ -19,8 +19,8 @@ log ratio is as likely above its centre as below, which the random order within 
 better one where trials stall, and it needs more blocks (`blocks_least`).
 
 A sequential run looks at its intervals after every block and stops when it likes what it sees. Neither of the
-two survives that; there an interval is used that holds at all looks up to the most blocks (`group_quantile`),
-or at all sample sizes together (`anytime_quantile`) where nobody knows the most.
+two survives that; there an interval is used that holds at all looks up to the most blocks
+(`planned_quantile`), or at all sample sizes together (`anytime_quantile`) where nobody knows the most.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.looks import group_quantile
+from dbdyno.analyse.looks import planned_quantile
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 from dbdyno.analyse.quantiles import anytime_quantile, student_quantile, t_quantile
 from dbdyno.study import Interval
@@ -112,10 +112,10 @@ def _around_the_mean(
 def half_width(
     values: Sequence[float] | npt.NDArray[np.float64], confidence: float, interval: Interval, most: int = 0
 ) -> float | None:
-    """Half the width of the interval around the mean, in the values' own unit; None with one value. One of
-    planned looks holds up to the `most` values."""
+    """Half the width of the interval around the mean, in the values' own unit; None with one value, and with
+    too few for this kind. One of planned looks holds up to the `most` values."""
     count = len(values)
-    if count < 2:
+    if count < 2 or math.isinf(quantile_of(interval, confidence, count, most)):
         return None
     spread = float(np.std(values, ddof=1))
     quantile = quantile_of(interval, confidence, count, most)
@@ -126,7 +126,7 @@ def half_width(
 def quantile_of(interval: Interval, confidence: float, pairs: int, most: int) -> float:
     """By how many standard errors of the mean an interval reaches to either side."""
     if interval is Interval.PLANNED:
-        return group_quantile(confidence, pairs, most)
+        return planned_quantile(confidence, pairs, most)
     return (anytime_quantile if interval is Interval.ANYTIME else t_quantile)(confidence, pairs)
 
 

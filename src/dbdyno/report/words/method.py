@@ -168,7 +168,8 @@ def _looks(method: Method) -> str:
     if method.interval is Interval.PLANNED:
         return (
             " The run looked at them after every block and left out what was settled: they hold at all looks"
-            f" up to {plural(method.blocks_most, 'block')} (Lan and DeMets, Biometrika 70, 1983)."
+            f" up to {plural(method.blocks_most, 'block')} (the narrower of two kinds, each with a part of"
+            " the error: Lan and DeMets, Biometrika 70, 1983; Lai, Annals of Statistics 4, 1976)."
         )
     return (
         " The run looked at them after every block and left out what was settled: they hold at all those"
