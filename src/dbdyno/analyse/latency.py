@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analyse.model import Percentile
+from dbdyno.records.metrics import OBSERVED_ABOVE
 
 COOKIE = 0x1C849303
 COMPRESSED_COOKIE = 0x1C849304
 COOKIE_MASK = ~0xF0
 HEADER = struct.Struct(">iiiiqqd")
 BYTES_MAX = 1 << 20
-OBSERVED_ABOVE = 10
 POINTS_PER_DECADE = 20
 DECADES = 4
 TOGETHER = 32

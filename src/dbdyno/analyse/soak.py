@@ -33,6 +33,7 @@ from dbdyno.analyse.standing import (
 from dbdyno.analyse.steady import Values
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Frozen, absent
+from dbdyno.records import metrics
 from dbdyno.records.gauges import CACHE, GAUGES, P99, SHARED
 from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Watched
 from dbdyno.records.recovery import Recovery
@@ -424,11 +425,10 @@ def _seen(phase: PhaseRecord, clients: int, began_unix_s: float) -> PhaseSeen:
     )
     if tally is None:
         return seen
-    p99_us = tally.latency_us.p99
     return seen.but(
         operations=tally.operations,
         throughput_per_s=tally.throughput_per_s if tally.duration_s else None,
-        p99_ms=None if p99_us is None else p99_us / 1000.0,
+        p99_ms=metrics.latency_ms(tally.latency_us, "p99"),
         errors=tally.errors,
         clients_lost=tally.clients_lost,
     )

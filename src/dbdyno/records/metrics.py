@@ -11,7 +11,7 @@ from statistics import median
 
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.link import LoadHost
-from dbdyno.driver.tally import Tally
+from dbdyno.driver.tally import Latency, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.record import INSTRUCTIONS, Record
 from dbdyno.study.act import Act
@@ -111,12 +111,24 @@ def _counted(read: Callable[[Tally], float | None]) -> Callable[[Record], float 
     return lambda record: None if record.tally is None else read(record.tally)
 
 
-def _latency_ms(point: str) -> Callable[[Record], float | None]:
-    def read(tally: Tally) -> float | None:
-        value: float | None = getattr(tally.latency_us, point)
-        return None if value is None or not tally.latency_us.count else value / 1000
+OBSERVED_ABOVE = 10
+"""A percentile needs so many transactions that took longer. One that fewer take longer than lies too low, by
+more the fewer there are, so a variant that does half as many transactions would seem to answer sooner."""
+SHARES_ABOVE = {"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p99_9": 0.001}
+"""Of the transactions, by the name that the driver's tally has for the percentile."""
 
-    return _counted(read)
+
+def latency_ms(latency: Latency, point: str) -> float | None:
+    """A point of some latencies in milliseconds; None where too few lie above it."""
+    value: float | None = getattr(latency, point)
+    above = SHARES_ABOVE.get(point)
+    # Rounded, because a tenth of 100 must not be less than ten.
+    enough = latency.count if above is None else round(above * latency.count, 6) >= OBSERVED_ABOVE
+    return value / 1000 if enough and value is not None else None
+
+
+def _latency_ms(point: str) -> Callable[[Record], float | None]:
+    return _counted(lambda tally: latency_ms(tally.latency_us, point))
 
 
 def _per_operation(*totals: str, times: float = 1.0) -> Callable[[Record], float | None]:
@@ -237,7 +249,9 @@ _LATENCIES = (
     Metric("mean_ms", "mean latency", "ms", _LOWER, f"Mean time of a transaction, {_FROM_START}.",
            _latency_ms("mean")),
     *(
-        Metric(name, title, "ms", _LOWER, f"Time of a transaction, {_FROM_START}: {meaning}.",
+        Metric(name, title, "ms", _LOWER,
+               f"Time of a transaction, {_FROM_START}: {meaning}. None where fewer than {OBSERVED_ABOVE} took"
+               " longer.",
                _latency_ms(point))
         for name, point, title, meaning in _PERCENTILES
     ),

@@ -19,6 +19,7 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
+from dbdyno.records.metrics import OBSERVED_ABOVE, SHARES_ABOVE
 from dbdyno.records.record import Outcome
 from dbdyno.report.words.numbers import (
     DASH,
@@ -190,7 +191,9 @@ def guard_text(guard: GuardResult) -> str:
     if guard.value is None and guard.metric == DURABLE:
         return f"{clean(guard.text)}: no power was cut"
     if guard.value is None:
-        return f"{clean(guard.text)}: no block has a reading"
+        percentile = guard.metric.removesuffix("_ms") in SHARES_ABOVE
+        why = f": fewer than {OBSERVED_ABOVE} transactions of a trial lie above it" if percentile else ""
+        return f"{clean(guard.text)}: no block has a reading{why}"
     if guard.baseline is not None:
         ours, theirs = (value_text(guard.metric, value) for value in (guard.value, guard.baseline))
         return f"{clean(guard.text)}: {ours}, the baseline {theirs}"
