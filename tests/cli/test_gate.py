@@ -165,7 +165,7 @@ def test_without_the_engine_the_stored_run_is_compared_and_that_is_said(main: Pa
     assert "main is not measured again" in said.stderr and "a build that is gone" in said.stderr
     told = " ".join(said.stdout.split())
     assert told.startswith("? Inconclusive:") and "the run is the unit" in told
-    assert "a verdict needs 6 runs of one setup" in told
+    assert "a verdict needs 3 runs of the reference’s setup" in told
     assert dyno("gate", "--against", "main", "--fail-on", "inconclusive").returncode == 7
 
 

@@ -4,10 +4,11 @@ Measured side by side, the two runs take turns block by block. They share each b
 are paired by block and judged like a variant within a study.
 
 Against a stored run of another day the run is the unit, because blocks of one run share its day and its data.
-A run's value is the mean of the logs of its trials. The spread of these values is pooled within setups over
-all runs of the same load on the same host: with k_i runs of setup i it has sum(k_i - 1) degrees of freedom.
-A run is then held against the mean of the m runs of the reference's setup; of equal setups the difference
-has the variance s^2 (1 + 1/m) and Student's law (Biometrika 6, 1908).
+A run's value is the mean of the logs of its trials. It is held against the mean of the m runs of the
+reference's setup; of equal setups the difference has the variance s^2 (1 + 1/m) and Student's law (Biometrika
+6, 1908). The spread s is that of the reference's own runs where there are three or more. Where there are
+fewer, other setups have to tell it: pooled over all, with sum(k_i - 1) degrees of freedom from k_i runs of
+setup i, or that of the noisiest setup, whichever reaches farther, because setups differ in their spread.
 """
 
 from __future__ import annotations
@@ -16,21 +17,25 @@ import math
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import groupby
+from statistics import mean
 from typing import Any
 
 import numpy as np
 
 from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.effects import variant_result
-from dbdyno.analyse.intervals import judge, share_interval, usable
+from dbdyno.analyse.intervals import bounded_exp, judge, share_interval, usable, welch
 from dbdyno.analyse.model import Analysis, Kept, Method, Ratio, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each, t_quantile
 from dbdyno.frozen import Frozen
+from dbdyno.records import metrics
 from dbdyno.records.run import Run
 from dbdyno.study.trials import Variant
 
 RUNS_LEAST = BLOCKS_LEAST
-"""A spread that rests on fewer runs is too often too small by chance, as that of fewer blocks is."""
+"""A spread of several setups that rests on fewer runs tells nothing of one more setup."""
+RUNS_OWN_LEAST = 3
+"""Runs of one setup that tell its own spread."""
 
 COSTS = ("p99_ms", "server_cpu_us_per_op", "driver_cpu_us_per_op")
 
@@ -52,11 +57,21 @@ class PastRun(Frozen):
     log_mean: float
 
 
-class NoiseFloor(Frozen):
-    """How far runs of one setup lie apart on this host. `runs` are those of setups that have two or more,
-    `degrees` of freedom is what their spread rests on, `log_sd` that spread. Two runs of one setup differ by
-    less than the factor `ratio` with the confidence of the study."""
+class Source(StrEnum):
+    """Whose runs tell how far two of one setup lie apart: the reference's own, all setups together, or the
+    noisiest setup."""
 
+    OWN = "own"
+    POOLED = "pooled"
+    NOISIEST = "noisiest"
+
+
+class NoiseFloor(Frozen):
+    """How far runs of one setup lie apart on this host, by its `source`. `runs` are those of setups that were
+    looked at, each with two or more, `degrees` of freedom is what the spread rests on, `log_sd` that spread.
+    Two runs of one setup differ by less than the factor `ratio` with the confidence of the study."""
+
+    source: Source = Source.POOLED
     runs: int
     setups: int
     degrees: int
@@ -64,6 +79,11 @@ class NoiseFloor(Frozen):
     ratio: float
     since_unix_s: float
     until_unix_s: float
+
+    @property
+    def enough(self) -> bool:
+        """Whether a verdict can rest on it."""
+        return self.source is Source.OWN or self.runs - self.setups + 1 >= RUNS_LEAST
 
 
 class FalseAlarms(Frozen):
@@ -139,9 +159,9 @@ def against_stored(
     )
 
 
-def with_floor(gate: Gate, past: Sequence[PastRun]) -> Gate:
-    """The gate with what the host's history says of its noise."""
-    return gate.but(floor=noise_floor(past, gate.method))
+def with_floor(gate: Gate, setup: str, past: Sequence[PastRun]) -> Gate:
+    """The gate with what the host's history says of the noise of the reference's setup."""
+    return gate.but(floor=noise_floor(past, setup, gate.method.confidence))
 
 
 def log_mean(analysis: Analysis) -> float | None:
@@ -156,21 +176,34 @@ def log_mean(analysis: Analysis) -> float | None:
     return math.fsum(logs) / len(logs) if logs else None
 
 
-def noise_floor(past: Sequence[PastRun], method: Method) -> NoiseFloor | None:
-    """The spread of runs of one setup, pooled over setups; None where no setup has two runs."""
+def noise_floor(past: Sequence[PastRun], setup: str, confidence: float) -> NoiseFloor | None:
+    """The spread of runs of a setup; None where no setup has two runs."""
     groups = [group for group in _by_setup(past) if len(group) > 1]
-    degrees = sum(len(group) - 1 for group in groups)
-    if not degrees:
+    own = next((group for group in groups if group[0].setup == setup), [])
+    if len(own) >= RUNS_OWN_LEAST:
+        return _floor_of(Source.OWN, [own], [own], confidence)
+    if not groups:
         return None
+    alone = [[group] for group in groups if len(group) >= RUNS_OWN_LEAST]
+    each = [_floor_of(Source.NOISIEST, one, groups, confidence) for one in alone]
+    return max([_floor_of(Source.POOLED, groups, groups, confidence), *each], key=lambda one: one.ratio)
+
+
+def _floor_of(
+    source: Source, groups: Sequence[Sequence[PastRun]], of: Sequence[Sequence[PastRun]], confidence: float
+) -> NoiseFloor:
+    """By the pooled spread of some setups, out of those that were looked at."""
+    degrees = sum(len(group) - 1 for group in groups)
     squares = sum(float(np.var([one.log_mean for one in group])) * len(group) for group in groups)
     log_sd = math.sqrt(squares / degrees)
-    times = [one.began_unix_s for group in groups for one in group]
+    times = [one.began_unix_s for group in of for one in group]
     return NoiseFloor(
+        source=source,
         runs=len(times),
-        setups=len(groups),
+        setups=len(of),
         degrees=degrees,
         log_sd=log_sd,
-        ratio=math.exp(min(t_quantile(method.confidence, degrees + 1) * log_sd * math.sqrt(2.0), 700.0)),
+        ratio=bounded_exp(t_quantile(confidence, degrees + 1) * log_sd * math.sqrt(2.0)),
         since_unix_s=min(times),
         until_unix_s=max(times),
     )
@@ -190,29 +223,27 @@ def _against_runs(now: float, setup: str, past: Sequence[PastRun], method: Metho
     ratio = Ratio(
         metric=method.response, pairs=1, ratio=math.exp(difference), confidence=method.confidence_each
     )
-    floor = noise_floor(past, method)
-    if floor is None:
+    floor = noise_floor(past, setup, method.confidence_each)
+    if floor is None or not floor.enough:
         return ratio
     quantile = t_quantile(method.confidence_each, floor.degrees + 1)
     half = quantile * floor.log_sd * math.sqrt(1.0 + 1.0 / len(same))
     return ratio.but(
         pairs=floor.degrees + 1,
-        low=math.exp(max(difference - half, -700.0)),
-        high=math.exp(min(difference + half, 700.0)),
+        low=bounded_exp(difference - half),
+        high=bounded_exp(difference + half),
         log_sd=floor.log_sd,
     )
 
 
 def _replayed(past: Sequence[PastRun], method: Method) -> list[Verdict | None]:
     """What this rule would have said of each past run, when it came, against those of its setup before it."""
-    by_runs = method.but(blocks_least=RUNS_LEAST)
+    by_runs = method.but(blocks_least=RUNS_OWN_LEAST)
     ordered = sorted(past, key=lambda one: (one.began_unix_s, one.run))
     effects = [
         _against_runs(one.log_mean, one.setup, ordered[:place], method) for place, one in enumerate(ordered)
     ]
-    return [
-        judge(effect, by_runs)[0] for effect in effects if effect is not None and effect.pairs >= RUNS_LEAST
-    ]
+    return [judge(effect, by_runs)[0] for effect in effects if effect is not None and effect.low is not None]
 
 
 def _alarms(verdicts: Sequence[Verdict | None], method: Method) -> FalseAlarms:
@@ -282,12 +313,26 @@ def _judged(
     elif Kept.BROKEN in states:
         found |= {"verdict": Verdict.BROKEN}
     else:
-        by_runs = method.but(blocks_least=RUNS_LEAST)
-        verdict, reason = judge(effect, by_runs)
-        unproved = verdict is Verdict.FASTER and bool(states - {Kept.KEPT})
-        found |= (
-            {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
-            if unproved
-            else {"verdict": verdict, "reason": reason}
-        )
+        verdict, reason = judge(effect, method.but(blocks_least=RUNS_OWN_LEAST))
+        found |= {"verdict": verdict, "reason": reason}
+        if verdict is Verdict.FASTER and _fails_more(run, reference, method):
+            found |= {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.FAILS_MORE}
+        elif verdict is Verdict.FASTER and states - {Kept.KEPT}:
+            found |= {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
     return alone.but(**found)
+
+
+def _fails_more(run: Analysis, reference: Analysis, method: Method) -> bool:
+    """Whether the figure is one of the transactions that succeeded, and more of the run's failed than of the
+    reference's: by more than one in 10,000, and by more than trials of one run differ in."""
+    if not metrics.find(method.response).of_successes:
+        return False
+    ours, theirs = (
+        _of(one, role).values(metrics.FAILED_SHARE).numbers.tolist()
+        for one, role in ((run, Role.CANDIDATE), (reference, Role.BASELINE))
+    )
+    if not ours or not theirs or mean(ours) - mean(theirs) <= metrics.FAILED_SHARE_MAX:
+        return False
+    # A difference of shares is told as its exponential, which is above 1 where it is above 0.
+    low = welch(metrics.FAILED_SHARE, ours, theirs, method.confidence_each).low
+    return low is None or low > 1.0

@@ -46,15 +46,15 @@ def gate_of(store: Store, run: Run, against: str, tell: Tell) -> Gate:
     require_one_load(ours.study, theirs.study, against)
     require_one_data(reference, run)
     tell_unknown((run, reference), tell)
-    past = list(_past(store, run))
+    past, setup = list(_past(store, run)), setup_of(store, reference)
     if again is not None and reference.run == again.run:
         made = side_by_side(against, ours, theirs, _earlier_turns(store, run))
     else:
         known = [one for one in past if one.run != run.run]
-        made = against_stored(against, ours, theirs, setup_of(store, reference), known)
+        made = against_stored(against, ours, theirs, setup, known)
     lost = between_setups(ours.study, theirs.study)
     made = made.but(result=made.result.but(gives_up=lost))
-    return with_floor(made, [one for one in past if one.run not in (run.run, beside)])
+    return with_floor(made, setup, [one for one in past if one.run not in (run.run, beside)])
 
 
 def setup_of(store: Store, run: Run) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.analyse.gate import RUNS_LEAST, Gate, Way
+from dbdyno.analyse.gate import RUNS_OWN_LEAST, Gate, Source, Way
 from dbdyno.analyse.model import Ratio, Reason, VariantResult, Verdict
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
@@ -25,7 +25,7 @@ from dbdyno.report.document import (
     Table,
     table,
 )
-from dbdyno.report.words import numbers, remarks, safe, verdicts
+from dbdyno.report.words import noise, numbers, remarks, safe, verdicts
 from dbdyno.report.words.moments import day_text, moment_text
 
 HEADS = ("what", "reference", "run", "run / reference", "says")
@@ -96,8 +96,16 @@ def sentence(found: Gate) -> str:
         return f"{word}: {remarks.cause(result) or 'a trial ended so'}."
     word = verdicts.losing(word, result.gives_up)
     head = f"{word}: the {metric.title} is {_told(result.effect)} times that of {found.against}."
-    why = _why_open(found)
-    return f"{head} {why}" if why else head
+    return " ".join(filter(None, (head, _why_open(found), _smallest(found))))
+
+
+def _smallest(found: Gate) -> str:
+    """What an open gate could have told; empty where it has no interval."""
+    effect = found.result.effect
+    if found.result.reason is not Reason.SPREAD or effect is None or not effect.low or not effect.high:
+        return ""
+    least = numbers.rough_share_text(noise.reach_of(effect))
+    return f"The smallest difference that it can see is about {least}."
 
 
 def rows(found: Gate) -> list[tuple[str, ...]]:
@@ -134,7 +142,8 @@ def way_text(found: Gate) -> str:
     return (
         f"{found.against} was measured on {day_text(found.reference.created_unix_s)} and not"
         " again, so the run is the unit: the interval is of the spread between runs of one setup on"
-        " this host. The ratio includes what changed between the days."
+        f" this host, the reference’s own where it has {RUNS_OWN_LEAST} runs. The ratio includes what changed"
+        " between the days."
     )
 
 
@@ -205,8 +214,8 @@ def _why_open(found: Gate) -> str:
     if found.way is Way.STORED and found.result.reason is Reason.TOO_FEW_PAIRS:
         return (
             "One run cannot tell a change from the difference of two days; a verdict needs"
-            f" {RUNS_LEAST} runs of one setup on this host, or the reference's engine, to measure both side"
-            " by side."
+            f" {RUNS_OWN_LEAST} runs of the reference’s setup on this host, or the reference's engine, to"
+            " measure both side by side."
         )
     why = {
         Reason.GUARD: "a guard is not shown to hold",
@@ -232,10 +241,15 @@ def floor_text(found: Gate) -> str:
         )
     sure = numbers.share_text(found.method.confidence)
     since, until = day_text(floor.since_unix_s), day_text(floor.until_unix_s)
+    of = {
+        Source.OWN: "the reference’s setup",
+        Source.POOLED: numbers.plural(floor.setups, "setup"),
+        Source.NOISIEST: f"{numbers.plural(floor.setups, 'setup')}, the noisiest of which tells the most",
+    }[floor.source]
     return (
-        f"Noise floor: by {numbers.plural(floor.runs, 'run')} of {numbers.plural(floor.setups, 'setup')} on"
-        f" this host from {since} to {until}, two runs of one setup"
-        f" differ by less than {numbers.rough_share_text(floor.ratio - 1.0)} in {sure} of cases."
+        f"Noise floor: by {numbers.plural(floor.runs, 'run')} on this host from {since} to {until} of {of},"
+        f" two runs of one setup differ by less than {numbers.rough_share_text(floor.ratio - 1.0)} in {sure}"
+        " of cases."
     )
 
 

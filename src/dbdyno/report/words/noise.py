@@ -99,7 +99,7 @@ def _smallest(analysis: Analysis, floor: Floor) -> str:
     """The smallest difference that can be found: of each variant by its own interval, because one that syncs
     every commit is noisier than one that does not."""
     widths = sorted(
-        (_half_width(variant.effect), variant.name)
+        (reach_of(variant.effect), variant.name)
         for variant in analysis.candidates
         if variant.effect is not None and variant.effect.low and variant.effect.high
     )
@@ -115,8 +115,9 @@ def _smallest(analysis: Analysis, floor: Floor) -> str:
     return f"Noise floor: this run cannot find differences below {told}: {of}.{twin}"
 
 
-def _half_width(effect: Ratio) -> float:
-    """Half the width of an interval, as the share by which a ratio differs from 1."""
+def reach_of(effect: Ratio) -> float:
+    """Half the width of an interval, as the share by which a ratio differs from 1: the smallest difference
+    that is found in every second run."""
     assert effect.low and effect.high  # whoever asks has both ends
     return math.expm1((math.log(effect.high) - math.log(effect.low)) / 2.0)
 
