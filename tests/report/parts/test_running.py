@@ -63,5 +63,11 @@ def test_what_was_not_put_back_is_not_said_to_be() -> None:
     assert "9min: others have changed it" in others
 
 
+def test_what_others_changed_meanwhile_is_told() -> None:
+    told = as_markdown(analysed(IN_USE.but(others_moved=("max_connect_errors from 100 to 1234",))))
+    assert "others changed max_connect_errors from 100 to 1234" in told
+    assert "others changed" not in as_markdown(analysed(IN_USE))
+
+
 def test_a_run_that_started_its_server_says_nothing_of_that() -> None:
     assert part.TITLE not in as_markdown(analysed(None))
