@@ -344,7 +344,7 @@ def test_a_server_that_is_gone_can_be_given_up(study: Path, server: UsersServer)
         journal = stack.enter_context(open_journal())
         nobody = ServerId(facts={})
         standing = Standing(server=nobody, name="jit", does="", line=None, before="on", levels=("off",))
-        put_back.note_setting(journal, gone, standing)
+        put_back.note_settings(journal, gone, (standing,))
         with pytest.raises(DynoError, match=r"dyno cleanup \(--forget"):
             stack.close()
     assert "--forget" in complaint("cleanup", code=1)

@@ -5,10 +5,12 @@ The switch lies between Dyno and the driver: it counts statements over all sessi
 server at the address. A case strikes before one statement, in the run or in the cleanup after a kill:
 
 - `switch`: the address leads to the other server from then on, and open sessions stay where they are; `cut`
-  ends those; `pooler` leads those elsewhere as well, in a run of an engine that compares and sets in one
-  statement;
+  ends those; `pooler` leads those elsewhere as well, and lends a session to whoever asks next;
+- `stray`: this statement alone is led to the other server;
 - `writer`: somebody else gives the setting another value; `beside`: another setting;
 - `kill`: Dyno is killed; `revoke`: its account loses its rights.
+
+In a case of a `pair`, Dyno moves two settings, of which one pushes the other where the engine has such.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from dbdyno.begin.held import Noted, put_back_by
 from dbdyno.driver import query as driver_query
 from dbdyno.driver.query import Ask, Rows
 from dbdyno.engines import put_back, registry
-from dbdyno.engines.put_back import Standing
+from dbdyno.engines.put_back import Reached, Standing
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned, waiting_servers
@@ -39,16 +41,18 @@ from dbdyno.trial.running import switch as switch_module
 from dbdyno.trial.running.switch import Switch
 from tests.running_server import TUNER, UsersServer, users_server
 
-FAULTS = ("switch", "cut", "pooler", "writer", "beside", "kill", "revoke")
+FAULTS = ("switch", "cut", "pooler", "stray", "writer", "beside", "kill", "revoke")
 SWITCHES = ("switch", "cut", "pooler")
+INSTANT = "ALTER SYSTEM"
+"""How a statement begins that writes whatever others have set since Dyno looked."""
 ADDRESS = "{scheme}://tuner@at.the.switch/dyno"
 HANGS_S = 60
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How an engine's settings are moved in the cases: the setting, its levels, what others choose,
-    what moves along, and a setting beside it."""
+    """How an engine's settings are moved in the cases: the setting, its levels, what others choose, what
+    moves along, two that push each other (what stood, and two levels of each), and a setting beside."""
 
     reference: str
     name: str
@@ -56,6 +60,7 @@ class Kind:
     before: tuple[str, str]
     of_others: str
     along: str
+    pair: Mapping[str, tuple[str, str, str]]
     beside: str
     prepare: tuple[str, ...]
     grant: tuple[str, ...]
@@ -63,19 +68,29 @@ class Kind:
     move: str
 
 
-IO_CAPACITY = ("innodb_io_capacity", ("400", "10000"), ("300", "350"), "777", "innodb_io_capacity_max")
+IO_CAPACITY = (
+    "innodb_io_capacity",
+    ("400", "10000"),
+    ("300", "350"),
+    "250",
+    "innodb_io_capacity_max",
+    {"innodb_io_capacity": ("5000", "200", "300"), "innodb_io_capacity_max": ("6000", "400", "300")},
+)
 DIRTY_PAGES = (
     "innodb_max_dirty_pages_pct",
     ("20", "5"),
     ("60", "50"),
     "77",
     "innodb_max_dirty_pages_pct_lwm",
+    {"innodb_max_dirty_pages_pct_lwm": ("50", "10", "4"), "innodb_max_dirty_pages_pct": ("60", "20", "5")},
 )
 """The second level of each moves the last one along."""
 
 
 def _of_mysql(
-    reference: str, right: str, moved: tuple[str, tuple[str, str], tuple[str, str], str, str]
+    reference: str,
+    right: str,
+    moved: tuple[str, tuple[str, str], tuple[str, str], str, str, Mapping[str, tuple[str, str, str]]],
 ) -> Kind:
     return Kind(
         reference,
@@ -92,7 +107,7 @@ def _of_mysql(
     )
 
 
-_ALTER = f"ALTER SYSTEM ON PARAMETER checkpoint_timeout {{}} {TUNER}"
+_ALTER = f"ALTER SYSTEM ON PARAMETER checkpoint_timeout, checkpoint_warning {{}} {TUNER}"
 KINDS = {
     "postgresql": Kind(
         "postgresql@15",
@@ -101,6 +116,7 @@ KINDS = {
         ("420", "480"),
         "660",
         "",
+        {"checkpoint_timeout": ("420", "300", "900"), "checkpoint_warning": ("20", "25", "40")},
         "deadlock_timeout",
         (
             f"CREATE ROLE {TUNER} LOGIN",
@@ -124,20 +140,32 @@ class Case:
     phase: str
     fault: str
     statement: int
+    pair: bool = False
 
 
 class Scene:
     """The servers, what stood there, and the switch. A case is a child of this process."""
 
-    def __init__(self, engine: str, servers: tuple[UsersServer, UsersServer]) -> None:
+    def __init__(self, engine: str, servers: tuple[UsersServer, UsersServer], root: Path) -> None:
         self.kind, self.servers = KINDS[engine], servers
         self.engine, self.runtime = registry.engine(engine), registry.runtime_of(engine)
         self.url = ADDRESS.format(scheme=engine)
         self.at, self.sent, self.case = 0, 0, Case("run", "none", 0)
+        self.struck = root / "struck"
+        setattr(put_back, "conversation", self.conversation)  # noqa: B010  its type is a function's
+        self.lent = dict[int, Ask]()
         self.admin = [server.tell for server in servers]
-        for server, value in zip(servers, self.kind.before, strict=True):
+        for server in servers:
             server.tell(*self.kind.prepare, *self.kind.grant)
-            self.write(server, self.kind.name, value)
+        self.stand(False)
+        self.late = {pair: self.late_in(pair) for pair in (False, True)}
+        self.theirs = dict[str, dict[str, str]]()
+        for fault in ("writer", "beside"):
+            before = self.state(0)
+            self.others_write(fault)
+            after = self.state(0)
+            self.theirs[fault] = {name: value for name, value in after.items() if before.get(name) != value}
+            self.reset()
 
     def write(self, server: UsersServer, name: str, value: str) -> None:
         """What somebody else does: a setting gets a value, and the server takes that over."""
@@ -145,31 +173,54 @@ class Scene:
         if self.engine.name == "postgresql":
             server.tell("SELECT pg_reload_conf()")
 
+    def others_write(self, fault: str) -> None:
+        """What somebody else sets on Dyno's own server."""
+        if fault == "writer":
+            self.write(self.servers[0], self.kind.name, self.kind.of_others)
+        else:
+            self.write(self.servers[0], self.kind.beside, "1234")
+
+    def stand(self, pair: bool) -> None:
+        """Gives both servers what stands before a case, which is not the same on both."""
+        for server, value in zip(self.servers, self.kind.before, strict=True):
+            if self.engine.name == "postgresql":
+                server.tell(*(f"ALTER SYSTEM RESET {name}" for name in (*self.kind.pair, self.kind.beside)))
+            # Twice, because one may be cut by the other.
+            for name in (*self.kind.pair, *self.kind.pair):
+                self.write(server, name, self.kind.pair[name][0])
+            if not pair or server is self.servers[1]:
+                self.write(server, self.kind.name, value)
+            if self.kind.along and not pair:
+                self.write(server, self.kind.along, {"mariadb": "2000", "mysql": "10"}[self.engine.name])
+            if self.engine.name != "postgresql":
+                self.write(server, self.kind.beside, "100")
+
+    def reset(self) -> None:
+        """Makes the servers and the folders as they were, whatever a case left."""
+        for path in (*paths.journals().iterdir(), *paths.marks().iterdir()):
+            path.unlink()
+        self.stand(False)
+
     def state(self, number: int) -> dict[str, str]:
         """All settings of a server, and the lines that it keeps for its next start."""
         tell = self.admin[number]
-        found = {
-            name: value
-            for name, value in self.runtime.in_force(lambda sql: tell(sql)).items()
-            if value is not None
-        }
+        found = dict(self.runtime.in_force(lambda sql: tell(sql)).value)
         if self.engine.name == "postgresql":
             rows = tell("SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'")
             found |= {f"line of {name}": str(value) for name, value in rows}
         return found
 
-    def strikes(self) -> None:
+    def strikes(self, sql: str) -> None:
         """Counts a statement, and does before it what the case says."""
         self.sent += 1
         if self.sent != self.case.statement:
             return
+        self.struck.write_text(sql)
         fault, own = self.case.fault, self.servers[0]
         if fault in SWITCHES:
             self.at = 1
-        elif fault == "writer":
-            self.write(own, self.kind.name, self.kind.of_others)
-        elif fault == "beside":
-            self.write(own, self.kind.beside, "1234")
+        elif fault in self.theirs:
+            self.others_write(fault)
         elif fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif fault == "revoke":
@@ -180,43 +231,51 @@ class Scene:
         """A session through the switch."""
         with ExitStack() as open_sessions:
             sessions, began_at = dict[int, Ask](), None
+            if self.case.fault == "pooler" and not self.runtime.COMPARES:
+                sessions = self.lent
 
             def ask(sql: str) -> Rows:
                 nonlocal began_at
-                self.strikes()
+                self.strikes(sql)
                 began_at = self.at if began_at is None else began_at
                 if self.case.fault == "cut" and self.at != began_at:
                     raise DriverFailed("the connection was cut", "", "server")
                 at = self.at if self.case.fault == "pooler" else began_at
+                if self.case.fault == "stray" and self.sent == self.case.statement:
+                    at = 1 - at
                 if at not in sessions:
                     talk = driver_query.conversation(self.servers[at].url)
-                    sessions[at] = open_sessions.enter_context(talk)
+                    sessions[at] = (
+                        talk.__enter__() if sessions is self.lent else open_sessions.enter_context(talk)
+                    )
                 return sessions[at](sql)
 
             yield ask
 
-    def dyno(self) -> None:
+    def dyno(self, pair: bool) -> None:
         """What a run does with a server: notes, moves twice, compares, puts back."""
-        name = self.kind.name
+        kind = self.kind
+        levels = {name: each[1:] for name, each in kind.pair.items()}
+        levels = levels if pair else {kind.name: kind.levels}
         with self.conversation(self.url) as ask:
-            server, line = self.runtime.who(ask), self.runtime.standing(ask, name)
-            now = self.runtime.in_force(ask)[name]
-        way = Way(name=name, does="moved", now=now)
-        standing = Standing.of(server, way, line, self.kind.levels, "")
+            at = Reached(self.url, self.runtime.who(ask), ask, self.engine, self.runtime)
+            server, lines, now = at.server, at.lines(levels), at.values()
+        ways = tuple(Way(name=name, does="moved", now=now[name]) for name in levels)
+        standings = tuple(Standing.of(server, way, lines[way.name], levels[way.name], "") for way in ways)
         in_use = InUse(
             url=self.url,
             identity=Identity(version="", digest="", account=""),
             here=False,
             data="mine",
-            ways=(way,),
+            ways=ways,
         )
         with open_journal() as journal:
             note = Noted(journal, None, self.url, server, "r")
-            note.setting(standing)
-            switch = Switch(self.engine, in_use, server, (standing,), note)
+            note.settings(standings)
+            switch = Switch(self.engine, in_use, server, standings, note)
             try:
-                for level in (*self.kind.levels, self.kind.levels[0]):
-                    switch.take_turn({name: level})
+                for number in (0, 1, 0):
+                    switch.take_turn({name: each[number] for name, each in levels.items()})
             finally:
                 put_back_by(switch, journal)
 
@@ -241,13 +300,15 @@ class Scene:
 
     def tried(self, case: Case) -> dict[str, str]:
         """Carries a case out; what of it breaches the promise."""
+        self.stand(case.pair)
+        self.struck.write_text("")
         before, found = [self.state(number) for number in (0, 1)], dict[str, str]()
         if case.phase == "cleanup":
             # It dies once both levels were in force.
-            self.child(self.dyno, Case("run", "kill", self.late))
+            self.child(lambda: self.dyno(case.pair), Case("run", "kill", self.late[case.pair]))
             self.cleanup(case)
         else:
-            self.child(self.dyno, case)
+            self.child(lambda: self.dyno(case.pair), case)
         named = " ".join(line for lines in waiting_servers().values() for line in lines)
         self.compare(case, before, named, "at its end", found)
         if case.fault in (*SWITCHES, "kill"):
@@ -262,7 +323,7 @@ class Scene:
         self.cleanup()
         named = " ".join(line for lines in waiting_servers().values() for line in lines)
         self.compare(case, before, named, "after the cleanup", found, last=True)
-        self.reset(before)
+        self.reset()
         return found
 
     def compare(
@@ -275,45 +336,49 @@ class Scene:
         last: bool = False,
     ) -> None:
         """What is neither as it was, nor as others set it, nor named by the journal."""
-        theirs = {"writer": self.kind.name, "beside": self.kind.beside}.get(case.fault, "")
+        overwritten = self.struck.read_text().startswith(INSTANT)
+        theirs = self.theirs.get(case.fault, {}) if self.struck.read_text() else {}
         for number in (0, 1):
             now = self.state(number)
             for name in before[number].keys() | now.keys():
                 setting = name.removeprefix("line of ")
                 was, stands = before[number].get(name), now.get(name)
-                if was == stands or (number == 0 and setting == theirs):
+                if number == 0 and name in theirs:
+                    # What others have set is theirs, but for the instant that the guide tells of.
+                    if stands == theirs[name] or (overwritten and stands == was):
+                        continue
+                elif was == stands:
                     continue
-                if number == 0 and named and (not last or f"others beside {self.kind.name}" in named):
+                if setting in named and "astray" in named:
+                    continue
+                if number == 0 and named and (not last or "others beside" in named):
                     continue
                 found[f"{when}, server {number}, {name}"] = f"{was} became {stands}; journal: {named}"
 
-    def reset(self, before: list[dict[str, str]]) -> None:
-        """Makes the servers as they were, whatever a case left."""
-        for server, value, state in zip(self.servers, self.kind.before, before, strict=True):
-            if self.engine.name == "postgresql":
-                server.tell(f"ALTER SYSTEM RESET {self.kind.beside}")
-                self.write(server, self.kind.name, value)
-            else:
-                for name in (self.kind.name, self.kind.along, self.kind.beside):
-                    self.write(server, name, state[name])
-        for path in (*paths.journals().iterdir(), *paths.marks().iterdir()):
-            path.unlink()
+    def late_in(self, pair: bool) -> int:
+        """The number of a statement once all levels were in force."""
+        self.stand(pair)
+        whole = self.child(lambda: self.dyno(pair), Case("run", "none", 0))
+        assert 10 < whole < 255, whole
+        return whole * 2 // 3
 
     def cases(self) -> list[Case]:
         """A fault at each statement of a run, and of the cleanup after one that was killed."""
-        whole = self.child(self.dyno, Case("run", "none", 0))
-        self.late = whole * 2 // 3
-        self.child(self.dyno, Case("run", "kill", self.late))
-        of_cleanup = self.child(lambda: replay_abandoned(lambda _: True), Case("cleanup", "none", 0))
-        assert 10 < whole < 255 and of_cleanup > 3, (whole, of_cleanup)
-        lengths: Mapping[str, int] = {"run": whole, "cleanup": of_cleanup}
-        return [
-            Case(phase, fault, number)
-            for phase, length in lengths.items()
-            for fault in FAULTS
-            if fault != "pooler" or (phase == "run" and not self.runtime.LASTS)
-            for number in range(1, length + 1)
-        ]
+        found = []
+        for pair in (False, True):
+            self.stand(pair)
+            whole = self.child(lambda pair=pair: self.dyno(pair), Case("run", "none", 0))  # type: ignore[misc]
+            self.child(lambda pair=pair: self.dyno(pair), Case("run", "kill", self.late[pair]))  # type: ignore[misc]
+            of_cleanup = self.child(lambda: replay_abandoned(lambda _: True), Case("cleanup", "none", 0))
+            assert of_cleanup > 3, of_cleanup
+            found += [
+                Case(phase, fault, number, pair)
+                for phase, length in (("run", whole), ("cleanup", of_cleanup))
+                for fault in FAULTS
+                for number in range(1, length + 1)
+            ]
+        self.reset()
+        return found
 
 
 @contextmanager
@@ -330,10 +395,8 @@ def scene(engine: str) -> Iterator[Scene]:
         os.environ[paths.HOST_VARIABLE] = str(root / "host")
         for variable in ("DATA", "CACHE", "STATE", "CONFIG"):
             os.environ[f"XDG_{variable}_HOME"] = str(root / variable.lower())
-        found = Scene(engine, (servers[0], servers[1]))
-        setattr(put_back, "conversation", found.conversation)  # noqa: B010  its type is a function's
         setattr(switch_module, "PAUSE_S", 0.0)  # noqa: B010
-        yield found
+        yield Scene(engine, (servers[0], servers[1]), root)
 
 
 def main(engine: str, wanted: int, seed: int) -> int:
@@ -342,7 +405,7 @@ def main(engine: str, wanted: int, seed: int) -> int:
         cases = here.cases()
         random.Random(seed).shuffle(cases)
         for number, case in zip(count(), cases[: wanted or None], strict=False):
-            tried[f"{case.phase} {case.fault}"] += 1
+            tried[f"{case.phase}{' of a pair' if case.pair else ''}: {case.fault}"] += 1
             if found := here.tried(case):
                 breaches += 1
                 print(json.dumps({**vars(case), "found": found}), flush=True)

@@ -35,4 +35,4 @@ def test_no_server_keeps_what_nobody_else_set_and_no_journal_names(engine: str) 
     counted = json.loads(done.stdout.splitlines()[-1])
     print(f"{sum(counted['tried'].values())} of {counted['all']} cases of {engine}, seed {SEED}")
     assert counted["breaches"] == 0
-    assert {name.split()[1] for name in counted["tried"]} <= set(FAULTS)
+    assert {name.split(": ")[1] for name in counted["tried"]} <= set(FAULTS)

@@ -123,9 +123,9 @@ def hooked(world: World) -> Iterator[None]:
         append(self, line)
         world.at(f"{name} written")
 
-    def undone(entry: Mapping[str, Any]) -> str:
+    def undone(entry: Mapping[str, Any], note: Callable[..., None]) -> str:
         world.at("undo")
-        return undo(entry)
+        return undo(entry, note)
 
     def cloned(source: Path, target: Path) -> Cloned:
         world.at("clone")

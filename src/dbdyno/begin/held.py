@@ -3,7 +3,7 @@ and put back at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -12,7 +12,16 @@ from dbdyno.begin.begun import Begun
 from dbdyno.begin.running import look_anew, looked_at, require_allowed
 from dbdyno.engines import registry
 from dbdyno.engines.ledger import Ledger
-from dbdyno.engines.put_back import SETTING, Standing, moving, note_ledger, note_setting, only_on
+from dbdyno.engines.put_back import (
+    SETTING,
+    Standing,
+    Strayed,
+    moving,
+    note_ledger,
+    note_settings,
+    note_strayed,
+    only_on,
+)
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.allowed import Allowed
@@ -35,12 +44,19 @@ class Noted:
     server: ServerId
     run: str
 
-    def setting(self, standing: Standing) -> None:
-        """Notes a setting before it is moved, or as soon as it moved along."""
-        note_setting(self.journal, self.url, standing)
+    def settings(self, standings: Sequence[Standing]) -> None:
+        """Notes settings before they are moved, or as soon as they moved along."""
+        if not standings:
+            return
+        note_settings(self.journal, self.url, standings)
         if self.ledger is not None:
             now = registry.runtime_of(urlsplit(self.url).scheme).NOW
-            self.ledger.note(self.run, SETTING, standing.name, standing.model_dump_json(), now)
+            for one in standings:
+                self.ledger.note(self.run, SETTING, one.name, one.model_dump_json(), now)
+
+    def strayed(self, strayed: Strayed) -> None:
+        """Notes what reached another server."""
+        note_strayed(self.journal, self.url, strayed)
 
     def moving(self, levels: Mapping[str, Level], before: Mapping[str, str]) -> AbstractContextManager[None]:
         """Notes that settings are moved within, because what moves along is not known before."""
@@ -67,8 +83,7 @@ def held(begun: Begun, journal: Journal, store: Store, allowed: Allowed) -> Iter
         # In a journal of its own, because a trial undoes all that was noted since it began.
         with open_journal() as moves:
             note = Noted(moves, ledger, study.engine.url, looked.server, run.run)
-            for one in standing:
-                note.setting(one)
+            note.settings(standing)
             switch = Switch(
                 registry.engine(study.engine.engine),
                 looked.in_use,
@@ -102,6 +117,9 @@ def put_back_by(switch: Switch, journal: Journal) -> tuple[tuple[Moved, ...], Dy
     """Puts back what a switch moved; says what became of it, and what resisted."""
     try:
         moved = switch.put_back()
+    except Strayed as strayed:
+        note_strayed(journal, switch.url, strayed)
+        return tuple(one.unread for one in switch.standing), strayed
     except DynoError as error:
         # The journal puts it back once more, and says what resists.
         return tuple(one.unread for one in switch.standing), error

@@ -11,7 +11,7 @@ from dbdyno.driver.query import Ask, conversation
 from dbdyno.engines import registry
 from dbdyno.engines.found import server_at
 from dbdyno.engines.ledger import Ledger
-from dbdyno.engines.put_back import Standing
+from dbdyno.engines.put_back import Reached, Standing
 from dbdyno.engines.runtime import Runtime, connected, one_server, with_own_password
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level, level_text
@@ -85,13 +85,15 @@ def _looked(reference: Reference, names: tuple[str, ...], hook: bool) -> Looked:
 def _looked_by(ask: Ask, reference: Reference, names: tuple[str, ...], hook: bool) -> Looked:
     runtime = registry.runtime_of(reference.engine)
     production = registry.engine(reference.engine).production
+    server = runtime.who(ask)
+    at = Reached(reference.url, server, ask, registry.engine(reference.engine), runtime)
     ways, lines = dict[str, Way](), dict[str, str | None]()
     for name, way in sorted(runtime.ways(ask, names, hook).items()):
         ways[name] = way
         if way.refused or way.means is Means.SESSION:
             continue
         try:
-            lines[name] = runtime.standing(ask, name)
+            lines |= at.lines((name,))
         except UserError as unseen:
             ways[name] = way.but(refused=unseen.message, remedy=unseen.hint)
     return Looked(
@@ -103,7 +105,7 @@ def _looked_by(ask: Ask, reference: Reference, names: tuple[str, ...], hook: boo
             data="",
             ways=tuple(ways.values()),
         ),
-        runtime.who(ask),
+        server,
         lines,
     )
 

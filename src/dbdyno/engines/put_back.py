@@ -10,29 +10,36 @@ import json
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from dbdyno.driver.query import Ask, Rows, conversation
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.ledger import STILL_S, Ledger, Row
-from dbdyno.engines.runtime import MARK, Found, Runtime, connected, one_server, with_own_password
+from dbdyno.engines.runtime import MARK, Found, Read, Runtime, Value, connected, one_server, with_own_password
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped, UserError
 from dbdyno.frozen import Frozen
-from dbdyno.host.journal import OF_SERVERS, Journal, undoes
+from dbdyno.host.journal import OF_SERVERS, Journal, LeavesAnother, undoes
 from dbdyno.records.in_use import Moved, ServerId, Way
 
-SETTING, SCHEMA, LEDGER, MOVING = OF_SERVERS
+SETTING, SCHEMA, LEDGER, MOVING, ASTRAY = OF_SERVERS
 """Kinds of journal entries, and of rows of the ledger."""
 TAKE_S = 10.0
 """How long a server may take until it runs with what it was told."""
 RESTART_S = 300.0
 """How long the user's command may take, and how long the server until it answers again."""
 POLL_S = 0.02
+POOLER_ROUNDS = 8
+"""Whoever is the next to ask a pooler gets the session that was given back last, unless others ask then."""
+ASTRAY_HINT = "look for it on the servers behind that address, and take it out where nobody else has set it"
+NOTHING: Mapping[str, str | None] = MappingProxyType({})
+
+Each = TypeVar("Each")
 
 
 class Standing(Frozen):
@@ -76,10 +83,16 @@ class Standing(Frozen):
         return f"{self.name} {self.before}" + ("" if self.line is None else f", set as {self.line}")
 
 
-def note_setting(journal: Journal, url: str, standing: Standing) -> None:
-    """Journals a setting, before it is moved."""
-    told = f"{standing.words} of {url}"
-    journal.note(SETTING, url=url, standing=standing.model_dump_json(), says=told)
+def note_settings(journal: Journal, url: str, standings: Sequence[Standing]) -> None:
+    """Journals settings before they are moved. They are put back together, because one may move another."""
+    told = f"{', '.join(one.words for one in standings)} of {url}"
+    texts = json.dumps([one.model_dump(mode="json") for one in standings])
+    journal.note(SETTING, url=url, standing=texts, says=told)
+
+
+def note_strayed(journal: Journal, url: str, strayed: Strayed) -> None:
+    """Journals what reached another server, which its user alone can look for."""
+    journal.note(ASTRAY, url=url, says=strayed.says)
 
 
 def note_schema(journal: Journal, url: str, server: ServerId, run: str, name: str) -> None:
@@ -113,6 +126,20 @@ def moving(
     journal.forget(lambda entry: entry["kind"] == MOVING)
 
 
+def another(url: str, meant: ServerId, found: ServerId) -> AnotherServer:
+    """What to raise where another server answers than is meant."""
+    told = f"another server answers at {url}, so nothing is touched there: {found.words}"
+    return AnotherServer(told, f"what stands is of {meant.words}, and waits until that answers")
+
+
+class Strayed(ServerFailed):
+    """Something between led what was written to another server."""
+
+    def __init__(self, url: str, words: str, why: str) -> None:
+        self.says = f"{words}, which was led from {url} to another server: {why}"
+        super().__init__(self.says, ASTRAY_HINT)
+
+
 @dataclass(frozen=True)
 class Reached:
     """A session with a server that is known by its identity."""
@@ -127,23 +154,82 @@ class Reached:
         """Who answers now. Raises AnotherServer where that is another server."""
         now = self.runtime.who(self.ask)
         if now.facts != self.server.facts:
-            told = f"another server answers at {self.url}, so nothing is touched there: {now.words}"
-            raise AnotherServer(told, f"what stands is of {self.server.words}, and waits until that answers")
+            raise another(self.url, self.server, now)
         return now
 
-    def found(self, line: str | None) -> Found:
-        """What a write relies on, looked at in the very session that writes."""
-        self.require()
-        return Found(line, self.server)
+    def told(self, read: Read[Value]) -> Value:
+        """What was read, of this server. Raises AnotherServer where another one answered."""
+        if read.facts != self.server.facts:
+            raise another(self.url, self.server, ServerId(facts=dict(read.facts)))
+        return read.value
+
+    def lines(self, names: Collection[str]) -> dict[str, str | None]:
+        """What stands for settings where they are written."""
+        return self.told(self.runtime.standing(self.ask, names))
+
+    def values(self) -> dict[str, str]:
+        """What a new session is told of all settings."""
+        return self.told(self.runtime.in_force(self.ask))
+
+    def in_force(self, name: str) -> str:
+        """What a new session is told of a setting; empty where it is told nothing."""
+        return self.values().get(name, "")
+
+    def unlike(self, standings: Sequence[Standing]) -> list[Standing]:
+        """Those that are not in force as before."""
+        now = self.values()
+        return [
+            one
+            for one in standings
+            if not self.engine.settings.same(one.name, one.before, now.get(one.name, ""))
+        ]
+
+    def groups(self, of_names: Mapping[str, Each]) -> list[dict[str, Each]]:
+        """What is written by one statement: all, where the server compares and sets, else one at a time."""
+        if self.runtime.COMPARES:
+            return [dict(of_names)] if of_names else []
+        return [{name: each} for name, each in of_names.items()]
+
+    def take_over(self) -> None:
+        """Has the server take over what was moved."""
+        if not self.runtime.taken(self.ask, self.server):
+            raise another(self.url, self.server, self.runtime.who(self.ask))
+
+    def require_own_session(self) -> None:
+        """Raises UserError where a pooler gives the server's sessions to whoever asks next, and nothing
+        compares and sets in one statement: what is written could reach another server than was looked at."""
+        if self.runtime.COMPARES:
+            return
+        # One session that is refused shows nothing, and a pooler that lends none to two shares none.
+        with suppress(DriverFailed), conversation(with_own_password(self.url)) as other:
+            for _ in range(POOLER_ROUNDS):
+                if self.ask(self.runtime.SESSION) == other(self.runtime.SESSION):
+                    raise UserError(
+                        f"a pooler at {self.url} gives each statement another session of a server, so a"
+                        " setting could be written on another server than was looked at",
+                        "name the server's own address, or have the pooler keep a session for each client"
+                        " (PgBouncer: pool_mode = session)",
+                    )
+
+    def require_written(self, found: Found, wanted: Mapping[str, str | None]) -> dict[str, str | None]:
+        """What stands once settings were written. Raises Strayed where nothing compares and sets in one
+        statement, and what was written reached another server."""
+        if self.runtime.COMPARES:
+            return self.lines(found.lines)
+        words = ", ".join(f"{name} = {'its default' if to is None else to}" for name, to in wanted.items())
+        try:
+            now = self.lines(found.lines)
+        except AnotherServer as other:
+            raise Strayed(self.url, words, other.message) from None
+        changed = [name for name, line in found.lines.items() if wanted[name] != line]
+        if changed and all(now[name] == found.lines[name] for name in changed):
+            raise Strayed(self.url, words, f"it does not stand on {self.server.words}")
+        return now
 
     @property
     def ended(self) -> bool:
         """Whether a restart has ended all that was moved on the server."""
         return not self.runtime.LASTS and self.require().started != self.server.started
-
-    def in_force(self, name: str) -> str:
-        """What a session is told of a setting; empty where it is told nothing."""
-        return in_force(self.engine.name, self.ask, name)
 
     def others_words(self, name: str) -> str:
         """That others have changed a setting, and who, where the server says it."""
@@ -171,66 +257,92 @@ def only_on(url: str, server: ServerId) -> Ask:
     return ask
 
 
-def put_back(url: str, standing: Standing, here: bool = True, left: str | None = None) -> Moved:
-    """Puts a setting back and reads it. It is written where it has the value that Dyno `left`, or any of its
-    levels where that is not known. The user's command is of the host where the run began, and is left out
+def put_back(
+    url: str, standings: Sequence[Standing], here: bool = True, left: Mapping[str, str | None] = NOTHING
+) -> tuple[Moved, ...]:
+    """Puts settings back and reads them. Each is written where it has the value that Dyno `left`, or any of
+    its levels where that is not known. The user's command is of the host where the run began, and is left out
     where that is not `here`. Raises DynoError where the server cannot be asked, or is another, and
     ServerFailed where it does not run with what it had."""
-    for leader in standing.led_by:
-        # What it was moved along with comes first, because it would be moved along again.
-        put_back(url, leader, here)
-    name, moved = standing.name, standing.unread
-    with reached(url, standing.server) as at:
-        same = at.engine.settings.same
+    # What some were moved along with is put back with them, because it would move them along again.
+    all_of_them = {one.name: one for each in standings for one in (*each.led_by, each)}
+    server, moved = standings[0].server, dict[str, Moved]()
+    with reached(url, server) as at:
         if at.ended:
-            return moved.but(left="the server has started again since", after=at.in_force(name))
-        line = at.runtime.standing(at.ask, name)
-        own = (left,) if left is not None else standing.levels
-        if line != standing.line and not (line and any(same(name, level, line) for level in own)):
-            told = at.others_words(name) if line else "others have taken it out since"
-            # Something between may have led even this session elsewhere.
-            at.require()
-            return moved.but(left=told, after=at.in_force(name))
-        if line != standing.line:
-            try:
-                at.runtime.put_back(at.ask, name, standing.line, at.found(line))
-            except DriverFailed:
-                at.require()
-                if at.runtime.standing(at.ask, name) == line:
-                    raise
-                return moved.but(left=at.others_words(name), after=at.in_force(name))
-        at.require()
-        # Also where it stands there again: a Dyno may have died before the server took that over.
-        at.runtime.taken(at.ask)
+            now, told = at.values(), "the server has started again since"
+            return tuple(one.unread.but(left=told, after=now.get(one.name, "")) for one in standings)
+        lines = at.lines(all_of_them)
+        if any(lines[name] != one.line for name, one in all_of_them.items()):
+            # First, because nothing may come between a look and what is written after it.
+            at.require_own_session()
+        for group in at.groups(all_of_them):
+            _write_back(at, group, left, moved)
+        # Also where all stands there again: a Dyno may have died before the server took that over.
+        at.take_over()
+        mine = [one for one in all_of_them.values() if one.name not in moved]
 
         def as_before() -> bool:
-            return same(name, standing.before, at.in_force(name))
+            return not at.unlike(mine)
 
-        restarting = bool(standing.restart) and not as_before()
-        if not restarting:
-            return _as_before(at, standing, wait_until(as_before, TAKE_S))
+        command = next((one.restart for one in at.unlike(mine) if one.restart), "")
+        if not command:
+            wait_until(as_before, TAKE_S)
+            return _read_again(at, standings, moved)
         if not here:
-            told = "the server has it when it starts the next time"
-            return moved.but(left=told, after=at.in_force(name))
-    restart(standing.restart, connected(url))
-    with reached(url, standing.server) as at:
-        return _as_before(at, standing, wait_until(as_before, TAKE_S))
+            now, told = at.values(), "the server has it when it starts the next time"
+            moved |= {
+                one.name: one.unread.but(left=told, after=now.get(one.name, "")) for one in at.unlike(mine)
+            }
+            return _read_again(at, standings, moved)
+    restart(command, connected(url))
+    with reached(url, server) as at:
+        wait_until(as_before, TAKE_S)
+        return _read_again(at, standings, moved)
 
 
-def _as_before(at: Reached, standing: Standing, holds: bool) -> Moved:
-    """What is kept of a setting that is in force as before. Raises ServerFailed where it is not."""
-    now = at.in_force(standing.name)
-    if not holds:
-        wanted = standing.before
-        told = f"{standing.name} was put back, and the server runs with {now} and not with {wanted}"
+def _write_back(
+    at: Reached,
+    group: Mapping[str, Standing],
+    left: Mapping[str, str | None],
+    moved: dict[str, Moved],
+) -> None:
+    """Writes what stood for settings where Dyno's own stands; keeps in `moved` what is left as others have
+    set it."""
+    for last in (*(False for _ in group), True):
+        lines, wanted = at.lines(group), dict[str, str | None]()
+        for name, one in group.items():
+            line, own = lines[name], (one.levels if left.get(name) is None else (left[name],))
+            if line == one.line:
+                continue
+            if line and any(at.engine.settings.same(name, str(level), line) for level in own):
+                wanted[name] = one.line
+            elif name not in moved:
+                told = at.others_words(name) if line else "others have taken it out since"
+                moved[name] = one.unread.but(left=told, after=at.in_force(name))
+        if not wanted:
+            return
+        found = Found({name: lines[name] for name in wanted}, at.server)
+        try:
+            at.runtime.put_back(at.ask, wanted, found)
+        except DriverFailed:
+            now = at.lines(group)
+            if last or all(now[name] == lines[name] for name in wanted):
+                raise
+            # Others came between, and what they have set is theirs.
+            continue
+        at.require_written(found, wanted)
+        return
+
+
+def _read_again(at: Reached, standings: Sequence[Standing], moved: Mapping[str, Moved]) -> tuple[Moved, ...]:
+    """What is kept of settings that are in force as before. Raises ServerFailed where one is not."""
+    now = at.values()
+    for one in at.unlike([one for one in standings if one.name not in moved]):
+        told = (
+            f"{one.name} was put back, and the server runs with {now.get(one.name)} and not with {one.before}"
+        )
         raise ServerFailed(told, "look at the server's log, and at who else sets it")
-    return standing.unread.but(after=now)
-
-
-def in_force(engine: str, ask: Ask, name: str) -> str:
-    """What a new session is told of a setting; empty where it is told nothing."""
-    found = registry.engine(engine).settings.read(ask, frozenset((name,)))
-    return found[name].value if name in found else ""
+    return tuple(moved.get(one.name, one.unread.but(after=now.get(one.name, ""))) for one in standings)
 
 
 def wait_until(holds: Callable[[], bool], timeout_s: float) -> bool:
@@ -291,27 +403,41 @@ def put_back_noted(url: str) -> list[str]:
         if row.still_s < STILL_S:
             told = f"run {row.run} of a Dyno on {row.host} gave a sign {row.still_s:.0f} s ago, and may live"
             raise UserError(told, f"end it there; {STILL_S:.0f} s after its last sign, type this again")
-    lines = [_undone(url, row) for row in rows]
+    lines = [line for together in _together(rows) for line in _undone(url, together)]
     kept = Ledger(only_on(url, registry.runtime_of(urlsplit(url).scheme).who(ask)))
     for run in dict.fromkeys(row.run for row in rows):
         kept.forget(run)
     return lines
 
 
-def _undone(url: str, row: Row) -> str:
-    """Undoes a change that stands in a ledger; says what was done."""
-    if row.kind == SCHEMA:
-        drop_schema(url, ServerId.model_validate_json(row.content), row.run, row.name)
-        return f"{SCHEMA} {row.name} of {url}"
-    moved = put_back(url, Standing.model_validate_json(row.content), here=row.host == socket.gethostname())
-    left = f": {moved.left}" if moved.left else ""
-    return f"{SETTING} {moved.name} {moved.after} of {url}{left}"
+def _together(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows, where those of settings of one run are undone together."""
+    found = dict[tuple[str, ...], list[Row]]()
+    for row in rows:
+        by = (row.run, row.kind) if row.kind == SETTING else (row.run, row.kind, row.name)
+        found.setdefault(by, []).append(row)
+    return list(found.values())
+
+
+def _undone(url: str, rows: Sequence[Row]) -> Iterator[str]:
+    """Undoes changes that stand in a ledger; says what was done."""
+    first = rows[0]
+    if first.kind == SCHEMA:
+        drop_schema(url, ServerId.model_validate_json(first.content), first.run, first.name)
+        yield f"{SCHEMA} {first.name} of {url}"
+        return
+    standings = {row.name: Standing.model_validate_json(row.content) for row in rows}
+    for moved in put_back(url, tuple(standings.values()), here=first.host == socket.gethostname()):
+        left = f": {moved.left}" if moved.left else ""
+        yield f"{SETTING} {moved.name} {moved.after} of {url}{left}"
 
 
 def _reaching(entry: Mapping[str, Any], undo: Callable[[], object]) -> None:
     """Undoes an entry of the journal, which stays where its server cannot be asked."""
     try:
         undo()
+    except Strayed as strayed:
+        raise LeavesAnother(strayed.message, kind=ASTRAY, url=entry["url"], says=strayed.says) from None
     except DynoError as failed:
         hint = f"; {failed.hint}" if failed.hint else ""
         told = f"{failed.message}{hint}; then run: dyno cleanup"
@@ -325,7 +451,8 @@ def is_on(entry: Mapping[str, Any], url: str) -> bool:
 
 @undoes(SETTING)
 def _undo_setting(entry: Mapping[str, Any]) -> None:
-    _reaching(entry, lambda: put_back(entry["url"], Standing.model_validate_json(entry["standing"])))
+    standings = tuple(map(Standing.model_validate, json.loads(entry["standing"])))
+    _reaching(entry, lambda: put_back(entry["url"], standings))
 
 
 @undoes(SCHEMA)
@@ -338,6 +465,11 @@ def _undo_ledger(entry: Mapping[str, Any]) -> None:
     _reaching(entry, lambda: Ledger(only_on(entry["url"], _server_of(entry))).forget(entry["run"]))
 
 
+@undoes(ASTRAY)
+def _keep_astray(entry: Mapping[str, Any]) -> None:
+    raise ValueError(f"{ASTRAY_HINT}; then run: dyno cleanup --forget {entry['url']}")
+
+
 @undoes(MOVING)
 def _undo_moving(entry: Mapping[str, Any]) -> None:
     _reaching(entry, lambda: _require_as_before(entry))
@@ -348,7 +480,7 @@ def _require_as_before(entry: Mapping[str, Any]) -> None:
     with reached(entry["url"], _server_of(entry)) as at:
         if at.ended:
             return
-        now, before = at.runtime.in_force(at.ask), json.loads(entry["before"])
+        now, before = at.values(), json.loads(entry["before"])
     changed = [
         f"{name} was {value} and is {now[name]}"
         for name, value in before.items()

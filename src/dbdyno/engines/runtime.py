@@ -7,9 +7,9 @@ Everything goes over connections of one account, which needs the least right tha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from dbdyno.driver.passwords import with_password
@@ -44,11 +44,23 @@ class LoadOfOthers:
     errors: float
 
 
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Read(Generic[Value]):
+    """What one statement read, and the facts of the server that answered it: something between may lead each
+    statement to another."""
+
+    facts: Mapping[str, str]
+    value: Value
+
+
 @dataclass(frozen=True)
 class Found:
-    """What stood for a setting when a session looked just before it writes, and on which server."""
+    """What stood for settings when a session looked just before it writes, and on which server."""
 
-    line: str | None
+    lines: Mapping[str, str | None]
     server: ServerId
 
 
@@ -60,6 +72,10 @@ class Runtime(Protocol):
     """How the engine's server is called as a program."""
     LASTS: bool
     """Whether what is moved outlasts a restart of the server."""
+    COMPARES: bool
+    """Whether one statement can look at several settings and write them."""
+    SESSION: str
+    """The query for what the server calls the session that asks."""
     READ_ONLY: str
     """Has the server refuse writes in the session that says it."""
     NOW: str
@@ -77,12 +93,21 @@ class Runtime(Protocol):
         """Which server this is. Cheap, because it is asked before each write."""
         ...
 
-    def in_force(self, ask: Ask) -> dict[str, str]:
+    def in_force(self, ask: Ask) -> Read[dict[str, str]]:
         """All settings that a write could move, as a new session is told of them."""
         ...
 
     def changed_by(self, ask: Ask, name: str) -> str:
         """Who gave a setting its value, and when, in words; empty where the server does not say."""
+        ...
+
+    def explains(self, said: Sequence[str], name: str, level: Level, now: str) -> bool:
+        """Whether the server made `now` of a level itself, by what it `said` when it was given that."""
+        ...
+
+    def led_along(self, ask: Ask, said: Sequence[str], name: str, now: str) -> bool:
+        """Whether the server itself gave a setting this value while another was moved. False where somebody
+        has set it by hand."""
         ...
 
     def known(self, ask: Ask) -> frozenset[str]:
@@ -93,8 +118,8 @@ class Runtime(Protocol):
         """How each setting can be moved, by reading alone. With a `hook` the server can be restarted."""
         ...
 
-    def standing(self, ask: Ask, name: str) -> str | None:
-        """What stands for a setting where `move` would write; None where nothing does. Raises UserError where
+    def standing(self, ask: Ask, names: Collection[str]) -> Read[dict[str, str | None]]:
+        """What stands for settings where `move` would write; None where nothing does. Raises UserError where
         this account cannot see that."""
         ...
 
@@ -111,17 +136,18 @@ class Runtime(Protocol):
         """The query that has the session's own value as `value`."""
         ...
 
-    def move(self, ask: Ask, name: str, level: Level, found: Found) -> None:
-        """Gives the whole server the level, as soon as it has `taken` it over. Where one statement can look
-        and write, it writes nothing over what is not `found` any more, and raises DriverFailed."""
+    def move(self, ask: Ask, levels: Mapping[str, Level], found: Found) -> tuple[str, ...]:
+        """Gives the whole server the levels, as soon as it has `taken` them over; returns what the server
+        says of that. Where it COMPARES, it writes nothing over what is not `found` any more, and raises
+        DriverFailed; else it is given one level at a time."""
         ...
 
-    def put_back(self, ask: Ask, name: str, line: str | None, found: Found) -> None:
-        """Has the same stand for a setting as `standing` gave before, as `move` does."""
+    def put_back(self, ask: Ask, lines: Mapping[str, str | None], found: Found) -> None:
+        """Has the same stand for settings as `standing` gave before, as `move` does."""
         ...
 
-    def taken(self, ask: Ask) -> None:
-        """Has the server take over what was moved."""
+    def taken(self, ask: Ask, server: ServerId) -> bool:
+        """Has this server take over what was moved; False where another one answers."""
         ...
 
     def own_place(self, url: str, name: str) -> OwnPlace:

@@ -58,10 +58,18 @@ ASK_AGAIN_S = 0.01
 OWN_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """A link is not followed, and a pipe not waited for."""
 
-OF_SERVERS = ("server setting", "server schema", "server ledger", "server in move")
+OF_SERVERS = ("server setting", "server schema", "server ledger", "server in move", "server astray")
 """Kinds of changes on servers that ran already. Only the user's word has them undone for a Dyno that died."""
 OUTLASTING = ("tree", *OF_SERVERS)
 """Kinds of which something is left when the host has started again: all else went with the kernel."""
+
+
+class LeavesAnother(ValueError):
+    """An undoing that failed, and left behind what is to be noted as another entry."""
+
+    def __init__(self, message: str, **entry: str) -> None:
+        super().__init__(message)
+        self.entry = entry
 
 
 def undoes(kind: str) -> Callable[[Undo], Undo]:
@@ -146,7 +154,7 @@ class Journal:
                 entry = self._standing[place]
                 if not may(entry):
                     continue
-                if failure := _undo(entry):
+                if failure := _undo(entry, self.note):
                     failures.append(failure)
                     continue
                 del self._standing[place]
@@ -447,7 +455,7 @@ def _read(descriptor: int) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
     return header, list(entries.values()), end_bytes
 
 
-def _undo(entry: Mapping[str, Any]) -> str:
+def _undo(entry: Mapping[str, Any], note: Callable[..., None]) -> str:
     """Empty when the entry was undone, else why not."""
     if entry["kind"] not in _undo_of_kind:
         for module in UNDOING:
@@ -457,6 +465,9 @@ def _undo(entry: Mapping[str, Any]) -> str:
         return f"{_describe(entry)}: this version of Dyno does not know how"
     try:
         undo(entry)
+    except LeavesAnother as failed:
+        note(**failed.entry)
+        return f"{_describe(entry)}: {failed}"
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"{_describe(entry)}: {error}"
     return ""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from dbdyno.driver.query import Ask
 from dbdyno.engines.mariadb.settings import OURS
-from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, digest, first_row, named, quoted
+from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, Read, digest, first_row, named, quoted
 from dbdyno.engines.server import within
 from dbdyno.engines.values import as_text, quantity
 from dbdyno.errors import DriverFailed, UserError
@@ -22,6 +22,8 @@ from dbdyno.records.in_use import Identity, Means, ServerId, Way
 
 PROGRAMS: tuple[str, ...] = ("mariadbd", "mysqld")
 LASTS = False
+COMPARES = True
+SESSION = "SELECT CONNECTION_ID()"
 READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
 NOW = "UNIX_TIMESTAMP(NOW(6))"
 LATENCY = "the list of processes: how long each statement of other accounts has run"
@@ -83,13 +85,43 @@ def who_by(ask: Ask, values: str, status: str) -> ServerId:
     return ServerId(facts={name: facts[name] for name in PLACE if name in facts}, started=started)
 
 
-def in_force(ask: Ask) -> dict[str, str]:
+def in_force(ask: Ask) -> Read[dict[str, str]]:
     found = pairs(ask, "SHOW GLOBAL VARIABLES")
-    return {name: value for name, value in found if not name.startswith(LOGGED)}
+    return Read(_facts(found), {name: value for name, value in found if not name.startswith(LOGGED)})
+
+
+def _facts(found: Collection[tuple[str, str]]) -> dict[str, str]:
+    return {name: value for name, value in found if name in PLACE}
 
 
 def changed_by(_ask: Ask, _name: str) -> str:
     return ""
+
+
+def explains(said: Sequence[str], name: str, level: Level, now: str) -> bool:
+    # Only a number is always read back as it was given.
+    if not (NUMBER.fullmatch(literal(level)) and NUMBER.fullmatch(now)):
+        return True
+    cut = f"Truncated incorrect {name} value"
+    return any(text.startswith(cut) or text.endswith(f" to {now}") for text in said)
+
+
+HAND_SQL = """SELECT GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLES
+  WHERE VARIABLE_NAME = {name} AND GLOBAL_VALUE_ORIGIN = 'SQL'"""
+
+
+def led_along(ask: Ask, said: Sequence[str], name: str, now: str) -> bool:
+    return led_along_by(ask, HAND_SQL, said, name, now)
+
+
+def led_along_by(ask: Ask, by_hand: str, said: Sequence[str], name: str, now: str) -> bool:
+    """The same, where a query has a row for what was set by hand."""
+    if any(text.endswith(f" to {now}") for text in said):
+        return True
+    try:
+        return not ask(by_hand.format(name=quoted(name)))
+    except DriverFailed:
+        return False
 
 
 def _others(ask: Ask) -> int:
@@ -181,11 +213,15 @@ def holds(ask: Ask, rights: Collection[str]) -> bool:
     return not held.isdisjoint(rights)
 
 
-def standing(ask: Ask, name: str) -> str | None:
-    rows = ask(f"SHOW GLOBAL VARIABLES WHERE Variable_name = {quoted(name)}")
-    if not rows or rows[0][1] is None:
-        raise UserError(f"the server does not tell what {name} is, which is to be put back", "leave it out")
-    return str(rows[0][1])
+def standing(ask: Ask, names: Collection[str]) -> Read[dict[str, str | None]]:
+    wanted = named({*names, *PLACE})
+    found = pairs(ask, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({wanted})")
+    lines = dict(found)
+    for name in names:
+        if name not in lines:
+            told = f"the server does not tell what {name} is, which is to be put back"
+            raise UserError(told, "leave it out")
+    return Read(_facts(found), {name: lines[name] for name in names})
 
 
 def pending(_ask: Ask, _restarts: bool) -> list[str]:
@@ -210,26 +246,46 @@ def value_of_session(name: str) -> str:
     return f"SELECT @@session.{name} AS value"
 
 
-def move(ask: Ask, name: str, level: Level, found: Found) -> None:
-    set_where(ask, VALUES, name, literal(level), found)
+def move(ask: Ask, levels: Mapping[str, Level], found: Found) -> tuple[str, ...]:
+    set_where(ask, VALUES, levels, found)
+    return warnings(ask)
 
 
-def put_back(ask: Ask, name: str, line: str | None, found: Found) -> None:
-    set_where(ask, VALUES, name, literal("" if line is None else line), found)
+def warnings(ask: Ask) -> tuple[str, ...]:
+    """What the server says of the statement before, as far as it was this session's."""
+    return tuple(str(row[2]) for row in ask("SHOW WARNINGS"))
 
 
-def set_where(ask: Ask, values: str, name: str, to: str, found: Found) -> None:
-    """Sets a variable in one statement with the look at what stands in the table `values` and at who answers,
-    so that nobody comes between. Fails as a query with two rows does where one of them is another."""
-    stood = f"(SELECT VARIABLE_VALUE FROM {values} WHERE VARIABLE_NAME = {quoted(name)})"
-    known = [f"@@{fact} <=> {quoted(value)}" for fact, value in found.server.facts.items()]
-    holds = " AND ".join((f"{stood} <=> {quoted(found.line or '')}", *known))
-    two_rows = f"(SELECT {to} UNION ALL SELECT {to})"
-    ask(f"SET GLOBAL {name} = IF({holds}, {to}, {two_rows})")
+def put_back(ask: Ask, lines: Mapping[str, str | None], found: Found) -> None:
+    set_where(ask, VALUES, as_levels(lines), found)
 
 
-def taken(_ask: Ask) -> None:
+def as_levels(lines: Mapping[str, str | None]) -> dict[str, Level]:
+    """What stood, to be set again."""
+    return {name: "" if line is None else line for name, line in lines.items()}
+
+
+def set_where(ask: Ask, values: str, levels: Mapping[str, Level], found: Found) -> None:
+    """Sets variables in one statement with the look at what stands in the table `values` and at who answers,
+    so that nobody comes between. Fails as a query with two rows does where one of them is another.
+
+    The server looks at all of them before it sets any. One may be cut by another that is not set yet, so
+    several are set twice over."""
+    known = " AND ".join(f"@@{fact} <=> {quoted(value)}" for fact, value in found.server.facts.items())
+    parts = []
+    for name, level in levels.items():
+        to, stood = (
+            literal(level),
+            f"(SELECT VARIABLE_VALUE FROM {values} WHERE VARIABLE_NAME = {quoted(name)})",
+        )
+        holds = f"{stood} <=> {quoted(found.lines[name] or '')} AND {known}"
+        parts.append(f"GLOBAL {name} = IF({holds}, {to}, (SELECT {to} UNION ALL SELECT {to}))")
+    ask("SET " + ", ".join(parts if len(parts) == 1 else parts * 2))
+
+
+def taken(_ask: Ask, _server: ServerId) -> bool:
     """It is in force at once."""
+    return True
 
 
 def own_place(url: str, name: str) -> OwnPlace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from dbdyno.driver.query import Ask
 from dbdyno.engines.mariadb import running as mariadb
@@ -14,6 +14,8 @@ from dbdyno.records.in_use import Identity, ServerId, Way
 
 PROGRAMS: tuple[str, ...] = ("mysqld",)
 LASTS = False
+COMPARES = True
+SESSION = mariadb.SESSION
 READ_ONLY = mariadb.READ_ONLY
 NOW = mariadb.NOW
 LATENCY = "performance_schema: how long each statement of other accounts has run"
@@ -32,6 +34,7 @@ pending = mariadb.pending
 in_session = mariadb.in_session
 value_of_session = mariadb.value_of_session
 in_force = mariadb.in_force
+explains = mariadb.explains
 taken = mariadb.taken
 own_place = mariadb.own_place
 
@@ -60,12 +63,17 @@ def changed_by(ask: Ask, name: str) -> str:
     return f"{user}@{host} at {at}"
 
 
-def move(ask: Ask, name: str, level: Level, found: Found) -> None:
-    mariadb.set_where(ask, VALUES, name, mariadb.literal(level), found)
+def led_along(ask: Ask, said: Sequence[str], name: str, now: str) -> bool:
+    return mariadb.led_along_by(ask, CHANGED_SQL, said, name, now)
 
 
-def put_back(ask: Ask, name: str, line: str | None, found: Found) -> None:
-    mariadb.set_where(ask, VALUES, name, mariadb.literal("" if line is None else line), found)
+def move(ask: Ask, levels: Mapping[str, Level], found: Found) -> tuple[str, ...]:
+    mariadb.set_where(ask, VALUES, levels, found)
+    return mariadb.warnings(ask)
+
+
+def put_back(ask: Ask, lines: Mapping[str, str | None], found: Found) -> None:
+    mariadb.set_where(ask, VALUES, mariadb.as_levels(lines), found)
 
 
 def known(ask: Ask) -> frozenset[str]:

@@ -6,12 +6,12 @@ hook."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
 from dbdyno.driver.query import Ask
 from dbdyno.engines.postgresql.settings import OURS, same
-from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, digest, first_row, named, quoted
+from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, Read, digest, first_row, named, quoted
 from dbdyno.engines.values import as_text
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
@@ -19,6 +19,8 @@ from dbdyno.records.in_use import Identity, Means, ServerId, Way
 
 PROGRAMS: tuple[str, ...] = ("postgres", "postmaster")
 LASTS = True
+COMPARES = False
+SESSION = "SELECT pg_backend_pid()"
 READ_ONLY = "SET default_transaction_read_only = on"
 NOW = "EXTRACT(EPOCH FROM clock_timestamp())"
 LATENCY = "pg_stat_activity: how long each statement of sessions that are not Dyno's has run"
@@ -81,25 +83,51 @@ def identity(ask: Ask) -> Identity:
     )
 
 
-WHO_SQL = """SELECT system_identifier::text, pg_postmaster_start_time()::text,
+FACTS = ("system", "timeline", "port")
+WHO_SQL = """SELECT system_identifier::text AS system,
   CASE WHEN pg_is_in_recovery() THEN 'none, because it is a standby'
-  ELSE ltrim(substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), '0') END,
-  current_setting('port') FROM pg_control_system()"""
+  ELSE ltrim(substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), '0') END AS timeline,
+  current_setting('port') AS port, pg_postmaster_start_time()::text AS started
+  FROM pg_control_system() OFFSET 0"""
+"""What was promoted has the identifier of the server that it was copied from, and a timeline of its own."""
+IN_FORCE_SQL = f"""SELECT w.system, w.timeline, w.port, s.name, current_setting(s.name)
+  FROM pg_settings s, ({WHO_SQL}) w WHERE s.context <> 'internal'"""
+LINES_SQL = f"""SELECT w.system, w.timeline, w.port, n.name, (
+    SELECT f.setting FROM pg_catalog.pg_file_settings f
+    WHERE f.name = n.name AND f.sourcefile LIKE '%/{AUTO_CONF}' ORDER BY f.seqno DESC LIMIT 1
+  ) FROM (VALUES {{names}}) n (name), ({WHO_SQL}) w"""
+HAND_SQL = "SELECT 1 FROM pg_catalog.pg_file_settings WHERE lower(name) = lower({name})"
 
 
 def who(ask: Ask) -> ServerId:
-    # What was promoted has the identifier of the server that it was copied from, and a timeline of its own.
-    system, started, timeline, port = first_row(ask, WHO_SQL)
-    return ServerId(facts={"system": system, "timeline": timeline, "port": port}, started=started)
+    *facts, started = first_row(ask, WHO_SQL)
+    return ServerId(facts=dict(zip(FACTS, facts, strict=True)), started=started)
 
 
-def in_force(ask: Ask) -> dict[str, str]:
-    rows = ask("SELECT name, current_setting(name) FROM pg_settings WHERE context <> 'internal'")
-    return {str(name): "" if value is None else str(value) for name, value in rows}
+def _read(ask: Ask, sql: str) -> tuple[dict[str, str], list[tuple[str, str | None]]]:
+    """Who answered a query, and its last two columns."""
+    rows = ask(sql)
+    facts = dict(zip(FACTS, map(str, rows[0]), strict=False))
+    return facts, [(str(name), None if value is None else str(value)) for *_, name, value in rows]
+
+
+def in_force(ask: Ask) -> Read[dict[str, str]]:
+    facts, found = _read(ask, IN_FORCE_SQL)
+    return Read(facts, {name: value or "" for name, value in found})
 
 
 def changed_by(_ask: Ask, _name: str) -> str:
     return ""
+
+
+def explains(_said: Sequence[str], _name: str, _level: Level, _now: str) -> bool:
+    """A file holds what was written into it."""
+    return False
+
+
+def led_along(ask: Ask, _said: Sequence[str], name: str, _now: str) -> bool:
+    # What the server derives from another setting stands in no file.
+    return not ask(HAND_SQL.format(name=quoted(name)))
 
 
 def known(ask: Ask) -> frozenset[str]:
@@ -190,7 +218,7 @@ def _within_rights(
     return way
 
 
-def standing(ask: Ask, name: str) -> str | None:
+def standing(ask: Ask, names: Collection[str]) -> Read[dict[str, str | None]]:
     reads, account = first_row(
         ask,
         "SELECT (has_table_privilege('pg_catalog.pg_file_settings', 'SELECT') AND"
@@ -199,15 +227,12 @@ def standing(ask: Ask, name: str) -> str | None:
     # What is in force does not tell: a line may stand there that nobody has taken over yet.
     if reads != "1":
         raise UserError(
-            f"{account} cannot see what {AUTO_CONF} holds for {name}, which is to be put back",
+            f"{account} cannot see what {AUTO_CONF} holds for {', '.join(names)}, which is to be put back",
             f"GRANT SELECT ON pg_file_settings TO {account};"
             f" GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {account}",
         )
-    rows = ask(
-        f"SELECT setting FROM pg_catalog.pg_file_settings WHERE name = {quoted(name)}"
-        f" AND sourcefile LIKE '%/{AUTO_CONF}' ORDER BY seqno DESC LIMIT 1"
-    )
-    return str(rows[0][0]) if rows else None
+    facts, found = _read(ask, LINES_SQL.format(names=", ".join(f"({quoted(name)})" for name in names)))
+    return Read(facts, dict(found))
 
 
 def pending(ask: Ask, restarts: bool) -> list[str]:
@@ -228,16 +253,22 @@ def value_of_session(name: str) -> str:
     return f"SELECT current_setting({quoted(name)}) AS value"
 
 
-def move(ask: Ask, name: str, level: Level, _found: Found) -> None:
-    ask(f"ALTER SYSTEM SET {name} = {quoted(as_text(level))}")
+def move(ask: Ask, levels: Mapping[str, Level], _found: Found) -> tuple[str, ...]:
+    for name, level in levels.items():
+        ask(f"ALTER SYSTEM SET {name} = {quoted(as_text(level))}")
+    return ()
 
 
-def put_back(ask: Ask, name: str, line: str | None, _found: Found) -> None:
-    ask(f"ALTER SYSTEM RESET {name}" if line is None else f"ALTER SYSTEM SET {name} = {quoted(line)}")
+def put_back(ask: Ask, lines: Mapping[str, str | None], _found: Found) -> None:
+    for name, line in lines.items():
+        ask(f"ALTER SYSTEM RESET {name}" if line is None else f"ALTER SYSTEM SET {name} = {quoted(line)}")
 
 
-def taken(ask: Ask) -> None:
-    ask("SELECT pg_reload_conf()::int")
+def taken(ask: Ask, server: ServerId) -> bool:
+    # One statement asks and acts, because a reload would take over what others have changed elsewhere.
+    meant = " AND ".join(f"w.{fact} = {quoted(value)}" for fact, value in server.facts.items())
+    rows = ask(f"SELECT CASE WHEN {meant} THEN pg_reload_conf()::int END FROM ({WHO_SQL}) w")
+    return rows[0][0] is not None
 
 
 def own_place(url: str, name: str) -> OwnPlace:

@@ -16,8 +16,18 @@ from typing import NoReturn, Protocol
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.ledger import Ledger
-from dbdyno.engines.put_back import SCHEMA, TAKE_S, Reached, Standing, put_back, reached, restart, wait_until
-from dbdyno.engines.runtime import Runtime, connected
+from dbdyno.engines.put_back import (
+    SCHEMA,
+    TAKE_S,
+    Reached,
+    Standing,
+    Strayed,
+    put_back,
+    reached,
+    restart,
+    wait_until,
+)
+from dbdyno.engines.runtime import Found, Runtime, connected
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped
 from dbdyno.frozen import Level, layer_and_knob, level_text
 from dbdyno.records.in_use import InUse, Means, Moved, ServerId, Way
@@ -45,11 +55,14 @@ def unprovable(levels: Mapping[str, Level], baseline: Mapping[str, Level]) -> li
 class Note(Protocol):
     """Where a run notes what it is about to do to the server."""
 
-    def setting(self, standing: Standing) -> None:
-        """A setting that is to be put back."""
+    def settings(self, standings: Sequence[Standing]) -> None:
+        """Settings that are to be put back."""
 
     def moving(self, levels: Mapping[str, Level], before: Mapping[str, str]) -> AbstractContextManager[None]:
         """Settings are moved within, and all stood like this before."""
+
+    def strayed(self, strayed: Strayed) -> None:
+        """What reached another server."""
 
 
 class Switch:
@@ -159,24 +172,25 @@ class Switch:
                 known = frozenset(levels.items())
                 unknown = known not in self._moved_once and self._note is not None
                 with self._note.moving(levels, before) if unknown and self._note else nullcontext():
+                    said = list[str]()
                     try:
-                        for name, level in levels.items():
-                            self._set(at, name, level)
+                        for group in at.groups(levels):
+                            said += self._set(at, group)
                         if not command:
-                            at.require()
-                            self.runtime.taken(at.ask)
+                            at.take_over()
                             self._require_in_force(at, levels)
                     finally:
                         # A lost session fails once more, and the journal then names what it left open.
-                        at.require()
-                        self._keep_along(before, self.runtime.in_force(at.ask), levels)
+                        self._keep_along(at, before, levels, said)
                 self._moved_once.add(known)
             if command:
                 restart(command, self.ask)
                 with reached(self.url, self.server) as at:
                     self._require_in_force(at, levels)
-                    self._keep_along(before, self.runtime.in_force(at.ask), levels)
+                    self._keep_along(at, before, levels, said)
         except (AnotherServer, ServerFailed) as failed:
+            if isinstance(failed, Strayed) and self._note is not None:
+                self._note.strayed(failed)
             raise Stopped(failed.message, failed.hint) from None
 
     def _looked_before(self, at: Reached) -> dict[str, str]:
@@ -184,8 +198,9 @@ class Switch:
         if at.ended:
             told = "the server has started again since the run began, which has ended what was moved there"
             raise Stopped(told, "begin a run of it anew")
-        now = self.runtime.in_force(at.ask)
+        now = at.values()
         if not self._before:
+            at.require_own_session()
             self._before = now
         for name, value in now.items():
             if self._last.get(name, value) != value and name not in self._left:
@@ -201,26 +216,38 @@ class Switch:
             raise Stopped(told, "have it taken over, or take it back; then: dyno run --resume")
         return now
 
-    def _set(self, at: Reached, name: str, level: Level) -> None:
-        """Gives a setting a level where it stands as Dyno left it. Raises Stopped where others have changed
-        it, and Blocked where the server refuses the level."""
-        line = self.runtime.standing(at.ask, name)
-        unanswered = self._unanswered.get(name)
-        own = unanswered is not None and line and self._settings.same(name, unanswered, line)
-        if line != self._left[name] and not own:
-            self._stop_for(at, name, line, self._left[name])
-        self._unanswered[name] = level
+    def _set(self, at: Reached, levels: Mapping[str, Level]) -> tuple[str, ...]:
+        """Gives settings their levels by one statement, where they stand as Dyno left them; returns what the
+        server said. Raises Stopped where others have changed one, and Blocked where the server refuses."""
+        lines = at.lines(levels)
+        for name, line in lines.items():
+            unanswered = self._unanswered.get(name)
+            own = unanswered is not None and line and self._settings.same(name, unanswered, line)
+            if line != self._left[name] and not own:
+                self._stop_for(at, name, line, self._left[name])
+        self._unanswered |= levels
+        found = Found(lines, self.server)
         try:
-            self.runtime.move(at.ask, name, level, at.found(line))
+            said = self.runtime.move(at.ask, levels, found)
         except DriverFailed as refused:
-            at.require()
-            now = self.runtime.standing(at.ask, name)
-            if now != line:
-                self._stop_for(at, name, now, line)
-            told = f"the server does not take {name} = {level_text(level)}: {refused.message}"
+            now = at.lines(levels)
+            for name in levels:
+                if now[name] != lines[name]:
+                    self._stop_for(at, name, now[name], lines[name])
+            name = next((name for name in levels if name in refused.message), next(iter(levels)))
+            told = f"the server does not take {name} = {level_text(levels[name])}: {refused.message}"
             raise Blocked(f"config.{name}", told, "choose a level that it takes") from None
-        self._left[name] = self.runtime.standing(at.ask, name)
-        del self._unanswered[name]
+        now = at.require_written(found, {name: level_text(level) for name, level in levels.items()})
+        for name, level in levels.items():
+            line = now[name] or ""
+            if not self._settings.same(name, level, line) and not self.runtime.explains(
+                said, name, level, line
+            ):
+                # Others came between the writing and the reading.
+                self._stop_for(at, name, now[name], level_text(level))
+            self._left[name] = now[name]
+            del self._unanswered[name]
+        return said
 
     def _stop_for(self, at: Reached, name: str, now: str | None, left: str | None) -> NoReturn:
         words = ("nothing" if now is None else now, "nothing" if left is None else left)
@@ -228,32 +255,38 @@ class Switch:
         raise Stopped(told, "theirs stays; once it is to be moved again: dyno run --resume")
 
     def _keep_along(
-        self, before: Mapping[str, str], now: Mapping[str, str], levels: Mapping[str, Level]
+        self, at: Reached, before: Mapping[str, str], levels: Mapping[str, Level], said: Sequence[str]
     ) -> None:
-        """Notes what else moved while some settings did, which is to be put back as well."""
+        """Notes what else moved while some settings did, which is to be put back as well where the server
+        itself has moved it."""
+        now = at.values()
         leaders = tuple(one for one in self._standing if one.name in levels)
         for name, value in now.items():
             was = before.get(name, value)
             if was == value or name in self._left:
                 continue
+            if not self.runtime.led_along(at.ask, said, name, value):
+                self.others_moved[name] = f"{name} from {was} to {value}"
+                continue
             known = self.along.get(name)
             if known is None:
                 does = f"moved along with {', '.join(levels)}"
+                line = was if self.runtime.COMPARES else None
                 known = Standing(
-                    server=self.server, name=name, does=does, line=was, before=was, levels=(), led_by=leaders
+                    server=self.server, name=name, does=does, line=line, before=was, levels=(), led_by=leaders
                 )
             if value not in known.levels:
                 self.along[name] = known.but(levels=(*known.levels, value))
                 if self._note is not None:
-                    self._note.setting(self.along[name])
-        self._last = dict(now)
+                    self._note.settings((self.along[name],))
+        self._last = now
 
     def _require_in_force(self, at: Reached, levels: Mapping[str, Level]) -> None:
         wrong: dict[str, str] = {}
 
         def in_force() -> bool:
-            read = self._settings.read(at.ask, frozenset(levels))
-            found = {name: read[name].value if name in read else "" for name in levels}
+            read = at.values()
+            found = {name: read.get(name, "") for name in levels}
             wrong.clear()
             wrong.update(
                 (name, found[name])
@@ -286,13 +319,13 @@ class Switch:
         """Puts back what was moved and what moved along, and reads it. Raises like the putting back of one
         setting, and ServerFailed where another setting is not as it was before the first move."""
         with self._lock:
-            found = [
-                put_back(self.url, one, left=self._left_of(one.name)) for one in reversed(self._standing)
-            ][::-1]
-            found += [put_back(self.url, one.but(led_by=())) for one in self.along.values()]
+            if not self._standing:
+                return ()
+            left = {one.name: self._left_of(one.name) for one in self._standing}
+            found = put_back(self.url, self.standing, left=left)
             if self._before:
                 self._require_as_before({one.name for one in found if one.left})
-            return tuple(found)
+            return found
 
     def _left_of(self, name: str) -> str | None:
         """What Dyno left for a setting; None where a session was lost before it answered."""
@@ -300,7 +333,7 @@ class Switch:
 
     def _require_as_before(self, left: Collection[str]) -> None:
         with reached(self.url, self.server) as at:
-            now = self.runtime.in_force(at.ask)
+            now = at.values()
         changed = {
             name: value
             for name, value in self._before.items()
