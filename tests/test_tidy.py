@@ -71,6 +71,9 @@ BROKEN = {
     ),
     "names_say_what_they_hold": Source("src/dbdyno/report/html_utils.py", ""),
     "no_path_of_a_machine_is_written_down": Source("docs/guide.md", "See /home/me/dyno/study.toml"),
+    "what_a_kill_leaves_is_found_again": Source(
+        "src/dbdyno/host/probe.py", "with TemporaryDirectory() as folder:\n    print(folder)\n"
+    ),
     "the_lock_holds_hashes_and_no_address": Source(
         "requirements.txt", lines(21, "--index-url x", "polars==1.0 --hash=sha256:0")
     ),

@@ -78,6 +78,7 @@ LINES_MAX, CLI_LINES_MAX, FUNCTION_LINES_MAX = 600, 400, 60
 REFUSED_NAMES = re.compile(r"(^|_)(util|utils|helper|helpers|manager|service|misc|common|v2)(_|$|\.)")
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(root|home/\w+|work|tmp/(?!dyno-)\w[\w-]*)/")
 """Paths that exist on one machine only. Dyno's own `/tmp/dyno-UID` is not one."""
+TEMPORARY = re.compile(r"TemporaryDirectory|NamedTemporaryFile|mkdtemp|mkstemp")
 ENGINE_ASKED = re.compile(
     r"(engine|dialect|protocol)(\.name)?\s*(==|!=|in\s*[(\[{])\s*\(?[\"'](mariadb|firebird|postgres|sqlite|mysql)"
 )
@@ -307,6 +308,13 @@ def no_path_of_a_machine_is_written_down(source: Source) -> Iterator[str]:
     for number, line in enumerate(source.lines, 1):
         if MACHINE_PATHS.search(line):
             yield f"line {number}: {line.strip()[:80]}"
+
+
+@rule
+def what_a_kill_leaves_is_found_again(source: Source) -> Iterator[str]:
+    """A folder or file with a name is noted in the journal, or lies where `sweep` looks."""
+    if source.module and (found := TEMPORARY.search(source.text)):
+        yield f"makes a {found[0]}; `Journal.folder` or `once.scratch` is found again after a kill"
 
 
 @rule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -288,3 +289,21 @@ def test_nobody_else_can_open_a_lock_and_so_take_it() -> None:
     lock.chmod(0o644)
     assert builds().take("one") is not None
     assert lock.stat().st_mode & 0o077 == 0
+
+
+def test_a_scratch_folder_of_a_process_that_was_killed_is_swept() -> None:
+    code = (
+        "import os, signal\n"
+        "from dbdyno.host.once import scratch\n"
+        "with scratch('trial') as folder:\n"
+        "    (folder / 'large').write_text('rows')\n"
+        "    print(folder, oct(folder.stat().st_mode)[-3:], flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    died = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    place, rights = died.stdout.split()
+    assert died.returncode == -signal.SIGKILL and Path(place).exists() and rights == "700"
+    assert once.sweep() == [Path(place)] and not Path(place).exists()
+    with once.scratch("trial") as folder:
+        assert once.sweep() == [] and folder.is_dir(), "a living process keeps its own"
+    assert not folder.exists()

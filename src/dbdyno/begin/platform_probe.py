@@ -3,7 +3,6 @@ engines whose packages of it are on this machine."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.alone import alone
 from dbdyno.host.journal import Journal
-from dbdyno.host.once import Tell
+from dbdyno.host.once import Tell, scratch
 from dbdyno.host.probe import Finding
 from dbdyno.obtain.architecture import Architecture, architecture, emulator_version
 from dbdyno.obtain.cross import PROGRAMS, Step, Tried, compiler_of, tried
@@ -81,9 +80,9 @@ def _programs(wanted: Architecture, own: dict[str, str]) -> Iterator[Finding]:
         yield Finding("programs", "cross compiler", "no", missing.message, missing.hint)
         return
     group = f"programs, compiled by {compiler.command}"
-    with tempfile.TemporaryDirectory(prefix="dyno-cross-") as folder:
+    with scratch("cross") as folder:
         for name, source in {**PROGRAMS, **own}.items():
-            yield _finding(group, name, tried(source, compiler, Path(folder)), bool(compiler.run))
+            yield _finding(group, name, tried(source, compiler, folder), bool(compiler.run))
 
 
 def _finding(group: str, name: str, found: Tried, emulated: bool) -> Finding:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -300,6 +301,15 @@ def release() -> None:
     """Lets go of all that this process has taken, as its end does."""
     for thing in list(_in_use):
         _let_go(thing)
+
+
+@contextmanager
+def scratch(what: str) -> Iterator[Path]:
+    """An empty folder of this user's alone, which is gone at the end; what a killed process leaves, `sweep`
+    removes. Whoever has a journal has folders of that."""
+    with shelf("scratch").making(f"{what}-{secrets.token_hex(8)}") as folder:
+        folder.chmod(0o700)
+        yield folder
 
 
 def _let_go(thing: Path) -> None:

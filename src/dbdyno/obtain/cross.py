@@ -91,7 +91,7 @@ def _run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess
         errors="replace",
         stdin=subprocess.DEVNULL,
         timeout=RUN_S,
-        env={**os.environ, "LC_ALL": "C"},
+        env={**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)},
         preexec_fn=die_with_parent(),
     )
 

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dbdyno.driver.tally import Tally
 from dbdyno.errors import DynoError
+from dbdyno.host.once import scratch
 from dbdyno.host.perf import PROBES_MOST_S, Sample, Sampler
 from dbdyno.layers.setup import Running
 from dbdyno.records import metrics
@@ -40,8 +39,8 @@ def with_time_to_probe(study: Study) -> Study:
 
 def sampled(carry_out: Callable[[Beside], Record], embedded: bool) -> Sampled:
     """Samples a trial while `carry_out` carries it out. Raises DynoError for one that was not measured."""
-    with TemporaryDirectory(prefix="dyno-profile-") as folder:
-        sampler = Sampler(Path(folder))
+    with scratch("profile") as folder:
+        sampler = Sampler(folder)
         record = carry_out(lambda running: sampler.on(running.process_ids))
         if record.outcome is not Outcome.MEASURED or record.tally is None:
             raise DynoError(f"{record.variant} could not be profiled: {record.cause}", record.remedy)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dbdyno.engines.sqlite.obtaining import PLATFORMS
 from dbdyno.engines.sqlite.shell import ACCOUNTS, ASKED, FILE, SCHEMA, sound
@@ -27,18 +25,16 @@ def data() -> Mapping[str, bytes]:
     transfers = [
         (number, draw.randint(1, ACCOUNTS), draw.randint(-5000, 5000)) for number in range(1, TRANSFERS + 1)
     ]
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / FILE
-        with closing(sqlite3.connect(file)) as made:
-            made.executescript(SCHEMA)
-            made.executemany("INSERT INTO ledger VALUES (?, ?, ?)", transfers)
-            made.execute(
-                "UPDATE account SET balance ="
-                " (SELECT coalesce(sum(amount), 0) FROM ledger WHERE account = account.id)"
-            )
-            made.execute("UPDATE branch SET balance = (SELECT sum(amount) FROM ledger)")
-            made.commit()
-        return {f"data/{FILE}": file.read_bytes()}
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.executescript(SCHEMA)
+        made.executemany("INSERT INTO ledger VALUES (?, ?, ?)", transfers)
+        made.execute(
+            "UPDATE account SET balance ="
+            " (SELECT coalesce(sum(amount), 0) FROM ledger WHERE account = account.id)"
+        )
+        made.execute("UPDATE branch SET balance = (SELECT sum(amount) FROM ledger)")
+        made.commit()
+        return {f"data/{FILE}": made.serialize()}
 
 
 def check(answers: Sequence[str]) -> Check:

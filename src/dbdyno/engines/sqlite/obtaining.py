@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.sqlite.url import url
@@ -87,8 +86,9 @@ def _installation(library: Path, digest: str, prefix: Path, origin: str) -> Inst
     Raises UserError where it cannot be used.
     """
     try:
-        with TemporaryDirectory() as folder, LoadProcess({}, Launch()) as process:
-            asked = url(Path(folder) / "empty.sqlite", library)
+        with LoadProcess({}, Launch()) as process:
+            # It reads as an empty database, so nothing is to be made and removed.
+            asked = url(Path(os.devnull), library)
             version, source = process.query(asked, "SELECT sqlite_version(), sqlite_source_id()")[0]
             options = [str(row[0]) for row in process.query(asked, "PRAGMA compile_options")]
     except DriverFailed as failed:

@@ -13,11 +13,10 @@ import shutil
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dbdyno.errors import Blocked, BuildFailed, DiskFull
 from dbdyno.frozen import Frozen
-from dbdyno.host.once import Tell
+from dbdyno.host.once import Tell, scratch
 from dbdyno.host.process import how_it_ended
 from dbdyno.obtain.source.commands import FULL, LOG_BYTES, Workplace, run_command
 from dbdyno.obtain.source.profile import NO_PROFILE, NOTHING_EXECUTED, SWITCHED_OFF, Profile
@@ -94,8 +93,7 @@ def newest_bolt(llvm: Path = LLVM) -> Bolt:
 def proved_bolt(toolchain: Toolchain, flags: Flags, llvm: Path = LLVM) -> Bolt:
     """The newest BOLT, once a small program of this compiler has written a profile. Raises Blocked."""
     bolt = newest_bolt(llvm)
-    with TemporaryDirectory(prefix="dyno-bolt-") as name:
-        folder = Path(name)
+    with scratch("bolt") as folder:
         (folder / "program.c").write_text(PROGRAM)
         ran([toolchain.cc, *flags.compile, *flags.link, "-o", ORIGINAL, "program.c"], folder)
         program, raw = folder / INSTRUMENTED, folder / "raw"

@@ -539,6 +539,8 @@ def _workplace(
     environment = {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": str(work),
+        # A compiler that is killed leaves its temporary files.
+        "TMPDIR": str(bound.place if bound else log.parent),
         **ENVIRONMENT,
         **compilers,
         **_archivers(toolchain),

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dbdyno.errors import Blocked, BuildFailed
 from dbdyno.frozen import Frozen
+from dbdyno.host.once import scratch
 from dbdyno.host.process import die_with_parent, kill_family
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.architecture import ARCHITECTURES, Architecture, emulator, of_this_machine
@@ -106,8 +106,8 @@ def _cross(name: str, wanted: Architecture) -> tuple[str, tuple[str, ...]]:
 
 
 def _prove(name: str, cc: str, linker: str, link: tuple[str, ...], run: tuple[str, ...]) -> None:
-    with TemporaryDirectory(prefix="dyno-compiler-") as folder:
-        done = _compile(cc, link, Path(folder))
+    with scratch("compiler") as folder:
+        done = _compile(cc, link, folder)
         if done.returncode != 0:
             at_fault = "build.compiler" if linker == DEFAULT else "build.linker"
             beside = "" if linker == DEFAULT else f" with the linker {linker}"
@@ -119,7 +119,7 @@ def _prove(name: str, cc: str, linker: str, link: tuple[str, ...], run: tuple[st
                 else f"install it (apt-get install {linker}), or take another linker",
             )
         try:
-            ended = ran([*run, Path(folder) / "program"]).returncode
+            ended = ran([*run, folder / "program"]).returncode
         except OSError as error:
             ended = error.errno or -1
         if ended != ANSWER:
@@ -130,16 +130,16 @@ def _prove(name: str, cc: str, linker: str, link: tuple[str, ...], run: tuple[st
 @cache
 def tried(toolchain: Toolchain, flags: Flags) -> Tried:
     """Compiles a small program with these flags. Raises BuildFailed where the compiler rejects them."""
-    with TemporaryDirectory(prefix="dyno-compiler-") as folder:
+    with scratch("compiler") as folder:
         options = (*ALWAYS[0], *flags.compile, *flags.link)
-        done = _compile(toolchain.cc, options, Path(folder))
+        done = _compile(toolchain.cc, options, folder)
         if done.returncode != 0:
             raise BuildFailed(
                 f"{toolchain.name} rejects a flag: {first_error(done.stderr)}",
                 "take the flag out, or choose a compiler that knows it",
                 done.stderr,
             )
-        lines = recorded(Path(folder) / "program").command_lines
+        lines = recorded(folder / "program").command_lines
     return Tried(
         warnings=tuple(line.strip() for line in done.stderr.splitlines() if "warning:" in line),
         programs=frozenset(map(program_of, lines)),
@@ -237,7 +237,8 @@ def ran(
     child = subprocess.Popen(
         command,
         cwd=folder,
-        env={**os.environ, "LC_ALL": "C"},
+        # A compiler that is killed leaves its temporary files.
+        env={**os.environ, "LC_ALL": "C", **({"TMPDIR": str(folder)} if folder else {})},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
