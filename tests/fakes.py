@@ -129,7 +129,7 @@ class FakeEngine:
     def names(self, installation: Installation) -> frozenset[str]:
         return frozenset({"speed", "page"})
 
-    def configured(self, text: str, known: frozenset[str] | None) -> list[Line]:
+    def configured(self, text: str, installation: Installation | None) -> list[Line]:
         return []
 
     def refused(self, installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:

@@ -61,10 +61,20 @@ class IncludedFile(Frozen):
     digest: str
 
 
+class LineCount(Frozen):
+    """How many lines a configuration file and those that it includes have, and how many of them say nothing
+    of their own (empty, comments, heads of groups, lines that lead to other files), or what a later line says
+    again. The others are taken, or not taken."""
+
+    whole: int
+    silent: int
+    again: int
+
+
 class Configuration(Frozen):
     """An engine's own configuration file, as it was when a run began: its text with the hash of it, the
-    levels by factor name that it gives every variant with the files that it includes, and what of them was
-    not taken.
+    levels by factor name that it gives every variant with the files that it includes, what of them was not
+    taken, and the count of their lines, which a run of an earlier version lacks.
     """
 
     path: str
@@ -73,6 +83,7 @@ class Configuration(Frozen):
     settings: dict[str, Level]
     not_taken: tuple[NotTaken, ...] = ()
     included: tuple[IncludedFile, ...] = absent(())
+    lines: LineCount | None = absent(None)
 
 
 WHOLE_FILES: Any = {"text": True, "included": {"__all__": {"text"}}}

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dbdyno.engines import registry
-from dbdyno.engines.configuration import read_configuration
-from dbdyno.engines.line import A_PATH, NOT_SHOWN, OF_DYNO, OTHER_FILE, UNREADABLE
-from dbdyno.frozen import Configuration, Level
+from dbdyno.engines.configuration import read_configuration, require_settings
+from dbdyno.engines.line import A_PATH, NOT_SHOWN, OF_DYNO, OTHER_FILE, UNREADABLE, NoConfiguration
+from dbdyno.errors import DynoError
+from dbdyno.frozen import Configuration, Level, LineCount
+from dbdyno.obtain.installation import Installation
+from dbdyno.study.reference import Reference
 
 Read = Callable[[str, str], Configuration]
 
@@ -77,7 +82,15 @@ def read(tmp_path: Path) -> Read:
                 "config.log_bin": True,
                 "config.max_connections": "200",
             },
-            {2: UNREADABLE, 8: OF_DYNO, 9: OF_DYNO, 10: A_PATH, 12: NOT_SHOWN},
+            {
+                2: UNREADABLE,
+                4: "it stands in [client], which this server does not read",
+                8: OF_DYNO,
+                9: OF_DYNO,
+                10: A_PATH,
+                12: NOT_SHOWN,
+                17: "it stands in [mysqldump], which this server does not read",
+            },
         ),
         (
             "postgresql",
@@ -164,7 +177,124 @@ def test_the_hash_is_of_the_text(read: Read) -> None:
     ],
 )
 def test_secrets_are_not_kept(read: Read, engine: str, line: str, kept: str) -> None:
-    found = read(engine, line)
-    assert found.text == kept
+    head = "[mysqld]\n" if engine == "mariadb" else ""
+    found = read(engine, head + line)
+    assert found.text == head + kept
     assert "hunter2" not in found.model_dump_json()
-    assert found.digest != read(engine, f"{line}3").digest
+    assert found.digest != read(engine, f"{head}{line}3").digest
+
+
+OPTIONS = {
+    "good": "[mysqld]\nmax_connections = 77\n",
+    "a mark of the byte order": "\ufeff[mysqld]\nmax_connections = 77\n",
+    "no group": "max_connections = 77\ninnodb_io_capacity = 900\n",
+    "a broken group": "[mysqld]\nmax_connections = 77\n[client\nuser = x\n",
+    "text behind a group": "[mysqld] and more\nmax_connections = 77\n",
+    "a group in spaces": "[ mysqld ]\nback_log = 9\n[mysqld]\nmax_connections = 77\n",
+    "groups of others": "[client]\nback_log = 9\n[mariadb-10.2]\nport = 8\n[server]\nmax_connections = 77\n",
+    "JSON": '{"Databases": []}',
+}
+OFF = ("(No default value)", "0")
+"""How a server shows that there is no binary log."""
+SWITCHED = "disable-log-bin skip-log-bin skip-log-bin=1 skip-log-bin=0 log-bin disable-log-bin=0"
+
+
+@pytest.fixture(params=["mariadb@10.11", "mariadb@11.8", "mysql@9"])
+def of_options(request: pytest.FixtureRequest, homes_with_engines: Path) -> Installation:
+    try:
+        return registry.locate(Reference.of(request.param))
+    except DynoError as missing:
+        pytest.skip(f"{request.param} cannot be had here: {missing.message}")
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_a_file_is_refused_where_the_server_refuses_it(
+    of_options: Installation, tmp_path: Path, case: str
+) -> None:
+    file = tmp_path / "my.cnf"
+    file.write_text(OPTIONS[case])
+    told = subprocess.run(
+        [*of_options.command, f"--defaults-file={file}", "--print-defaults"], capture_output=True, text=True
+    )
+    try:
+        found = read_configuration(registry.engine(of_options.engine), of_options, "my.cnf", tmp_path)
+    except NoConfiguration:
+        assert told.returncode != 0, told.stdout
+        return
+    assert told.returncode == 0, told.stderr
+    given = dict(word.removeprefix("--").split("=") for word in told.stdout.split("\n")[1].split())
+    assert found.settings == {f"config.{name}": level for name, level in given.items()} != {}
+
+
+@pytest.mark.parametrize("line", SWITCHED.split())
+def test_a_switch_means_what_it_means_to_the_server(
+    of_options: Installation, tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "my.cnf").write_text(f"[mysqld]\n{line}\n")
+    found = read_configuration(registry.engine(of_options.engine), of_options, "my.cnf", tmp_path)
+    told = subprocess.run(
+        [*of_options.command, "--no-defaults", f"--{line}", "--verbose", "--help"],
+        capture_output=True,
+        text=True,
+    ).stdout
+    shown = next(row.split(None, 1) for row in told.splitlines() if row.startswith("log-bin "))
+    assert found.settings == {"config.log_bin": shown[-1].strip() not in OFF}
+
+
+def test_a_line_that_is_no_level_is_named_with_its_reason(of_options: Installation, tmp_path: Path) -> None:
+    lines = ["maximum-sort-buffer-size = 1M", "loose-no-such = 1", "no_such = 1", "sort_buffer_size = 1M"]
+    (tmp_path / "my.cnf").write_text("\n".join(["[mysqld]", *lines, "sort-buffer-size = 2M", ""]))
+    found = read_configuration(registry.engine(of_options.engine), of_options, "my.cnf", tmp_path)
+    assert found.settings == {"config.sort_buffer_size": "2M"}
+    assert [one.line for one in found.not_taken] == [2, 3, 4]
+    assert "limits what sessions" in found.not_taken[0].reason and "loose" in found.not_taken[1].reason
+    assert found.lines == LineCount(whole=6, silent=1, again=1)
+
+
+def test_settings_that_depend_on_each_other_are_judged_together(
+    of_options: Installation, tmp_path: Path
+) -> None:
+    """Debian's own file: on 10.11 the collation is not one of the server's own character set."""
+    text = "[mysqld]\ncollation-server = utf8mb4_general_ci\ncharacter-set-server = utf8mb4\nback_log = x\n"
+    (tmp_path / "my.cnf").write_text(text)
+    found = read_configuration(registry.engine(of_options.engine), of_options, "my.cnf", tmp_path)
+    assert set(found.settings) == {"config.collation_server", "config.character_set_server"}
+    assert [one.line for one in found.not_taken] == [4]
+    both = {"collation_server": "utf8mb4_general_ci", "character_set_server": "latin1"}
+    refused = registry.engine(of_options.engine).settings.refused(of_options, both)
+    assert list(refused) in (["collation_server"], ["character_set_server"])
+
+
+EXPORTS = {
+    "rds": json.dumps(
+        {
+            "Parameters": [
+                {"ParameterName": "max_connections", "ParameterValue": "77", "Source": "user"},
+                {"ParameterName": "datadir", "ParameterValue": "/rdsdbdata/db/", "Source": "system"},
+                {"ParameterName": "autocommit", "Source": "engine-default"},
+                {"ParameterName": "sort_buffer_size", "ParameterValue": "{DBInstanceClassMemory/99}"},
+            ]
+        }
+    ),
+    "cloud sql": json.dumps({"settings": {"databaseFlags": [{"name": "max_connections", "value": "77"}]}}),
+    "cloud sql in YAML": (
+        "name: shop\nsettings:\n  databaseFlags:\n  - name: max_connections\n    value: '77'\n  tier: small\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ["mariadb", "mysql", "postgresql"])
+@pytest.mark.parametrize("case", EXPORTS)
+def test_what_a_cloud_exports_is_read_as_what_it_is(read: Read, engine: str, case: str) -> None:
+    found = read(engine, EXPORTS[case])
+    assert found.settings == {"config.max_connections": "77"}
+    assert [one.line for one in found.not_taken] == ([2, 4] if case == "rds" else [])
+    count = found.lines
+    assert count is not None
+    assert count.whole == count.silent + count.again + len(found.not_taken) + len(found.settings)
+
+
+def test_a_file_that_gives_nothing_is_no_base_of_a_study(read: Read) -> None:
+    for text in ("", "# nothing\n", "[mysqld]\nport = 3307\n"):
+        with pytest.raises(NoConfiguration, match="sets what a study can take"):
+            require_settings(read("mariadb", text))

@@ -32,10 +32,10 @@ def test_an_included_file_counts_where_it_stands(tmp_path: Path) -> None:
         tmp_path,
         "mariadb",
         main_cnf="[mysqld]\nmax_connections=1\nback_log=1\n!include other.cnf\nback_log=3\n",
-        other_cnf="back_log=9\n[mysqld]\nmax_connections=2\nback_log=2\nport=1\n",
+        other_cnf="[client]\nback_log=9\n[mysqld]\nmax_connections=2\nback_log=2\nport=1\n",
     )
     assert found.settings == {"config.max_connections": "2", "config.back_log": "3"}
-    assert list(reasons(found)) == ["other.cnf:5"]
+    assert list(reasons(found)) == ["other.cnf:2", "other.cnf:6"]
     assert [(one.path, "back_log=2" in one.text) for one in found.included] == [("other.cnf", True)]
 
 

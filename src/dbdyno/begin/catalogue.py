@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dbdyno.applications.registry import PRODUCTS
 from dbdyno.begin.given import given_mistakes
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
-from dbdyno.engines.configuration import read_configuration
+from dbdyno.engines.configuration import read_configuration, require_settings
 from dbdyno.errors import DynoError, Mistake, UserError
 from dbdyno.frozen import Configuration, Level
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.layer import Layer
 from dbdyno.layers.registry import KNOBS, LAYERS, files_of_level, gives_up
+from dbdyno.layers.taken import mistakes_beside
 from dbdyno.layers.workload import files_named
 from dbdyno.obtain.installation import Installation
 from dbdyno.records import metrics
 from dbdyno.study import Catalogue, Factor, Study, workload_offers
-from dbdyno.study.catalogue import NamesFiles
+from dbdyno.study.catalogue import BesideCheck, NamesFiles
 from dbdyno.study.nouns import Application, GivenData
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Promise
@@ -35,6 +36,7 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         choosing=frozenset(name for name, engine in registry.ENGINES.items() if engine.sessions_choose),
         workloads=workload_offers(_driver.workloads()),
         layers={name: _factor_check(layer, ask_engines, allowed) for name, layer in LAYERS.items()},
+        beside=_beside_check(allowed) if ask_engines else None,
         metrics=frozenset(metrics.METRICS),
         knobs={name: f"{knob.effect}; levels: {knob.levels}" for name, knob in KNOBS.items()},
         configure=_configure,
@@ -55,7 +57,8 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
 
 
 def _configure(name: str, folder: Path, reference: Reference) -> Configuration:
-    return read_configuration(registry.engine(reference.engine), installation_of(reference), name, folder)
+    engine = registry.engine(reference.engine)
+    return require_settings(read_configuration(engine, installation_of(reference), name, folder))
 
 
 def _gives_up(factor: str, level: Level, reference: Reference) -> Promise | None:
@@ -74,6 +77,14 @@ def _factor_check(
             # The reader reports an unknown engine itself.
             return []
         return layer.mistakes(factor, engine, installation_of(reference), allowed)
+
+    return check
+
+
+def _beside_check(allowed: Allowed) -> BesideCheck:
+    def check(factor: Factor, beside: Mapping[str, Level], reference: Reference) -> list[Mistake]:
+        engine, installation = registry.engine(reference.engine), installation_of(reference)
+        return mistakes_beside(LAYERS[factor.layer], factor, beside, engine, installation, allowed)
 
     return check
 

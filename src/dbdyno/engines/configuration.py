@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.engines import exported
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.included import Follower
-from dbdyno.engines.line import Line
-from dbdyno.frozen import Configuration, NotTaken
+from dbdyno.engines.line import Line, NoConfiguration
+from dbdyno.frozen import Configuration, LineCount, NotTaken
 from dbdyno.obtain.installation import Installation
 
 
@@ -18,10 +19,10 @@ def read_configuration(
 ) -> Configuration:
     """The settings of a file, and of those that it includes, that this engine takes. `name` counts from the
     folder. Without an installation only the lines that are never taken are left out. Raises OSError and
-    UnicodeDecodeError where the file cannot be read.
+    UnicodeDecodeError where the file cannot be read, and NoConfiguration where the server would refuse it.
     """
     known = engine.settings.names(installation) if installation else None
-    follower = Follower(lambda text: engine.settings.configured(text, known))
+    follower = Follower(lambda text: engine.settings.configured(text, installation))
     lines = [_judged(line, engine, installation, known) for line in follower.lines(name, folder)]
     # As in a server, the last line of a setting counts.
     last = {line.name: line for line in lines if not line.untaken}
@@ -29,14 +30,32 @@ def read_configuration(
     refused = engine.settings.refused(installation, settings) if installation else {}
     faults = {last[one]: f"{engine.title} {fault.reason}" for one, fault in refused.items()}
     whole, *included = follower.files
+    told = _told(_without(line, faults[line]) if line in faults else line for line in lines)
+    length = sum(exported.length(file.text) for file in follower.files)
+    count = LineCount(
+        whole=length,
+        silent=length - len(lines),
+        again=sum(not line.untaken and last[line.name] is not line for line in lines),
+    )
     return Configuration(
         path=name,
         text=whole.text,
         digest=whole.digest,
         settings={f"config.{one}": level for one, level in settings.items() if one not in refused},
-        not_taken=_told(_without(line, faults[line]) if line in faults else line for line in lines),
+        not_taken=told,
         included=tuple(included),
+        lines=count,
     )
+
+
+def require_settings(found: Configuration) -> Configuration:
+    """The same. Raises NoConfiguration where nothing of it is taken, because a study would call the server's
+    defaults the user's file."""
+    if found.settings:
+        return found
+    first = next(iter(found.not_taken), None)
+    why = f": {first.text}: {first.reason}" if first is not None else ""
+    raise NoConfiguration(f"no line of it sets what a study can take{why}", "leave it out, or name another")
 
 
 def _judged(

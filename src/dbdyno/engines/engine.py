@@ -156,6 +156,20 @@ class Refused:
     takes: str = ""
 
 
+def not_taken(content: Callable[[Mapping[str, Level]], bool], settings: Mapping[str, Level]) -> list[str]:
+    """Which settings an engine does not take, where `content` says whether it takes some together. Those that
+    depend on each other are judged together: a collation is one of its character set."""
+    if content(settings):
+        return []
+    taken: dict[str, Level] = {}
+    left = list(settings)
+    alone = [name for name in left if content({name: settings[name]})]
+    for name in (*alone, *left):
+        if name not in taken and content({**taken, name: settings[name]}):
+            taken[name] = settings[name]
+    return [name for name in left if name not in taken]
+
+
 @dataclass(frozen=True)
 class Proposal:
     """A factor that a first study may begin with: its levels, the baseline's first, and what they trade."""
@@ -282,15 +296,16 @@ class Settings(Protocol):
         """The names of every setting that this installation knows, as a study writes them after `config.`."""
         ...
 
-    def configured(self, text: str, known: frozenset[str] | None) -> list[Line]:
-        """The lines of the engine's own configuration file that concern the server, by the names that an
-        installation knows; None where there is none to ask.
+    def configured(self, text: str, installation: Installation | None) -> list[Line]:
+        """The lines of the engine's own configuration file that say something, by the names that an
+        installation knows; None where there is none to ask. Raises NoConfiguration for a text that the
+        server would refuse as a whole.
         """
         ...
 
     def refused(self, installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
-        """Those of the settings, known by name, whose levels this installation does not take. No server
-        starts, and nothing is written.
+        """Those of the settings, known by name, whose levels this installation does not take beside the
+        others. No server starts, and nothing is written.
         """
         ...
 

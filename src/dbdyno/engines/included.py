@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dbdyno.engines.line import Include, Line
+from dbdyno.engines.line import Include, Line, NoConfiguration
 from dbdyno.frozen import IncludedFile
 from dbdyno.passwords import without_passwords
 
@@ -69,6 +69,8 @@ class Follower:
         digest, kept = hashlib.sha256(text.encode()).hexdigest(), without_secrets(text)
         self.files.append(IncludedFile(path=name, text=kept, digest=digest))
         for line in self._parse(kept):
+            if line.fatal and not above:
+                raise NoConfiguration(line.fatal, "mend the file, or name another")
             here = replace(line, file=name) if above else line
             if line.include is None:
                 yield here
@@ -92,6 +94,8 @@ class Follower:
                 yield replace(line, untaken=_why(error))
             except UnicodeDecodeError:
                 yield replace(line, untaken=f"{file.name} is not a text in UTF-8")
+            except NoConfiguration as refused:
+                yield replace(line, untaken=f"{file.name}: {refused}")
 
 
 def without_secrets(text: str) -> str:

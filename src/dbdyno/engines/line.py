@@ -14,6 +14,14 @@ NOT_SHOWN = "no variable of the server shows it, so nothing would prove it"
 UNREADABLE = "Dyno does not understand this line"
 
 
+class NoConfiguration(ValueError):
+    """A text that no server would take as its configuration file, and what to do about it."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 @dataclass(frozen=True)
 class Include:
     """What a line leads to: a file or, with an `ending`, all files of a folder whose names end so."""
@@ -26,7 +34,8 @@ class Include:
 class Line:
     """A line that concerns the server. `untaken` says why it is no setting for a study, and `include` leads
     to other files; the other lines set `name` to `level`. `file` holds the line where that is not the file
-    that the study names.
+    that the study names. A `fatal` line keeps the server from reading on, and says why: a file that is not
+    included is then refused.
     """
 
     number: int
@@ -36,6 +45,7 @@ class Line:
     untaken: str = ""
     include: Include | None = None
     file: str = ""
+    fatal: str = ""
 
 
 def unquoted(value: str) -> str:

@@ -69,7 +69,9 @@ class ConfigLayer:
         engine: Engine,
         installation: Installation | None,
         allowed: Allowed = NOTHING_ALLOWED,
+        beside: Mapping[str, Level] | None = None,
     ) -> list[Mistake]:
+        """`beside` are the other settings (by the engine's names) of a variant with these levels."""
         outside = [
             Mistake(0, f"{factor.name}: {found.reason}", found.remedy)
             for level in factor.levels
@@ -82,17 +84,18 @@ class ConfigLayer:
         known = engine.settings.names(installation) if offered is None else offered
         if factor.knob in known:
             # A server that runs already says what it takes when it is to take it.
-            return self._refused(factor, engine, installation) if offered is None else []
+            return self._refused(factor, engine, installation, beside or {}) if offered is None else []
         told = f"{engine.title} {installation.version} has no setting {factor.knob!r}"
         return [Mistake(0, told, _hint(factor.knob, engine, known))]
 
-    def _refused(self, factor: Factor, engine: Engine, installation: Installation) -> list[Mistake]:
+    def _refused(
+        self, factor: Factor, engine: Engine, installation: Installation, beside: Mapping[str, Level]
+    ) -> list[Mistake]:
         """A mistake for each level that the engine, asked before anything runs, does not take."""
-        faults = [
-            fault
-            for level in factor.levels
-            for fault in engine.settings.refused(installation, {factor.knob: level}).values()
-        ]
+        asked = (
+            engine.settings.refused(installation, {**beside, factor.knob: level}) for level in factor.levels
+        )
+        faults = [refused[factor.knob] for refused in asked if factor.knob in refused]
         who = f"{factor.name}: {engine.title} {installation.version}"
         return [Mistake(0, f"{who} {fault.reason}", fault.takes) for fault in faults]
 

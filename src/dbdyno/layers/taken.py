@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.engines.engine import Engine
-from dbdyno.errors import Blocked
+from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.layer import Layer
+from dbdyno.layers.config import ConfigLayer
+from dbdyno.layers.layer import Layer, by_layer
 from dbdyno.obtain.installation import Installation
 from dbdyno.study import Factor
 
@@ -20,7 +21,7 @@ def taken_of(
     return {
         name: level
         for name, level in levels.items()
-        if untaken({name: level}, layers, engine, installation) is None
+        if untaken({name: level}, layers, engine, installation, beside=levels) is None
     }
 
 
@@ -30,14 +31,33 @@ def untaken(
     engine: Engine,
     installation: Installation | None,
     allowed: Allowed = NOTHING_ALLOWED,
+    beside: Mapping[str, Level] | None = None,
 ) -> Blocked | None:
-    """Why an engine cannot run with these levels (by factor), by the first that it does not take; None where
-    it takes them all. No server starts."""
+    """Why an engine cannot run with these levels (by factor) beside others, by the first that it does not
+    take; None where it takes them all. No server starts."""
+    others = {**(beside or {}), **levels}
     for name, level in levels.items():
         layer = layers.get(layer_and_knob(name)[0])
         if layer is None or name == ENGINE_FACTOR:
             continue
         factor = Factor(name=name, levels=(level,))
-        for mistake in layer.mistakes(factor, engine, installation, allowed):
+        for mistake in mistakes_beside(layer, factor, others, engine, installation, allowed):
             return Blocked(name, mistake.message, mistake.hint)
     return None
+
+
+def mistakes_beside(
+    layer: Layer,
+    factor: Factor,
+    beside: Mapping[str, Level],
+    engine: Engine,
+    installation: Installation | None,
+    allowed: Allowed = NOTHING_ALLOWED,
+) -> list[Mistake]:
+    """What a layer finds wrong with levels in a variant that has other levels (by factor) beside them: a
+    setting may need another one, as a collation needs its character set."""
+    found = layer.mistakes(factor, engine, installation, allowed)
+    if not found or not isinstance(layer, ConfigLayer):
+        return found
+    others = by_layer({name: level for name, level in beside.items() if name != factor.name})
+    return layer.mistakes(factor, engine, installation, allowed, others.get("config", {}))

@@ -24,6 +24,9 @@ from dbdyno.study.space import Promise
 FactorCheck = Callable[[Factor, Reference], list[Mistake]]
 """What a layer finds wrong with a factor on an engine. Lines are filled in by the reader."""
 
+BesideCheck = Callable[[Factor, Mapping[str, Level], Reference], list[Mistake]]
+"""The same for levels that stand beside the others of a variant."""
+
 
 ApplicationCheck = Callable[[Application, Reference], list[Mistake]]
 """What is wrong with an application in front of an engine. Lines are filled in by the reader."""
@@ -87,7 +90,8 @@ GivesUp = Callable[[str, Level, Reference], Promise | None]
 """What a level of a factor gives up on an engine; None where it keeps all."""
 
 Configure = Callable[[str, Path, Reference], Configuration]
-"""Reads the configuration file that a study in a folder names. Raises OSError where it cannot be read."""
+"""Reads the configuration file that a study in a folder names. Raises OSError or ValueError where it cannot
+be read, or is none: the latter may have a `hint`."""
 
 
 class Recorded(Protocol):
@@ -114,7 +118,8 @@ class Catalogue:
 
     `engines` are the engines' names; in those of `choosing` each session can have its own isolation level and
     storage engine. `layers` maps each layer's name to its check; `metrics` are what a goal may name; `knobs`
-    says of a factor which levels it takes, as far as that is known without an engine.
+    says of a factor which levels it takes, as far as that is known without an engine. What is wrong with a
+    setting alone is judged again `beside` the others of a variant, because settings depend on each other.
     `configure` reads an engine's own configuration file, and `gives_up` says what a level gives up. `losing`
     names the settings with which an engine loses commits in a power cut. `applications` maps the name of each
     application to its check, and `given` checks the data that a study brings. `files` says which files a
@@ -140,6 +145,7 @@ class Catalogue:
     recorded: Callable[[Path], Recorded] | None = None
     networked: frozenset[str] = frozenset()
     each_writes: frozenset[str] = frozenset()
+    beside: BesideCheck | None = None
 
     def workload(self, name: str) -> WorkloadOffer | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

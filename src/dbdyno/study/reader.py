@@ -120,6 +120,8 @@ class _Reader(SectionReader):
             self.pace(workload, factors)
         configuration = self.configuration()
         settings = self.settings({factor.name for factor in factors})
+        settings = {**_beside(configuration, factors), **settings}
+        self.judge_doubted({**settings, **{one.name: one.baseline for one in factors}}, variants)
         require_comparable(self, head["design"], factors, settings)
         head = read_platforms(self, head, factors, settings)
         goal, soak = self.goal(), read_soak(self, workload)
@@ -151,7 +153,7 @@ class _Reader(SectionReader):
             driver=driver,
             data=data,
             upgraded=upgraded,
-            settings={**_beside(configuration, factors), **settings},
+            settings=settings,
             factors=factors,
             variants=variants,
             restarts=restarts,
@@ -184,8 +186,8 @@ class _Reader(SectionReader):
         try:
             return self.catalogue.configure(name, self.folder, self.engine)
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not a text in UTF-8"
-            self.note(path, f"{shown(name)} cannot be read: {reason}", f"its path counts from {self.folder}")
+            hint = getattr(error, "hint", f"its path counts from {self.folder}")
+            self.note(path, f"{shown(name)} cannot be read: {unread(error)}", hint)
             return None
 
     def workload(self) -> tuple[Workload | None, list[Factor]]:
@@ -391,6 +393,13 @@ class _Reader(SectionReader):
             place = ("design",) if self.at(("design",)) is not None else ("factors",)
             hint = f"at most {TRIALS_MAX:,} are allowed: fewer levels, fewer blocks, or another design"
             self.note(place, f"too many trials: {size.arithmetic}", hint)
+
+
+def unread(error: OSError | ValueError) -> str:
+    """Why a configuration file cannot be read, or is none."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "it is not a text in UTF-8" if isinstance(error, UnicodeError) else str(error)
 
 
 def _beside(configuration: Configuration | None, factors: tuple[Factor, ...]) -> dict[str, Level]:

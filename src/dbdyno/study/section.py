@@ -6,7 +6,7 @@ A method that finds a mistake notes it and returns what lets the rest be checked
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -18,7 +18,7 @@ from dbdyno.study.document import Document, Place
 from dbdyno.study.format import HOMES
 from dbdyno.study.grammars import Grammar
 from dbdyno.study.keys import Key, Section
-from dbdyno.study.nouns import Factor
+from dbdyno.study.nouns import Factor, ListedVariant
 from dbdyno.study.reference import Reference
 from dbdyno.study.sweep import is_sweep, sweep
 from dbdyno.study.tables import ENGINE, FIXED_KEYS, KNOBS, RANGE
@@ -41,6 +41,7 @@ class SectionReader:
         self.engine: Reference | None = None
         self.engines: tuple[Reference, ...] = ()
         self.offer: WorkloadOffer | None = None
+        self.doubted: list[tuple[Factor, Place]] = []
 
     def note(self, path: Place, message: str, hint: str = "") -> None:
         self.mistakes.append(Mistake(self.document.line(path), message, hint))
@@ -224,9 +225,30 @@ class SectionReader:
         else:
             each = [factor.but(levels=(level,)) for level in factor.levels]
             found = [mistake for one in each for mistake in self._wrong_everywhere(check, one)]
+        if found and self.catalogue.beside is not None and factor.layer == "config":
+            self.doubted.append((factor, path))
+            return True
         for mistake in dict.fromkeys(found):
             self.note(path, mistake.message, mistake.hint)
         return not found
+
+    def judge_doubted(self, beside: Mapping[str, Level], variants: Sequence[ListedVariant]) -> None:
+        """Notes what is still wrong with settings that are no levels alone, once all that stands beside them
+        is known. One variant that can have a level is enough: others are blocked."""
+        check = self.catalogue.beside
+        if check is None:
+            return
+        for factor, path in self.doubted:
+            wrong: dict[Mistake, None] = {}
+            for level in factor.levels:
+                each = [one.levels for one in variants if one.levels.get(factor.name) == level] or [{}]
+                alone = factor.but(levels=(level,))
+                found = [
+                    check(alone, {**beside, **levels}, engine) for engine in self.engines for levels in each
+                ]
+                wrong |= dict.fromkeys(found[0] if found and all(found) else ())
+            for mistake in wrong:
+                self.note(path, mistake.message, mistake.hint)
 
     def _wrong_everywhere(self, check: FactorCheck, factor: Factor) -> list[Mistake]:
         """What is wrong with a level of a factor on every engine; nothing where one takes it."""

@@ -156,7 +156,7 @@ def _fault_of_attribute(name: str, level: Level, reason: str) -> Refused | None:
     return None
 
 
-def configured(text: str, known: frozenset[str] | None) -> list[Line]:
+def configured(text: str, _installation: Installation | None) -> list[Line]:
     """The lines of a `firebird.conf`."""
     numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
     return [_configured(number, line) for number, line in numbered if line and line[0] != "#"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 
-from dbdyno.engines.engine import Refused
+from dbdyno.engines.engine import Refused, not_taken
 from dbdyno.engines.mariadb.prefix import folders
 from dbdyno.engines.values import FALSE, TRUE, as_text, quantity, respelled, same_value
 from dbdyno.frozen import Level
@@ -39,6 +39,12 @@ class Shown:
     complaints: tuple[str, ...]
     failed: bool
 
+    @property
+    def groups(self) -> frozenset[str]:
+        """The groups of an option file that this server reads, by its own word."""
+        told = re.search(r"^The following groups are read:(.*)$", self.help, re.MULTILINE)
+        return frozenset(told[1].split()) if told else frozenset()
+
     def complaints_about(self, name: str) -> list[str]:
         spelt = re.compile(rf"(?<![\w-]){re.escape(name).replace('_', '[-_]')}(?![\w-])")
         return [line for line in self.complaints if spelt.search(line)]
@@ -54,15 +60,13 @@ def refused(installation: Installation, settings: Mapping[str, Level]) -> dict[s
 
 
 def refused_by(ask: Try, settings: Mapping[str, Level]) -> dict[str, Refused]:
-    """All settings are tried together. Only where the server is not content, each is tried by itself."""
-    together = ask(settings)
-    if not together.failed and all(_taken(together, name, level) for name, level in settings.items()):
-        return {}
-    alone = {name: ask({name: level}) for name, level in settings.items()}
+    def content(tried: Mapping[str, Level]) -> bool:
+        shown = ask(tried)
+        return not shown.failed and all(_taken(shown, name, level) for name, level in tried.items())
+
     return {
-        name: Refused(_reason(shown, name, settings[name]), _takes(ask, shown, name, as_text(settings[name])))
-        for name, shown in alone.items()
-        if shown.failed or not _taken(shown, name, settings[name])
+        name: Refused(_reason(ask({name: settings[name]}), name, settings[name]), _takes(ask, name, settings))
+        for name in not_taken(content, settings)
     }
 
 
@@ -114,8 +118,11 @@ def _reason(shown: Shown, name: str, level: Level) -> str:
     return f"does not take {written!r}"
 
 
-def _takes(ask: Try, shown: Shown, name: str, written: str) -> str:
+def _takes(ask: Try, name: str, settings: Mapping[str, Level]) -> str:
     """The nearest spelling that the server takes, and all that it takes as far as it says so."""
+    shown, written = ask({name: settings[name]}), as_text(settings[name])
+    if _good(ask, name, written):
+        return "it takes it, but not beside the other settings"
     description = described(shown.help or ask({}).help, name)
     words = re.findall(r"[A-Za-z][\w-]*", description)
     folded = {word.lower(): word for word in words}

@@ -5,9 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dbdyno.engines.line import A_PATH, NOT_SHOWN, OF_DYNO, UNREADABLE, Include, Line, is_path, unquoted
+from dbdyno.engines import exported
+from dbdyno.engines.line import (
+    A_PATH,
+    NOT_SHOWN,
+    OF_DYNO,
+    UNREADABLE,
+    Include,
+    Line,
+    is_path,
+    unquoted,
+)
 
-GROUPS = r"(mysqld|server|mariadb|mariadbd)(-\d+(\.\d+)*)?"
+GROUPS = r"(mysqld|server|mariadb|mariadbd)(-\d+(\.\d+)*)?|client-server|galera"
+"""The groups of servers of this family, where none is there to name its own."""
 OF_THE_NETWORK = re.compile(r"(mysqlx|ssl|tls|report|proxy|extra_port|require_secure|skip_name_resolve).*")
 HIDDEN = re.compile(
     r"performance_schema_(consumer|instrument).*|ndb.*|(feedback|debug|log_tc).*|innodb|default_time_zone|"
@@ -15,19 +26,49 @@ HIDDEN = re.compile(
     r"safe_user_create|master_retry_count|plugin_load.*|user_variables|daemonize"
 )
 """Options that are no variables."""
+A_LIMIT = "it limits what sessions may ask for, which no variable of the server shows"
+PASSED_OVER = "this server does not know it, and passes over it, because it is `loose`"
+SWITCHES = (("skip_", False), ("disable_", False), ("enable_", True))
+"""Prefixes that turn a switch, and what it then is. With the value 0 it is turned the other way."""
 
 
-def lines(text: str, known: frozenset[str] | None, ours: frozenset[str]) -> Iterator[Line]:
-    """The lines of the server's groups, and those that lead to other files."""
-    of_the_server = False
+def lines(
+    text: str, known: frozenset[str] | None, ours: frozenset[str], groups: frozenset[str] | None = None
+) -> Iterator[Line]:
+    """The lines that say something: those of the server's groups, those of others, which it does not read,
+    and those that lead to other files. `groups` are those that the server says it reads. A line that ends its
+    reading is `fatal`, and no later one is taken."""
+    if (entries := exported.entries(text)) is not None:
+        for entry in entries:
+            written = f"{entry.name} = {entry.value}"
+            yield entry.untaken(written) or _judged(entry.number, written, known, ours)
+        return
+    inside, fault = "", ""
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
-        if group := re.fullmatch(r"\[(.+?)\]\s*(#.*)?", line):
-            of_the_server = re.fullmatch(GROUPS, group[1].strip()) is not None
+        if not line or line[0] in "#;":
+            continue
+        fatal = "" if fault else _fault(number, line, inside)
+        fault = fault or fatal
+        if fault:
+            yield Line(number, line, untaken=fault, fatal=fatal)
+        elif line.startswith("["):
+            inside = line[1:].partition("]")[0].rstrip()
         elif line.startswith("!"):
             yield _including(number, line)
-        elif of_the_server and line and line[0] not in "#;":
+        elif inside in groups if groups is not None else re.fullmatch(GROUPS, inside):
             yield _judged(number, line, known, ours)
+        else:
+            yield Line(number, line, untaken=f"it stands in [{inside}], which this server does not read")
+
+
+def _fault(number: int, line: str, inside: str) -> str:
+    """Why a server stops reading at a line; empty where it does not."""
+    if line.startswith("["):
+        return "" if "]" in line else f"the server refuses line {number}, which is no group"
+    if line.startswith("!") or inside:
+        return ""
+    return f"the server refuses line {number}, which stands before any group, such as [mysqld]"
 
 
 def _including(number: int, line: str) -> Line:
@@ -41,13 +82,17 @@ def _including(number: int, line: str) -> Line:
 
 def _judged(number: int, line: str, known: frozenset[str] | None, ours: frozenset[str]) -> Line:
     key, given, value = line.partition("=")
-    written = key if given else key.split("#", 1)[0]
+    written = (key if given else key.split("#", 1)[0]).strip().lower().replace("-", "_")
     every = None if known is None else known | ours
-    name, level = _meant(written.strip().lower().replace("-", "_"), unquoted(value) if given else True, every)
+    name, level = _meant(written, unquoted(value) if given else True, every)
     if name in ours or OF_THE_NETWORK.fullmatch(name):
         return Line(number, line, name, level, OF_DYNO)
     if HIDDEN.fullmatch(name):
         return Line(number, line, name, level, NOT_SHOWN)
+    if written.removeprefix("loose_").startswith("maximum_"):
+        return Line(number, line, name, level, A_LIMIT)
+    if written.startswith("loose_") and known is not None and name not in known:
+        return Line(number, line, name, level, PASSED_OVER)
     if name == "log_bin" and not isinstance(level, bool) and level.lower() not in ("on", "off", "0", "1"):
         # Its value names the log's files: that there is a log is what counts.
         return Line(number, line, name, True)
@@ -59,8 +104,8 @@ def _meant(name: str, level: str | bool, known: frozenset[str] | None) -> tuple[
     name = name.removeprefix("loose_")
     if known is None or name in known:
         return name, level
-    for prefix, switched in (("skip_", False), ("disable_", False), ("enable_", True)):
-        if name.startswith(prefix) and name.removeprefix(prefix) in known and level is True:
-            return name.removeprefix(prefix), switched
+    for prefix, switched in SWITCHES:
+        if name.startswith(prefix) and name.removeprefix(prefix) in known:
+            return name.removeprefix(prefix), switched != (level == "0")
     begun = [one for one in known if one.startswith(name)]
     return (begun[0] if len(begun) == 1 else name), level

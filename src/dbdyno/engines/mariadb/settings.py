@@ -265,9 +265,12 @@ def names(installation: Installation) -> frozenset[str]:
     return frozenset(defaults(installation)) - OURS
 
 
-def configured(text: str, known: frozenset[str] | None) -> list[Line]:
+def configured(text: str, installation: Installation | None) -> list[Line]:
     """The lines of a `my.cnf`."""
-    return list(option_file.lines(text, known, OURS))
+    if installation is None:
+        return list(option_file.lines(text, None, OURS))
+    shown = levels.shown_by(installation.command, tuple(folders(installation)), {})
+    return list(option_file.lines(text, names(installation), OURS, shown.groups))
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

@@ -91,9 +91,12 @@ def permits(settings: Mapping[str, Level]) -> Loss:
     return risked(RISKS, settings)
 
 
-def configured(text: str, known: frozenset[str] | None) -> list[Line]:
+def configured(text: str, installation: Installation | None) -> list[Line]:
     """The lines of a `my.cnf`."""
-    return list(option_file.lines(text, known, OURS))
+    if installation is None:
+        return list(option_file.lines(text, None, OURS))
+    shown = _shown(installation, {})
+    return list(option_file.lines(text, names(installation), OURS, shown.groups))
 
 
 def names(installation: Installation) -> frozenset[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 
-from dbdyno.engines.engine import Refused
+from dbdyno.engines.engine import Refused, not_taken
 from dbdyno.engines.values import FALSE, TRUE, as_text, quantity, respelled
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
@@ -22,14 +22,12 @@ SEGMENT_BYTES_LEAST, SEGMENT_BYTES_MOST = 1 << 20, 1 << 30
 
 
 def refused(installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
-    """All settings are tried together. Only where the server is not content, each is tried by itself."""
     faults = {name: fault for name in settings if (fault := _fault_in_creation(name, settings[name]))}
     asked = {name: level for name, level in settings.items() if name not in CREATION}
-    if not asked or not _complaint(installation.command, _options(asked)):
-        return faults
-    for name, level in asked.items():
-        if complaint := _complaint(installation.command, _options({name: level})):
-            faults[name] = _refused(installation, name, as_text(level), complaint)
+    for name in not_taken(lambda tried: not _complaint(installation.command, _options(tried)), asked):
+        alone = _complaint(installation.command, _options({name: asked[name]}))
+        complaint = alone or _complaint(installation.command, _options(asked))
+        faults[name] = _refused(installation, name, as_text(asked[name]), complaint)
     return faults
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from dbdyno.engines import exported
 from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable, Where, risked
 from dbdyno.engines.line import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
 from dbdyno.engines.needs import Need
@@ -252,8 +253,15 @@ INCLUDES = {"include": "", "include_if_exists": "", "include_dir": ".conf"}
 """The lines that lead to other files; of a folder, to those with this ending."""
 
 
-def configured(text: str, known: frozenset[str] | None) -> list[Line]:
+def configured(text: str, _installation: Installation | None) -> list[Line]:
     """The lines of a `postgresql.conf`."""
+    if (entries := exported.entries(text)) is not None:
+        lines = []
+        for entry in entries:
+            value = entry.value.replace("'", "''")
+            written = f"{entry.name} = '{value}'"
+            lines.append(entry.untaken(written) or _configured(entry.number, written))
+        return lines
     numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
     return [_configured(number, line) for number, line in numbered if line and line[0] != "#"]
 

@@ -188,7 +188,7 @@ def _fault(name: str, level: Level) -> Refused | None:
     return None
 
 
-def configured(text: str, _known: frozenset[str] | None) -> list[Line]:
+def configured(text: str, _installation: Installation | None) -> list[Line]:
     """None of the lines: SQLite has no configuration file."""
     return [Line(number, line, untaken=UNREADABLE) for number, line in enumerate(text.splitlines(), 1)]
 

@@ -13,7 +13,16 @@ def title(found: Configuration) -> str:
     files = f" and {numbers.plural(len(found.included), 'included file')}" if found.included else ""
     taken = numbers.plural(len(found.settings), "setting")
     left_out = f", {numbers.plural(len(found.not_taken), 'line')} not taken" if found.not_taken else ""
-    return f"From {safe.clean(found.path)}{files}: {taken}{left_out}"
+    return f"From {safe.clean(found.path)}{files}: {taken}{left_out}{_count(found)}"
+
+
+def _count(found: Configuration) -> str:
+    """How the lines add up."""
+    if found.lines is None:
+        return ""
+    again = f", {found.lines.again:,} said again later" if found.lines.again else ""
+    silent = f"{found.lines.silent:,} empty, comments, heads and includes"
+    return f" (of {numbers.plural(found.lines.whole, 'line')}: {silent}{again})"
 
 
 def rows(found: Configuration) -> list[tuple[str, str, str]]:
