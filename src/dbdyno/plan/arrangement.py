@@ -115,7 +115,8 @@ def longer_slices(study: Study, warm_ups: Sequence[WarmUp]) -> LongerSlices | No
     Probability Theory II, XI.3). So half a transaction is taken from each client's.
     """
     phase = phases_of(study)[0]
-    warm_s = phase.ramp_s + phase.warmup_s
+    # Clients come one after the other within the ramp.
+    warm_s = phase.ramp_s / 2.0 + phase.warmup_s
     if not phase.slices or not warm_s or not warm_ups:
         return None
     each, slowest = min((one.told / one.clients, one.variant) for one in warm_ups)
