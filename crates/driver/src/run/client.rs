@@ -13,7 +13,6 @@ use crate::random::Random;
 use crate::session::{open, Session, Target, Traffic};
 use crate::workload::{advised, Outcome, Place, Workload};
 use std::cell::Cell;
-use std::future::Future;
 use std::rc::Rc;
 
 /// A client that does nothing but fail shows a mistake in the set-up, not a busy server.
@@ -159,51 +158,41 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     pub(super) async fn connect<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
-        self.a_few_at_a_time(async {
-            let mut session = self.session::<S>().await?;
-            let state = self.readied(self.workload.client(&mut session, self.place())).await?;
-            Ok(Connection { session: self.counted(session, &state), state })
-        })
-        .await
+        let ready = async |session: &mut S, place| self.workload.client(session, place).await;
+        let (session, state) = self.opened(ready).await?;
+        Ok(Connection { session: self.counted(session, &state), state })
     }
 
     /// The client on another session.
     async fn connect_again<S: Session>(&self, lost: &mut W::Client) -> Result<Counted<'a, S>> {
-        self.a_few_at_a_time(async {
-            let mut session = self.session::<S>().await?;
-            self.readied(self.workload.renew(&mut session, self.place(), lost)).await?;
-            Ok(self.counted(session, lost))
-        })
-        .await
+        let ready = async |session: &mut S, place| self.workload.renew(session, place, lost).await;
+        let (session, ()) = self.opened(ready).await?;
+        Ok(self.counted(session, lost))
     }
 
-    /// A server that is asked for thousands of connections at once drops some.
-    async fn a_few_at_a_time<T>(&self, connecting: impl Future<Output = T>) -> T {
+    /// A session, and what `ready` makes of it.
+    async fn opened<S: Session, T>(
+        &self,
+        ready: impl AsyncFnOnce(&mut S, Place) -> Result<T>,
+    ) -> Result<(S, T)> {
+        // A server that is asked for thousands of connections at once drops some: they are opened a few at a time.
         self.lane.connecting.enter().await;
-        let outcome = connecting.await;
+        let outcome = async {
+            let mut session = open::<S>(self.target).await?;
+            self.course.note_version(session.server_version());
+            let cut = self.job.ledger.as_ref().map(|ledger| ledger.cut);
+            let place = Place { client: self.number, clients: self.job.clients, cut };
+            let ready = match io::within(self.target.answer_timeout, ready(&mut session, place)).await {
+                // The session may give up first, and says less.
+                Some(Err(error)) if error.label() == io::SILENT => Err(self.late()),
+                Some(outcome) => outcome,
+                None => Err(self.late()),
+            };
+            Ok((session, ready.map_err(|error| advised(error, &self.job.workload))?))
+        };
+        let outcome = outcome.await;
         self.lane.connecting.leave();
         outcome
-    }
-
-    async fn session<S: Session>(&self) -> Result<S> {
-        let session = open::<S>(self.target).await?;
-        self.course.note_version(session.server_version());
-        Ok(session)
-    }
-
-    fn place(&self) -> Place {
-        let cut = self.job.ledger.as_ref().map(|ledger| ledger.cut);
-        Place { client: self.number, clients: self.job.clients, cut }
-    }
-
-    async fn readied<T>(&self, readying: impl Future<Output = Result<T>>) -> Result<T> {
-        let ready = match io::within(self.target.answer_timeout, readying).await {
-            // The session may give up first, and says less.
-            Some(Err(error)) if error.label() == io::SILENT => Err(self.late()),
-            Some(outcome) => outcome,
-            None => Err(self.late()),
-        };
-        ready.map_err(|error| advised(error, &self.job.workload))
     }
 
     fn counted<S: Session>(&self, session: S, state: &W::Client) -> Counted<'a, S> {
