@@ -12,13 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli import VERBS
 from tests.cli.calls import STUDY, changed, complaint, dyno
 from tests.cli.calls import study as study
 from tests.conftest import DYNO
 
 
-def test_help_names_every_verb(homes: Path) -> None:
-    result = dyno("--help")
+def test_help_shows_ten_verbs_on_one_screen(homes: Path) -> None:
+    shown = dyno("--help").stdout
+    assert len(shown.splitlines()) <= 40 and max(map(len, shown.splitlines())) <= 80
+    assert sum(f"\n  {verb} " in shown for verb in VERBS) == 10
+    assert all(word in shown for word in ("upgrade", "CI", "production", "--help --all"))
+    assert dyno("--all").stdout == dyno("--help", "--all").stdout == dyno("--all", "--help").stdout != shown
+
+
+def test_all_help_names_every_verb(homes: Path) -> None:
+    result = dyno("--help", "--all")
     assert result.returncode == 0
     for verb in (
         "run",

@@ -14,6 +14,7 @@ import os
 import sys
 import time
 import traceback
+from itertools import takewhile
 
 import click
 from click.shell_completion import CompletionItem
@@ -83,6 +84,31 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 """The verbs by what one wants of them, in the order in which a newcomer needs them."""
 VERBS = {name: told for verbs in GROUPS.values() for name, told in verbs.items()}
+FIRST_WEEK: dict[str, dict[str, str]] = {
+    "Is it faster: a setting, an upgrade, a build, an index?": {
+        "demo": "a first study, which needs no server and no root",
+        "init": "write a study, from your my.cnf, your server or your log",
+        "plan": "what a study will do here, and for how long",
+        "run": "carry it out: proved, measured, checked",
+        "report": "what came out, once more",
+    },
+    "What is the best setup? Since when is it slower?": {
+        "tune": "search within a budget, and confirm what is found",
+        "bisect": "the commit, the version or the setting that did it",
+    },
+    "May this merge request go in? (CI)": {
+        "gate": "hold a run against another one; the exit code tells",
+    },
+    "Which settings go into production?": {
+        "recipe": "a variant as files to deploy; check a server against them",
+    },
+    "What is there?": {
+        "runs": "the runs in the store",
+    },
+}
+"""The ten verbs that one needs first, by question."""
+_ALL = "dyno.all"
+"""Where a call notes whether all verbs are to be shown."""
 _TOUCH_NOTHING = ("init", "plan", "verify", "diff", "config", "schema", "completion", "man", "cleanup")
 """Verbs that do not restore what a dead Dyno left before they begin: they measure nothing."""
 
@@ -91,7 +117,15 @@ _MEASURE = ("demo", "probe", "calibrate", *(verb for verb in GROUPS["Measure"] i
 
 
 class _Verbs(click.Group):
-    """Loads a verb's module when it is called, so that `--help` costs nothing."""
+    """Loads a verb's module when it is called, so that `--help` costs nothing. With `--all` that shows all
+    verbs, and those of the first week without."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        own = list(takewhile(lambda word: word.startswith("-"), args))
+        context.meta[_ALL] = "--all" in own
+        # It is no option of its own, because click would show the help before it knows of a later one.
+        rest = [word for word in own if word != "--all"] + args[len(own) :]
+        return super().parse_args(context, ["--help"] if context.meta[_ALL] and not rest else rest)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(VERBS)
@@ -117,10 +151,12 @@ class _Verbs(click.Group):
         ]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        groups = GROUPS if context.meta.get(_ALL) else FIRST_WEEK
         # One width for all, so that the groups line up.
-        widest = max(map(len, VERBS))
-        for title, verbs in GROUPS.items():
-            with formatter.section(title):
+        widest = max(len(name) for verbs in groups.values() for name in verbs)
+        for title, verbs in groups.items():
+            formatter.write(f"\n{title}\n")
+            with formatter.indentation():
                 formatter.write_dl([(name.ljust(widest), told) for name, told in verbs.items()])
 
 
@@ -132,15 +168,7 @@ def dyno(context: click.Context) -> None:
 
     Declare a study, which is the variants to compare, in a TOML file. Dyno proves, drives, checks and
     measures each of them on this machine. It answers what helped, by how much, what did nothing, and what
-    broke.
-
-    \b
-      dyno demo                           the first study: needs no server and no root
-      dyno init --example quickstart      the same study as a file, quickstart.toml, to change it
-      dyno plan quickstart.toml           what it would do, and for how long
-      dyno load run tpcb --help           the load driver on its own
-
-    docs/guides/which-command.md says which command answers which question.
+    broke. These are the commands of a first week; `dyno --help --all` shows all of them.
     """
     if context.invoked_subcommand not in _TOUCH_NOTHING:
         from dbdyno.cli.cleanup import tell_of_others, tell_of_servers

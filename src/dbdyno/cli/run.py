@@ -180,8 +180,7 @@ def command(
         gate = _gate(opened, run, _held_against(options, beginning))
         reruns = reruns_of(opened, run)
     with waiting(f"analysing {run.run}"):
-        study_now = begun.study if run == begun.run else study_of(run)
-        analysis = analysed(study_now, run, records)
+        analysis = analysed(begun.study if run == begun.run else study_of(run), run, records)
     sys.exit(_delivered(analysis, reruns, gate, form, output, fail_on))
 
 
