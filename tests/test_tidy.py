@@ -57,6 +57,10 @@ BROKEN = {
     "only_engines_know_an_engines_name": Source(
         "src/dbdyno/trial/check.py", 'if engine.name == "mariadb": pass'
     ),
+    "one_place_reads_what_the_kernel_tells": Source(
+        "src/dbdyno/host/probe.py",
+        "def f():\n    files = PROC.glob('*/stat')\n    return [one.read_text() for one in files]",
+    ),
     "only_the_study_reads_its_format": Source("src/dbdyno/plan/budget.py", "import tomllib"),
     "the_driver_knows_nothing_of_python": Source("crates/driver/Cargo.toml", 'pyo3 = "0.26"'),
     "the_root_holds_what_all_stand_on_and_the_spine": Source("src/dbdyno/store.py", ""),
@@ -120,6 +124,16 @@ def test_the_rule_refuses_what_breaks_it(name: str) -> None:
                 "Path('/usr/lib/postgresql').glob('*')",
             )
         ),
+        *(
+            (Source("src/dbdyno/layers/cpu.py", f"def f(group):\n    {text}"), "host/kernel_files.py reads")
+            for text in (
+                "Path('/proc/stat').read_text()",
+                "os.listdir(f'/proc/{process_id}/task')",
+                "(group / 'cpu.max').read_text()",
+                "with suppress(FileNotFoundError):\n        open('/sys/block')",
+                "try:\n        pass\n    except OSError:\n        Path('/proc/stat').read_bytes()",
+            )
+        ),
         (Source("requirements.txt", "a==1\n" * 21), "no hash"),
         (Source("docs/guide.md", "See [that](../nowhere.md)."), "nothing is at ../nowhere.md"),
         (Source("docs/guide.md", "```\n## There\n```\n[this](#there)"), "no such heading: #there"),
@@ -141,6 +155,11 @@ def test_a_rule_refuses_its_other_cases(broken: Source, said: str) -> None:
         Source("docs/wide.md", f"| {'cell ' * 30}|\n\n```\n{'shown ' * 30}\n```\n"),
         Source("docs/linked.md", "[a](#own--name) [b](#own--name-1)\n\n## Own & name\n## Own & name"),
         Source("tests/needs.py", "found = shutil.which('gcc')"),
+        Source(
+            "src/dbdyno/layers/cpu.py",
+            "def f():\n    try:\n        open('/proc/stat')\n    except OSError:\n        pass",
+        ),
+        Source("src/dbdyno/layers/cpu.py", "def f():\n    os.open('/proc/self/uid_map', os.O_WRONLY)"),
         Source("tests/test_run.py", "os.environ['PATH'], os.geteuid() == owner, mock.patch('shutil.which')"),
         Source("CHANGELOG.md", "## 0.2.0, unreleased\n\n## 0.1.0, 2026-01-31\n"),
     ],

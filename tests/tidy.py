@@ -9,7 +9,7 @@ import ast
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -188,6 +188,72 @@ def only_engines_know_an_engines_name(source: Source) -> Iterator[str]:
     for number, line in enumerate(source.lines, 1):
         if ENGINE_ASKED.search(line):
             yield f"line {number}: {line.strip()}"
+
+
+@rule
+def one_place_reads_what_the_kernel_tells(source: Source) -> Iterator[str]:
+    """A sandbox may hide any file below /proc and /sys, so a read is by `host/kernel_files.py`, or inside of
+    what takes an OSError."""
+    if not source.module or source.module == "host.kernel_files" or not KERNEL_NAMED.search(source.text):
+        return
+    of_module = _of_kernel(source.tree.body, KERNEL_ROOTS)
+    for node in source.nodes:
+        if isinstance(node, ast.FunctionDef):
+            yield from _bare_reads(node, _of_kernel(tuple(ast.walk(node)), of_module), caught=False)
+
+
+KERNEL_NAMED = re.compile(r"/proc\b|/sys\b|\b(PROC|CPUS|NODES|THP_MODE|HUGE_PAGES|group|sysfs)\b")
+KERNEL_ROOTS = frozenset({"PROC", "CPUS", "NODES", "THP_MODE", "HUGE_PAGES", "group", "sysfs"})
+"""Names that stand for a place of the kernel's in more than one module; others are found by their values."""
+READS = {"read_text", "read_bytes", "open", "readlink", "iterdir", "listdir", "scandir"}
+
+
+def _of_kernel(nodes: Sequence[ast.AST], known: frozenset[str]) -> frozenset[str]:
+    """The names that statements give to places of the kernel's, beside those that are known."""
+    found = set(known)
+    for _ in range(2):
+        for node in nodes:
+            if isinstance(node, ast.Assign) and _is_kernels(node.value, found):
+                found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            if isinstance(node, ast.For | ast.comprehension) and _is_kernels(node.iter, found):
+                found |= {node.target.id} if isinstance(node.target, ast.Name) else set()
+    return frozenset(found)
+
+
+def _is_kernels(node: ast.AST, names: Collection[str]) -> bool:
+    """Whether an expression is a place below /proc or /sys, by the text or the name that it begins with."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and re.match(r"/(proc|sys)(/|$)", node.value) is not None
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.Attribute):
+        return node.attr in names or _is_kernels(node.value, names)
+    if isinstance(node, ast.JoinedStr):
+        return bool(node.values) and _is_kernels(node.values[0], names)
+    if isinstance(node, ast.BinOp):
+        return _is_kernels(node.left, names)
+    if isinstance(node, ast.Call):
+        first = node.args[0] if node.args else None
+        named = ast.unparse(node.func) in ("Path", "str", "sorted", "list", "open", "os.open", "os.listdir")
+        if named or (isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "os"):
+            return first is not None and _is_kernels(first, names)
+        return isinstance(node.func, ast.Attribute) and _is_kernels(node.func.value, names)
+    return isinstance(node, ast.FormattedValue) and _is_kernels(node.value, names)
+
+
+def _bare_reads(node: ast.AST, names: Collection[str], caught: bool) -> Iterator[str]:
+    if isinstance(node, ast.Call) and not caught and _is_kernels(node, names):
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        if called in READS and "O_WRONLY" not in (text := ast.unparse(node)):
+            yield f"line {node.lineno}: {text}; host/kernel_files.py reads what the kernel tells"
+    guarded = isinstance(node, ast.Try) and any("OSError" in ast.unparse(one) for one in node.handlers)
+    if isinstance(node, ast.With):
+        guarded = any("suppress(" in (text := ast.unparse(one)) and "OSError" in text for one in node.items)
+    for name, value in ast.iter_fields(node):
+        within = caught or (guarded and name == "body")
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not isinstance(child, ast.FunctionDef):
+                yield from _bare_reads(child, names, within)
 
 
 @rule

@@ -100,6 +100,33 @@ def test_a_sandbox_may_hide_the_kernels_files(verbs: dict[str, list[str]], folde
         assert said.returncode == 0, (verb, said.stderr)
 
 
+@needs_root
+@pytest.mark.parametrize(
+    ("file", "refused"),
+    {
+        "/proc/cpuinfo": (),
+        "/proc/filesystems": (),
+        "/proc/meminfo": ("plan", "run"),
+        "/proc/stat": ("run",),
+        "/proc/sys/kernel/overflowuid": (),
+        "/proc/sys/kernel/random/boot_id": ("probe", "load", "run"),
+    }.items(),
+)
+def test_a_sandbox_may_put_an_empty_file_over_one_of_the_kernels(
+    verbs: dict[str, list[str]], file: str, refused: tuple[str, ...]
+) -> None:
+    """As containers do, with /dev/null. What cannot do without the file says so in a sentence."""
+    masked = f"mount --bind /dev/null {file}"
+    if subprocess.run(["unshare", "-m", "sh", "-c", masked], capture_output=True).returncode != 0:
+        skip_blocked("a mount namespace", "allow `unshare -m`")
+    for verb in ("plan", "probe", "load", "run", "engines", "runs"):
+        place = f"unshare -m sh -c {shlex.quote(masked + ' && exec ' + shlex.join([*DYNO, *verbs[verb]]))}"
+        said = _called(verb, verbs[verb], place.replace("{", "{{").replace("}", "}}"))
+        _no_fault(verb, said)
+        assert said.returncode == (1 if verb in refused else 0), (verb, said.stdout, said.stderr)
+        assert verb not in refused or f"error: {file} " in said.stderr, (verb, said.stderr)
+
+
 def test_a_path_that_is_not_utf_8_is_a_path(homes: Path, tmp_path: Path) -> None:
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe9\xff"))
     folder.mkdir()

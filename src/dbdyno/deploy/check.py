@@ -14,6 +14,7 @@ from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Frozen, layer_and_knob, level_text
 from dbdyno.host import libraries
+from dbdyno.host.kernel_files import Unreadable
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.part import Place
 from dbdyno.layers.registry import LAYERS, in_production
@@ -175,7 +176,7 @@ def _build_ids(process_ids: Iterable[int]) -> frozenset[str]:
     """Of all programs and libraries that processes hold, as far as this user can read them."""
     files: set[Path] = set()
     for process_id in process_ids:
-        with suppress(OSError):
+        with suppress(Unreadable):
             files |= libraries.mapped(process_id)
     with suppress(Blocked):
         return frozenset(recorded(file).build_id for file in files if _is_code(file)) - {""}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.engines.production import Production
 from dbdyno.errors import UserError
-from dbdyno.host import listening
+from dbdyno.host import kernel_files, listening
 from dbdyno.host.process import family
 
 
@@ -64,8 +63,8 @@ def server_at(url: str, production: Production, programs: Collection[str]) -> in
     if process_id is None:
         return None
     try:
-        arguments = Path(f"/proc/{process_id}/cmdline").read_bytes().split(b"\0")
-    except OSError:
+        arguments = kernel_files.text(f"/proc/{process_id}/cmdline").split("\0")
+    except kernel_files.Unreadable:
         return None
-    names = {Path(os.fsdecode(argument)).name for argument in arguments}
+    names = {Path(argument).name for argument in arguments}
     return process_id if names & set(programs) else None

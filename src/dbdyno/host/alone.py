@@ -21,6 +21,7 @@ from typing import IO
 from dbdyno.errors import RunLocked
 from dbdyno.host import paths
 from dbdyno.host.journal import start_ticks, user_name
+from dbdyno.host.kernel_files import Unreadable
 from dbdyno.host.once import Tell, silently
 
 NOTE = "measuring.json"
@@ -104,7 +105,7 @@ def _others() -> Iterator[Holder]:
 def _noted(folders: Iterable[Path]) -> Iterator[Holder]:
     """The notes that count."""
     for folder in folders:
-        with suppress(OSError, ValueError, TypeError, RecursionError):
+        with suppress(OSError, ValueError, TypeError, RecursionError, Unreadable):
             found = _read(folder / NOTE)
             # Only the process's own user can say so of it.
             process_user_id = Path(f"/proc/{found.process_id}").stat().st_uid

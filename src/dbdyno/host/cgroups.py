@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
+from dbdyno.host import kernel_files
 from dbdyno.host.journal import Journal, undoes
 
 PROC = Path("/proc")
@@ -62,7 +63,7 @@ def groups_of(process_id: int, controller: str) -> tuple[Path, ...]:
         return ()
     try:
         own = _group_of(str(process_id), found, controller)
-    except (FileNotFoundError, ProcessLookupError):
+    except kernel_files.Gone:
         return ()
     above = [group for group in own.parents if group.is_relative_to(found[1])]
     return (own, *above)
@@ -71,8 +72,10 @@ def groups_of(process_id: int, controller: str) -> tuple[Path, ...]:
 def throttling(group: Path) -> Throttling:
     """Reads a group's cpu.stat, in the form of either version; zeros where it has none, as a root may."""
     try:
-        counts = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
-    except FileNotFoundError:
+        counts = dict(
+            line.split() for line in kernel_files.text(group / "cpu.stat", may_be_empty=True).splitlines()
+        )
+    except kernel_files.Gone:
         return Throttling()
     # Version 1 counts nanoseconds, version 2 microseconds.
     throttled_s = int(counts.get("throttled_time", 0)) / 1e9 + int(counts.get("throttled_usec", 0)) / 1e6
@@ -128,7 +131,7 @@ def shared(
 
 def holds(group: Path, process_ids: Iterable[int]) -> bool:
     """Whether all of these processes are members of a group."""
-    members = (group / "cgroup.procs").read_text().split()
+    members = kernel_files.text(group / "cgroup.procs", may_be_empty=True).split()
     return all(str(process_id) in members for process_id in process_ids)
 
 
@@ -144,12 +147,13 @@ def change(group: Path, values: Mapping[str, str], factor: str) -> None:
 
 def mounted(controller: str) -> tuple[int, Path] | None:
     """Version and mount point of the hierarchy that holds a controller."""
-    for mount in (PROC / "self" / "mountinfo").read_text().splitlines():
+    for mount in kernel_files.text(PROC / "self" / "mountinfo").splitlines():
         fields, _, after = mount.partition(" - ")
         point, kind, options = Path(fields.split()[4]), after.split()[0], after.split()[2].split(",")
         if kind == "cgroup" and controller in options:
             return 1, point
-        if kind == "cgroup2" and controller in (point / "cgroup.controllers").read_text().split():
+        offered = kernel_files.text_or_none(point / "cgroup.controllers") if kind == "cgroup2" else None
+        if controller in (offered or "").split():
             return 2, point
     return None
 
@@ -157,7 +161,7 @@ def mounted(controller: str) -> tuple[int, Path] | None:
 def _group_of(process: str, found: tuple[int, Path], controller: str) -> Path:
     """A process's group in a hierarchy; its root when the group cannot be seen from here (a container)."""
     version, point = found
-    for line in (PROC / process / "cgroup").read_text().splitlines():
+    for line in kernel_files.text(PROC / process / "cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         belongs = controllers == "" if version == 2 else controller in controllers.split(",")
         if belongs and (point / path.lstrip("/")).is_dir():
@@ -168,7 +172,7 @@ def _group_of(process: str, found: tuple[int, Path], controller: str) -> Path:
 def _delegate(journal: Journal, found: Hierarchy) -> None:
     """Version 2: a controller must be handed down before a child group may use it."""
     control = found.parent / "cgroup.subtree_control"
-    if found.controller not in control.read_text().split():
+    if found.controller not in kernel_files.text(control, may_be_empty=True).split():
         journal.note("cgroup_delegation", path=str(control), controller=found.controller)
         control.write_text(f"+{found.controller}")
 
@@ -204,7 +208,7 @@ def _remove(entry: Mapping[str, Any]) -> None:
 
 
 def _kill_members(group: Path) -> None:
-    for line in (group / "cgroup.procs").read_text().split():
+    for line in kernel_files.text(group / "cgroup.procs", may_be_empty=True).split():
         try:
             os.kill(int(line), signal.SIGKILL)
         except ProcessLookupError:

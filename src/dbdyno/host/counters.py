@@ -15,7 +15,8 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from dbdyno.host import kernel_files
 
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}.get(platform.machine(), -1)
 PERF_TYPE_HARDWARE = 0
@@ -100,8 +101,8 @@ def counts(name: str) -> str:
 
 def _threads(process_id: int) -> list[int]:
     try:
-        return [int(entry.name) for entry in Path(f"/proc/{process_id}/task").iterdir()]
-    except FileNotFoundError:
+        return [int(name) for name in kernel_files.names(f"/proc/{process_id}/task")]
+    except kernel_files.Gone:
         return []
 
 

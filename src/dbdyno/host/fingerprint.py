@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -11,7 +12,10 @@ import psutil
 from dbdyno import __version__
 from dbdyno.host import paths
 from dbdyno.host.facts import Cpu, DataPlace, Disk, Host, Memory
+from dbdyno.host.kernel_files import by_psutil
+from dbdyno.host.kernel_files import text_or_none as _read
 from dbdyno.host.read_only import servers_text
+from dbdyno.host.room import memory_bytes
 
 CPU = Path("/sys/devices/system/cpu")
 TRANSPARENT_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -93,8 +97,8 @@ def _last_cache_bytes() -> int | None:
 def _memory() -> Memory:
     modes = _read(TRANSPARENT_HUGE_PAGES)
     return Memory(
-        total_bytes=psutil.virtual_memory().total,
-        swap_bytes=psutil.swap_memory().total,
+        total_bytes=memory_bytes(),
+        swap_bytes=by_psutil(psutil.swap_memory, "/proc/meminfo").total,
         page_bytes=os.sysconf("SC_PAGE_SIZE"),
         huge_page_bytes=_meminfo_bytes("Hugepagesize"),
         transparent_huge_pages=modes.partition("[")[2].partition("]")[0] if modes else None,
@@ -128,7 +132,7 @@ def _data(folder: Path) -> DataPlace:
     """The file system that holds the data of every trial."""
     mounts = [
         mount
-        for mount in psutil.disk_partitions(all=True)
+        for mount in by_psutil(partial(psutil.disk_partitions, all=True), "/proc/self/mounts")
         if folder.resolve().is_relative_to(mount.mountpoint)
     ]
     mount = max(mounts, key=lambda each: len(each.mountpoint), default=None)
@@ -156,10 +160,3 @@ def _disk(folder: Path) -> Disk:
         rotational=rotates == "1" if rotates else None,
         scheduler=schedulers.partition("[")[2].partition("]")[0] or schedulers or None,
     )
-
-
-def _read(path: str | Path) -> str | None:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").strip() or None
-    except OSError:
-        return None

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import DynoError
-from dbdyno.host import paths
+from dbdyno.host import kernel_files, paths
 from dbdyno.host.syncing import sync_folder
 from dbdyno.interrupts import shielded
 
@@ -389,7 +389,7 @@ def left_by_others() -> tuple[str, ...]:
     # Journals are private, so each has an empty file of its name where others can see it.
     folders = [folder / each for folder in paths.hosts_of_all() for each in ("journal", paths.MARKS)]
     for path in (path for folder in folders for path in folder.glob("*.jsonl")):
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, kernel_files.Unreadable):
             owner, (process_id, started) = path.lstat().st_uid, path.name.split("-")[:2]
             if owner != os.getuid() and start_ticks(int(process_id)) != int(started):
                 users[user_name(owner)] = None
@@ -423,12 +423,12 @@ def user_name(user_id: int) -> str:
 
 def _boot() -> str:
     """Which start of the host this is."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return kernel_files.text("/proc/sys/kernel/random/boot_id")
 
 
 def _process_namespace() -> str:
     """In which world a process's number counts."""
-    return str(Path("/proc/self/ns/pid").readlink())
+    return kernel_files.link("/proc/self/ns/pid")
 
 
 def _read(descriptor: int) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
@@ -468,7 +468,7 @@ def _undo(entry: Mapping[str, Any], note: Callable[..., None]) -> str:
     except LeavesAnother as failed:
         note(**failed.entry)
         return f"{_describe(entry)}: {failed}"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, kernel_files.Unreadable) as error:
         return f"{_describe(entry)}: {error}"
     return ""
 
@@ -527,8 +527,8 @@ def start_ticks(process_id: int) -> int | None:
     """When a process started, in clock ticks since boot (/proc/PID/stat, field 22); None when it is gone
     or a zombie."""
     try:
-        text = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
+        text = kernel_files.text(f"/proc/{process_id}/stat")
+    except kernel_files.Gone:
         return None
     # The command's name stands in parentheses and may itself hold spaces and parentheses.
     fields = text.rpartition(")")[2].split()

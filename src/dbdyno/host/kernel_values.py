@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
-from dbdyno.host import paths
+from dbdyno.host import kernel_files, paths
 from dbdyno.host.journal import Journal, claiming, of_dead, undoes
 
 
@@ -33,15 +33,15 @@ _HOMES = (Path("/sys"), Path("/proc/sys"))
 
 
 def read(path: Path) -> str:
-    """The value in force. Raises OSError when it cannot be read."""
-    text = path.read_text().strip()
+    """The value in force. Raises Unreadable."""
+    text = kernel_files.text(path)
     opened, closed = text.find("["), text.find("]")
     return text[opened + 1 : closed] if 0 <= opened < closed else text
 
 
 def choices(path: Path) -> tuple[str, ...]:
-    """What a file with a choice offers, in the kernel's order."""
-    return tuple(path.read_text().replace("[", " ").replace("]", " ").split())
+    """What a file with a choice offers, in the kernel's order. Raises Unreadable."""
+    return tuple(kernel_files.text(path).replace("[", " ").replace("]", " ").split())
 
 
 def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
@@ -68,8 +68,10 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
         return read(path)
     except PermissionError:
         raise Blocked(factor, f"{path} may be set by root only", "run dyno as root for this level") from None
-    except FileNotFoundError:
+    except (FileNotFoundError, kernel_files.Gone):
         raise Blocked(factor, f"this kernel has no {path}", "use a kernel or device that offers it") from None
+    except kernel_files.Unreadable as hidden:
+        raise Blocked(factor, hidden.message, hidden.hint) from None
     except OSError as error:
         raise Blocked(factor, f"the kernel refused {value!r} for {path}: {error.strerror}") from None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from dbdyno.host import kernel_files
+
 FOLDERS = (
     "/usr/lib/{machine}-linux-gnu",
     "/lib/{machine}-linux-gnu",
@@ -32,5 +34,8 @@ def _folders() -> tuple[Path, ...]:
 
 def mapped(process_id: int) -> frozenset[Path]:
     """The files that a process has mapped into its memory; what was removed since is ` (deleted)` by name."""
-    fields = (line.split(maxsplit=5) for line in Path(f"/proc/{process_id}/maps").read_text().splitlines())
+    fields = (
+        line.split(maxsplit=5)
+        for line in kernel_files.text(f"/proc/{process_id}/maps", may_be_empty=True).splitlines()
+    )
     return frozenset(Path(found[5]) for found in fields if len(found) == 6 and found[5].startswith("/"))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import socket
 import struct
+from functools import partial
 from pathlib import Path
 
 import psutil
+
+from dbdyno.host.kernel_files import Unreadable, by_psutil
 
 PEER = struct.Struct("3i")
 """The process, user and group that SO_PEERCRED tells (unix(7))."""
@@ -30,8 +33,8 @@ def at_port(port: int) -> int | None:
     """The process that listens on a TCP port; None where none does, or where the kernel hides it from this
     user."""
     try:
-        connections = psutil.net_connections("tcp")
-    except psutil.AccessDenied:
+        connections = by_psutil(partial(psutil.net_connections, "tcp"), "/proc/net/tcp")
+    except (psutil.AccessDenied, Unreadable):
         return None
     listening = (
         each.pid

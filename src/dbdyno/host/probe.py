@@ -20,7 +20,7 @@ from glob import glob
 from pathlib import Path
 
 from dbdyno.errors import Blocked, DynoError
-from dbdyno.host import cgroups, counters, kernel_values, paths
+from dbdyno.host import cgroups, counters, kernel_files, kernel_values, paths
 from dbdyno.host.journal import Journal
 from dbdyno.host.memory import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
 from dbdyno.host.process import Pages, limit_huge_pages
@@ -118,7 +118,7 @@ def _cpu(_journal: Journal) -> Iterator[_Line]:
     allowed = sorted(os.sched_getaffinity(0))
     yield "cores", str(len(allowed)), f"CPUs {', '.join(map(str, allowed))} may be used", ""
     control = Path("/sys/devices/system/cpu/smt/control")
-    yield "SMT", kernel_values.read(control) if control.exists() else "unknown", str(control), ""
+    yield "SMT", kernel_files.text_or_none(control) or "unknown", str(control), ""
     nodes = len(list(Path("/sys/devices/system/node").glob("node[0-9]*")))
     yield "NUMA nodes", str(nodes or 1), "", ""
     governors = sorted(Path("/sys/devices/system/cpu/cpufreq").glob("policy*/scaling_governor"))
@@ -152,7 +152,10 @@ def _frequency() -> _Line:
 def _steal() -> _Line:
     before, began = _stat_ticks(), time.monotonic()
     _burn()
-    gained, lasted_s = _stat_ticks() - before, time.monotonic() - began
+    after, lasted_s = _stat_ticks(), time.monotonic() - began
+    if before is None or after is None:
+        return "steal", "unknown", "/proc/stat cannot be read here", ""
+    gained = after - before
     share = gained / os.sysconf("SC_CLK_TCK") / lasted_s / (os.cpu_count() or 1)
     return "steal", f"{share:.1%}", f"taken by the hypervisor over {lasted_s:.1f} s of work", ""
 
@@ -164,17 +167,19 @@ def _burn() -> None:
         sum(range(10_000))
 
 
-def _stat_ticks() -> int:
-    return int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8])
+def _stat_ticks() -> int | None:
+    """CPU time that the hypervisor took since the start; None where the kernel does not tell it."""
+    fields = (kernel_files.text_or_none("/proc/stat") or "").partition("\n")[0].split()
+    return int(fields[8]) if len(fields) > 8 else None
 
 
 def _memory(journal: Journal) -> Iterator[_Line]:
-    total = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
+    total = re.search(r"MemTotal:\s+(\d+)", kernel_files.text_or_none("/proc/meminfo") or "")
     yield "memory", f"{int(total[1]) / 2**20:.1f} GiB" if total else "unknown", "", ""
     yield "page size", f"{mmap.PAGESIZE >> 10} KiB", "", ""
     for level, page_bytes in PAGE_BYTES.items():
         yield _doing(f"explicit huge pages of {level}", partial(_huge_page, journal, page_bytes))
-    mode = kernel_values.read(THP_MODE) if THP_MODE.exists() else "none"
+    mode = kernel_values.read(THP_MODE) if kernel_files.text_or_none(THP_MODE) else "none"
     yield "transparent huge pages, host", mode, str(THP_MODE), ""
     yield _in_child("transparent huge pages, advised", _advised_page, f"echo madvise > {THP_MODE}, as root")
     for pages, remedy in ((Pages.NEVER, "Linux 3.15"), (Pages.ADVISED, "Linux 6.18")):
@@ -188,8 +193,8 @@ def _huge_page(journal: Journal, page_bytes: int) -> str:
     if not folder.is_dir():
         raise Blocked("memory", "this CPU or kernel has none of that size")
     with journal.scope():
-        if int((folder / "free_hugepages").read_text()) == 0:
-            wanted = int((folder / "nr_hugepages").read_text()) + 1
+        if int(kernel_files.text(folder / "free_hugepages")) == 0:
+            wanted = int(kernel_files.text(folder / "nr_hugepages")) + 1
             kernel_values.set_value(journal, folder / "nr_hugepages", str(wanted), "memory.huge_pages")
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_HUGETLB
         flags |= (page_bytes.bit_length() - 1) << MAP_HUGE_SHIFT
@@ -202,7 +207,7 @@ def _advised_page() -> str:
     with mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as area:
         area.madvise(MADV_HUGEPAGE)
         area.write(b"\1" * (8 << 20))
-        rollup = Path("/proc/self/smaps_rollup").read_text()
+        rollup = kernel_files.text("/proc/self/smaps_rollup")
     huge = re.search(r"AnonHugePages:\s+(\d+)", rollup)
     if not huge or not int(huge[1]):
         raise Blocked("memory", "8 MiB were advised and written, and none of it is on huge pages")
@@ -329,11 +334,8 @@ def _schedulers(journal: Journal, scratch: Path) -> Iterator[_Line]:
             ]
             device.close()
         yield "schedulers of a volume", ", ".join(taken), "each was chosen and read back", ""
-    except Blocked as blocked:
-        yield _no("schedulers of a volume", blocked.message, blocked.hint)
-    except OSError as error:
-        told = f"{error.filename or 'the device'}: {error.strerror or error}"
-        yield _no("schedulers of a volume", told, "a sandbox may hide /sys; run Dyno outside of it")
+    except (Blocked, kernel_files.Unreadable) as refused:
+        yield _no("schedulers of a volume", refused.message, refused.hint)
 
 
 def _kernel(io_uring_refusal: str, journal: Journal) -> Iterator[_Line]:
@@ -363,7 +365,7 @@ def _quota(journal: Journal) -> str:
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
-        throttled = re.search(r"nr_throttled (\d+)", (group / "cpu.stat").read_text())
+        throttled = re.search(r"nr_throttled (\d+)", kernel_files.text(group / "cpu.stat"))
     if not throttled or not int(throttled[1]):
         raise Blocked("cpu.quota", "the quota was accepted and had no effect")
     assert found is not None

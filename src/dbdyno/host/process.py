@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import psutil
 
 from dbdyno.errors import DynoError
+from dbdyno.host import kernel_files
 
 PR_SET_PDEATHSIG = 1
 PR_SET_THP_DISABLE = 41
@@ -104,8 +106,8 @@ def bind(process_ids: Iterable[int], cpus: Iterable[int]) -> None:
 def _tasks(process_id: int) -> list[int]:
     """The threads of a process; none where it is gone."""
     try:
-        return [int(task.name) for task in Path(f"/proc/{process_id}/task").iterdir()]
-    except (FileNotFoundError, ProcessLookupError):
+        return [int(task) for task in kernel_files.names(f"/proc/{process_id}/task")]
+    except kernel_files.Gone:
         return []
 
 
@@ -171,12 +173,14 @@ def refusal(step: Callable[[], None]) -> int:
 
 
 def family(process_id: int) -> tuple[int, ...]:
-    """The process and all that descend from it, parents first; empty when it is gone."""
+    """The process and all that descend from it, parents first; empty when it is gone or hides from this
+    user. Raises Unreadable."""
     try:
         process = psutil.Process(process_id)
-        members = [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
+        below = kernel_files.by_psutil(partial(process.children, recursive=True), "/proc/stat")
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
         return ()
+    members = [process, *below]
     return tuple(member.pid for member in members if _lives(member))
 
 
@@ -219,8 +223,8 @@ def _stand_still(process_ids: Sequence[int]) -> bool:
 def _is_still(process_id: int, task: int) -> bool:
     """Whether a thread is stopped or has ended."""
     try:
-        fields = Path(f"/proc/{process_id}/task/{task}/stat").read_text(errors="replace").rpartition(")")[2]
-    except (FileNotFoundError, ProcessLookupError):
+        fields = kernel_files.text(f"/proc/{process_id}/task/{task}/stat").rpartition(")")[2]
+    except kernel_files.Gone:
         return True
     return fields.split()[0] in "TtZX"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from dbdyno.errors import Blocked, DynoError, UserError
-from dbdyno.host import cgroups
+from dbdyno.host import cgroups, kernel_files
 
 
 def require_disk(folder: Path, needed_bytes: int, what: str) -> None:
@@ -39,15 +39,25 @@ def usable_disk_bytes(folder: Path) -> int:
     return blocks * found.f_frsize
 
 
+def memory_bytes() -> int:
+    """All memory of this host."""
+    return _memory("total")
+
+
 def available_memory_bytes() -> int:
     """What programs can still take without others having to give anything back."""
-    return int(psutil.virtual_memory().available)
+    return _memory("available")
+
+
+def _memory(field: str) -> int:
+    """One field of what psutil reads, in bytes."""
+    return int(getattr(kernel_files.by_psutil(psutil.virtual_memory, "/proc/meminfo"), field))
 
 
 def memory_limit() -> tuple[int, str]:
     """The bytes of memory that this process and its children can have at most, and the words for who says
     so."""
-    all_bytes = int(psutil.virtual_memory().total)
+    all_bytes = memory_bytes()
     limits = [_limit_bytes(group) for group in cgroups.groups_of(os.getpid(), "memory")]
     least_bytes = min(filter(None, limits), default=all_bytes)
     if least_bytes < all_bytes:
@@ -58,8 +68,8 @@ def memory_limit() -> tuple[int, str]:
 def _limit_bytes(group: Path) -> int | None:
     """The limit of a control group of either version; None where it has none."""
     for name in ("memory.max", "memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):
-            return int((group / name).read_text())
+        with suppress(ValueError):
+            return int(kernel_files.text_or_none(group / name) or "")
     return None
 
 

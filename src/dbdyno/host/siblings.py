@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from dbdyno.host import cgroups
+from dbdyno.host import cgroups, kernel_files
 
 PROC = Path("/proc")
 KERNEL_THREAD = 0x00200000
@@ -30,13 +30,13 @@ def bound_threads(going: Collection[int]) -> list[tuple[int, str]]:
     everywhere, and does not bind them again."""
     found = []
     for task in PROC.glob("[0-9]*/task/[0-9]*"):
-        with suppress(OSError, ValueError):
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
+        with suppress(OSError, ValueError, kernel_files.Unreadable):
+            fields = kernel_files.text(task / "stat").rpartition(")")[2].split()
             if int(fields[FLAGS_FIELD]) & KERNEL_THREAD:
                 continue
             thread = int(task.name)
             if os.sched_getaffinity(thread) <= set(going):
-                found.append((thread, (task / "comm").read_text().strip()))
+                found.append((thread, kernel_files.text(task / "comm")))
     return sorted(found)
 
 
@@ -52,12 +52,12 @@ def _numbers(text: str) -> Iterator[int]:
 
 
 def _named(file: Path) -> set[int]:
-    with suppress(OSError, ValueError):
-        return parse_cpu_list(file.read_text().strip())
+    with suppress(ValueError):
+        return parse_cpu_list(kernel_files.text_or_none(file) or "")
     return set()
 
 
 def _keeps_lists(point: Path) -> bool:
     """Whether version 1 was mounted so that it keeps lists as version 2 does."""
-    lines = (line.split() for line in (PROC / "mounts").read_text().splitlines())
+    lines = (line.split() for line in kernel_files.text(PROC / "mounts").splitlines())
     return any(fields[1] == str(point) and "cpuset_v2_mode" in fields[3].split(",") for fields in lines)

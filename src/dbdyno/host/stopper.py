@@ -10,6 +10,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from dbdyno.host import kernel_files
+
 
 def stop_now_and_then(group: Path, stop_s: float, every_s: float) -> None:
     """In each `every_s` the group's processes are stopped for `stop_s`, at its end."""
@@ -25,7 +27,7 @@ def stop_now_and_then(group: Path, stop_s: float, every_s: float) -> None:
 def send(group: Path, number: signal.Signals) -> list[int]:
     """Sends a signal to every member, and gives those that got it."""
     found = []
-    for line in (group / "cgroup.procs").read_text().split():
+    for line in kernel_files.text(group / "cgroup.procs", may_be_empty=True).split():
         with suppress(ProcessLookupError):
             os.kill(int(line), number)
             found.append(int(line))

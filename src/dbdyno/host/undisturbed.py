@@ -19,6 +19,7 @@ from typing import IO
 
 from dbdyno.host import paths
 from dbdyno.host.journal import start_ticks
+from dbdyno.host.kernel_files import Unreadable
 
 DOOR, ROOM = "door.lock", "room.lock"
 PATIENCE_S = 10.0
@@ -92,7 +93,7 @@ def _others_measure() -> bool:
     for mark in (
         path for folder in paths.hosts_of_all() if folder != own for path in folder.glob(f"{MARK}-*")
     ):
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, Unreadable):
             process_id, started = map(int, mark.name.removeprefix(f"{MARK}-").split("-"))
             of_process = Path(f"/proc/{process_id}").stat().st_uid
             if mark.lstat().st_uid == of_process and start_ticks(process_id) == started:

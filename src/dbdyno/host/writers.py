@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.errors import UserError
+from dbdyno.host import kernel_files
 
 ACL = "system.posix_acl_access"
 LINKS_MOST = 40
@@ -42,8 +43,8 @@ def _callers() -> frozenset[int]:
     host's own root is one of them."""
     caller = os.environ.get("SUDO_UID", "")
     found = [0, *([int(caller)] if caller.isdecimal() else [])]
-    if Path("/proc/self/uid_map").read_text().split() != ALL_USERS:
-        found.append(int(Path("/proc/sys/kernel/overflowuid").read_text()))
+    if kernel_files.text("/proc/self/uid_map").split() != ALL_USERS:
+        found.append(int(kernel_files.text("/proc/sys/kernel/overflowuid")))
     return frozenset(found)
 
 

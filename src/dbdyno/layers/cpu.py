@@ -12,7 +12,7 @@ from pathlib import Path
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
-from dbdyno.host import cgroups, kernel_values
+from dbdyno.host import cgroups, kernel_files, kernel_values
 from dbdyno.host.process import bind_memory, can_do
 from dbdyno.host.siblings import bound_threads, losing_cpusets, parse_cpu_list
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
@@ -69,7 +69,7 @@ class Node(Request):
         if not folder.is_dir():
             there = ", ".join(sorted(path.name[4:] for path in NODES.glob("node[0-9]*")))
             raise Blocked("cpu.node", f"this host has no NUMA node {self.number}", f"it has: {there}")
-        setup.launch.affinity = _usable("cpu.node", (folder / "cpulist").read_text().strip())
+        setup.launch.affinity = _usable("cpu.node", kernel_files.text(folder / "cpulist"))
         if not can_do(bind_memory(self.number)):
             reason = f"the kernel does not let this process bind its memory to node {self.number}"
             raise Blocked("cpu.node", reason, "a container with CAP_SYS_NICE, or another node")
@@ -195,7 +195,7 @@ class Governor(Request):
                 "bare metal",
             )
         for policy in policies:
-            offered = (policy / "scaling_available_governors").read_text().split()
+            offered = kernel_files.text(policy / "scaling_available_governors").split()
             if self.name not in offered:
                 raise Blocked(
                     "cpu.governor", f"{policy.name} offers no {self.name}", f"it offers: {', '.join(offered)}"
@@ -255,7 +255,7 @@ def _smt() -> str:
 def _second_threads() -> set[int]:
     """The CPUs that are not the first of their core: those that go offline without SMT."""
     files = CPUS.glob("cpu[0-9]*/topology/thread_siblings_list")
-    cores = [parse_cpu_list(file.read_text().strip()) for file in files]
+    cores = [parse_cpu_list(kernel_files.text(file)) for file in files]
     return {cpu for core in cores for cpu in core if cpu != min(core)}
 
 
@@ -319,8 +319,8 @@ def _prove_affinity(knob: str, level: str, running: Running) -> Evidence:
 def _online() -> set[int]:
     """The CPUs that run, while a mask may name others. A sandbox may hide the list, but not their number."""
     try:
-        return parse_cpu_list((CPUS / "online").read_text().strip())
-    except OSError:
+        return parse_cpu_list(kernel_files.text(CPUS / "online"))
+    except kernel_files.Unreadable:
         return set(range(os.sysconf("SC_NPROCESSORS_CONF")))
 
 
@@ -340,7 +340,7 @@ def _prove_node(level: str, running: Running) -> Evidence:
     source = f"/proc/PID/numa_maps of process {', '.join(map(str, running.process_ids))}"
     if level == "any":
         return _evidence("cpu.node", level, Reading(value=value, source=source), not bound)
-    cpus = _prove_affinity("server", (NODES / f"node{level}" / "cpulist").read_text().strip(), running)
+    cpus = _prove_affinity("server", kernel_files.text(NODES / f"node{level}" / "cpulist"), running)
     at = cpus.effective.value if cpus.effective else "no CPU"
     reading = Reading(value=f"{value} on CPU {at}", source=f"{source}; Cpus_allowed_list")
     return _evidence("cpu.node", level, reading, cpus.in_effect and bound == {f"bind:{level}"})
@@ -349,8 +349,8 @@ def _prove_node(level: str, running: Running) -> Evidence:
 def _memory_policies(process_id: int) -> set[str]:
     """The policies of all mappings (numa(7)); empty on a kernel that knows no nodes."""
     try:
-        lines = Path(f"/proc/{process_id}/numa_maps").read_text().splitlines()
-    except FileNotFoundError:
+        lines = kernel_files.text(f"/proc/{process_id}/numa_maps", may_be_empty=True).splitlines()
+    except kernel_files.Gone:
         return set()
     return {line.split()[1] for line in lines}
 
@@ -359,8 +359,8 @@ def _cpus_of_threads(process_id: int) -> set[str]:
     found: set[str] = set()
     for status in Path(f"/proc/{process_id}/task").glob("*/status"):
         try:
-            lines = status.read_text().splitlines()
-        except (FileNotFoundError, ProcessLookupError):
+            lines = kernel_files.text(status).splitlines()
+        except kernel_files.Gone:
             continue
         found.update(line.split(":", 1)[1].strip() for line in lines if line.startswith("Cpus_allowed_list:"))
     return found
@@ -380,16 +380,16 @@ def _prove_group(knob: str, level: str, running: Running) -> Evidence:
 def _quota(group: Path) -> str:
     """The quota in force, as a level is written."""
     if (group / "cpu.max").exists():
-        quota, period = (group / "cpu.max").read_text().split()
+        quota, period = kernel_files.text(group / "cpu.max").split()
     else:
-        quota, period = ((group / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
+        quota, period = (kernel_files.text(group / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
     return "max" if quota in ("max", "-1") else f"{int(quota) * 100 // int(period)}%"
 
 
 def _weight(group: Path) -> str:
     if (group / "cpu.weight").exists():
-        return (group / "cpu.weight").read_text().strip()
-    return str(round(int((group / "cpu.shares").read_text()) * 100 / 1024))
+        return kernel_files.text(group / "cpu.weight")
+    return str(round(int(kernel_files.text(group / "cpu.shares")) * 100 / 1024))
 
 
 def _prove_host_value(knob: str, level: str, running: Running) -> Evidence:

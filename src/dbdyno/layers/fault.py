@@ -19,7 +19,7 @@ from dbdyno.driver.job import Job
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked
-from dbdyno.host import cgroups, process
+from dbdyno.host import cgroups, kernel_files, process
 from dbdyno.host.room import usable_disk_bytes
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
@@ -217,7 +217,11 @@ def _readings(running: Running, files: Sequence[str]) -> list[Reading]:
     own = [group for group in running.setup.launch.cgroups if group.name.startswith(cgroups.PREFIX)]
     joined = [group for group in own if cgroups.holds(group, running.process_ids)]
     paths = [next((group / name for name in files if (group / name).is_file()), None) for group in joined]
-    return [Reading(value=path.read_text().strip(), source=str(path)) for path in paths if path is not None]
+    return [
+        Reading(value=kernel_files.text(path, may_be_empty=True), source=str(path))
+        for path in paths
+        if path is not None
+    ]
 
 
 def _prove_memory(level: str, running: Running) -> Evidence:

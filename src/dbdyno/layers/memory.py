@@ -14,7 +14,7 @@ from dbdyno.engines.engine import Engine
 from dbdyno.engines.engine import HugePages as Wanted
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
-from dbdyno.host import kernel_values, libraries, memory
+from dbdyno.host import kernel_files, kernel_values, libraries, memory
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
 from dbdyno.layers.knob import ROOT, Knob, Scope
@@ -178,7 +178,7 @@ def _prove_thp(level: str, running: Running) -> Evidence:
 
 
 def _thp_in_effect(process_id: int) -> str:
-    status = Path(f"/proc/{process_id}/status").read_text()
+    status = kernel_files.text(f"/proc/{process_id}/status")
     host = kernel_values.read(memory.THP_MODE)
     if host == "never" or re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE):
         return "never"
@@ -194,7 +194,7 @@ def _unadvised_eligible(process_id: int) -> list[bool]:
     """
     found: list[bool] = []
     large = eligible = False
-    for line in Path(f"/proc/{process_id}/smaps").read_text().splitlines():
+    for line in kernel_files.text(f"/proc/{process_id}/smaps", may_be_empty=True).splitlines():
         fields = line.split()
         if "-" in fields[0] and not fields[0].endswith(":"):
             first, last = (int(end, 16) for end in fields[0].split("-"))
@@ -227,11 +227,11 @@ def _reserve(level: str, pages: int, setup: Setup) -> None:
             f"this kernel has no pages of {level}",
             "use a CPU and a kernel that offer them",
         )
-    free = int((folder / "free_hugepages").read_text())
+    free = int(kernel_files.text(folder / "free_hugepages"))
     if free >= pages:
         return
     require_memory(pages * page_bytes, f"{pages} huge pages", "memory.huge_pages", "use a smaller cache")
-    total = int((folder / COUNT).read_text()) + pages - free
+    total = int(kernel_files.text(folder / COUNT)) + pages - free
     granted = kernel_values.set_value(setup.journal, folder / COUNT, str(total), "memory.huge_pages")
     if int(granted) < total:
         reason = (
@@ -266,7 +266,7 @@ def _mapped_by_page_size(process_id: int) -> dict[str, int]:
     sizes: dict[str, int] = {}
     names = {str(page_bytes >> 10): name for name, page_bytes in memory.PAGE_BYTES.items()}
     mapped_kib = 0
-    for line in Path(f"/proc/{process_id}/smaps").read_text().splitlines():
+    for line in kernel_files.text(f"/proc/{process_id}/smaps", may_be_empty=True).splitlines():
         field, _, rest = line.partition(":")
         if field == "Size":
             mapped_kib = int(rest.split()[0])
@@ -279,12 +279,15 @@ def _mapped_by_page_size(process_id: int) -> dict[str, int]:
 def _prove_malloc(level: str, running: Running) -> Evidence:
     """The server's own loader is asked what it makes of the tunables; it drops one that is unknown or
     out of range."""
-    environments = [Path(f"/proc/{process_id}/environ").read_bytes() for process_id in running.process_ids]
-    given = f"GLIBC_TUNABLES={level}".encode()
+    environments = [
+        kernel_files.text(f"/proc/{process_id}/environ", may_be_empty=True)
+        for process_id in running.process_ids
+    ]
+    given = f"GLIBC_TUNABLES={level}"
     if level == "default":
-        clean = not any(b"GLIBC_TUNABLES=" in environment for environment in environments)
+        clean = not any("GLIBC_TUNABLES=" in environment for environment in environments)
         return _evidence("malloc", level, "default" if clean else "set", "/proc/PID/environ", clean)
-    passed = all(given in environment.split(b"\0") for environment in environments)
+    passed = all(given in environment.split("\0") for environment in environments)
     taken = _tunables_taken(level, running.process_ids[0]) if passed else {}
     value = ":".join(f"{name}={shown}" for name, shown in taken.items()) or (
         "unknown to its loader" if passed else "not passed on"
@@ -328,7 +331,7 @@ def _rollup_bytes(running: Running, *fields: str) -> int:
     """The sum of some fields of smaps_rollup over the server's processes, in bytes."""
     total = 0
     for process_id in running.process_ids:
-        for line in Path(f"/proc/{process_id}/smaps_rollup").read_text().splitlines():
+        for line in kernel_files.text(f"/proc/{process_id}/smaps_rollup", may_be_empty=True).splitlines():
             name, _, rest = line.partition(":")
             if name in fields:
                 total += int(rest.split()[0]) << 10

@@ -15,7 +15,7 @@ from dbdyno.engines.engine import Engine
 from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
-from dbdyno.host import kernel_values
+from dbdyno.host import kernel_files, kernel_values
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.volumes.device import require_allowed
 from dbdyno.host.volumes.maker_options import any_maker_fault, maker_fault, mount_fault
@@ -285,7 +285,7 @@ def _prove_loop(level: str, volume: Volume) -> Evidence:
     if volume.direct_io is None:
         source = f"mountinfo: {volume.mount.filesystem if volume.mount else 'raw'}"
         return _evidence("device", level, str(volume.device), source, False, "leave storage.device out")
-    backing = Path((volume.sysfs / "loop" / "backing_file").read_text().strip())
+    backing = Path(kernel_files.text(volume.sysfs / "loop" / "backing_file"))
     below = mounted_at(backing).filesystem
     value = f"{volume.device} on {below}, direct I/O {'on' if volume.direct_io else 'off'}"
     remedy = "the file system below Dyno's cache offers no direct I/O: point XDG_CACHE_HOME elsewhere"
@@ -345,7 +345,9 @@ def _options_in_force(data: Path) -> tuple[frozenset[str], str]:
     listed = Path("/proc/fs/ext4") / Path(mount.source).name / "options"
     if not listed.is_file():
         return frozenset(mount.options), "mountinfo of the data"
-    return frozenset((*mount.options, *listed.read_text().split())), f"mountinfo of the data, {listed}"
+    return frozenset(
+        (*mount.options, *kernel_files.text(listed, may_be_empty=True).split())
+    ), f"mountinfo of the data, {listed}"
 
 
 def in_force(option: str, options: Collection[str]) -> bool:
@@ -383,7 +385,7 @@ def _prove_size(level: str, running: Running) -> Evidence:
         status = os.statvfs(setup.data)
         found_bytes, source = status.f_blocks * status.f_frsize, "statvfs of the data"
     else:
-        found_bytes, source = int((volume.sysfs / "size").read_text()) * 512, f"{volume.sysfs}/size"
+        found_bytes, source = int(kernel_files.text(volume.sysfs / "size")) * 512, f"{volume.sysfs}/size"
     return _evidence("size", level, f"{found_bytes} bytes", source, found_bytes >= size_bytes(level))
 
 

@@ -149,7 +149,9 @@ def held(content: bytes) -> str:
 
 
 def about() -> dict[str, Any]:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     return {
         "python": platform.python_version(),
@@ -266,13 +268,23 @@ def sent(peer: socket.socket, chunk: bytes) -> None:
             peer.sendall(chunk)
 
 
+def told(path: Path) -> str:
+    """What the kernel tells in a file; the end of this process where the file cannot be read or is empty."""
+    text = why = ""
+    try:
+        text = path.read_text(encoding="ascii")
+    except OSError as error:
+        why = f", {error.strerror}"
+    return text or refuse("hidden", f"{path}{why}")
+
+
 def counters() -> dict[str, float]:
     """Running totals: seconds of time, and of CPU time of this host and of this process; segments of TCP."""
-    line = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
+    line = told(Path("/proc/stat")).partition("\n")[0]
     values = [int(value) / TICKS_PER_S for value in line.split()[1:]]
     user, nice, system, _idle, _wait, interrupt, soft_interrupt, steal = values[:8]
     own = resource.getrusage(resource.RUSAGE_SELF)
-    names, numbers = (line.split() for line in SEGMENTS.read_text().splitlines() if line.startswith("Tcp:"))
+    names, numbers = (line.split() for line in told(SEGMENTS).splitlines() if line.startswith("Tcp:"))
     tcp = dict(zip(names, numbers, strict=True))
     return {
         "load_s": time.monotonic(),

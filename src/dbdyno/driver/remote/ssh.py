@@ -48,6 +48,10 @@ REFUSALS: Mapping[str, tuple[str, str]] = {
         "{host} cannot keep the driver's file: {detail}",
         "make room there, or let its user write there",
     ),
+    "hidden": (
+        "{host} does not show what its kernel counts: {detail}",
+        "let the user of `ssh {host}` read that file: a container or a sandbox may hide it",
+    ),
     "torn": ("the driver's file did not arrive whole on {host}: {detail}", "try again"),
 }
 """What a load host can refuse, in a message and a hint."""

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from dbdyno.errors import Blocked
+from dbdyno.host import kernel_files
 from dbdyno.host.volumes.signature import MISSING, NOTHING, is_put, probed
 
 
@@ -26,7 +27,7 @@ def _refusal(device: Path, allowed: Collection[Path]) -> tuple[str, str]:
     if any((Path("/sys/class/block") / name).glob(f"{name}*")):
         return "it is divided into partitions", "name one of them, or another device"
     holders = Path("/sys/class/block") / name / "holders"
-    if holders.is_dir() and any(holders.iterdir()):
+    if holders.is_dir() and kernel_files.names(holders):
         return "another device uses it (LVM, RAID, encryption)", "name another device"
     if not _is_free(device):
         return "in use: mounted, or held by another program", "unmount it, or name another device"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
+from dbdyno.host import kernel_files
 from dbdyno.host.journal import Journal, undoes
 
 CONTROL = Path("/dev/loop-control")
@@ -41,7 +42,7 @@ class LoopDevice:
     @property
     def direct_io(self) -> bool:
         """Whether the kernel really passes the page cache of the backing file by."""
-        return (self.sysfs / "loop" / "dio").read_text().strip() == "1"
+        return kernel_files.text(self.sysfs / "loop" / "dio") == "1"
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -104,7 +105,7 @@ def _detach(entry: Mapping[str, Any]) -> None:
     device = Path(entry["device"])
     held = Path("/sys/block") / device.name / "loop" / "backing_file"
     # A file that was removed since is shown with a mark behind its name.
-    if not held.exists() or held.read_text().strip().removesuffix(" (deleted)") != entry["backing"]:
+    if not held.exists() or kernel_files.text(held).removesuffix(" (deleted)") != entry["backing"]:
         return
     descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
-from dbdyno.host import namespaces
+from dbdyno.host import kernel_files, namespaces
 from dbdyno.host.journal import Journal, require_own, undoes
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -23,8 +23,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 def _namespace() -> Path | None:
     """The mount namespace of the calling thread; None where a sandbox hides it."""
     try:
-        return Path("/proc/thread-self/ns/mnt").readlink()
-    except OSError:
+        return Path(kernel_files.link("/proc/thread-self/ns/mnt"))
+    except kernel_files.Unreadable:
         return None
 
 
@@ -123,7 +123,7 @@ def mounted_at(path: Path) -> Mount:
 
 def mounts(process: str = "thread-self") -> Iterator[tuple[Path, Mount]]:
     """All mounts that a process sees, in the order of the kernel's list, each with its point."""
-    for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines():
+    for line in kernel_files.text(f"/proc/{process}/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
         # A source may be empty.
         fields, (kind, source, extra) = before.split(), after.split(" ")[:3]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.errors import Blocked
-from dbdyno.host import once
+from dbdyno.host import kernel_files, once
 from dbdyno.host.clone import Cloned, clone_file, clone_tree, data_ranges, tree_size_bytes
 from dbdyno.host.journal import Journal
 from dbdyno.host.process import refusal
@@ -314,4 +314,4 @@ def _sysfs(device: Path) -> Path:
 
 def _device_written_bytes(device: Path) -> int:
     """Bytes written to a device since it came to be, in units of 512 (Documentation/block/stat.rst)."""
-    return int((_sysfs(device) / "stat").read_text().split()[6]) * 512
+    return int(kernel_files.text(_sysfs(device) / "stat").split()[6]) * 512

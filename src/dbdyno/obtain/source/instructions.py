@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno.errors import UserError
+from dbdyno.host import kernel_files
 from dbdyno.obtain.source.toolchain import NATIVE, Toolchain, ran
 from dbdyno.obtain.source.wish import Flags
 
@@ -67,5 +68,5 @@ def _sets(compiler: str, options: tuple[str, ...]) -> frozenset[str]:
 @cache
 def known_here() -> frozenset[str]:
     """The flags of this CPU; empty on one whose kernel lists none."""
-    found = re.search(r"^flags\s*: (.*)$", CPUS.read_text(), re.MULTILINE)
+    found = re.search(r"^flags\s*: (.*)$", kernel_files.text_or_none(CPUS) or "", re.MULTILINE)
     return frozenset(found[1].split()) if found else frozenset()

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
-from dbdyno.host import cgroups
-from dbdyno.host.room import usable_disk_bytes
+from dbdyno.host import cgroups, kernel_files
+from dbdyno.host.room import memory_bytes, usable_disk_bytes
 from dbdyno.records.gauges import SHARED
 from dbdyno.records.record import Limit
 
@@ -35,12 +33,14 @@ def held(members: Iterable[int]) -> tuple[dict[str, float], dict[str, str]]:
     for process_id in members:
         folder = PROC / str(process_id)
         lines: dict[str, float] = {}
-        with suppress(FileNotFoundError, ProcessLookupError):
+        with suppress(kernel_files.Gone):
             lines = _status(folder)
             try:
-                open_files += sum(1 for _ in (folder / "fd").iterdir())
-            except PermissionError:
-                missing["open_files"] = f"{folder}/fd belongs to another user"
+                open_files += len(kernel_files.names(folder / "fd"))
+            except kernel_files.Gone:
+                raise
+            except kernel_files.Unreadable as hidden:
+                missing["open_files"] = hidden.message
         own_bytes += lines.get("RssAnon", 0.0)
         private_bytes += lines.get("RssAnon", 0.0) + lines.get("VmSwap", 0.0)
         files_bytes = max(files_bytes, lines.get("RssFile", 0.0))
@@ -60,7 +60,7 @@ def held(members: Iterable[int]) -> tuple[dict[str, float], dict[str, str]]:
 def _status(folder: Path) -> dict[str, float]:
     """The lines of /proc/PID/status that are numbers, memory in bytes."""
     found: dict[str, float] = {}
-    for line in (folder / "status").read_text().splitlines():
+    for line in kernel_files.text(folder / "status").splitlines():
         name, _, value = line.partition(":")
         amount, *unit = value.split()[:2] or [""]
         if amount.isdigit():
@@ -96,8 +96,9 @@ def limits_of(members: Sequence[int], data: Path) -> dict[str, Limit]:
         "resident_bytes": memory,
         "private_bytes": memory,
         "heap_bytes": memory,
-        "threads": Limit(most=float(threads.read_text()), source=str(threads)),
     }
+    if (most := kernel_files.text_or_none(threads)) is not None:
+        found["threads"] = Limit(most=float(most), source=str(threads))
     if data.is_dir():
         room = occupied_bytes(data) + usable_disk_bytes(data)
         found["disk_bytes"] = Limit(most=room, source="the room on the disk that holds the data")
@@ -108,10 +109,10 @@ def limits_of(members: Sequence[int], data: Path) -> dict[str, Limit]:
 
 def _memory_limit(members: Sequence[int]) -> Limit:
     """The host's memory, or the least that a control group above the first process allows."""
-    least = Limit(most=float(psutil.virtual_memory().total), source="the host's memory")
+    least = Limit(most=float(memory_bytes()), source="the host's memory")
     for group in cgroups.groups_of(members[0], "memory") if members else ():
         for path in (group / name for name in MEMORY_LIMITS):
-            text = path.read_text().strip() if path.is_file() else "max"
+            text = kernel_files.text_or_none(path) or "max"
             if text != "max" and float(text) < least.most:
                 least = Limit(most=float(text), source=str(path))
     return least
@@ -120,9 +121,6 @@ def _memory_limit(members: Sequence[int]) -> Limit:
 def _file_limit(process_id: int) -> Limit | None:
     """The soft limit of a process; None where there is none, or it is gone."""
     path = PROC / str(process_id) / "limits"
-    try:
-        lines = path.read_text().splitlines()
-    except (FileNotFoundError, PermissionError, ProcessLookupError):
-        return None
+    lines = (kernel_files.text_or_none(path) or "").splitlines()
     soft = next((line.split()[3] for line in lines if line.startswith("Max open files")), "unlimited")
     return None if soft == "unlimited" else Limit(most=float(soft), source=f"Max open files of {path}")

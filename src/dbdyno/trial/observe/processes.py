@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dbdyno.host import kernel_files
 from dbdyno.host.process import families, family
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -61,19 +62,21 @@ class ProcessCounters:
             }
             try:
                 self._last["io", process_id, started] = _io(_text(f"{folder}/io"))
-            except PermissionError:
-                missing["read_bytes"] = missing["written_bytes"] = f"{folder}/io belongs to another user"
-            for thread_id in os.listdir(f"{folder}/task"):  # noqa: PTH208  as cheap as it gets
+            except kernel_files.Gone:
+                raise
+            except kernel_files.Unreadable as hidden:
+                missing["read_bytes"] = missing["written_bytes"] = hidden.message
+            for thread_id in kernel_files.names(f"{folder}/task"):
                 self._read_thread(f"{folder}/task/{thread_id}", int(thread_id), started)
             _, resident, shared, *_ = map(int, _text(f"{folder}/statm").split())
             return Held((resident - shared) * PAGE_BYTES, shared * PAGE_BYTES)
-        except (FileNotFoundError, ProcessLookupError):
+        except kernel_files.Gone:
             return Held(0, 0)
 
     def _read_thread(self, folder: str, thread_id: int, started: int) -> None:
         try:
             status, schedule = _text(f"{folder}/status"), _text(f"{folder}/schedstat").split()
-        except (FileNotFoundError, ProcessLookupError):
+        except kernel_files.Gone:
             return
         self._last["thread", thread_id, started] = {
             "context_switches_voluntary": _status_number(status, "\nvoluntary_ctxt_switches:"),
@@ -93,7 +96,7 @@ class _CpuTimes:
         for process_id in process_ids:
             try:
                 fields = _stat(f"/proc/{process_id}")
-            except (FileNotFoundError, ProcessLookupError):
+            except kernel_files.Gone:
                 continue
             self._last[f"{process_id}:{fields[19]}"] = int(fields[11]) + int(fields[12])
         return sum(self._last.values()) / TICKS_PER_S
@@ -115,7 +118,7 @@ class KernelThreads:
         """`kernel_cpu_s`, 0 where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
         try:
             threads = _text(KERNEL_THREADS).split()
-        except FileNotFoundError:
+        except kernel_files.Unreadable:
             threads = []
         return {"kernel_cpu_s": self._times.read(map(int, threads))}
 
@@ -145,11 +148,14 @@ def _stat(folder: str) -> list[str]:
 
 def _text(path: str) -> str:
     # Plain system calls: /proc is read several times a second beside a measurement.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(descriptor, 16384).decode(errors="replace")
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, 16384).decode(errors="replace")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise kernel_files.refused(path, error) from None
 
 
 def _status_number(status: str, name: str) -> float:
@@ -167,6 +173,8 @@ def host_counters() -> Counters:
     """CPU seconds of the whole host since boot, over all its CPUs: what was used, and what the hypervisor
     took."""
     # user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user.
-    values = [int(value) / TICKS_PER_S for value in _text("/proc/stat").partition("\n")[0].split()[1:]]
+    values = [
+        int(value) / TICKS_PER_S for value in kernel_files.text("/proc/stat").partition("\n")[0].split()[1:]
+    ]
     user, nice, system, _idle, _wait, interrupt, soft_interrupt, steal = values[:8]
     return {"host_busy_s": user + nice + system + interrupt + soft_interrupt, "steal_s": steal}

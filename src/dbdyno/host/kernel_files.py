@@ -1,0 +1,86 @@
+"""The one way to read what the kernel tells under /proc and /sys (proc(5), sysfs(5)).
+
+A sandbox may hide such a file, its owner may be another user, and a process may be gone. `text` says so in a
+sentence. `text_or_none` gives nothing instead, where there is a fall-back.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from dbdyno.errors import DynoError
+
+T = TypeVar("T")
+HIDDEN = "run Dyno where nothing hides this file, as a sandbox may"
+
+
+class Unreadable(DynoError):
+    """A file of the kernel's cannot be read here."""
+
+
+class Gone(Unreadable):
+    """A file of the kernel's is not there: its process or device is gone, or this kernel has none."""
+
+
+def text(path: str | Path, may_be_empty: bool = False) -> str:
+    """What a file says, without the blanks around it; paths in it are as `os.fsdecode` has them. Raises Gone,
+    or Unreadable, also where it says nothing: a sandbox puts an empty file over one that it hides."""
+    try:
+        found = os.fsdecode(Path(path).read_bytes()).strip()
+    except OSError as error:
+        raise refused(path, error) from None
+    if not found and not may_be_empty:
+        raise Unreadable(f"{path} is empty", HIDDEN)
+    return found
+
+
+def text_or_none(path: str | Path) -> str | None:
+    """What a file says in letters that can be stored, without the blanks around it; None where it cannot be
+    read or says nothing."""
+    try:
+        return os.fsencode(text(path)).decode(errors="replace")
+    except Unreadable:
+        return None
+
+
+def by_psutil(read: Callable[[], T], path: str) -> T:
+    """What psutil reads of a file, without the right words where it cannot. Raises Gone, or Unreadable."""
+    try:
+        return read()
+    except OSError as error:
+        raise refused(path, error) from None
+    except (LookupError, RuntimeError, ValueError):
+        raise Unreadable(f"{path} does not hold what Linux writes there", HIDDEN) from None
+
+
+def names(folder: str | Path) -> list[str]:
+    """What a folder holds. Raises Gone, or Unreadable."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208  as cheap as it gets
+    except OSError as error:
+        raise refused(folder, error) from None
+
+
+def link(path: str | Path) -> str:
+    """Where a link leads. Raises Gone, or Unreadable."""
+    try:
+        return str(Path(path).readlink())
+    except OSError as error:
+        raise refused(path, error) from None
+
+
+def refused(path: str | Path, error: OSError) -> Unreadable:
+    """What an error says of a file of the kernel's. Raises the error itself where a limit of this
+    process is its cause."""
+    if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+        raise error
+    if isinstance(error, FileNotFoundError | ProcessLookupError | NotADirectoryError):
+        return Gone(f"there is no {path}", "look whether /proc and /sys are mounted and whole here")
+    said = f"{path} cannot be read: {error.strerror or error}"
+    if isinstance(error, PermissionError):
+        return Unreadable(said, "give this user the right to read it, or run Dyno as root")
+    return Unreadable(said)
