@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from dbdyno.obtain.archive import lead_inside, unpack
+from dbdyno.obtain.archive import harmless, lead_inside, unpack
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "") -> tarfile.TarInfo:
@@ -29,6 +30,14 @@ def unpacked(target: Path, *members: tarfile.TarInfo, without: tuple[str, ...] =
     with tarfile.open(fileobj=packed) as archive:
         unpack(archive, target, without)
     return target
+
+
+def archive_of(*members: tarfile.TarInfo) -> tarfile.TarFile:
+    """What says of itself that it holds these, without their bytes."""
+    archive = tarfile.TarFile(fileobj=io.BytesIO(), mode="w")
+    archive.members = list(members)
+    archive._loaded = True  # type: ignore[attr-defined]
+    return archive
 
 
 @pytest.mark.parametrize(
@@ -58,6 +67,26 @@ def test_a_device_is_refused(tmp_path: Path, kind: bytes) -> None:
     with pytest.raises(tarfile.TarError, match="null is a device or a pipe"):
         unpacked(tmp_path / "target", member("null", kind))
     assert not (tmp_path / "target" / "null").exists()
+
+
+def test_what_has_no_room_on_the_disk_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    free_bytes = shutil.disk_usage(tmp_path).free
+    halves = [member("one"), member("two")]
+    for each in halves:
+        # The first holds nothing on the disk, as a file with holes does.
+        each.size = free_bytes * 2 // 3
+    with pytest.raises(tarfile.TarError, match="has no room for two"):
+        list(harmless(archive_of(*halves), tmp_path))
+
+
+def test_what_is_unpacked_can_be_removed_again(tmp_path: Path) -> None:
+    closed = member("folder", tarfile.DIRTYPE)
+    closed.mode = 0
+    inside = member("folder/file")
+    inside.mode = 0
+    target = unpacked(tmp_path / "target", closed, inside)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (target / "folder", target / "folder/file")}
+    assert modes == {"folder": 0o700, "file": 0o600}
 
 
 def test_links_that_stay_inside_are_unpacked(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import tarfile
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
+from dbdyno.host.room import free_disk_bytes
+
 
 def unpack(archive: tarfile.TarFile, target: Path, without: Collection[str] = ()) -> None:
     """Unpacks an open archive into a folder, `without` what lies in these folders of it. Raises TarError for
@@ -33,20 +35,27 @@ def _wanted(members: Iterator[tarfile.TarInfo], without: Collection[str]) -> Ite
 
 
 def harmless(archive: tarfile.TarFile, target: Path) -> Iterator[tarfile.TarInfo]:
-    """The members of an archive, without special bits, all this user's; a TarError for one that leads out of
-    the target, and for a device.
+    """The members of an archive, without special bits, all this user's, who can read and remove them; a
+    TarError for one that leads out of the target, for a device, and for more than the disk has room for.
 
     As tarfile's own `tar` filter does, which Python has since 3.11.4 only. Each member is judged when its
     turn comes, because a link that was unpacked before it may lead it astray. What follows a hard link writes
     into the file that it names, so that name is judged as well.
     """
+    left_bytes = free_disk_bytes(target)
     for member in archive:
         if member.isdev():
             raise tarfile.TarError(f"{member.name} is a device or a pipe")
+        # A few kilobytes can stand for terabytes, and a full disk hurts others as well.
+        left_bytes -= member.size
+        if left_bytes < 0:
+            raise tarfile.TarError(
+                f"the disk of {target} has no room for {member.name} and what is before it"
+            )
         member.name = _inside(member.name, target)
         if member.islnk():
             member.linkname = _inside(member.linkname, target)
-        member.mode &= 0o755
+        member.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0o600)
         # Root would give the files to whoever has the number or the name that the archive's maker had.
         member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
         yield member
