@@ -423,7 +423,7 @@ def ended(draft: Draft, bench: Bench, running: Running, phase: Phase, undo: Exit
 def accompanied(draft: Draft, bench: Bench, running: Running, phase: Phase) -> Iterator[None]:
     """The phase's guests come, and what the server holds is watched. What they saw stays, however the phase
     ends."""
-    watch = Watch(running, phase, bench.clock.unix_s) if phase.watched else None
+    watch = Watch(running, phase, bench.clock.unix_s, bench.clock.monotonic_s) if phase.watched else None
     guests: Sequence[Visit] = ()
     try:
         with (

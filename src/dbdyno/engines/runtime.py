@@ -105,9 +105,9 @@ class Runtime(Protocol):
         """Whether the server made `now` of a level itself, by what it `said` when it was given that."""
         ...
 
-    def led_along(self, ask: Ask, said: Sequence[str], name: str, now: str) -> bool:
-        """Whether the server itself gave a setting this value while another was moved. False where somebody
-        has set it by hand."""
+    def led_along(self, ask: Ask, said: Sequence[str], name: str, now: str) -> bool | None:
+        """Whether the server itself gave a setting this value while another was moved, or somebody else did;
+        None where the server does not tell."""
         ...
 
     def known(self, ask: Ask) -> frozenset[str]:

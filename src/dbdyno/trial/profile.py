@@ -41,12 +41,19 @@ def sampled(carry_out: Callable[[Beside], Record], embedded: bool) -> Sampled:
     """Samples a trial while `carry_out` carries it out. Raises DynoError for one that was not measured."""
     with scratch("profile") as folder:
         sampler = Sampler(folder)
-        record = carry_out(lambda running: sampler.on(running.process_ids))
+        ahead_s = time.time() - time.monotonic()
+
+        def beside(running: Running) -> AbstractContextManager[None]:
+            nonlocal ahead_s
+            ahead_s = time.time() - time.monotonic()
+            return sampler.on(running.process_ids)
+
+        record = carry_out(beside)
         if record.outcome is not Outcome.MEASURED or record.tally is None:
             raise DynoError(f"{record.variant} could not be profiled: {record.cause}", record.remedy)
         own = "driver_cpu_us_per_op" if embedded else ""
         spent = [metrics.find(name).read(record) for name in ("server_cpu_us_per_op", own) if name]
-        measured = _measured_part(list(sampler.samples()), record.tally)
+        measured = _measured_part(list(sampler.samples()), record.tally, ahead_s)
         return Sampled(
             variant=record.variant,
             samples=tuple((one.weight, one.frames) for one in measured),
@@ -55,7 +62,8 @@ def sampled(carry_out: Callable[[Beside], Record], embedded: bool) -> Sampled:
         )
 
 
-def _measured_part(samples: list[Sample], tally: Tally) -> list[Sample]:
-    """Without the warm-up. perf's clock is the monotonic one, the tally's is unix time."""
-    start_s = tally.started_unix_s + tally.warmup_s - (time.time() - time.monotonic())
+def _measured_part(samples: list[Sample], tally: Tally, ahead_s: float) -> list[Sample]:
+    """Without the warm-up. perf's clock is the monotonic one, the tally's is unix time, which was so much
+    ahead when the load began: a clock may have been set since."""
+    start_s = tally.started_unix_s + tally.warmup_s - ahead_s
     return [one for one in samples if start_s <= one.time_s <= start_s + tally.duration_s]

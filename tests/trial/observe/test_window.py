@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.trial.observe.window import Totals, Windows, differences, gained_in, gauge, per_second
+from dbdyno.trial.observe.window import (
+    Totals,
+    Windows,
+    differences,
+    gained_in,
+    gauge,
+    on_steady_time,
+    per_second,
+)
 
 STEADY = [
     Totals(float(second), {"cpu_user_s": second * 0.5, "resident_bytes": 100.0}) for second in range(11)
@@ -123,3 +131,13 @@ def test_slices_of_unix_times_lose_no_second_by_rounding(slices: int) -> None:
     assert len(
         per_second([Totals(began[0], {"cpu_user_s": 0.0})], ["cpu_user_s"], windows)["cpu_user_s"]
     ) == (slices // 10)
+
+
+@pytest.mark.parametrize("set_by_s", [3600.0, -3600.0])
+def test_a_clock_that_is_set_in_the_midst_moves_no_window(set_by_s: float) -> None:
+    ahead = [(1000.0, 0.0), (1010.0, set_by_s)]
+    by_wall = ((1002.0, 1004.0), (1008.5, 1011.5), (1012.0 + set_by_s, 1014.0 + set_by_s))
+    steady = ((1002.0, 1004.0), (1008.5, 1011.5), (1012.0, 1014.0))
+    assert on_steady_time(by_wall, ahead) == steady
+    seen_late = ((1009.5 + set_by_s, 1010.5 + set_by_s),)
+    assert on_steady_time(seen_late, ahead) == ((1009.5, 1010.5),)

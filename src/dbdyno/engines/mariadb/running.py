@@ -110,18 +110,19 @@ HAND_SQL = """SELECT GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLE
   WHERE VARIABLE_NAME = {name} AND GLOBAL_VALUE_ORIGIN = 'SQL'"""
 
 
-def led_along(ask: Ask, said: Sequence[str], name: str, now: str) -> bool:
+def led_along(ask: Ask, said: Sequence[str], name: str, now: str) -> bool | None:
     return led_along_by(ask, HAND_SQL, said, name, now)
 
 
-def led_along_by(ask: Ask, by_hand: str, said: Sequence[str], name: str, now: str) -> bool:
+def led_along_by(ask: Ask, by_hand: str, said: Sequence[str], name: str, now: str) -> bool | None:
     """The same, where a query has a row for what was set by hand."""
     if any(text.endswith(f" to {now}") for text in said):
         return True
-    try:
-        return not ask(by_hand.format(name=quoted(name)))
-    except DriverFailed:
-        return False
+    with suppress(DriverFailed):
+        if not ask(by_hand.format(name=quoted(name))):
+            return True
+    # It was set by hand at some time, and perhaps before.
+    return None
 
 
 def _others(ask: Ask) -> int:

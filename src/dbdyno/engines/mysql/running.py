@@ -63,7 +63,7 @@ def changed_by(ask: Ask, name: str) -> str:
     return f"{user}@{host} at {at}"
 
 
-def led_along(ask: Ask, said: Sequence[str], name: str, now: str) -> bool:
+def led_along(ask: Ask, said: Sequence[str], name: str, now: str) -> bool | None:
     return mariadb.led_along_by(ask, CHANGED_SQL, said, name, now)
 
 

@@ -125,7 +125,7 @@ def explains(_said: Sequence[str], _name: str, _level: Level, _now: str) -> bool
     return False
 
 
-def led_along(ask: Ask, _said: Sequence[str], name: str, _now: str) -> bool:
+def led_along(ask: Ask, _said: Sequence[str], name: str, _now: str) -> bool | None:
     # What the server derives from another setting stands in no file.
     return not ask(HAND_SQL.format(name=quoted(name)))
 

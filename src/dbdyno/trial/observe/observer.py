@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from dbdyno.applications.product import Front
@@ -37,6 +37,9 @@ APPLICATION = {
     "run_queue_wait_s": "application_run_queue_wait_s",
 }
 
+SET_S = 0.05
+"""A wall clock that moves more than this between two samples was set. One that is drawn slowly moves less."""
+
 
 class Observer:
     """Samples while it is `looking`: from before the load to after it, once or for each of its slices. A
@@ -51,7 +54,6 @@ class Observer:
         self,
         process_ids: tuple[int, ...],
         embedded: bool,
-        clock: Callable[[], float] = time.time,
         front: Front | None = None,
         driver_ids: tuple[int, ...] = (),
     ) -> None:
@@ -68,7 +70,8 @@ class Observer:
         # An embedded engine shares its process with the driver, and second by second the two cannot be told
         # apart.
         self._cpu_name = "process_cpu_s" if embedded else "server_cpu_s"
-        self._clock = clock
+        self._ahead: list[tuple[float, float]] = []
+        self._base_s = time.time() - time.monotonic()
         self._samples: list[Totals] = []
         self._missing = self._hardware.missing | self._quotas.missing
 
@@ -100,7 +103,7 @@ class Observer:
         tally = running.tally
         if tally is None:
             return Observation(duration_s=0.0)
-        windows = tally.windows
+        windows = window.on_steady_time(tally.windows, self._ahead)
         gained = window.gained_in(self._samples, windows)
         resident = [
             value
@@ -166,7 +169,11 @@ class Observer:
         counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing
-        self._samples.append(Totals(self._clock(), counters))
+        now_s = self._base_s + time.monotonic()
+        ahead_s = time.time() - now_s
+        if not self._ahead or abs(ahead_s - self._ahead[-1][1]) > SET_S:
+            self._ahead.append((now_s, ahead_s))
+        self._samples.append(Totals(now_s, counters))
 
 
 def _of_server(name: str) -> bool:

@@ -29,11 +29,18 @@ DISK_LEAST_BYTES = 16 << 20
 class Watch:
     """Reads while it is `looking`; `watched` tells what was read, once it ended."""
 
-    def __init__(self, running: Running, phase: Phase, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        running: Running,
+        phase: Phase,
+        unix_s: Callable[[], float] = time.time,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._running = running
         self._interval_s = min(max(phase.takes_s / READINGS, INTERVAL_LEAST_S), INTERVAL_MOST_S)
-        self._clock = clock
-        self._started_unix_s = clock()
+        # A clock that is set in the midst would have it wait for an hour, or never.
+        self._monotonic_s = monotonic_s
+        self._started_unix_s, self._started_s = unix_s(), monotonic_s()
         self._readings: list[tuple[float, Mapping[str, float]]] = []
         self._missing: dict[str, str] = {}
         self._limits: dict[str, Limit] = {}
@@ -83,7 +90,7 @@ class Watch:
             due_s = max(due_s + self._interval_s, self._since_s() + took_s / BUSY_SHARE_MAX)
 
     def _since_s(self) -> float:
-        return self._clock() - self._started_unix_s
+        return self._monotonic_s() - self._started_s
 
     def _read(self) -> None:
         members = families(self._running.process_ids)

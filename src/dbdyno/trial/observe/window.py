@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ this."""
 
 @dataclass(frozen=True)
 class Totals:
-    """Running totals at one moment."""
+    """Running totals at one moment, in unix time that no setting of the clock moves."""
 
     unix_s: float
     counters: Counters
@@ -27,6 +28,24 @@ GAUGES = frozenset({"resident_bytes"})
 
 Windows = Sequence[tuple[float, float]]
 """Stretches of the measured part, from and to (unix time, seconds), in their order."""
+
+
+def on_steady_time(windows: Windows, ahead: Sequence[tuple[float, float]]) -> Windows:
+    """Windows as a clock tells them that nobody sets. Each begins by a wall clock, which was `ahead` of that
+    by so much (s) from a moment on; the first moment is that of the first sample."""
+    ends = [*(from_s for from_s, _ in ahead[1:]), math.inf]
+
+    def steady(start_s: float) -> float:
+        """By the reading that was possible when the clock stood like this, or is the nearest to it."""
+        fits = (
+            (max(from_s - found, found - end_s, 0.0), found)
+            for (from_s, ahead_s), end_s in zip(ahead, ends, strict=True)
+            for found in (start_s - ahead_s,)
+        )
+        return min(fits)[1]
+
+    begun = [(steady(start_s), end_s - start_s) for start_s, end_s in windows]
+    return tuple((start_s, start_s + takes_s) for start_s, takes_s in begun)
 
 
 def gained_in(samples: list[Totals], windows: Windows) -> Counters:

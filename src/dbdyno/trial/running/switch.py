@@ -34,6 +34,7 @@ from dbdyno.records.in_use import InUse, Means, Moved, ServerId, Way
 
 OF_RUNNING = ("config", "workload")
 """Layers whose levels a server takes that Dyno did not start."""
+UNSURE_HINT = "put it back where nobody else has changed it; then: dyno cleanup --forget URL"
 PAUSE_S = 0.25
 """From the beginning of a turn to its load. A server takes a change over in a few milliseconds."""
 
@@ -99,7 +100,6 @@ class Switch:
         self._unanswered: dict[str, Level] = {}
         self._before: dict[str, str] = {}
         self._last: dict[str, str] = {}
-        self._moved_once: set[frozenset[tuple[str, Level]]] = set()
         self._pause_s = PAUSE_S
         self._loads: set[int] = set()
         self._lock = threading.Lock()
@@ -169,20 +169,17 @@ class Switch:
         try:
             with reached(self.url, self.server) as at:
                 before = self._looked_before(at)
-                known = frozenset(levels.items())
-                unknown = known not in self._moved_once and self._note is not None
-                with self._note.moving(levels, before) if unknown and self._note else nullcontext():
+                with self._note.moving(levels, before) if self._note else nullcontext():
                     said = list[str]()
                     try:
                         for group in at.groups(levels):
-                            said += self._set(at, group)
+                            self._set(at, group, said)
                         if not command:
                             at.take_over()
                             self._require_in_force(at, levels)
                     finally:
                         # A lost session fails once more, and the journal then names what it left open.
                         self._keep_along(at, before, levels, said)
-                self._moved_once.add(known)
             if command:
                 restart(command, self.ask)
                 with reached(self.url, self.server) as at:
@@ -216,9 +213,9 @@ class Switch:
             raise Stopped(told, "have it taken over, or take it back; then: dyno run --resume")
         return now
 
-    def _set(self, at: Reached, levels: Mapping[str, Level]) -> tuple[str, ...]:
-        """Gives settings their levels by one statement, where they stand as Dyno left them; returns what the
-        server said. Raises Stopped where others have changed one, and Blocked where the server refuses."""
+    def _set(self, at: Reached, levels: Mapping[str, Level], all_said: list[str]) -> None:
+        """Gives settings their levels by one statement, where they stand as Dyno left them; adds what the
+        server says. Raises Stopped where others have changed one, and Blocked where the server refuses."""
         lines = at.lines(levels)
         for name, line in lines.items():
             unanswered = self._unanswered.get(name)
@@ -229,6 +226,8 @@ class Switch:
         found = Found(lines, self.server)
         try:
             said = self.runtime.move(at.ask, levels, found)
+            # Also where others come between next: it tells what moved along.
+            all_said += said
         except DriverFailed as refused:
             now = at.lines(levels)
             for name in levels:
@@ -247,7 +246,6 @@ class Switch:
                 self._stop_for(at, name, now[name], level_text(level))
             self._left[name] = now[name]
             del self._unanswered[name]
-        return said
 
     def _stop_for(self, at: Reached, name: str, now: str | None, left: str | None) -> NoReturn:
         words = ("nothing" if now is None else now, "nothing" if left is None else left)
@@ -260,13 +258,15 @@ class Switch:
         """Notes what else moved while some settings did, which is to be put back as well where the server
         itself has moved it."""
         now = at.values()
-        leaders = tuple(one for one in self._standing if one.name in levels)
+        leaders, unsure = tuple(one for one in self._standing if one.name in levels), list[str]()
         for name, value in now.items():
             was = before.get(name, value)
             if was == value or name in self._left:
                 continue
-            if not self.runtime.led_along(at.ask, said, name, value):
+            of_server = self.runtime.led_along(at.ask, said, name, value)
+            if not of_server:
                 self.others_moved[name] = f"{name} from {was} to {value}"
+                unsure += [] if of_server is False else [self.others_moved[name]]
                 continue
             known = self.along.get(name)
             if known is None:
@@ -280,6 +280,9 @@ class Switch:
                 if self._note is not None:
                     self._note.settings((self.along[name],))
         self._last = now
+        if unsure:
+            told = f"while Dyno moved {', '.join(levels)}, the server changed, or somebody else did"
+            raise ServerFailed(f"{told}: {', '.join(unsure)}", UNSURE_HINT)
 
     def _require_in_force(self, at: Reached, levels: Mapping[str, Level]) -> None:
         wrong: dict[str, str] = {}
