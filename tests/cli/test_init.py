@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 
 from dbdyno.begin.study_file import study_at
 from dbdyno.engines import registry
+from dbdyno.errors import EngineMissing
 from dbdyno.host.fingerprint import core_count
 from dbdyno.study import Design
 from tests.cli.calls import complaint, dyno
+from tests.running_server import TUNER, users_server
 
 
 @pytest.mark.parametrize("engine", sorted(registry.ENGINES))
@@ -108,13 +111,13 @@ def test_a_file_that_you_have_gives_the_baselines_levels(homes: Path) -> None:
     assert study["factors"]["config.shared_buffers"][0] == "128MB"
 
 
-def test_two_configuration_files_make_a_study_of_what_differs(homes: Path) -> None:
-    (homes / "a.conf").write_text(
+def test_two_configuration_files_make_a_study_of_what_differs(homes_with_engines: Path) -> None:
+    (homes_with_engines / "a.conf").write_text(
         "TempCacheLimit = 32M\nLockMemSize = 2M\nTempBlockSize = 1M\nGCPolicy = combined\n"
     )
-    (homes / "b.conf").write_text("TempCacheLimit = 64M\nLockMemSize = 2M\nTempBlockSize = 2M\n")
-    path = homes / "gap.toml"
-    files = ["--from", str(homes / "a.conf"), "--and", str(homes / "b.conf")]
+    (homes_with_engines / "b.conf").write_text("TempCacheLimit = 64M\nLockMemSize = 2M\nTempBlockSize = 2M\n")
+    path = homes_with_engines / "gap.toml"
+    files = ["--from", str(homes_with_engines / "a.conf"), "--and", str(homes_with_engines / "b.conf")]
     said = dyno("init", "firebird", *files, "--output", str(path))
     assert said.returncode == 0, said.stderr
     study = study_at(path)
@@ -124,8 +127,94 @@ def test_two_configuration_files_make_a_study_of_what_differs(homes: Path) -> No
         "config.TempBlockSize": ("1M", "2M"),
     }
     assert study.settings == {"config.LockMemSize": "2M", "config.GCPolicy": "combined"}
-    assert "# config.GCPolicy is set in one file alone" in path.read_text()
+    assert "alike: GCPolicy, LockMemSize" in said.stdout, "what is set to the default is no difference"
     assert 'configuration = "a.conf"' in path.read_text()
+
+
+DEBIANS = """
+[mysqld]
+innodb_io_capacity = 900
+innodb_doublewrite = 0
+log_bin = /var/log/mysql/bin
+[mariadbd]
+character-set-server  = utf8mb4
+collation-server      = utf8mb4_general_ci
+"""
+
+
+def test_what_one_file_has_alone_is_varied_against_the_engines_default(homes_with_engines: Path) -> None:
+    """Settings that need each other are varied together, because their combinations are none."""
+    (homes_with_engines / "a.cnf").write_text("[mysqld]\ninnodb_io_capacity = 300\n")
+    (homes_with_engines / "b.cnf").write_text(DEBIANS)
+    path = homes_with_engines / "gap.toml"
+    files = ["--from", str(homes_with_engines / "a.cnf"), "--and", str(homes_with_engines / "b.cnf")]
+    said = dyno("init", "mariadb@10.11", *files, "--output", str(path))
+    if "is not here" in said.stderr:
+        pytest.skip(f"mariadb@10.11 cannot be had here: {said.stderr}")
+    assert said.returncode == 0, said.stderr
+    study = study_at(path)
+    assert {factor.name: factor.levels for factor in study.factors} == {
+        "config.innodb_io_capacity": ("300", "900"),
+        "config.innodb_doublewrite": ("ON", "0"),
+        "config.log_bin": ("OFF", True),
+        "config.character_set_server": ("latin1", "utf8mb4"),
+        "config.collation_server": ("latin1_swedish_ci", "utf8mb4_general_ci"),
+    }
+    assert study.variants[-1].name == "b.cnf" and study.engine.version == "10.11"
+    assert study.variants[-1].levels == {one.name: one.levels[-1] for one in study.factors}
+    assert "character_set_server and collation_server" in [one.name for one in study.variants]
+
+
+def test_many_differences_are_one_variant_and_a_bisection(homes_with_engines: Path) -> None:
+    names = ("TempCacheLimit", "LockMemSize", "TempBlockSize", "LockHashSlots", "DeadlockTimeout")
+    lines = [f"{name} = {number}M" for number, name in enumerate(names[:3], 40)]
+    lines += [f"{name} = {number}" for number, name in enumerate(names[3:], 401)]
+    lines += ["DefaultDbCachePages = 4096", "GCPolicy = cooperative"]
+    (homes_with_engines / "a.conf").write_text("DefaultDbCachePages = 2000\n")
+    (homes_with_engines / "b.conf").write_text("\n".join(lines))
+    path = homes_with_engines / "gap.toml"
+    files = ["--from", str(homes_with_engines / "a.conf"), "--and", str(homes_with_engines / "b.conf")]
+    said = dyno("init", "firebird", *files, "--output", str(path))
+    assert f"dyno bisect {path} --settings" in said.stdout, said.stderr
+    study = study_at(path)
+    assert study.design is Design.LIST and [one.name for one in study.variants] == ["baseline", "b.conf"]
+    assert len(study.factors) == 7
+
+
+def test_the_engine_of_a_first_study_may_have_a_version(homes: Path) -> None:
+    path = homes / "first.toml"
+    assert dyno("init", "firebird@5", "--output", str(path)).returncode == 0
+    assert study_at(path).engine.version == "5"
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "sets"),
+    [
+        ("mariadb@11.8", "innodb_io_capacity", ("SET GLOBAL innodb_io_capacity = 300",)),
+        ("mysql@9", "innodb_io_capacity", ("SET GLOBAL innodb_io_capacity = 300",)),
+        ("postgresql", "work_mem", ("ALTER SYSTEM SET work_mem = '5MB'", "SELECT pg_reload_conf()")),
+    ],
+)
+def test_a_running_server_gives_the_baselines_levels(
+    homes_with_engines: Path, engine: str, name: str, sets: tuple[str, ...]
+) -> None:
+    account = [f"CREATE ROLE {TUNER} LOGIN"]
+    if engine != "postgresql":
+        account = [f"CREATE USER {TUNER}@localhost", f"GRANT SELECT ON dyno.* TO {TUNER}@localhost"]
+    path = homes_with_engines / "first.toml"
+    with tempfile.TemporaryDirectory(prefix="dyno-") as folder:
+        try:
+            with users_server(engine, Path(folder)) as server:
+                server.tell(*account, *sets)
+                product = engine.partition("@")[0]
+                said = dyno("init", product, "--url", server.url, "--output", str(path))
+                version = server.installation.version
+        except EngineMissing as missing:
+            pytest.skip(f"{engine} is not here: {missing.message}")
+    assert said.returncode == 0, said.stderr
+    study = study_at(path)
+    assert version.startswith(study.engine.version) and study.engine.version
+    assert study.settings.get(f"config.{name}", study.baseline.get(f"config.{name}")) in ("300", "5MB")
 
 
 def test_files_that_set_nothing_differently_give_no_study(homes: Path) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from dbdyno.driver.query import query
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration, require_settings
 from dbdyno.engines.line import A_PATH, NOT_SHOWN, OF_DYNO, OTHER_FILE, UNREADABLE, NoConfiguration
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Configuration, Level, LineCount
+from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.reference import Reference
 
@@ -298,3 +301,16 @@ def test_a_file_that_gives_nothing_is_no_base_of_a_study(read: Read) -> None:
     for text in ("", "# nothing\n", "[mysqld]\nport = 3307\n"):
         with pytest.raises(NoConfiguration, match="sets what a study can take"):
             require_settings(read("mariadb", text))
+
+
+def test_a_binary_log_without_its_path_gives_no_warning(of_options: Installation, tmp_path: Path) -> None:
+    """The path in a file is of the server that it was written for."""
+    life = registry.engine(of_options.engine).life
+    life.initialise(of_options, tmp_path / "data", {})
+    with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
+        server = life.start(of_options, tmp_path / "data", Path(runtime), {"log_bin": True}, Launch())
+        try:
+            assert query(server.url, "SELECT @@log_bin") == [[1.0]]
+            assert server.log_problems() == []
+        finally:
+            server.kill()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from dbdyno.engines.engine import Proposal
 from dbdyno.host import paths, room
@@ -12,7 +12,7 @@ from dbdyno.report.words import numbers
 from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.format import STUDY
 from dbdyno.study.tables import GOAL, WORKLOAD
-from dbdyno.study.toml import Row, comments, document, line, rows, table, toml
+from dbdyno.study.toml import Row, comments, document, levels_of, line, rows, table, toml
 
 GOALS = {"throughput": "throughput", "latency": "p99_ms", "cpu": "server_cpu_us_per_op"}
 CLIENTS_EACH_CPU, CLIENTS_LEAST = 4, 8
@@ -59,13 +59,15 @@ class Answers:
 @dataclass(frozen=True)
 class Question:
     """What the study is about: its title, its engine as TOML, its design and its factors. `left_out` are
-    sentences on what it could vary as well."""
+    sentences on what it does not vary. The design `list` has `variants`, by their names, each with the
+    factors that have their last level in it."""
 
     title: str
     engine: str
     design: str
     factors: Sequence[Proposal]
     left_out: Sequence[str] = ()
+    variants: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,20 @@ def _begin(verb: str, question: Question, host: Host, path: str, run: str) -> li
 def _end(question: Question, response: str) -> list[list[str]]:
     """What is compared, and by what."""
     first = comments("The first level of each factor is the baseline's.")
+    if question.variants:
+        return [*_listed(question), _goal(response)]
     return [["[factors]", *first, *_factors(question)], _goal(response)]
+
+
+def _listed(question: Question) -> list[list[str]]:
+    """The baseline, which gives every factor, and each other variant with what it changes."""
+    last = {factor.name: factor.levels[-1] for factor in question.factors}
+    first = {factor.name: factor.levels[0] for factor in question.factors}
+    tables = [["[[variants]]", "[variants.levels]", *rows(levels_of(first))]]
+    for name, changed in question.variants.items():
+        levels = rows(levels_of({one: last[one] for one in changed}))
+        tables.append(["[[variants]]", line(("name", toml(name), "")), "[variants.levels]", *levels])
+    return tables + [comments(*question.left_out)] * bool(question.left_out)
 
 
 GUARDS = "A guard is what must hold as well before a variant counts as faster. For example:"
@@ -140,8 +155,9 @@ def _head(question: Question) -> list[Row]:
 
 DESIGNS = {
     "one-at-a-time": "the baseline, then each other level alone",
-    "factorial": "all combinations of levels: they explain the whole gap",
-    "fractional-factorial": "some of all combinations: they nearly explain the whole gap",
+    "factorial": "all combinations of levels: they explain the whole gap of what is varied",
+    "fractional-factorial": "some of all combinations: they nearly explain the whole gap of what is varied",
+    "list": "the first variant is the baseline; the last one has all that differs",
 }
 
 

@@ -10,7 +10,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin import first_study
+from dbdyno.begin import first_study, own_files
 from dbdyno.begin.catalogue import catalogue, installation_of
 from dbdyno.begin.examples import examples, files
 from dbdyno.begin.first_study import (
@@ -23,22 +23,18 @@ from dbdyno.begin.first_study import (
     host_here,
 )
 from dbdyno.cli.formats import write
-from dbdyno.cli.options import DurationText
+from dbdyno.cli.options import DurationText, refuse_both
 from dbdyno.cli.production import command as study_of_production
 from dbdyno.cli.recording import command as recording
-from dbdyno.cli.terminal import terminal
+from dbdyno.cli.server_url import ServerUrl
+from dbdyno.cli.terminal import tell, terminal
 from dbdyno.cli.traffic import command as workload_file
 from dbdyno.engines import registry
-from dbdyno.engines.configuration import read_configuration
-from dbdyno.engines.engine import Engine, Proposal
 from dbdyno.errors import UserError
-from dbdyno.frozen import Configuration, Level, level_text
 from dbdyno.study.catalogue import WorkloadOffer
-from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
 from dbdyno.study.other_names import WORKLOADS
 from dbdyno.study.reference import Reference
-from dbdyno.study.tables import ENGINE
-from dbdyno.study.toml import inline, toml
+from dbdyno.study.toml import toml
 from dbdyno.study.values import nearest
 
 WORKLOAD, OF_PRODUCTION, REPLAY = "workload", "study", "replay"
@@ -76,7 +72,7 @@ class _Kinds(click.Group):
         return [*sorted(registry.ENGINES), *MADE_OF_LOGS]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        return MADE_OF_LOGS.get(name, study if name in registry.ENGINES else None)
+        return MADE_OF_LOGS.get(name, study if Reference.of(name).engine in registry.ENGINES else None)
 
 
 @click.group(cls=_Kinds, invoke_without_command=True)
@@ -127,6 +123,11 @@ def command(context: click.Context, example: str | None) -> None:
     help="Another configuration file: vary what differs in it.",
 )
 @click.option(
+    "--url",
+    type=ServerUrl(),
+    help="A running server, whose settings are the baseline: they are written beside the study.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
@@ -144,26 +145,43 @@ def study(
     time_: str | None,
     base: Path | None,
     other: Path | None,
+    url: str | None,
     output: Path,
 ) -> None:
     """Write a first study of this engine, with comments. On a terminal the command asks five questions, and
     each option answers one of them. With --from and --and, the study varies what differs between two
-    configuration files.
+    configuration files: what one file has alone is the engine's default in the other. A server says that, and
+    starts with all that each of them gives. With --url, what is set on a running server is the baseline.
+
+    The engine may have a version: dyno init mariadb@10.11.
 
     The proposed levels and clients suit the memory and the CPUs of this host.
     """
-    engine = str(context.info_name)
+    reference = Reference.of(str(context.info_name))
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
-    if other is not None and base is None:
+    refuse_both("--url", url, **{"from": base})
+    if other is not None and base is None and url is None:
         raise UserError("--and needs the file that it is held against", "add --from FILE")
     host = host_here()
-    question = _question(registry.engine(engine), base, other, output.parent, host)
+    if url is not None:
+        base = output.with_suffix(".conf" if reference.engine == "postgresql" else ".cnf")
+        if base.exists():
+            raise UserError(f"{base} is there already", "give another name with --output")
+        reference = own_files.written_by(url, reference, base)
+        click.echo(f"{base}: what is set on the server")
+    elif base is not None:
+        reference = _versioned(reference)
+    asked = _asked_of(reference, base, other, output.parent, host)
     answers = _answers(goal, workload, clients, size, time_, host)
-    write(output, first_study.text(question, answers, host, str(output)))
+    write(output, first_study.text(asked.question, answers, host, str(output)))
+    for line in asked.told:
+        click.echo(line)
     click.echo(
         f"{output}\n  see what it does: dyno plan {output}\n  then: dyno run {output} --budget {answers.time}"
     )
+    if asked.then:
+        click.echo(f"  which of them it is: dyno bisect {output} {asked.then}")
 
 
 def _list_examples() -> None:
@@ -246,69 +264,32 @@ def _asked(question: str, default: Answer, kind: click.ParamType[Answer]) -> Ans
     return click.prompt(question, default=default, type=kind) if sys.stdin.isatty() else default
 
 
-def _question(engine: Engine, base: Path | None, other: Path | None, folder: Path, host: Host) -> Question:
+def _asked_of(
+    reference: Reference, base: Path | None, other: Path | None, folder: Path, host: Host
+) -> own_files.Asked:
     """What the study is about: what is often varied, or what differs between two files."""
-    proposals = engine.settings.proposals(host.memory_bytes)
+    engine = registry.engine(reference.engine)
     if base is None:
-        title = f"What helps {engine.title}?"
-        return Question(title, toml(engine.name), "one-at-a-time", proposals)
-    left = _read(engine, base)
-    named = ENGINE.row("name", Reference(engine.name))
-    table = inline([named, ENGINE.row("configuration", _from(base, folder))])
+        title, proposals = f"What helps {engine.title}?", engine.settings.proposals(host.memory_bytes)
+        return own_files.Asked(Question(title, toml(reference.written), "one-at-a-time", proposals))
     if other is None:
-        title = f"What helps {engine.title} beyond {base.name}?"
-        own = [_beyond(one, left.settings, engine) for one in proposals]
-        return Question(title, table, "one-at-a-time", [one for one in own if len(one.levels) > 1])
-    right = _read(engine, other)
-    varied = [
-        Proposal(name, (level, right.settings[name]), "")
-        for name, level in left.settings.items()
-        if name in right.settings and right.settings[name] != level
-    ]
-    if not varied:
-        raise UserError(f"{base} and {other} set nothing differently", "see what they give: dyno plan STUDY")
-    title = f"What makes the difference between {base.name} and {other.name}?"
-    return Question(title, table, _design(len(varied)), varied, _alone({base: left, other: right}))
+        return own_files.of_file(reference, base, folder, host.memory_bytes)
+    return own_files.between(reference, base, other, folder, tell)
 
 
-def _beyond(proposal: Proposal, settings: dict[str, Level], engine: Engine) -> Proposal:
-    """A proposal whose baseline is the level that a configuration file sets."""
-    if proposal.name not in settings:
-        return proposal
-    own = settings[proposal.name]
-    name = proposal.name.removeprefix("config.")
-    others = [level for level in proposal.levels if not engine.settings.same(name, level, level_text(own))]
-    return Proposal(proposal.name, (own, *others), proposal.why)
-
-
-def _alone(files: dict[Path, Configuration]) -> list[str]:
-    """A sentence for each setting that one of two files sets, and the other does not."""
-    (left, one), (right, another) = files.items()
-    sentences = {
-        name: f"{name} is set in one file alone, {path.name}, to {toml(level)}. To vary it, give both levels."
-        for path, mine, theirs in ((left, one, another), (right, another, one))
-        for name, level in mine.settings.items()
-        if name not in theirs.settings
-    }
-    return [sentences[name] for name in sorted(sentences)]
-
-
-def _design(factors: int) -> str:
-    """All combinations explain a gap exactly, a fraction nearly; of many factors neither is in reach."""
-    if factors < FACTORS_LEAST:
-        return "factorial"
-    return "fractional-factorial" if factors <= FACTORS_MOST else "one-at-a-time"
-
-
-def _read(engine: Engine, path: Path) -> Configuration:
-    installation = installation_of(Reference(engine=engine.name))
-    try:
-        return read_configuration(engine, installation, str(path), Path())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {error}", "give the path of a configuration file") from None
-
-
-def _from(path: Path, folder: Path) -> str:
-    """The path as the study names it: from its own folder where the file lies in there."""
-    whole, within = path.resolve(), folder.resolve()
-    return str(whole.relative_to(within) if whole.is_relative_to(within) else whole)
+def _versioned(reference: Reference) -> Reference:
+    """The engine in the version that a configuration file is for: what one version takes, another refuses."""
+    if reference.version or reference.path:
+        return reference
+    here = [one.version for one in registry.engine(reference.engine).obtaining.offers() if one.present]
+    found = installation_of(reference)
+    if found is None or len(set(here)) < 2:
+        return reference
+    version = _asked("Which version is the file for", found.version, click.STRING)
+    if version != found.version:
+        return Reference(reference.engine, version)
+    tell(
+        f"taken for a file of {reference.engine} {version}, the newest here: name yours as"
+        f" {reference.engine}@VERSION"
+    )
+    return reference

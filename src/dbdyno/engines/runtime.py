@@ -78,6 +78,8 @@ class Runtime(Protocol):
     """The query for what the server calls the session that asks."""
     READ_ONLY: str
     """Has the server refuse writes in the session that says it."""
+    SET_SQL: str
+    """Asks for all settings that somebody has set, each with its value."""
     NOW: str
     """The server's clock as an expression of SQL, in unix seconds."""
     LATENCY: str

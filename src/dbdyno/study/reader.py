@@ -121,7 +121,7 @@ class _Reader(SectionReader):
         configuration = self.configuration()
         settings = self.settings({factor.name for factor in factors})
         settings = {**_beside(configuration, factors), **settings}
-        self.judge_doubted({**settings, **{one.name: one.baseline for one in factors}}, variants)
+        self.judge_doubted(settings, factors, variants)
         require_comparable(self, head["design"], factors, settings)
         head = read_platforms(self, head, factors, settings)
         goal, soak = self.goal(), read_soak(self, workload)

@@ -232,19 +232,25 @@ class SectionReader:
             self.note(path, mistake.message, mistake.hint)
         return not found
 
-    def judge_doubted(self, beside: Mapping[str, Level], variants: Sequence[ListedVariant]) -> None:
+    def judge_doubted(
+        self, settings: Mapping[str, Level], factors: Sequence[Factor], variants: Sequence[ListedVariant]
+    ) -> None:
         """Notes what is still wrong with settings that are no levels alone, once all that stands beside them
         is known. One variant that can have a level is enough: others are blocked."""
         check = self.catalogue.beside
         if check is None:
             return
+        ends = ({one.name: one.levels[end] for one in factors} for end in (0, -1))
+        beside = [one.levels for one in variants] or list(ends)
         for factor, path in self.doubted:
             wrong: dict[Mistake, None] = {}
             for level in factor.levels:
-                each = [one.levels for one in variants if one.levels.get(factor.name) == level] or [{}]
                 alone = factor.but(levels=(level,))
                 found = [
-                    check(alone, {**beside, **levels}, engine) for engine in self.engines for levels in each
+                    check(alone, {**settings, **levels}, engine)
+                    for engine in self.engines
+                    for levels in beside
+                    if not variants or levels.get(factor.name, level) == level
                 ]
                 wrong |= dict.fromkeys(found[0] if found and all(found) else ())
             for mistake in wrong:

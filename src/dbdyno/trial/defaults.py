@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from dbdyno.driver.load_process import LoadProcess
-from dbdyno.engines.engine import Engine
+from dbdyno.engines.engine import Ask, Engine
 from dbdyno.errors import DriverFailed, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import paths
@@ -53,12 +54,62 @@ def not_in_effect(
     found: dict[str, str] = {}
     for half in halves:
         found |= not_in_effect(engine, installation, {name: settings[name] for name in half})
+    return _not_beside(engine, installation, settings, found)
+
+
+def _not_beside(
+    engine: Engine, installation: Installation, settings: Mapping[str, Level], found: Mapping[str, str]
+) -> dict[str, str]:
+    """Of settings that some others keep from their effect, those that all the good ones keep from it as well:
+    a setting may need another one. One that no others are to blame for is the last one."""
+    good = {name: level for name, level in settings.items() if name not in found}
+    kept: dict[str, str] = {}
+    for name in [*found, *([] if found else list(settings)[-1:])]:
+        tried = {**good, name: settings[name]}
+        try:
+            with open_journal() as journal, journal.scope():
+                wrong = _other_than_asked(engine, installation, tried, journal)
+        except (ServerFailed, DriverFailed) as failed:
+            wrong = {name: f"the server does not start with it beside the others ({failed.message})"}
+        if name in wrong:
+            kept[name] = found.get(name, wrong[name])
+        else:
+            good = tried
+    return kept
+
+
+def defaults_here(engine: Engine, installation: Installation, names: Collection[str]) -> dict[str, Level]:
+    """What a server has for these settings where nobody sets them, as a study writes it: its own word for the
+    default, or else what it runs with. Starts one on empty data in Dyno's cache. Those that it does not tell
+    are left out. Raises ServerFailed where it does not start."""
+    with open_journal() as journal, journal.scope(), _started(engine, installation, {}, journal) as ask:
+        read = engine.settings.read(ask, frozenset(names))
+        asked = engine.compared
+        rows = ask(asked.defaults) if asked is not None else []
+    found: dict[str, Level] = {name: reading.value for name, reading in read.items()}
+    for name, value in rows:
+        if asked is not None and name in found and value is not None:
+            found[str(name)] = asked.level(_text(value))
     return found
 
 
 def _other_than_asked(
     engine: Engine, installation: Installation, settings: Mapping[str, Level], journal: Journal
 ) -> dict[str, str]:
+    with _started(engine, installation, settings, journal) as ask:
+        read = engine.settings.read(ask, frozenset(settings))
+    return {
+        one: f"the server then has {read[one].value}" if one in read else "the server does not tell it"
+        for one, level in settings.items()
+        if one not in read or not engine.settings.same(one, level, read[one].value)
+    }
+
+
+@contextmanager
+def _started(
+    engine: Engine, installation: Installation, settings: Mapping[str, Level], journal: Journal
+) -> Iterator[Ask]:
+    """A server with these settings on empty data, to be asked; it is killed at the end."""
     name = f"defaults-{os.getpid()}"
     folder, runtime = paths.cache() / "trials" / name, paths.runtime() / name
     for path in (folder, runtime):
@@ -71,11 +122,6 @@ def _other_than_asked(
     try:
         launch = Launch().confined_to(*server.driver_folders)
         with LoadProcess(server.driver_environment, launch) as load:
-            read = engine.settings.read(lambda sql: load.query(server.url, sql), frozenset(settings))
+            yield lambda sql: load.query(server.url, sql)
     finally:
         server.kill()
-    return {
-        one: f"the server then has {read[one].value}" if one in read else "the server does not tell it"
-        for one, level in settings.items()
-        if one not in read or not engine.settings.same(one, level, read[one].value)
-    }

@@ -76,7 +76,8 @@ def option(name: str, level: Level) -> str:
     if name in NAMING_FILES and text.lower() in FALSE:
         return f"--skip-{spelt}"
     if name in NAMING_FILES and text.lower() in TRUE:
-        return f"--{spelt}"
+        # Without a name the server warns that it depends on the host's.
+        return f"--{spelt}={spelt}"
     return f"--{spelt}={text}"
 
 

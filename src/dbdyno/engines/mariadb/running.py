@@ -24,6 +24,8 @@ PROGRAMS: tuple[str, ...] = ("mariadbd", "mysqld")
 LASTS = False
 COMPARES = True
 SESSION = "SELECT CONNECTION_ID()"
+SET_SQL = """SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE FROM information_schema.SYSTEM_VARIABLES
+  WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', 'AUTO') AND GLOBAL_VALUE IS NOT NULL"""
 READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
 NOW = "UNIX_TIMESTAMP(NOW(6))"
 LATENCY = "the list of processes: how long each statement of other accounts has run"

@@ -16,6 +16,9 @@ PROGRAMS: tuple[str, ...] = ("mysqld",)
 LASTS = False
 COMPARES = True
 SESSION = mariadb.SESSION
+SET_SQL = """SELECT v.variable_name, v.variable_value FROM performance_schema.global_variables v
+  JOIN performance_schema.variables_info i ON i.variable_name = v.variable_name
+  WHERE i.variable_source <> 'COMPILED'"""
 READ_ONLY = mariadb.READ_ONLY
 NOW = mariadb.NOW
 LATENCY = "performance_schema: how long each statement of other accounts has run"

@@ -21,6 +21,8 @@ PROGRAMS: tuple[str, ...] = ("postgres", "postmaster")
 LASTS = True
 COMPARES = False
 SESSION = "SELECT pg_backend_pid()"
+SET_SQL = """SELECT name, current_setting(name) FROM pg_settings
+  WHERE source IN ('configuration file', 'command line', 'environment variable', 'global')"""
 READ_ONLY = "SET default_transaction_read_only = on"
 NOW = "EXTRACT(EPOCH FROM clock_timestamp())"
 LATENCY = "pg_stat_activity: how long each statement of sessions that are not Dyno's has run"
