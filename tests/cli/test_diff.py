@@ -9,7 +9,8 @@ import click
 import pytest
 
 from dbdyno.cli.builds import kept_builds, next_command
-from dbdyno.cli.diff import command, complete_build
+from dbdyno.cli.diff import complete_build
+from dbdyno.cli.verbs.read import diff
 from dbdyno.engines import built as engines_built
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.host import once
@@ -110,10 +111,10 @@ def test_a_build_of_an_older_dyno_is_named_by_its_file(kept: list[str]) -> None:
 
 
 def test_the_names_of_kept_builds_are_completed_beside_files(kept: list[str]) -> None:
-    found = complete_build(click.Context(command), command.params[0], kept[1][:-1])
+    found = complete_build(click.Context(diff), diff.params[0], kept[1][:-1])
     assert [(item.value, item.type) for item in found] == [(kept[1], "plain"), (kept[1][:-1], "file")]
     assert found[0].help == "gcc -O3"
-    by_key = complete_build(click.Context(command), command.params[0], kept[0].rpartition("-")[2][:8])
+    by_key = complete_build(click.Context(diff), diff.params[0], kept[0].rpartition("-")[2][:8])
     assert [item.value for item in by_key if item.type == "plain"] == [kept[0]]
 
 

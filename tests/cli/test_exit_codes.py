@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from dbdyno.analyse import analyse
-from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_fails_on
+from dbdyno.cli.exit_codes import exit_code, gate_fails_on
+from dbdyno.cli.options import fail_on_option
 from dbdyno.records.record import Outcome
 from tests.analyse.factory import Change, a_run, a_study, broken, ended, records_of
 from tests.analyse.platforms_cases import BLOCKED, EMULATED, LOSING, NATIVE, analysed

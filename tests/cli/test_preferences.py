@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dbdyno.cli import demo, report
-from dbdyno.cli.exit_codes import FAIL_ON, NONE
+from dbdyno.cli.exit_codes import FAIL_ON
+from dbdyno.cli.options import NONE
 from dbdyno.cli.preferences import (
     KEYS,
     NO_VERDICT,
@@ -22,6 +22,8 @@ from dbdyno.cli.preferences import (
     preferred,
     settings,
 )
+from dbdyno.cli.verbs.ask import demo
+from dbdyno.cli.verbs.read import report
 from dbdyno.errors import StudyError, UserError
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
@@ -182,22 +184,22 @@ def test_a_command_reads_the_file_once(file: Path, monkeypatch: pytest.MonkeyPat
         return of_file(path)
 
     monkeypatch.setattr("dbdyno.cli.preferences.of_file", counting)
-    said = CliRunner().invoke(report.command, ["--store", "sqlite:///:memory:"])
+    said = CliRunner().invoke(report, ["--store", "sqlite:///:memory:"])
     assert said.exception is not None and read == [file]
 
 
 def test_the_demo_waits_as_its_run_does(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[list[str]] = []
-    monkeypatch.setattr("dbdyno.cli.run.command.main", lambda given, **_: called.append(given[1:]))
+    monkeypatch.setattr("dbdyno.cli.verbs.measure.run.main", lambda given, **_: called.append(given[1:]))
     monkeypatch.setattr("dbdyno.engines.firebird.obtaining.fetch", lambda *_: None)
     for given in ([], ["--wait"], ["--wait", "90s"]):
-        demo.command.main(given, standalone_mode=False)
+        demo.main(given, standalone_mode=False)
     assert called == [["--wait=0s"], ["--wait=forever"], ["--wait=90s"]]
 
 
 def test_the_demo_takes_its_engine_from_the_machines_mirror_or_a_preferred_one(
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert demo.command.make_context("demo", []).params["mirror"] == ""
+    assert demo.make_context("demo", []).params["mirror"] == ""
     monkeypatch.setenv("DYNO_MIRROR", "http://localhost:1/debian")
-    assert demo.command.make_context("demo", []).params["mirror"] == "http://localhost:1/debian"
+    assert demo.make_context("demo", []).params["mirror"] == "http://localhost:1/debian"

@@ -27,7 +27,7 @@ EPOCH_LEAST_S = 10**8
 OF_A_TRANSACTION = (6, 7, 8)
 OF_AN_INTERVAL = (6, 10, 11, 15)
 """How many columns lines have: of PostgreSQL 15 and later 15, of earlier versions as the options ask."""
-LAG, RETRIES = "lag", "retries"
+SEVENTH = LAG, RETRIES = "lag", "retries"
 SAMPLED_LEAST = 30
 """From fewer lines of a client in a sample, the number of its transactions cannot be told to some percent."""
 SKIPPED = "skipped"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import gc
-import importlib
 import io
 import os
 import sys
@@ -22,6 +21,7 @@ from click.shell_completion import CompletionItem
 from dbdyno import __version__
 from dbdyno.cli.encoding import open_what_is_closed, own, plain, speak_any_encoding
 from dbdyno.cli.server_url import hide_passwords
+from dbdyno.cli.verbs import command
 from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.host import paths
 from dbdyno.interrupts import raise_on_signals
@@ -136,11 +136,9 @@ class _Verbs(click.Group):
         # What an import makes stays, so looking for garbage in it takes time and finds nothing.
         gc.disable()
         try:
-            command = importlib.import_module(f"dbdyno.cli.{name}").command
+            return command(name)
         finally:
             gc.enable()
-        assert isinstance(command, click.Command)
-        return command
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
         """By name and help alone: click's own way would import every verb."""

@@ -22,20 +22,12 @@ from dbdyno.begin.bisect import (
 from dbdyno.begin.naming import keep, require_free
 from dbdyno.cli.carried_out import Here
 from dbdyno.cli.deliver import deliver, page_beside
-from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.formats import format_of
 from dbdyno.cli.options import (
-    WaitingCommand,
-    devices_option,
-    name_option,
-    note_option,
-    paths_option,
-    quiet_option,
     refuse_both,
-    store_option,
-    wait_option,
 )
 from dbdyno.cli.progress import Quiet
-from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
+from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
@@ -58,35 +50,7 @@ ABOUT_S = 1200.0
 """About how long a bisection takes, for those who wait for this host meanwhile."""
 
 
-@click.command(cls=WaitingCommand)
-@click.argument("study", required=False, type=click.Path(path_type=Path))
-@click.option("--good", metavar="REV", help="The commit, version or variant that is fast enough.")
-@click.option("--bad", metavar="REV", help="The commit, version or variant that is slower.")
-@click.option(
-    "--settings",
-    is_flag=True,
-    help="Ask which of the study's settings did it: of each factor the first level is good and the last bad.",
-)
-@click.option(
-    "--versions",
-    is_flag=True,
-    help="Ask which of the study's versions did it: the first level of the factor `engine` is good, the last"
-    " one bad.",
-)
-@resume_option(help="Go on with a bisection that was cut short: RUN, or the study's latest unfinished one.")
-@click.option(
-    "--blocks", type=click.IntRange(6), help="Take at most this many blocks for each question (default: 30)."
-)
-@click.option("--seed", type=int, help="Draw the order from this seed, not the study's or a random one.")
-@name_option
-@note_option
-@devices_option
-@paths_option
-@wait_option
-@quiet_option
-@store_option
-@format_options
-def command(
+def main(
     study: Path | None,
     good: str | None,
     bad: str | None,
@@ -106,20 +70,6 @@ def command(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Find the commit, the version or the setting between a good one and a bad one that made the study's
-    baseline slower.
-
-    The study names a git repository as source.origin. Each commit that is asked about is built once and
-    measured side by side with both ends, until it is clear to which of them it belongs. Commits that do not
-    build are skipped. Where the ends differ in the instructions that they execute, counting places a commit.
-
-    With --versions the study has the versions of one engine as levels of the factor `engine`, the oldest
-    first. Each version that is asked about has data of its own, and time places it. --good and --bad name two
-    of them, where only those between are to be asked.
-
-    It ends in one of them, in a range, or in none. Finished trials are kept whatever happens: --resume
-    goes on where it stopped.
-    """
     form = format_of(form, as_json, output)
     study, resume = study_and_run(study, resume)
     allowed = Allowed.of(devices, allowed_paths)

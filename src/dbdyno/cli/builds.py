@@ -14,7 +14,6 @@ from rich.text import Text
 from dbdyno.begin.building import NOT_YET, builds_lines
 from dbdyno.begin.building_ahead import made_ahead
 from dbdyno.begin.study_file import study_at
-from dbdyno.cli.options import ListingGroup, json_option, paths_option, store_option
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
@@ -67,19 +66,7 @@ class BuildRow(Frozen):
     used_unix_s: float
 
 
-@click.group(cls=ListingGroup)
-def command() -> None:
-    """List the builds that are kept, here or in the store of a fleet. Without a command: list."""
-
-
-@command.command("list")
-@json_option
 def list_(as_json: bool) -> None:
-    """List the builds that are kept: what they were made from, how large they are, how long they took.
-
-    A study makes the builds that its levels of `build` and `source` ask for. `dyno diff` compares two of
-    them function by function. `dyno cache free` frees them.
-    """
     rows = kept_builds()
     if as_json:
         click.echo(json_text(rows))
@@ -101,24 +88,7 @@ def list_(as_json: bool) -> None:
         click.echo(told, err=True)
 
 
-@command.command("make")
-@click.argument("study", type=click.Path(path_type=Path))
-@click.option(
-    "--only",
-    "names",
-    metavar="VARIANT",
-    multiple=True,
-    help="Make this variant's build alone; can be given again.",
-)
-@paths_option
-@json_option
 def make(study: Path, names: tuple[str, ...], allowed_paths: tuple[Path, ...], as_json: bool) -> None:
-    """Make and train the builds of a study ahead of its run. Measures nothing.
-
-    What is there already is not made again, so after an interruption the same command goes on. Others can
-    measure meanwhile: this host is locked only while a build is trained, and the command waits for that as
-    long as another Dyno measures.
-    """
     allowed = Allowed.of((), allowed_paths)
     found = made_ahead(study_at(study, allowed=allowed), names, allowed, tell)
     if as_json:
@@ -128,29 +98,14 @@ def make(study: Path, names: tuple[str, ...], allowed_paths: tuple[Path, ...], a
     sys.exit(0 if all(one.there for one in found) else 1)
 
 
-@command.command("stored")
-@json_option
-@store_option
 def stored(as_json: bool, store: str | None) -> None:
-    """List the builds that a fleet keeps in its store: each was made on one host, and all others take it.
-
-    They stay there for the next runs, until `dyno builds unstore` removes them.
-    """
     # Here, because builds of this host need no driver of a store.
     from dbdyno.cli.stored_builds import print_stored
 
     print_stored(store_url(store), as_json)
 
 
-@command.command("unstore")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "everything", is_flag=True, help="Remove all that no run needs.")
-@store_option
 def unstore(names: tuple[str, ...], everything: bool, store: str | None) -> None:
-    """Remove builds from the store of a fleet. What hosts hold of them stays there.
-
-    A build that a run needs which is not over stays as well.
-    """
     from dbdyno.cli.stored_builds import removed
 
     if bool(names) == everything:

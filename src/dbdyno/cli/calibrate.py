@@ -36,14 +36,6 @@ from dbdyno.calibrate.finding import (
 )
 from dbdyno.calibrate.kept import Calibration, keep, place_of
 from dbdyno.calibrate.slices import Pairs, measured
-from dbdyno.cli.options import (
-    Duration,
-    WaitingCommand,
-    devices_option,
-    json_option,
-    paths_option,
-    wait_option,
-)
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
@@ -90,17 +82,7 @@ GAIN_NOTE = (
 )
 
 
-@click.command(cls=WaitingCommand)
-@click.argument("study", required=False, type=click.Path(path_type=Path))
-@click.option("--engine", help="Without a study: an engine as a study names it, such as mariadb@11.8.")
-@click.option("--workload", help="Without a study: a workload, with its default options.")
-@click.option("--clients", type=click.IntRange(1), default=1, show_default=True, help="Without a study.")
-@click.option("--time", "time_s", type=Duration(), default=90.0, help="For slices (default 90s).")
-@devices_option
-@paths_option
-@wait_option
-@json_option
-def command(
+def main(
     study: Path | None,
     engine: str | None,
     workload: str | None,
@@ -111,12 +93,6 @@ def command(
     wait_s: float,
     as_json: bool,
 ) -> None:
-    """Measure how much one setup differs from itself here, under several bindings, and keep the best.
-
-    One server runs the study's baseline. Pairs of short slices follow one another under each binding of
-    server and driver, in random order. Studies of this engine, workload with its options, and number of
-    clients use the best binding until they say otherwise: `cpu` levels of their own, or --no-calibration.
-    """
     allowed = Allowed.of(devices, allowed_paths)
     asked = study_at(study, allowed=allowed) if study else _asked(engine, workload, clients)
     require_started(asked)

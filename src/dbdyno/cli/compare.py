@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
 from dbdyno.begin.stored_run import analysed, tell_unknown
 from dbdyno.begin.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of
 from dbdyno.cli.deliver import deliver
-from dbdyno.cli.formats import format_of, format_options
-from dbdyno.cli.options import store_option
+from dbdyno.cli.formats import format_of
 from dbdyno.cli.stored_run import chosen
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
@@ -23,20 +20,7 @@ from dbdyno.records.store import Store
 from dbdyno.study.differences import difference
 
 
-@click.command()
-@click.argument("left")
-@click.argument("right")
-@click.option(
-    "--from",
-    "left_variant",
-    metavar="VARIANT",
-    help="The variant of the LEFT run, or its number. Default: every variant, each with itself.",
-)
-@click.option("--to", "right_variant", metavar="VARIANT", help="The variant of the RIGHT run, or its number.")
-@click.option("--right-store", metavar="URL", help="Where RIGHT is kept, if elsewhere than LEFT.")
-@format_options
-@store_option
-def command(
+def main(
     left: str,
     right: str,
     left_variant: str | None,
@@ -47,11 +31,6 @@ def command(
     output: Path | None,
     store: str | None,
 ) -> None:
-    """Compare runs of one study: what differs between the hosts, and what the gap is made of.
-
-    Ratios are RIGHT / LEFT. Each side is a run, or several with commas between them: three alternating runs a
-    side or more tell the hosts from their days.
-    """
     form = format_of(form, as_json, output)
     sides = _analyses(left, store_url(store)), _analyses(right, right_store or store_url(store))
     _require_comparable(sides)

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from dbdyno.analyse.code import compare_code
 from dbdyno.cli.deliver import deliver
-from dbdyno.cli.formats import format_of, format_options
+from dbdyno.cli.formats import format_of
 from dbdyno.errors import UserError
 from dbdyno.host import once
 from dbdyno.obtain.source import making
@@ -25,17 +25,7 @@ def complete_build(_context: click.Context, _parameter: click.Parameter, given: 
     return [*found, CompletionItem(given, type="file")]
 
 
-@click.command()
-@click.argument("left", metavar="BUILD", shell_complete=complete_build)
-@click.argument("right", metavar="BUILD", shell_complete=complete_build)
-@format_options
-def command(left: str, right: str, form: str | None, as_json: bool, output: Path | None) -> None:
-    """Compare two builds function by function: is the code the same, and where is it not?
-
-    A BUILD is the name of a kept one as `dyno builds` lists it, or the beginning of that name; or the path of
-    a program or a shared library. Both must be for x86-64, on whatever machine Dyno runs. Addresses do not
-    count, so code that only moved is the same. Neither build is run.
-    """
+def main(left: str, right: str, form: str | None, as_json: bool, output: Path | None) -> None:
     # Here, because help and manual pages need no disassembler.
     from dbdyno.obtain.binary import read_pair
 

@@ -8,7 +8,6 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import ListingGroup, json_option, mirror_option
 from dbdyno.cli.patience import patient
 from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
@@ -18,15 +17,7 @@ from dbdyno.machine.kinds import kind
 from dbdyno.report.words.safe import json_text
 
 
-@click.group(cls=ListingGroup)
-def command() -> None:
-    """List the engines, and obtain them. Without a command: list."""
-
-
-@command.command("list")
-@json_option
 def list_(as_json: bool) -> None:
-    """List the engines that are here, and those that can be obtained."""
     guests = [engine.guest.RECIPE for engine in registry.ENGINES.values() if engine.guest]
     offers = [*registry.offers(), *(offer for guest in guests for offer in packages.offers(guest))]
     if as_json:
@@ -41,21 +32,7 @@ def list_(as_json: bool) -> None:
     terminal().print(table)
 
 
-@command.command()
-@click.argument("reference", metavar="ENGINE[@VERSION]")
-@mirror_option
-@click.option(
-    "--platform",
-    metavar="ARCHITECTURE",
-    help="The engine's packages of this architecture, which run here under an emulator.",
-)
-@click.option(
-    "--machine",
-    is_flag=True,
-    help="With --platform: also a kernel, so that a whole machine of it is emulated here.",
-)
 def fetch(reference: str, mirror: str, platform: str | None, machine: bool) -> None:
-    """Obtain an engine into Dyno's own cache: no root, nothing installed on the host."""
     name, _, version = reference.partition("@")
     engine = registry.engine(name)
     if machine and platform is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -11,7 +10,7 @@ from click.core import ParameterSource
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Reason, VariantResult, Verdict
 from dbdyno.analyse.soak import SoakResult, SoakVerdict
-from dbdyno.cli.preferences import PreferredOption
+from dbdyno.cli.options import CODES
 from dbdyno.errors import BaselineFailed
 from dbdyno.report.words.platforms import works
 
@@ -22,16 +21,16 @@ NOT_CHECKED = 12
 """What was checked of a published folder holds, and not all was checked. Its faults are 9 to 11."""
 
 FAIL_ON = {
-    "broken": (4, (Verdict.BROKEN,)),
-    "failed": (5, (Verdict.FAILED, Verdict.BLOCKED)),
-    "slower": (6, (Verdict.SLOWER,)),
-    "inconclusive": (7, (Verdict.INCONCLUSIVE,)),
-    "inert": (8, (Verdict.INERT,)),
+    name: (CODES[name], verdicts)
+    for name, verdicts in {
+        "broken": (Verdict.BROKEN,),
+        "failed": (Verdict.FAILED, Verdict.BLOCKED),
+        "slower": (Verdict.SLOWER,),
+        "inconclusive": (Verdict.INCONCLUSIVE,),
+        "inert": (Verdict.INERT,),
+    }.items()
 }
 """Exit codes and verdicts by what `--fail-on` names, the worst first."""
-
-NONE = "none"
-"""What `--fail-on` takes in the place of verdicts, where a preference is not wanted."""
 
 GATE_FAILS_ON = ("broken", "failed", "slower")
 """A gate that lets a slower run through unless it is told otherwise would be none."""
@@ -48,36 +47,6 @@ def gate_fails_on(fail_on: tuple[str, ...]) -> tuple[str, ...]:
 def verdicts_of(fail_on: tuple[str, ...]) -> frozenset[Verdict]:
     """The verdicts that a pipeline stops by."""
     return frozenset(verdict for name in fail_on for verdict in FAIL_ON[name][1])
-
-
-class FailOn(click.ParamType[tuple[str, ...]]):
-    """Names of `FAIL_ON`, with commas between: `slower,broken`."""
-
-    name = "VERDICTS"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        if value == NONE:
-            return ()
-        names = tuple(name.strip() for name in str(value).split(","))
-        for name in names:
-            if name not in FAIL_ON:
-                self.fail(f"{name!r} is none of {', '.join(FAIL_ON)}", param, ctx)
-        return names
-
-
-fail_on_option = click.option(
-    "--fail-on",
-    cls=PreferredOption,
-    key="fail-on",
-    type=FailOn(),
-    metavar="VERDICTS",
-    help=f"Exit with a code other than 0 where a variant has one of these verdicts, with commas between: "
-    f"{', '.join(f'{name} ({code})' for name, (code, _) in FAIL_ON.items())}. {NONE}: as without the option.",
-)
 
 
 def exit_code(analysis: Analysis, fail_on: tuple[str, ...]) -> int:

@@ -18,8 +18,7 @@ from dbdyno.begin.stored_study import require_speeds, study_of
 from dbdyno.begin.timed import require_timed
 from dbdyno.cli import formats
 from dbdyno.cli.deliver import deliver
-from dbdyno.cli.formats import format_of, format_options
-from dbdyno.cli.options import store_option
+from dbdyno.cli.formats import format_of
 from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
@@ -37,28 +36,7 @@ DEFAULTS_S = 30.0
 """About how long servers of two versions take that are asked for their settings."""
 
 
-@click.command()
-@click.argument("run", default="last")
-@click.option(
-    "--from", "slow", metavar="VARIANT", help="The slow variant, or its number; the baseline if left out."
-)
-@click.option(
-    "--to",
-    "fast",
-    metavar="VARIANT",
-    help="The fast variant, or its number; every factor's last level if left out.",
-)
-@click.option(
-    "--write",
-    "target",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Of two versions: write the study that tells changed defaults from the rest, with the new version"
-    " under the old defaults between the two.",
-)
-@format_options
-@store_option
-def command(
+def main(
     run: str,
     slow: str | None,
     fast: str | None,
@@ -68,12 +46,6 @@ def command(
     output: Path | None,
     store: str | None,
 ) -> None:
-    """Explain the gap between two variants of RUN (the last one if left out) as a product of factors.
-
-    The run's study must be a factorial one, so that every variant between the two was measured; or, for more
-    factors, a fraction of one, which names what it cannot tell apart. A list whose variants go on from each
-    other is explained step by step: --write makes one for two versions.
-    """
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)

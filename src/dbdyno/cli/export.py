@@ -11,7 +11,6 @@ import click
 import polars
 
 from dbdyno.begin.stored_run import analysis_of
-from dbdyno.cli.options import store_option
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
 from dbdyno.export.exchange import Form, Origin, exchanged
@@ -28,30 +27,9 @@ IN_PIPELINES = {
 """The variables in which pipelines tell what they measure."""
 
 
-@click.command()
-@click.argument("run", default="last")
-@click.option(
-    "--csv", type=click.Path(path_type=Path, file_okay=False), help="Write CSV files into this folder."
-)
-@click.option("--parquet", type=click.Path(path_type=Path, file_okay=False), help="Write Parquet files.")
-@click.option(
-    "--for",
-    "tool",
-    type=click.Choice([form.value for form in Form]),
-    help="Print the means with their intervals as Bencher, github-action-benchmark (smaller-is-better, "
-    "bigger-is-better), Nyrkiö or Otava read them, or the last trial's metrics as OpenMetrics.",
-)
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), help="With --for: the file.")
-@store_option
-def command(
+def main(
     run: str, csv: Path | None, parquet: Path | None, tool: str | None, output: Path | None, store: str | None
 ) -> None:
-    """Write RUN as tables: `trials`, one row per trial with every metric, and `series`, one row per second.
-    Or print what one of the field's tools keeps of a run.
-
-    Nyrkiö and Otava are told the commit, the branch and the repository that a pipeline's variables name. A
-    file for Otava that is there already gets one row more.
-    """
     if output is not None and tool is None:
         raise UserError("--output is the file of a tool's form", f"add --for {'|'.join(Form)}")
     if csv is None and parquet is None and tool is None:

@@ -6,14 +6,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import click
-
 from dbdyno.analyse.gate import Gate
 from dbdyno.begin.gate import gate_of
 from dbdyno.cli.deliver import deliver
-from dbdyno.cli.exit_codes import fail_on_option, gate_code, gate_fails_on, verdicts_of
-from dbdyno.cli.formats import verdict_format_of, verdict_format_options
-from dbdyno.cli.options import store_option
+from dbdyno.cli.exit_codes import gate_code, gate_fails_on, verdicts_of
+from dbdyno.cli.formats import verdict_format_of
 from dbdyno.cli.patience import patient
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
@@ -23,17 +20,7 @@ from dbdyno.records.store import Store
 from dbdyno.report import junit
 
 
-@click.command()
-@click.argument("run", default="last")
-@click.option(
-    "--against",
-    metavar="NAME",
-    help="The run to compare RUN with: a baseline or any run. Default: the one measured beside it.",
-)
-@verdict_format_options
-@fail_on_option
-@store_option
-def command(
+def main(
     run: str,
     against: str | None,
     form: str | None,
@@ -42,11 +29,6 @@ def command(
     fail_on: tuple[str, ...],
     store: str | None,
 ) -> None:
-    """Compare RUN (the last one if left out) with another run, and end with the verdict's exit code.
-
-    `dyno run STUDY --against NAME` measures both side by side and ends in the same way. Without --fail-on the
-    exit code is 4 for a broken, 5 for a failed and 6 for a slower run.
-    """
     form, fail_on = verdict_format_of(form, as_json, output), gate_fails_on(fail_on)
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.options import ListingGroup, json_option, store_option
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_builds import stored_builds, stored_text
 from dbdyno.cli.terminal import terminal
@@ -43,16 +42,7 @@ class HostRow(Frozen):
     floor_run: str
 
 
-@click.group(cls=ListingGroup)
-def command() -> None:
-    """List the hosts of a fleet, and take one out. Without a command: list."""
-
-
-@command.command("list")
-@json_option
-@store_option
 def list_(as_json: bool, store: str | None) -> None:
-    """List the hosts whose workers have registered with the store."""
     url = store_url(store)
     require_server(url)
     with Store(url) as opened, Session(url) as session, waiting("reading the runs of each host"):
@@ -81,11 +71,7 @@ def list_(as_json: bool, store: str | None) -> None:
         terminal().print(Text(stored_text(builds)))
 
 
-@command.command("remove")
-@click.argument("name")
-@store_option
-def remove_(name: str, store: str | None) -> None:
-    """Take host NAME out. What runs that go on have not measured on it by now is left out of them."""
+def take_out(name: str, store: str | None) -> None:
     url = store_url(store)
     require_server(url)
     with writable_store(url), Session(url) as session:

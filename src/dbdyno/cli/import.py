@@ -16,7 +16,7 @@ from dbdyno.brought import pgbench, sysbench
 from dbdyno.brought.counted import Counted
 from dbdyno.brought.files import Repetition, of_threads, one_each
 from dbdyno.brought.run import Log, Question, records_of, run_of
-from dbdyno.cli.options import store_option
+from dbdyno.cli.verbs.measure import PGBENCH, SYSBENCH
 from dbdyno.errors import UserError
 from dbdyno.records import metrics
 from dbdyno.records.place import store_url
@@ -36,41 +36,12 @@ class Tool:
 
 
 TOOLS: Mapping[str, Tool] = {
-    "pgbench": Tool(of_threads, lambda each, seventh: pgbench.read(each.files, seventh)),
-    "sysbench": Tool(one_each, lambda each, _: sysbench.read(each.files[0])),
+    PGBENCH: Tool(of_threads, lambda each, seventh: pgbench.read(each.files, seventh)),
+    SYSBENCH: Tool(one_each, lambda each, _: sysbench.read(each.files[0])),
 }
 
 
-@click.command()
-@click.argument("tool", type=click.Choice(list(TOOLS)))
-@click.argument("logs", nargs=-1, type=click.Path(path_type=Path), metavar="[LOG]...")
-@click.option(
-    "--as",
-    "named",
-    multiple=True,
-    metavar="VARIANT=LOG",
-    help="Logs of VARIANT. Repeat the option for each further log. The first variant is the baseline.",
-)
-@click.option(
-    "--paired",
-    is_flag=True,
-    help="State that the i-th repetitions of all variants belong together: those of pgbench by when they "
-    "began, those of sysbench in the order given, and those of a folder by name.",
-)
-@click.option("--response", default="throughput", show_default=True, help="The metric to compare by.")
-@click.option(
-    "--margin", default="2%", show_default=True, help="A difference below this counts as no effect."
-)
-@click.option("--title", help="The title of the report.")
-@click.option("--name", help="Give the run a name.")
-@click.option("--note", default="", help="Keep a note beside the run.")
-@click.option(
-    "--seventh",
-    type=click.Choice([pgbench.LAG, pgbench.RETRIES]),
-    help="What the seventh column of pgbench's logs is, if they have seven.",
-)
-@store_option
-def command(
+def main(
     tool: str,
     logs: tuple[Path, ...],
     named: tuple[str, ...],
@@ -83,12 +54,6 @@ def command(
     seventh: str | None,
     store: str | None,
 ) -> None:
-    """Make a run from the logs of a tool, for `dyno report` and `dyno compare`.
-
-    A LOG is a file, or a folder that contains only logs: files of `pgbench --log`, or the output of
-    `sysbench ... run`, one file for each time that it ran. Dyno did not measure such a run, and its report
-    says so: nothing proves what ran, and the order was not random.
-    """
     metrics.find(response)
     share, by_variant = _margin(margin), _by_variant(logs, named)
     of_whom = f": {', '.join(by_variant)}" if len(by_variant) > 1 else ""

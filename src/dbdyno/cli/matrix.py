@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from dbdyno.analyse.matrix import matrix, unlike
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.begin.timed import require_timed
 from dbdyno.cli.deliver import deliver
-from dbdyno.cli.formats import format_of, format_options
-from dbdyno.cli.options import store_option
+from dbdyno.cli.formats import format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
@@ -20,18 +17,9 @@ from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
 
 
-@click.command()
-@click.argument("runs", nargs=-1, required=True)
-@format_options
-@store_option
-def command(
+def main(
     runs: tuple[str, ...], form: str | None, as_json: bool, output: Path | None, store: str | None
 ) -> None:
-    """Put runs of the same variants under different loads beside each other: what does each gain where?
-
-    Each of the RUNS has a baseline of its own, and ratios are variant / baseline of the same run. The report
-    has a column for each load, and says which cell is the best and which is the worst.
-    """
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = [opened.run(name) for name in runs]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import click
@@ -16,6 +19,12 @@ from dbdyno.errors import UserError
 from dbdyno.passwords import without_passwords
 
 ANY_PORT, PORT_MOST = 0, 65535
+CODES = {"broken": 4, "failed": 5, "slower": 6, "inconclusive": 7, "inert": 8}
+"""Exit codes by what `--fail-on` names, the worst first."""
+NONE = "none"
+"""What `--fail-on` takes in the place of verdicts, where a preference is not wanted."""
+UNNAMED = ""
+"""What `--resume` without a name stands for."""
 HOURS_OF = {"h": 1.0, "d": 24.0, "w": 168.0}
 
 
@@ -67,6 +76,41 @@ class Wait(Duration):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         return math.inf if value == FOREVER else super().convert(value, param, ctx)
+
+
+class OneOf(click.Choice[str]):
+    """The names of what stands at `module:attribute`, which is imported when they are asked for."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(())
+        self.place = place
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(map(str, resolve_name(self.place)))
+
+    @choices.setter
+    def choices(self, none: Sequence[str]) -> None:
+        """click sets those that it is made with, which are none."""
+
+
+class FailOn(click.ParamType[tuple[str, ...]]):
+    """Names of `CODES`, with commas between: `slower,broken`."""
+
+    name = "VERDICTS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        if value == NONE:
+            return ()
+        names = tuple(name.strip() for name in str(value).split(","))
+        for name in names:
+            if name not in CODES:
+                self.fail(f"{name!r} is none of {', '.join(CODES)}", param, ctx)
+        return names
 
 
 class RunningServerUrl(click.ParamType[str]):
@@ -204,6 +248,17 @@ name_option = click.option(
     "--name", metavar="NAME", help="Give the run a name, which then stands for it everywhere."
 )
 note_option = click.option("--note", default="", metavar="TEXT", help="Keep a note beside the run.")
+resume_option = partial(click.option, "--resume", is_flag=False, flag_value=UNNAMED, metavar="[RUN]")
+"""Of a verb whose runs go on where they were cut short; its `help` says which these are."""
+fail_on_option = click.option(
+    "--fail-on",
+    cls=PreferredOption,
+    key="fail-on",
+    type=FailOn(),
+    metavar="VERDICTS",
+    help=f"Exit with a code other than 0 where a variant has one of these verdicts, with commas between: "
+    f"{', '.join(f'{name} ({code})' for name, code in CODES.items())}. {NONE}: as without the option.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 

@@ -31,12 +31,7 @@ from dbdyno.begin.space import require_space, space_text
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.writes import Write, writes_lines, writes_of
 from dbdyno.cli.options import (
-    budget_option,
-    calibration_option,
-    json_option,
-    paths_option,
     refuse_both,
-    store_option,
 )
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.engines.built import Foreseen
@@ -102,20 +97,7 @@ _LEVELS_SHOWN = 6
 """Of a list; the rest are counted."""
 
 
-@click.command()
-@click.argument("study", type=click.Path(path_type=Path))
-@click.option("--blocks", type=click.IntRange(1), help="Take this many blocks instead of the study's.")
-@click.option(
-    "--seed",
-    type=int,
-    help="Draw the order from this seed, not the study's or a random one.",
-)
-@budget_option
-@calibration_option
-@paths_option
-@store_option
-@json_option
-def command(
+def main(
     study: Path,
     blocks: int | None,
     seed: int | None,
@@ -125,15 +107,6 @@ def command(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Show a study's variants, its trials in their order, and the time they will take. Measures nothing.
-
-    It also shows what the trials will do to the host, where they write, and which variants cannot be put into
-    effect anywhere. It reports all mistakes at once. To find them it runs what the study names: the program
-    of the engine and of the compiler, to read its version, and the text of a script in Lua. Where the study
-    brings SQL of its own, it starts a server of the baseline, has it prepare each statement on empty tables,
-    or on a copy of the data that the study brings, and removes the server. Such data are loaded first, and
-    kept for the run.
-    """
     refuse_both("--budget", budget_s, blocks=blocks)
     allowed = Allowed.of((), allowed_paths)
     asked = study_at(study, blocks, seed, allowed)

@@ -10,7 +10,6 @@ import click
 from rich.text import Text
 
 from dbdyno.begin.platform_probe import probe_platform
-from dbdyno.cli.options import json_option
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.driver import _driver
 from dbdyno.errors import UserError
@@ -29,28 +28,7 @@ class ProbeDocument(Frozen):
     findings: tuple[Finding, ...]
 
 
-@click.command()
-@json_option
-@click.option(
-    "--platform",
-    metavar="ARCHITECTURE",
-    help="Find out what works of another architecture here: programs and engines, under an emulator.",
-)
-@click.option(
-    "--program",
-    "programs",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="With --platform: a program in C that is compiled, linked and run as well. It ends with 0 where all"
-    " is well.",
-)
-def command(as_json: bool, platform: str | None, programs: tuple[Path, ...]) -> None:
-    """Find out what this host is and offers, by doing each thing and restoring it.
-
-    Takes a few seconds. As root it can tell more; without, it says what needs root. With --platform it takes
-    about a minute, and times nothing.
-    """
+def main(as_json: bool, platform: str | None, programs: tuple[Path, ...]) -> None:
     if programs and platform is None:
         raise UserError("--program is compiled for an architecture", "give --platform ARCHITECTURE")
     with open_journal() as journal:

@@ -20,14 +20,6 @@ from dbdyno.begin.stored_study import measured_installation, require_measured, s
 from dbdyno.begin.timed import require_timed
 from dbdyno.cli.deliver import deliver, page_of
 from dbdyno.cli.formats import format_of, write
-from dbdyno.cli.options import (
-    WaitingCommand,
-    devices_option,
-    json_option,
-    paths_option,
-    store_option,
-    wait_option,
-)
 from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import tell
 from dbdyno.driver.load_process import LoadProcess
@@ -59,32 +51,7 @@ from dbdyno.trial.count import require_countable
 from dbdyno.trial.profile import sampled, with_time_to_probe
 
 
-@click.command(cls=WaitingCommand)
-@click.argument("run", default="last")
-@click.option(
-    "--variant", metavar="VARIANT", help="The variant to profile, or its number; the baseline if left out."
-)
-@click.option(
-    "--against",
-    metavar="VARIANT",
-    help="A second variant, or its number: what the first spends beyond this one.",
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the flame graph's page here.")
-@click.option("--counted", is_flag=True, help="Count instructions under Valgrind, in place of sampling time.")
-@click.option("--cache-sim", is_flag=True, help="With --counted: simulate the CPU's caches as well.")
-@click.option("--branch-sim", is_flag=True, help="With --counted: simulate branch prediction as well.")
-@devices_option
-@paths_option
-@wait_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "json", "folded"]),
-    help="What is printed; folded: stacks as flame graph tools read them, in nanoseconds per operation.",
-)
-@json_option
-@store_option
-def command(
+def main(
     run: str,
     variant: str | None,
     against: str | None,
@@ -99,12 +66,6 @@ def command(
     as_json: bool,
     store: str | None,
 ) -> None:
-    """Run one variant of RUN (the last one if left out) again under perf, and draw its flame graph.
-
-    The trial is prepared, proved, driven and checked as it was measured, but not recorded as measured:
-    sampling slows it down. With --counted it runs under Valgrind: what the server's own code executes is
-    counted, which no other load on this machine can disturb.
-    """
     if not counted and (cache_sim or branch_sim):
         raise UserError("--cache-sim and --branch-sim simulate what is counted", "add --counted")
     if counted and form == "folded":

@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 
 from dbdyno.begin.registered import question_of
-from dbdyno.cli.options import store_option
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
-from dbdyno.publish.envelope import MAKE_A_KEY, PUBLIC_OF, PrivateKey, private_key
+from dbdyno.publish import MAKE_A_KEY
+from dbdyno.publish.envelope import PUBLIC_OF, PrivateKey, private_key
 from dbdyno.publish.folder import require_free, write_folder
 from dbdyno.publish.making import SIGNED, STATEMENT, UNSIGNED, contents_of, given_of
 from dbdyno.records.chain import Publication, sha256
@@ -23,23 +23,7 @@ from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
 
 
-@click.command()
-@click.argument("run")
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--key",
-    type=click.Path(path_type=Path),
-    help=f"Sign with this private key (PEM; Ed25519, or ECDSA with P-256). Make one: {MAKE_A_KEY}",
-)
-@click.option("--unsigned", is_flag=True, help="Sign nothing: digests alone show that the folder is whole.")
-@store_option
-def command(run: str, folder: Path, key: Path | None, unsigned: bool, store: str | None) -> None:
-    """Write RUN into FOLDER, so that others can check it without a database: records, study and scripts,
-    evidence, the report, the chain of the store, and signed in-toto statements on all of that.
-
-    The folder tells everything that the run kept, such as the name of this host and the paths of files.
-    Studies that ask another thing are not shown. The store notes that the run was published.
-    """
+def main(run: str, folder: Path, key: Path | None, unsigned: bool, store: str | None) -> None:
     if key is None and not unsigned:
         raise UserError(
             "no key signs the folder, so nobody could tell whose it is",

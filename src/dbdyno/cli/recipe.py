@@ -13,10 +13,9 @@ from rich.text import Text
 from dbdyno.begin.stored_run import analysis_of
 from dbdyno.begin.stored_study import require_measured
 from dbdyno.cli.formats import write
-from dbdyno.cli.options import json_option, store_option
-from dbdyno.cli.server_url import VARIABLE, ServerUrl
 from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import terminal
+from dbdyno.cli.verbs.keep import ANSIBLE, TUNED
 from dbdyno.deploy import ansible, tuned
 from dbdyno.deploy.built import Contents, build_of
 from dbdyno.deploy.check import Checked, State, checked
@@ -32,11 +31,10 @@ from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.layers.source import key_in
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
-from dbdyno.records.store import LAST, Store
+from dbdyno.records.store import Store
 from dbdyno.report.words import safe
 from dbdyno.study.builds import of_build
 
-TUNED, ANSIBLE = "tuned", "ansible"
 MISSING = {
     TUNED: "no profile of TuneD: the recipe sets no value of the kernel",
     ANSIBLE: "no role of Ansible: no file of the recipe has a place on a host",
@@ -45,56 +43,7 @@ STYLES = {State.IN_EFFECT: "green", State.DIFFERS: "bold red", State.UNKNOWN: "y
 DIFFERS_CODE = 1
 
 
-class _RunOrVerb(click.Group):
-    """What is no verb is a run, of which the recipe is written."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        asks_help = bool(args) and args[0] in ctx.help_option_names
-        if not asks_help and (not args or args[0].startswith("-")):
-            args = [LAST, *args]
-        return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] in self.commands:
-            return super().resolve_command(ctx, args)
-        return "write", self.commands["write"], args
-
-
-@click.group(cls=_RunOrVerb)
-def command() -> None:
-    """Write a variant of a finished run as a recipe for production, or compare a running server with one.
-
-    \b
-      dyno recipe RUN                        the same as: dyno recipe write RUN
-      dyno recipe check FOLDER --url URL     which levels are not in effect?
-    """
-
-
-@command.command("write")
-@click.argument("run", default=LAST)
-@click.option(
-    "--variant", help="Its name or its number in the report. Default: the fastest of those that helped."
-)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="The folder to write. Default: recipe-RUN, here."
-)
-@click.option("--any-verdict", is_flag=True, help="Take also a variant that is not shown to be faster.")
-@click.option("--whole", is_flag=True, help="Write also the levels that variant and baseline share.")
-@click.option("--service", help="The systemd unit of the server. Default: that of Debian's package.")
-@click.option(
-    "--configuration", help="The folder of the server's settings. Default: that of Debian's package."
-)
-@click.option(
-    "--with",
-    "also",
-    type=click.Choice([TUNED, ANSIBLE]),
-    multiple=True,
-    help="Write also a profile for TuneD, or a role for Ansible.",
-)
-@store_option
-def write_command(
+def write_recipe(
     run: str,
     variant: str | None,
     output: Path | None,
@@ -105,10 +54,6 @@ def write_command(
     also: tuple[str, ...],
     store: str | None,
 ) -> None:
-    """Write a variant as a folder for production.
-
-    Without RUN the latest run is taken. EVIDENCE.md in the folder says what each change gains and costs.
-    """
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)
         _require_finished(opened, found)
@@ -175,28 +120,7 @@ def _tell_missing(also: tuple[str, ...], files: list[File]) -> None:
             click.echo(MISSING[form], err=True)
 
 
-@command.command("check")
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--url",
-    type=ServerUrl(),
-    envvar=VARIABLE,
-    required=True,
-    help="The URL of the server, as for `dyno load`. Default: DYNO_URL.",
-)
-@click.option(
-    "--pid",
-    "process_id",
-    type=click.IntRange(1),
-    help="The process of the server, if the URL does not lead to it.",
-)
-@json_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Also write JSON into this file.")
-def check_command(folder: Path, url: str, process_id: int | None, as_json: bool, output: Path | None) -> None:
-    """Say which levels of a recipe are not in effect on a running server.
-
-    FOLDER is the folder of the recipe. The exit code is 1 if a level differs.
-    """
+def check(folder: Path, url: str, process_id: int | None, as_json: bool, output: Path | None) -> None:
     deployment = read_folder(folder)
     found = checked(deployment, registry.engine(deployment.engine), url, process_id)
     if output is not None:

@@ -9,7 +9,6 @@ import click
 from dbdyno.begin.registered import registration_of
 from dbdyno.begin.run import SEQUENTIAL_BLOCKS
 from dbdyno.begin.study_file import study_at
-from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import DynoError, UserError
 from dbdyno.records.chain import CHANGED, Entry, Plan, Registration, broken_at
@@ -20,28 +19,7 @@ from dbdyno.report.words.moments import moment_text
 from dbdyno.report.words.numbers import plural, seconds_text, share_text
 
 
-@click.command()
-@click.argument("study", required=False, type=click.Path(path_type=Path))
-@click.option("--blocks", type=click.IntRange(1), help="The run will have this many blocks.")
-@click.option(
-    "--until",
-    type=click.Choice(["margin"]),
-    help="The run will end when its verdicts stand, after 50 blocks at most (or --blocks).",
-)
-@json_option
-@store_option
-def command(
-    study: Path | None, blocks: int | None, until: str | None, as_json: bool, store: str | None
-) -> None:
-    """Write STUDY down before its first trial: its text, its files, how it will be analysed, and this host.
-
-    The entry goes to the end of a chain in the store, and each entry holds the digest of the one before. A
-    run of the study then says that it was registered, and names what was carried out otherwise. Give the
-    digest that is printed to somebody else, or commit it: only that shows when the study was registered,
-    because the clock and the store are yours.
-
-    Without STUDY: list what is registered, and check the chain.
-    """
+def main(study: Path | None, blocks: int | None, until: str | None, as_json: bool, store: str | None) -> None:
     if study is None:
         if blocks is not None or until is not None:
             raise UserError("no study was named to register", "dyno register STUDY")

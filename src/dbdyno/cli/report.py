@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import click
-
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import SoakResult
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.stored_run import analysis_to_read, without_speeds
 from dbdyno.cli.deliver import deliver
-from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, fail_on_option, soak_code, verdicts_of
-from dbdyno.cli.formats import verdict_format_of, verdict_format_options
-from dbdyno.cli.options import store_option
+from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, soak_code, verdicts_of
+from dbdyno.cli.formats import verdict_format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.records.chain import Rerun
@@ -25,17 +22,7 @@ from dbdyno.records.store import Store
 from dbdyno.report import junit
 
 
-@click.command()
-@click.argument("run", default="last")
-@verdict_format_options
-@click.option(
-    "--details",
-    is_flag=True,
-    help="On the terminal, where the time of operations and of trials goes as well.",
-)
-@fail_on_option
-@store_option
-def command(
+def main(
     run: str,
     form: str | None,
     as_json: bool,
@@ -44,7 +31,6 @@ def command(
     fail_on: tuple[str, ...],
     store: str | None,
 ) -> None:
-    """Show RUN again: its name, the start of its name, or `last` (the default)."""
     form = verdict_format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ import click
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.begin.study_file import study_at
+from dbdyno.cli.options import UNNAMED
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
@@ -22,11 +22,6 @@ from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import is_or_are, plural
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all
-
-UNNAMED = ""
-"""What `--resume` without a name stands for."""
-resume_option = partial(click.option, "--resume", is_flag=False, flag_value=UNNAMED, metavar="[RUN]")
-"""Of a verb whose runs go on where they were cut short; its `help` says which these are."""
 
 
 def study_and_run(study: Path | None, resume: str | None) -> tuple[Path | None, str | None]:

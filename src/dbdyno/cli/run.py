@@ -30,28 +30,15 @@ from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.cleanup import put_back_on
 from dbdyno.cli.deliver import page_beside
-from dbdyno.cli.exit_codes import exit_code, fail_on_option, gate_code, gate_fails_on
-from dbdyno.cli.formats import verdict_format_of, verdict_format_options
+from dbdyno.cli.exit_codes import exit_code, gate_code, gate_fails_on
+from dbdyno.cli.formats import verdict_format_of
 from dbdyno.cli.gate import deliver_gate
 from dbdyno.cli.options import (
-    WaitingCommand,
-    budget_option,
-    calibration_option,
-    devices_option,
-    live_option,
-    name_option,
-    note_option,
-    paths_option,
-    quiet_option,
     refuse_both,
-    servers_option,
-    store_option,
-    wait_option,
-    writes_option,
 )
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.report import deliver_report
-from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run, tell_stopped
+from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run, tell_stopped
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import Stopped, UserError
 from dbdyno.host.allowed import Allowed
@@ -66,63 +53,7 @@ from dbdyno.serve.address import Address, listening
 from dbdyno.serve.beside import pages_beside
 
 
-@click.command(cls=WaitingCommand)
-@click.argument("study", required=False, type=click.Path(path_type=Path))
-@resume_option(
-    help="Go on with a run that was cut short: RUN, or the study's latest unfinished one. Without both, "
-    "the latest unfinished run of all, after asking.",
-)
-@click.option(
-    "--again",
-    metavar="RUN",
-    help="Carry out the study of RUN again, from its text and files as the store kept them.",
-)
-@click.option(
-    "--add-blocks",
-    type=click.IntRange(1),
-    help="With --resume RUN: add N blocks. The time goes to the variants that are not decided, "
-    "and the intervals hold at every look, as with --until.",
-)
-@click.option("--blocks", type=click.IntRange(1), help="Take this many blocks instead of the study's.")
-@click.option(
-    "--until",
-    type=click.Choice(["margin"]),
-    help="Measure each variant until its verdict stands against the study's margin, 50 blocks at most "
-    "(or --blocks); the time goes to those that are not decided.",
-)
-@budget_option
-@click.option(
-    "--seed",
-    type=int,
-    help="Draw the order from this seed, not the study's or a random one.",
-)
-@click.option(
-    "--against",
-    metavar="NAME|FILE|git:REVISION",
-    help="Hold the run against a baseline, or any run: its baseline variant is measured again, side by side, "
-    "where its engine is still here; or against the baseline of another study's file, or of this file in a "
-    "commit. The exit code is that of the verdict.",
-)
-@click.option(
-    "--fleet",
-    metavar="HOSTS|tag:TAG",
-    help="Carry the study out on these hosts of the store's fleet, separated by commas: all its blocks on "
-    "each. See: dyno hosts, dyno worker.",
-)
-@name_option
-@note_option
-@calibration_option
-@devices_option
-@paths_option
-@servers_option
-@writes_option
-@live_option
-@wait_option
-@quiet_option
-@store_option
-@verdict_format_options
-@fail_on_option
-def command(
+def main(
     study: Path | None,
     resume: str | None,
     name: str | None,
@@ -141,10 +72,6 @@ def command(
     fail_on: tuple[str, ...],
     **asked: Any,
 ) -> None:
-    """Carry out a study: every trial is prepared, proved, driven, checked, recorded, and the host restored.
-
-    Finished trials are kept whatever happens: after Ctrl-C or a crash, --resume goes on where it stopped.
-    """
     form = verdict_format_of(form, as_json, output)
     study, resume = _meant(study, resume, asked["add_blocks"])
     options = RunOptions(path=study, allowed=Allowed.of(devices, allowed_paths, servers, writes), **asked)

@@ -6,7 +6,6 @@ import click
 
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.options import json_option, store_option
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
@@ -19,15 +18,7 @@ from dbdyno.report.renderers.terminal import render
 from dbdyno.report.words import safe
 
 
-@click.command()
-@click.argument("run", default="last")
-@click.argument("trial", required=False, type=click.IntRange(0))
-@json_option
-@store_option
-def command(run: str, trial: int | None, as_json: bool, store: str | None) -> None:
-    """Show RUN (the last one if left out): its study, host, engine and trials. With TRIAL, a number of that
-    table, show the trial: settings read back, checks, the cause of a failure, the end of the server's log.
-    """
+def main(run: str, trial: int | None, as_json: bool, store: str | None) -> None:
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)
         records = opened.records(found.run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,18 +14,11 @@ from dbdyno.begin.soak import BegunSoak, begin_soak, expected_soak_s, soak_gone_
 from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.deliver import deliver, page_beside
 from dbdyno.cli.exit_codes import soak_code
-from dbdyno.cli.formats import verdict_format_of, verdict_format_options
+from dbdyno.cli.formats import verdict_format_of
 from dbdyno.cli.options import (
-    Duration,
-    WaitingCommand,
-    devices_option,
-    paths_option,
-    quiet_option,
     refuse_both,
-    store_option,
-    wait_option,
 )
-from dbdyno.cli.resume import interrupted, resume_option, run_to_resume, study_and_run
+from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
@@ -36,47 +28,10 @@ from dbdyno.records.record import Record
 from dbdyno.records.store import writable_store
 from dbdyno.report.parts.soak import document
 from dbdyno.report.words.numbers import about_text, plural
-from dbdyno.study.rungs import rungs
 from dbdyno.study.size import size_of_study
-from dbdyno.study.values import Fault
 
 
-class Ladder(click.ParamType[tuple[int, ...]]):
-    """Numbers of clients with commas between: `100,500,1000`."""
-
-    name = "CLIENTS"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            return rungs([int(part) for part in str(value).split(",")])
-        except ValueError:
-            self.fail(f"{value!r} is no list of numbers; write them with commas: 100,500", param, ctx)
-        except Fault as fault:
-            self.fail(f"{fault.message}; {fault.hint}", param, ctx)
-
-
-@click.command(cls=WaitingCommand)
-@click.argument("study", required=False, type=click.Path(path_type=Path))
-@resume_option(help="Go on with a soak that was cut short: RUN, or the study's latest unfinished one.")
-@click.option(
-    "--smoke",
-    is_flag=True,
-    help="A short one: one rung, 20 s of load, a kill, a power cut, a torn page and a clean stop.",
-)
-@click.option("--clients", type=Ladder(), help="The ladder, in the place of the study's: 100,500,1000.")
-@click.option("--duration", "duration_s", type=Duration(), help="The sustained load of each rung: 30m.")
-@click.option("--seed", type=int, help="Draw the order of variants from this seed.")
-@devices_option
-@paths_option
-@wait_option
-@quiet_option
-@store_option
-@verdict_format_options
-def command(
+def main(
     study: Path | None,
     resume: str | None,
     smoke: bool,
@@ -92,14 +47,6 @@ def command(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Soak a study's variants: with how many clients does each stay up, and does anything grow?
-
-    Each rung of the ladder opens all connections in a storm and gradually, has clients misbehave, keeps the
-    load up, and ends with a clean stop and a start that must find everything. Rungs that are over are kept
-    whatever happens: --resume goes on with the next one.
-
-    Exit code 4: it broke; 5: it failed; 6: something outgrew what it may gain.
-    """
     form = verdict_format_of(form, as_json, output)
     study, resume = study_and_run(study, resume)
     allowed = Allowed.of(devices, allowed_paths)

@@ -8,8 +8,9 @@ import click
 
 from dbdyno.errors import UserError
 from dbdyno.host.alone import holder
+from dbdyno.records.place import LAST
 from dbdyno.records.run import Run
-from dbdyno.records.store import LAST, Store
+from dbdyno.records.store import Store
 
 
 def run_to_read(store: Store, name: str) -> Run:

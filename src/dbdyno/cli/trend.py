@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from dbdyno.analyse.trend import Axis, Omission, trend
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_study import asked_of, require_measured
 from dbdyno.begin.trend import latest, on_axis, sorted_out, with_ratio
 from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.deliver import deliver
-from dbdyno.cli.formats import format_of, format_options
-from dbdyno.cli.options import Age, store_option
+from dbdyno.cli.formats import format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.errors import UserError
 from dbdyno.records.place import store_url
@@ -27,25 +24,7 @@ from dbdyno.study import Study, read_study
 STUDY_ENDING = ".toml"
 
 
-@click.command()
-@click.argument("named", nargs=-1, required=True, metavar="STUDY|RUN...")
-@click.option(
-    "--limit", type=click.IntRange(1), default=50, show_default=True, help="Take only the latest N runs."
-)
-@click.option(
-    "--since", "age_s", type=Age(), help="Take only runs that are no older than this: 12h, 30d, 4w."
-)
-@click.option(
-    "--by",
-    type=click.Choice([axis.value for axis in Axis]),
-    default=Axis.TIME.value,
-    show_default=True,
-    help="The order of the runs: when they began, when the commit of their source was made, or the version"
-    " of their engine.",
-)
-@format_options
-@store_option
-def command(
+def main(
     named: tuple[str, ...],
     by: str,
     limit: int,
@@ -55,11 +34,6 @@ def command(
     output: Path | None,
     store: str | None,
 ) -> None:
-    """Follow one study over its finished runs: the ratio of each variant in every run, and whether it moved.
-
-    Give the study's file or one of its runs. If you give several runs, only these are taken. A file that is
-    written differently but asks the same is the same study.
-    """
     form = format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         study, found, left_out = _runs_of(opened, named)

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.exit_codes import NOT_CHECKED
-from dbdyno.cli.options import json_option
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.terminal import terminal
 from dbdyno.publish.envelope import public_key
@@ -27,24 +26,7 @@ WORDS = {
 }
 
 
-@click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--key",
-    type=click.Path(path_type=Path),
-    help="The publisher's public key (PEM), as you got it from the publisher. Without it, the key in the "
-    "folder shows no more than that the folder is whole.",
-)
-@json_option
-def command(folder: Path, key: Path | None, as_json: bool) -> None:
-    """Check FOLDER, which `dyno publish` wrote: signatures, the digest of every file, the chain, and the
-    report, which is made again from the records and compared digit by digit. It also names the runs of the
-    same study that were not registered or not published.
-
-    Exit code 9: a file was changed, added or removed; 10: the signature does not hold; 11: the files do not
-    follow from each other, such as a figure from its records; 12: not all was checked, because nobody signed
-    the folder or another Dyno made it, and what was checked holds. 0: all was checked, and holds.
-    """
+def main(folder: Path, key: Path | None, as_json: bool) -> None:
     trusted = public_key(key) if key is not None else None
     contents, strange = read_folder(folder)
     with waiting(f"checking {folder}"):

@@ -23,7 +23,6 @@ from dbdyno.begin.on_fleet import answer_of, begun_here
 from dbdyno.begin.registered import code_digest
 from dbdyno.calibrate.kept import kept_here
 from dbdyno.cli.carried_out import carry_out_pair, records_of_host
-from dbdyno.cli.options import Duration, ListingGroup, devices_option, paths_option, store_option
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.terminal import tell
 from dbdyno.cli.worker_unit import unit_files
@@ -67,46 +66,14 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 30.0
 """How long a store that does not answer is left alone: twice as long each time."""
 
 
-class WorkerGroup(ListingGroup):
-    """`dyno worker` alone starts one."""
-
-    LIST = "start"
-
-
-@click.group(cls=WorkerGroup)
-def command() -> None:
-    """Lend this host to the runs of a fleet (`dyno run --fleet`), until Ctrl-C.
-
-    Without a command: start.
-    """
-
-
-name_option = click.option("--name", metavar="NAME", help="The host's name in the fleet. Default: its own.")
-tags_option = click.option(
-    "--tag", "tags", multiple=True, metavar="TAG", help="A word that `--fleet tag:TAG` finds this host by."
-)
-
-
-@command.command()
-@name_option
-@tags_option
-@devices_option
-@paths_option
-@click.option("--lease", "least_s", type=Duration(), default=LEAST_S, hidden=True)
-@store_option
 def start(
     name: str | None,
     tags: tuple[str, ...],
     devices: tuple[Path, ...],
     allowed_paths: tuple[Path, ...],
-    least_s: float,
+    least_s: float | None,
     store: str | None,
 ) -> None:
-    """Start this host's worker. It carries out what runs give to this host, and nothing else.
-
-    It listens nowhere: it opens a connection to the store's PostgreSQL, and sleeps until that has something
-    for this host. While a slice is measured, nothing of the worker is awake.
-    """
     url = store_url(store)
     require_server(url)
     name = require_name(name or socket.gethostname())
@@ -117,7 +84,7 @@ def start(
         place = register(session, member, secrets.token_hex(8), tell)
         tell(f"host {name} is in the fleet of {session.place}; Ctrl-C takes its worker away")
         try:
-            Worker(session, url, place, Allowed.of(devices, allowed_paths), least_s).serve()
+            Worker(session, url, place, Allowed.of(devices, allowed_paths), least_s or LEAST_S).serve()
         except Replaced as over:
             # It is no failure, and systemd must not start it again.
             tell(f"{over.message}; {over.hint}")
@@ -139,21 +106,9 @@ def _member(name: str, tags: tuple[str, ...]) -> Member:
     )
 
 
-@command.command()
-@name_option
-@tags_option
-@click.option("--system", is_flag=True, help="Write a unit of the system, which runs as root.")
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the unit into this file instead."
-)
-@store_option
 def install(
     name: str | None, tags: tuple[str, ...], system: bool, output: Path | None, store: str | None
 ) -> None:
-    """Write a unit for systemd that starts this host's worker, and say how to enable it.
-
-    The store's URL goes into a file beside the unit that only its user reads, because it may hold a password.
-    """
     url = store_url(store)
     require_server(url)
     written = unit_files(require_name(name or socket.gethostname()), tags, url, system, output)

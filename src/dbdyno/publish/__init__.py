@@ -4,3 +4,5 @@
 the statements on those files, which `envelope` signs. `making` puts a run together, and `folder` writes and
 reads what lies on disk. `verified` makes everything again from a folder, and compares.
 """
+
+MAKE_A_KEY = "openssl genpkey -algorithm ed25519 -out dyno.key"

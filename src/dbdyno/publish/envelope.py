@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import UserError
+from dbdyno.publish import MAKE_A_KEY
 from dbdyno.records.chain import sha256
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-MAKE_A_KEY = "openssl genpkey -algorithm ed25519 -out dyno.key"
 PUBLIC_OF = "openssl pkey -in dyno.key -pubout -out dyno.pub"
 KINDS = "Ed25519, or ECDSA with the curve P-256"
 

@@ -7,6 +7,8 @@ from dbdyno.host import paths
 from dbdyno.passwords import without_passwords
 
 URL_HINT = "sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+LAST = "last"
+"""Stands for the latest run that has a result, so no run bears it."""
 SQLITE, POSTGRESQL = "sqlite:///", "postgresql://"
 TOLD = ("host", "hostaddr", "port", "dbname", "user")
 """What may be told of a PostgreSQL store: its other parameters can hold secrets."""

@@ -24,7 +24,7 @@ from dbdyno.passwords import json_without_passwords, without_passwords
 from dbdyno.records.chain import Entry, Publication, Registration, RunBegan, canonical
 from dbdyno.records.database import Execute, Unavailable, open_database
 from dbdyno.records.fence import LeaseOver, fence_of, note_late, require_in_force
-from dbdyno.records.place import SQLITE, place_of
+from dbdyno.records.place import LAST, SQLITE, place_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, run_of_document
 from dbdyno.records.spool import Spool, Waiting
@@ -74,8 +74,6 @@ _OLDEST, _LABELS, _YOUNGEST = "dyno_schema", "dyno_notes", "dyno_chain"
 # A run and the reference that takes turns with it begin at the same moment.
 _LATEST_FIRST = "ORDER BY created_unix_s DESC, run"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-LAST = "last"
-"""Stands for the latest run that has a result, so no run bears it."""
 _HAS_RESULT = "EXISTS (SELECT 1 FROM dyno_records WHERE dyno_records.run = dyno_runs.run)"
 
 

@@ -1,0 +1,35 @@
+"""What each verb can be asked, apart from what carries it out, so that its help imports only its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Any
+
+import click
+
+_FILES = {
+    "ask": ("demo", "plan", "probe", "register", "calibrate"),
+    "measure": ("run", "tune", "bisect", "soak", "profile", "import"),
+    "read": (
+        *("report", "show", "explain", "museum", "export", "publish", "verify"),
+        *("compare", "gate", "matrix", "trend", "diff"),
+    ),
+    "keep": ("recipe", "hosts", "builds", "engines", "worker", "schema"),
+}
+_DECLARED_IN = {verb: file for file, verbs in _FILES.items() for verb in verbs}
+
+
+def command(verb: str) -> click.Command:
+    """The command of a verb. Where what carries it out is light, its own file declares it."""
+    place = f"{verb}:command"
+    if verb in _DECLARED_IN:
+        place = f"verbs.{_DECLARED_IN[verb]}:{'import_logs' if verb == 'import' else verb}"
+    found: click.Command = resolve_name(f"dbdyno.cli.{place}")
+    return found
+
+
+def body(place: str) -> Callable[..., Any]:
+    """What carries a verb out: `run:main` is `main` of `cli/run.py`, which is imported now."""
+    found: Callable[..., Any] = resolve_name(f"dbdyno.cli.{place}")
+    return found

@@ -1,0 +1,312 @@
+"""The options of the verbs that measure; `body` imports what carries them out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbdyno.cli.formats import format_options, verdict_format_options
+from dbdyno.cli.options import (
+    Duration,
+    OneOf,
+    WaitingCommand,
+    budget_option,
+    calibration_option,
+    devices_option,
+    fail_on_option,
+    json_option,
+    live_option,
+    name_option,
+    note_option,
+    paths_option,
+    quiet_option,
+    resume_option,
+    servers_option,
+    store_option,
+    wait_option,
+    writes_option,
+)
+from dbdyno.cli.verbs import body
+
+PGBENCH, SYSBENCH = "pgbench", "sysbench"
+"""Whose logs `dyno import` reads."""
+
+
+@click.command(cls=WaitingCommand)
+@click.argument("study", required=False, type=click.Path(path_type=Path))
+@resume_option(
+    help="Go on with a run that was cut short: RUN, or the study's latest unfinished one. Without both, "
+    "the latest unfinished run of all, after asking.",
+)
+@click.option(
+    "--again",
+    metavar="RUN",
+    help="Carry out the study of RUN again, from its text and files as the store kept them.",
+)
+@click.option(
+    "--add-blocks",
+    type=click.IntRange(1),
+    help="With --resume RUN: add N blocks. The time goes to the variants that are not decided, "
+    "and the intervals hold at every look, as with --until.",
+)
+@click.option("--blocks", type=click.IntRange(1), help="Take this many blocks instead of the study's.")
+@click.option(
+    "--until",
+    type=click.Choice(["margin"]),
+    help="Measure each variant until its verdict stands against the study's margin, 50 blocks at most "
+    "(or --blocks); the time goes to those that are not decided.",
+)
+@budget_option
+@click.option(
+    "--seed",
+    type=int,
+    help="Draw the order from this seed, not the study's or a random one.",
+)
+@click.option(
+    "--against",
+    metavar="NAME|FILE|git:REVISION",
+    help="Hold the run against a baseline, or any run: its baseline variant is measured again, side by side, "
+    "where its engine is still here; or against the baseline of another study's file, or of this file in a "
+    "commit. The exit code is that of the verdict.",
+)
+@click.option(
+    "--fleet",
+    metavar="HOSTS|tag:TAG",
+    help="Carry the study out on these hosts of the store's fleet, separated by commas: all its blocks on "
+    "each. See: dyno hosts, dyno worker.",
+)
+@name_option
+@note_option
+@calibration_option
+@devices_option
+@paths_option
+@servers_option
+@writes_option
+@live_option
+@wait_option
+@quiet_option
+@store_option
+@verdict_format_options
+@fail_on_option
+def run(**asked: Any) -> None:
+    """Carry out a study: every trial is prepared, proved, driven, checked, recorded, and the host restored.
+
+    Finished trials are kept whatever happens: after Ctrl-C or a crash, --resume goes on where it stopped.
+    """
+    body("run:main")(**asked)
+
+
+@click.command(cls=WaitingCommand)
+@click.argument("study", type=click.Path(path_type=Path))
+@budget_option
+@click.option(
+    "--suggest",
+    is_flag=True,
+    help="Run the baseline once and print the [factors] that this load depends on, for the study.",
+)
+@click.option(
+    "--on",
+    "other",
+    metavar="WORKLOAD",
+    help="Measure the winner of the study's latest search on another workload, for which it was not tuned. "
+    'Options of it follow its name: --on "point_select table_size=100000 clients=16".',
+)
+@click.option(
+    "--fleet",
+    metavar="HOSTS|tag:TAG",
+    help="Confirm the winner of the study's latest search on these hosts of the store's fleet: it and the "
+    "baseline in all blocks on each. With --on, on that workload.",
+)
+@click.option("--seed", type=int, help="Draw the candidates from this seed, not the study's or a random one.")
+@name_option
+@note_option
+@calibration_option
+@devices_option
+@paths_option
+@wait_option
+@quiet_option
+@store_option
+@verdict_format_options
+@fail_on_option
+@click.pass_context
+def tune(context: click.Context, /, **asked: Any) -> None:
+    """Search for the best variant of STUDY, whose design is `search`, in the time that it gives.
+
+    The best candidates are confirmed in blocks of their own, and only that gives a verdict. Then each change
+    of the winner is taken back in turn, so that it keeps the changes that carry its gain and no others.
+    Finished trials are kept whatever happens: `dyno run --resume` goes on where it stopped.
+    """
+    body("tune:main")(context, **asked)
+
+
+@click.command(cls=WaitingCommand)
+@click.argument("study", required=False, type=click.Path(path_type=Path))
+@click.option("--good", metavar="REV", help="The commit, version or variant that is fast enough.")
+@click.option("--bad", metavar="REV", help="The commit, version or variant that is slower.")
+@click.option(
+    "--settings",
+    is_flag=True,
+    help="Ask which of the study's settings did it: of each factor the first level is good and the last bad.",
+)
+@click.option(
+    "--versions",
+    is_flag=True,
+    help="Ask which of the study's versions did it: the first level of the factor `engine` is good, the last"
+    " one bad.",
+)
+@resume_option(help="Go on with a bisection that was cut short: RUN, or the study's latest unfinished one.")
+@click.option(
+    "--blocks", type=click.IntRange(6), help="Take at most this many blocks for each question (default: 30)."
+)
+@click.option("--seed", type=int, help="Draw the order from this seed, not the study's or a random one.")
+@name_option
+@note_option
+@devices_option
+@paths_option
+@wait_option
+@quiet_option
+@store_option
+@format_options
+def bisect(**asked: Any) -> None:
+    """Find the commit, the version or the setting between a good one and a bad one that made the study's
+    baseline slower.
+
+    The study names a git repository as source.origin. Each commit that is asked about is built once and
+    measured side by side with both ends, until it is clear to which of them it belongs. Commits that do not
+    build are skipped. Where the ends differ in the instructions that they execute, counting places a commit.
+
+    With --versions the study has the versions of one engine as levels of the factor `engine`, the oldest
+    first. Each version that is asked about has data of its own, and time places it. --good and --bad name two
+    of them, where only those between are to be asked.
+
+    It ends in one of them, in a range, or in none. Finished trials are kept whatever happens: --resume
+    goes on where it stopped.
+    """
+    body("bisect:main")(**asked)
+
+
+class Ladder(click.ParamType[tuple[int, ...]]):
+    """Numbers of clients with commas between: `100,500,1000`."""
+
+    name = "CLIENTS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        # Here, because verbs that take no ladder need nothing of studies.
+        from dbdyno.study.rungs import rungs
+        from dbdyno.study.values import Fault
+
+        try:
+            return rungs([int(part) for part in str(value).split(",")])
+        except ValueError:
+            self.fail(f"{value!r} is no list of numbers; write them with commas: 100,500", param, ctx)
+        except Fault as fault:
+            self.fail(f"{fault.message}; {fault.hint}", param, ctx)
+
+
+@click.command(cls=WaitingCommand)
+@click.argument("study", required=False, type=click.Path(path_type=Path))
+@resume_option(help="Go on with a soak that was cut short: RUN, or the study's latest unfinished one.")
+@click.option(
+    "--smoke",
+    is_flag=True,
+    help="A short one: one rung, 20 s of load, a kill, a power cut, a torn page and a clean stop.",
+)
+@click.option("--clients", type=Ladder(), help="The ladder, in the place of the study's: 100,500,1000.")
+@click.option("--duration", "duration_s", type=Duration(), help="The sustained load of each rung: 30m.")
+@click.option("--seed", type=int, help="Draw the order of variants from this seed.")
+@devices_option
+@paths_option
+@wait_option
+@quiet_option
+@store_option
+@verdict_format_options
+def soak(**asked: Any) -> None:
+    """Soak a study's variants: with how many clients does each stay up, and does anything grow?
+
+    Each rung of the ladder opens all connections in a storm and gradually, has clients misbehave, keeps the
+    load up, and ends with a clean stop and a start that must find everything. Rungs that are over are kept
+    whatever happens: --resume goes on with the next one.
+
+    Exit code 4: it broke; 5: it failed; 6: something outgrew what it may gain.
+    """
+    body("soak:main")(**asked)
+
+
+@click.command(cls=WaitingCommand)
+@click.argument("run", default="last")
+@click.option(
+    "--variant", metavar="VARIANT", help="The variant to profile, or its number; the baseline if left out."
+)
+@click.option(
+    "--against",
+    metavar="VARIANT",
+    help="A second variant, or its number: what the first spends beyond this one.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the flame graph's page here.")
+@click.option("--counted", is_flag=True, help="Count instructions under Valgrind, in place of sampling time.")
+@click.option("--cache-sim", is_flag=True, help="With --counted: simulate the CPU's caches as well.")
+@click.option("--branch-sim", is_flag=True, help="With --counted: simulate branch prediction as well.")
+@devices_option
+@paths_option
+@wait_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "json", "folded"]),
+    help="What is printed; folded: stacks as flame graph tools read them, in nanoseconds per operation.",
+)
+@json_option
+@store_option
+def profile(**asked: Any) -> None:
+    """Run one variant of RUN (the last one if left out) again under perf, and draw its flame graph.
+
+    The trial is prepared, proved, driven and checked as it was measured, but not recorded as measured:
+    sampling slows it down. With --counted it runs under Valgrind: what the server's own code executes is
+    counted, which no other load on this machine can disturb.
+    """
+    body("profile:main")(**asked)
+
+
+@click.command()
+@click.argument("tool", type=click.Choice([PGBENCH, SYSBENCH]))
+@click.argument("logs", nargs=-1, type=click.Path(path_type=Path), metavar="[LOG]...")
+@click.option(
+    "--as",
+    "named",
+    multiple=True,
+    metavar="VARIANT=LOG",
+    help="Logs of VARIANT. Repeat the option for each further log. The first variant is the baseline.",
+)
+@click.option(
+    "--paired",
+    is_flag=True,
+    help="State that the i-th repetitions of all variants belong together: those of pgbench by when they "
+    "began, those of sysbench in the order given, and those of a folder by name.",
+)
+@click.option("--response", default="throughput", show_default=True, help="The metric to compare by.")
+@click.option(
+    "--margin", default="2%", show_default=True, help="A difference below this counts as no effect."
+)
+@click.option("--title", help="The title of the report.")
+@click.option("--name", help="Give the run a name.")
+@click.option("--note", default="", help="Keep a note beside the run.")
+@click.option(
+    "--seventh",
+    type=OneOf("dbdyno.brought.pgbench:SEVENTH"),
+    help="What the seventh column of pgbench's logs is, if they have seven.",
+)
+@store_option
+def import_logs(**asked: Any) -> None:
+    """Make a run from the logs of a tool, for `dyno report` and `dyno compare`.
+
+    A LOG is a file, or a folder that contains only logs: files of `pgbench --log`, or the output of
+    `sysbench ... run`, one file for each time that it ran. Dyno did not measure such a run, and its report
+    says so: nothing proves what ran, and the order was not random.
+    """
+    body("import:main")(**asked)
