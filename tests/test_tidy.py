@@ -61,6 +61,10 @@ BROKEN = {
         "src/dbdyno/host/probe.py",
         "def f():\n    files = PROC.glob('*/stat')\n    return [one.read_text() for one in files]",
     ),
+    "a_hint_is_for_its_cause": Source(
+        "src/dbdyno/obtain/wheel.py",
+        "try:\n    f()\nexcept OSError as error:\n    raise DynoError('x', 'check the space on the disk')",
+    ),
     "only_the_study_reads_its_format": Source("src/dbdyno/plan/budget.py", "import tomllib"),
     "the_driver_knows_nothing_of_python": Source("crates/driver/Cargo.toml", 'pyo3 = "0.26"'),
     "the_root_holds_what_all_stand_on_and_the_spine": Source("src/dbdyno/store.py", ""),

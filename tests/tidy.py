@@ -257,6 +257,25 @@ def _bare_reads(node: ast.AST, names: Collection[str], caught: bool) -> Iterator
 
 
 @rule
+def a_hint_is_for_its_cause(source: Source) -> Iterator[str]:
+    """An OSError has many causes, so `remedy` chooses the hint by its number."""
+    if not source.module:
+        return
+    for node in source.nodes:
+        if isinstance(node, ast.ExceptHandler) and node.type and "OSError" in ast.unparse(node.type):
+            raised = (one.exc for one in ast.walk(node) if isinstance(one, ast.Raise))
+            for hint in (one.args[-1] for one in raised if isinstance(one, ast.Call) and one.args[1:]):
+                if isinstance(hint, ast.Constant | ast.JoinedStr) and ONE_CAUSE.search(ast.unparse(hint)):
+                    yield f"line {node.lineno}: a hint for any OSError; errors.remedy asks for its cause"
+
+
+ONE_CAUSE = re.compile(
+    r"\broom\b|space on|disk full|^.install|apt-get|apt install|as root|owner|rights|make one"
+)
+"""Words of a hint that is for a full disk, for a lack of rights, or for what is not there."""
+
+
+@rule
 def only_the_study_reads_its_format(source: Source) -> Iterator[str]:
     if source.module and room_of(source.module) != "study":
         yield from (f"uses {reader}" for reader in ("tree_sitter", "tomllib") if reader in source.text)

@@ -5,7 +5,24 @@ Exit codes follow from the kind: 2 when the user can mend it by changing the inp
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
+
+REMEDIES = {
+    errno.ENOSPC: "make room on that disk",
+    errno.EDQUOT: "make room within the quota of this user",
+    errno.EACCES: "give this user the right to do so, or run Dyno as a user who has it",
+    errno.EPERM: "give this user the right to do so, or run Dyno as a user who has it",
+    errno.EROFS: "choose a place that is not mounted read-only",
+}
+
+
+def remedy(error: BaseException, missing: str = "", torn: str = "") -> str:
+    """What mends the cause that an error names, because a hint is for its cause: `missing` is for a file or a
+    program that is not there, `torn` for a content that cannot be read. Empty for any other cause."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return torn
+    return missing if error.errno == errno.ENOENT else REMEDIES.get(error.errno, "")
 
 
 class DynoError(Exception):

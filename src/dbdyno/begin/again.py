@@ -12,7 +12,7 @@ from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_study import asked_of, require_measured
 from dbdyno.begin.study_file import study_at
 from dbdyno.datasets import SET_FILE
-from dbdyno.errors import DynoError, Mistake, StudyError, UserError
+from dbdyno.errors import DynoError, Mistake, StudyError, UserError, remedy
 from dbdyno.given.digest import digest_of as given_digest_of
 from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
@@ -57,7 +57,7 @@ def study_again(run: Run, name: str, blocks: int | None, seed: int | None, allow
         for path in (*_origins(asked), *_data_of(asked)):
             _link(folder / path, Path(run.study_folder, path))
     except OSError as error:
-        raise DynoError(f"cannot write {folder}: {error.strerror}", "is the disk full?") from None
+        raise DynoError(f"cannot write {folder}: {error.strerror}", remedy(error)) from None
     kept = run.configuration
     names = catalogue(allowed=allowed)
     names = replace(names, configure=(lambda *_: kept) if kept else names.configure)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dbdyno.cli.options import Age, ListingGroup, json_option
 from dbdyno.cli.terminal import terminal
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, UserError, remedy
 from dbdyno.frozen import Frozen
 from dbdyno.host.once import KINDS, Kept, Shelf, shelves
 from dbdyno.records.metrics import bytes_text
@@ -152,7 +152,7 @@ def _free(shelf: Shelf, kept: Kept) -> bool:
     try:
         return shelf.free(kept.name)
     except OSError as error:
-        raise DynoError(f"cannot free {kept.folder}: {error.strerror}", "remove it as its owner") from None
+        raise DynoError(f"cannot free {kept.folder}: {error.strerror}", remedy(error)) from None
 
 
 def _row(kept: Kept) -> KeptRow:

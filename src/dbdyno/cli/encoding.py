@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, TextIO, cast
 
-from dbdyno.errors import DynoError
+from dbdyno.errors import DynoError, remedy
 
 STDERR = 2
 
@@ -88,7 +88,7 @@ class _Output(io.TextIOWrapper):
             if self.fileno() != STDERR:
                 raise DynoError(
                     f"standard output cannot be written: {error.strerror}",
-                    "make room there, or send the output elsewhere",
+                    remedy(error) or "send the output elsewhere",
                 ) from None
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dbdyno.deploy.deployment import FORMAT, Change, Deployment
 from dbdyno.deploy.files import RECIPE, File
-from dbdyno.errors import UserError
+from dbdyno.errors import UserError, remedy
 from dbdyno.layers.registry import KNOBS, knows
 from dbdyno.study.builds import of_build
 
@@ -50,7 +50,8 @@ def read_folder(folder: Path) -> Deployment:
         deployment = Deployment.model_validate_json(path.read_bytes())
     except OSError as error:
         raise UserError(
-            f"there is no recipe in {folder}: {error.strerror or error}", "write one: dyno recipe RUN"
+            f"there is no recipe in {folder}: {error.strerror or error}",
+            remedy(error, "write one: dyno recipe RUN"),
         ) from None
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))

@@ -14,7 +14,7 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.load import Examined, Explained, Invariant, Prepared
 from dbdyno.driver.stretches import InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
-from dbdyno.errors import DriverFailed, LoadDied
+from dbdyno.errors import DriverFailed, LoadDied, remedy
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
 
@@ -42,8 +42,10 @@ class LoadProcess(InStretches):
                 close_s=CLOSE_S * launch.patience,
             )
         except (OSError, subprocess.SubprocessError) as error:
-            hint = "the kernel refused its CPUs, control group or memory policy: see dyno probe"
-            raise DriverFailed(f"the load process could not be started: {error}", hint) from None
+            # No OSError comes from what is done just before it is executed.
+            refused = "the kernel refused its CPUs, control group or memory policy: see dyno probe"
+            told = f"the load process could not be started: {error}"
+            raise DriverFailed(told, remedy(error, torn=refused)) from None
 
     @property
     def process_id(self) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from dbdyno.errors import UserError
+from dbdyno.errors import UserError, remedy
 from dbdyno.frozen import Level
 
 LOAD_ACCOUNT = "dyno_load"
@@ -100,7 +100,7 @@ def _certificate(address: str, runtime: Path) -> Certificate:
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
     except OSError as error:
-        raise UserError(f"openssl cannot be started: {error.strerror}", hint) from None
+        raise UserError(f"openssl cannot be started: {error.strerror}", remedy(error, hint)) from None
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         raise UserError(f"openssl could not make a certificate: {last[0]}", hint)

@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, Protocol
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, UserError, remedy
 from dbdyno.given import xz
 from dbdyno.host.process import die_with_parent
 
@@ -113,7 +113,7 @@ def dump_at(path: Path) -> Dump:
     except FileNotFoundError:
         raise UserError(f"there is no {path}", "a relative path counts from the study's folder") from None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}", "see its owner and its mode") from None
+        raise UserError(f"{path} cannot be read: {error.strerror}", remedy(error)) from None
     if not start:
         raise UserError(f"{path} is empty", "write the dump again")
     packing = next((one for magic, one in MAGIC.items() if start.startswith(magic)), Packing.NONE)

@@ -26,7 +26,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import DynoError
+from dbdyno.errors import DynoError, remedy
 from dbdyno.host import kernel_files, paths
 from dbdyno.host.syncing import sync_folder
 from dbdyno.interrupts import shielded
@@ -404,7 +404,7 @@ def _mark_of(path: Path) -> Path:
 def _unwritten(path: Path, error: OSError) -> DynoError:
     return DynoError(
         f"the journal of the host cannot be written ({path}): {error.strerror}",
-        f"make room on the disk of {path.parent}, or set {paths.HOST_VARIABLE} to a folder on another",
+        f"{remedy(error) or 'look at that folder'}, or set {paths.HOST_VARIABLE} to another one",
     )
 
 

@@ -145,9 +145,12 @@ class EmptyPageCache(Request):
         os.sync()
         try:
             Path(DROP_CACHES).write_text("1")
-        except OSError:
+        except PermissionError:
             reason = "the page cache may be dropped by root only"
             raise Blocked("storage.page_cache", reason, "run dyno as root") from None
+        except OSError as error:
+            reason = f"the page cache cannot be dropped: {error.strerror} ({DROP_CACHES})"
+            raise Blocked("storage.page_cache", reason) from None
         setup.page_cache_emptied = True
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from dbdyno.errors import DynoError, Unreachable, UserError
+from dbdyno.errors import DynoError, Unreachable, UserError, remedy
 from dbdyno.host import once
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.once import Step, Tell, silently
@@ -241,9 +241,8 @@ def _unpack(
                 unpack(package.data.tgz(), target, without)
             over.append(archive)
         except (DebError, tarfile.TarError, EOFError, OSError) as error:
-            raise DynoError(
-                f"cannot unpack {archive.name}: {error}", "fetch again; check the space on the disk"
-            ) from None
+            told = f"cannot unpack {archive.name}: {error}"
+            raise DynoError(told, remedy(error, torn="fetch it again")) from None
 
 
 def _write_manifest(

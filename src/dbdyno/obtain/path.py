@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -9,7 +10,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from dbdyno.errors import EngineUnobtainable, UserError
+from dbdyno.errors import EngineUnobtainable, UserError, remedy
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.installation import Installation
 
@@ -119,9 +120,9 @@ def answer(
             env={**os.environ, **NO_PROFILE, **(environment or {})},
         )
     except OSError as error:
-        raise UserError(
-            f"{command[-1]} cannot be run: {error.strerror}", "is it built for this machine?"
-        ) from None
+        other_machine = "name one that is built for this machine" if error.errno == errno.ENOEXEC else ""
+        told = f"{command[-1]} cannot be run: {error.strerror}"
+        raise UserError(told, other_machine or remedy(error)) from None
     except subprocess.TimeoutExpired:
         raise UserError(
             f"{command[-1]} {' '.join(arguments)} did not end", "is it a database server?"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dbdyno.errors import UserError
+from dbdyno.errors import UserError, remedy
 from dbdyno.host import once
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.archive import unpack
@@ -87,7 +87,8 @@ def _make(path: Path, sha256: str, making: Path) -> tuple[str, str]:
             while archive.fileobj is not None and archive.fileobj.read(READ_BYTES):
                 pass
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        raise UserError(f"{path} cannot be unpacked: {error}", "download it again; check the disk") from None
+        told = f"{path} cannot be unpacked: {error}"
+        raise UserError(told, remedy(error, torn="download it again")) from None
     # What makes an engine whole on its shelf.
     (making / MANIFEST).write_text(json.dumps({"tarball": str(path), "sha256": sha256}, indent=1) + "\n")
     return path.name, str(path)

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-from dbdyno.errors import DynoError, EngineMissing, UserError
+from dbdyno.errors import DynoError, EngineMissing, UserError, remedy
 from dbdyno.host import once
 from dbdyno.host.once import Tell, silently
 from dbdyno.host.process import die_with_parent
@@ -126,9 +126,8 @@ def _unpack(package: Package, archive: Path, target: Path) -> None:
         with zipfile.ZipFile(archive) as opened:
             opened.extractall(target)
     except (zipfile.BadZipFile, OSError) as error:
-        raise DynoError(
-            f"cannot unpack {archive.name}: {error}", "fetch again; check the space on the disk"
-        ) from None
+        told = f"cannot unpack {archive.name}: {error}"
+        raise DynoError(told, remedy(error, torn="fetch it again")) from None
     if not any(target.rglob(f"*{package.ending}")):
         raise DynoError(f"{archive.name} holds no {package.ending}", "give the path of the library")
 

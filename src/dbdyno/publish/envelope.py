@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import UserError
+from dbdyno.errors import UserError, remedy
 from dbdyno.publish import MAKE_A_KEY
 from dbdyno.records.chain import sha256
 
@@ -120,7 +120,9 @@ def _content(path: Path, made_by: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot read the key {path}: {error.strerror}", f"make one: {made_by}") from None
+        raise UserError(
+            f"cannot read the key {path}: {error.strerror}", remedy(error, f"make one: {made_by}")
+        ) from None
 
 
 def _public(key: PublicKeyTypes, path: Path) -> PublicKey:

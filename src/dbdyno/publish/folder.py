@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-from dbdyno.errors import UserError
+from dbdyno.errors import UserError, remedy
 from dbdyno.host.syncing import sync_folder
 from dbdyno.publish.contents import Contents, Malformed
 from dbdyno.records.chain import sha256
@@ -46,7 +46,7 @@ def write_folder(folder: Path, contents: Contents) -> None:
         sync_folder(folder.parent)
     except OSError as error:
         told = f"cannot write {folder}: {error.strerror or error}"
-        raise UserError(told, "choose another folder, or make room there") from None
+        raise UserError(told, remedy(error) or "choose another folder") from None
     finally:
         shutil.rmtree(making, ignore_errors=True)
 
@@ -129,5 +129,5 @@ def read_folder(folder: Path) -> tuple[Lying, list[str]]:
                 strange.append(name)
     except OSError as error:
         told = f"cannot read {error.filename or folder}: {error.strerror or error}"
-        raise UserError(told, "look at its rights") from None
+        raise UserError(told, remedy(error)) from None
     return Lying(folder, names), strange

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from dbdyno.errors import DynoError
+from dbdyno.errors import DynoError, remedy
 from dbdyno.host import paths
 from dbdyno.host.syncing import sync_folder
 
@@ -57,7 +57,7 @@ class Spool:
         except OSError as error:
             raise DynoError(
                 f"a record cannot be kept in {self.path} either: {error.strerror}",
-                "make room there, or point XDG_STATE_HOME at another disk",
+                f"{remedy(error) or 'look at that folder'}, or point XDG_STATE_HOME at another disk",
             ) from None
 
     @contextmanager

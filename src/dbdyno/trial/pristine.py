@@ -21,7 +21,7 @@ from dbdyno.applications.product import Place
 from dbdyno.driver.files import files_read
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
-from dbdyno.errors import UserError
+from dbdyno.errors import UserError, remedy
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import once
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
@@ -280,7 +280,9 @@ def _contents(job: Job, bench: Bench) -> list[tuple[str, str]]:
         try:
             digest = digest_of(Path(file.path))
         except OSError as error:
-            raise UserError(f"{file.path} cannot be read: {error.strerror}", "put it back") from None
+            raise UserError(
+                f"{file.path} cannot be read: {error.strerror}", remedy(error, "put it back")
+            ) from None
         if begun is not None and digest not in begun:
             raise UserError(f"{file.path} was changed after the run began", "put it back, or begin a new run")
         if file.option not in bench.study.workload.run_options:

@@ -26,7 +26,7 @@ from dbdyno.applications.keystone.configuration import (
 from dbdyno.applications.keystone.obtaining import digest_of
 from dbdyno.applications.product import Front, Place, Spent
 from dbdyno.engines.server import ServerProcess, require_short, start_server
-from dbdyno.errors import ServerFailed
+from dbdyno.errors import ServerFailed, remedy
 from dbdyno.frozen import level_text
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
@@ -86,7 +86,8 @@ def _manage(installation: Installation, place: Place, arguments: tuple[str, ...]
         raise ServerFailed(told, "the server beneath may hang: look at its log") from None
     except OSError as error:
         told = f"Keystone's {arguments[0]} cannot be started: {error}"
-        raise ServerFailed(told, f"install Keystone in {installation.prefix} again") from None
+        hint = remedy(error, f"install Keystone in {installation.prefix} again")
+        raise ServerFailed(told, hint) from None
     if done.returncode != 0:
         log = done.stderr or done.stdout
         last = (log.strip().splitlines() or ["it said nothing"])[-1]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dbdyno.datasets.vectors.vector_set import DIMENSIONS_MAX, VECTORS_MAX, Floats, Neighbors, Rows
-from dbdyno.errors import UserError
+from dbdyno.errors import UserError, remedy
 
 BLOCK_BYTES = 32 << 20
 DISTANCE_NAMES = {"euclidean": "euclidean", "angular": "cosine", "cosine": "cosine"}
@@ -63,7 +63,9 @@ def open_vectors(path: Path) -> VectorFile:
     try:
         size_bytes = path.stat().st_size
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}", "name a file of vectors") from None
+        raise UserError(
+            f"cannot read {path}: {error.strerror}", remedy(error, "name a file of vectors")
+        ) from None
     reader = _READERS.get(path.suffix.lower())
     if reader is None or not path.is_file():
         known = f"known endings: {', '.join(_READERS)}"

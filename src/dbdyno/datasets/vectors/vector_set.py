@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.datasets import SET_FILE
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, UserError, remedy
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int32]
@@ -134,10 +134,9 @@ def open_vector_set(folder: Path) -> VectorSet:
     """The set in a folder. Raises UserError when there is none, DynoError when it is not whole."""
     try:
         about = json.loads((folder / SET_FILE).read_text())
-    except OSError:
-        raise UserError(
-            f"{folder} holds no vector set", "make one: dyno data make, dyno data import"
-        ) from None
+    except OSError as error:
+        told = f"{folder} holds no vector set that can be read: {error.strerror}"
+        raise UserError(told, remedy(error, "make one: dyno data make, dyno data import")) from None
     try:
         if about.pop("format") != FORMAT:
             raise UserError(f"{folder} was made by another version of Dyno", "make the set again")

@@ -24,7 +24,7 @@ from dbdyno.driver.remote.boot import ALIVE, CONNECT_S
 from dbdyno.driver.shares import Answer
 from dbdyno.driver.stretches import InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
-from dbdyno.errors import DriverFailed
+from dbdyno.errors import DriverFailed, remedy
 from dbdyno.host.process import confine
 
 ANSWER_S = 30.0
@@ -331,7 +331,7 @@ def _over_ssh(host: str, call: str, explain: Explain) -> Conversation:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise DriverFailed(
             f"{ssh.client()[0]} cannot be started: {reason}",
-            "install OpenSSH's client: apt install openssh-client",
+            remedy(error, "install OpenSSH's client: apt install openssh-client"),
         ) from None
     conversation.send(text.encode(), "start")
     return conversation

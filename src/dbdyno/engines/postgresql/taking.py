@@ -179,10 +179,10 @@ def _tables(url: str, asked: Asked) -> int:
     try:
         return int(asked(url, TABLES_SQL)[0][0] or 0)
     except DriverFailed as failed:
-        raise UserError(
-            f"a database of the folder cannot be opened here: {failed.message}",
-            "is its locale on this machine? `locale -a` lists them; or bring a dump",
-        ) from None
+        told = f"a database of the folder cannot be opened here: {failed.message}"
+        of_locale = "install its locale (`locale -a` lists those here), or bring a dump"
+        hint = of_locale if "locale" in failed.message else failed.hint
+        raise UserError(told, hint) from None
 
 
 def _options(socket: Path, database: str) -> list[str]:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from dbdyno.errors import BuildFailed, DiskFull
+from dbdyno.errors import BuildFailed, DiskFull, remedy
 from dbdyno.host.once import Tell
 from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
 from dbdyno.obtain.source.needs import require_needs
@@ -135,7 +135,7 @@ def _run(command: Sequence[str], folder: Path, workplace: Workplace, log: IO[byt
             preexec_fn=die_with_parent(),
         )
     except OSError as error:
-        raise BuildFailed(f"cannot run {command[0]}: {error.strerror}", "is it installed?") from None
+        raise BuildFailed(f"cannot run {command[0]}: {error.strerror}", remedy(error, "install it")) from None
     assert child.stdout is not None
     began_s = told_s = time.monotonic()
     try:

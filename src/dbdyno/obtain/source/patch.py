@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from dbdyno.errors import Blocked, BuildFailed, UserError
+from dbdyno.errors import Blocked, BuildFailed, UserError, remedy
 from dbdyno.frozen import Frozen
 from dbdyno.host.process import die_with_parent
 
@@ -37,7 +37,7 @@ def read_patch(path: Path) -> Patch:
     except OSError as error:
         raise UserError(
             f"the patch {path} cannot be read: {error.strerror}",
-            "a path counts from the study's folder",
+            remedy(error, "a path counts from the study's folder"),
         ) from None
     require_harmless(patch)
     return patch

@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from dbdyno.errors import Blocked
+from dbdyno.errors import Blocked, remedy
 from dbdyno.frozen import Frozen
 
 COMMAND_LINES = ".GCC.command.line"
@@ -54,10 +54,9 @@ def recorded(file: Path) -> Recorded:
     command = ["readelf", "--wide", "--notes", "--dynamic", "--program-headers", *sections, str(file)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", env={"LC_ALL": "C"})
-    except OSError:
-        raise Blocked(
-            "build.compiler", "there is no `readelf`, which reads a build's proof", "apt-get install binutils"
-        ) from None
+    except OSError as error:
+        told = f"`readelf`, which reads a build's proof, cannot be started: {error.strerror}"
+        raise Blocked("build.compiler", told, remedy(error, "apt-get install binutils")) from None
     return parsed(done.stdout)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, UserError, remedy
 from dbdyno.host.process import die_with_parent
 
 NOT_SOURCE = frozenset((".git",))
@@ -48,7 +48,7 @@ def local_tree(folder: Path) -> Source:
     try:
         digest = tree_digest(folder)
     except OSError as error:
-        raise UserError(f"cannot read the source {folder}: {error}", "make all of it readable") from None
+        raise UserError(f"cannot read the source {folder}: {error}", remedy(error)) from None
     return Source(str(folder), digest, partial(_copy_unchanged, folder, digest))
 
 
@@ -128,10 +128,9 @@ def copy(folder: Path, target: Path) -> None:
         shutil.copytree(folder, target, symlinks=True, ignore=left_out, dirs_exist_ok=True)
     except shutil.Error as error:
         first = error.args[0][0][-1]
-        hint = "make all of it readable, and check the space on the disk"
-        raise DynoError(f"cannot copy {folder}: {first}", hint) from None
+        raise DynoError(f"cannot copy {folder}: {first}", "make all of it readable") from None
     except OSError as error:
-        raise DynoError(f"cannot copy {folder}: {error}", "check the space on the disk") from None
+        raise DynoError(f"cannot copy {folder}: {error}", remedy(error)) from None
 
 
 def _copy_unchanged(folder: Path, digest: str, target: Path) -> None:
@@ -155,9 +154,7 @@ def _lay_commit(repository: Path, commit: str, target: Path) -> None:
     try:
         _write_files(repository, files, target, committed_s)
     except OSError as error:
-        raise DynoError(
-            f"cannot lay {commit[:12]} of {repository}: {error}", "check the space on the disk"
-        ) from None
+        raise DynoError(f"cannot lay {commit[:12]} of {repository}: {error}", remedy(error)) from None
 
 
 def _write_files(repository: Path, files: list[tuple[str, str, str]], target: Path, time_s: int) -> None:
@@ -216,8 +213,9 @@ def git(repository: Path, *arguments: str) -> str:
             errors="surrogateescape",
             env=_environment(),
         )
-    except OSError:
-        raise UserError("there is no `git` on this machine", "apt-get install git") from None
+    except OSError as error:
+        told = f"`git` cannot be started: {error.strerror}"
+        raise UserError(told, remedy(error, "apt-get install git")) from None
     if done.returncode not in (0, NOT_FOUND):
         complaint, _, advice = done.stderr.strip().removeprefix("fatal: ").partition("\n")
         hint = " ".join(advice.split()) or "name a git repository as source.origin"
