@@ -43,7 +43,7 @@ def recorded(engine: str, log: list[Seen], folder: Path) -> Path:
 
 def played(url: str, path: Path, **options: Any) -> tuple[Tally, Replay]:
     """The whole recording, unless the options of the job say otherwise."""
-    times = {name: options.pop(name) for name in ("warmup_s", "duration_s") if name in options}
+    times = {name: options.pop(name) for name in ("warmup_s", "duration_s", "ramp_s") if name in options}
     job = Job(
         url=url,
         workload="replay",
@@ -108,6 +108,23 @@ def test_without_pauses_nothing_is_late_and_sessions_keep_their_order(
     assert (replay.speed, replay.planned_s, replay.server_lag_us.count) == (None, None, 0)
     assert tally.clients == 1
     assert asked(url, "SELECT COUNT(*) FROM told") == [[20]]
+
+
+def test_a_ramp_holds_up_no_session_that_opens_later(engine: str, url: str, tmp_path: Path) -> None:
+    """One session is there from the beginning to the end. Ten others open and close within it, while the ramp
+    holds each client but the first up for more than a second."""
+    asked(url, "CREATE TABLE told (id SERIAL, place INT)")
+    log = [seen("long", 0.0, "INSERT INTO told (place) VALUES (0)")]
+    for n in range(5):
+        for chain in (0, 1):
+            session, at_s = f"{chain} {n}", 0.2 + n * 0.2 + 0.05 * chain
+            log += [seen(session, at_s + 0.05 * m, f"INSERT INTO told (place) VALUES ({n})") for m in (0, 1)]
+            log += [Seen("", 1, rest="command Quit", session=session, at_s=BEGIN_S + at_s + 0.06)]
+    log += [seen("long", 2.8, "INSERT INTO told (place) VALUES (28)")]
+    log.sort(key=lambda one: one.at_s or 0.0)
+    tally, replay = played(url, recorded(engine, log, tmp_path), ramp_s=12.0)
+    assert (tally.clients, replay.sessions, replay.unsent) == (11, 11, 0)
+    assert asked(url, "SELECT place FROM told ORDER BY id")[-1] == [28]
 
 
 def test_transactions_are_as_they_were(engine: str, url: str, tmp_path: Path) -> None:
