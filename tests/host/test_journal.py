@@ -241,7 +241,7 @@ def test_a_full_disk_below_the_journal_stops_no_undoing() -> None:
     lines = ended.stdout.splitlines()
     [full] = [line for line in lines if " | " in line]
     assert full.startswith("the journal of the host cannot be written (") and "No space left" in full
-    assert f"make room on the disk of {paths.host()}/journal" in full
+    assert "make room on that disk, or set" in full
     told = lines[lines.index(full) + 1 :]
     large = sum(line.startswith("x") for line in told)
     assert told[large:] == [*map(str, reversed(range(300))), f"noted {300 + large}", "left 0"]
