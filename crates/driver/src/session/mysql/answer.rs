@@ -62,7 +62,7 @@ impl Mysql {
     }
 
     /// Takes an answer that can be stepped over.
-    #[inline]
+    #[inline(always)]
     pub(super) fn skimmed<R: Rows>(&mut self, rows: &mut R, encoding: Encoding) -> Option<Answer> {
         let (inbox, sequence) = self.channel.peek();
         let skimmed = skim(inbox, sequence, self.cache_metadata)

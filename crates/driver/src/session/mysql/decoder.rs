@@ -43,9 +43,13 @@ impl Mysql {
     /// Keeps the definitions of an answer that was stepped over; false where they cannot be read.
     #[inline]
     pub(super) fn redefined(&mut self, encoding: Encoding, skimmed: &Skimmed) -> bool {
-        if !self.keeps_columns(encoding) {
-            return true;
-        }
+        !self.keeps_columns(encoding) || self.define_again(encoding, skimmed)
+    }
+
+    /// Most executions do not come here: a call of its own keeps their path short.
+    #[cold]
+    #[inline(never)]
+    fn define_again(&mut self, encoding: Encoding, skimmed: &Skimmed) -> bool {
         let mut packets = Packets(&self.channel.peek().0[..skimmed.bytes]);
         let read =
             packets.next().and_then(|_count| defined(&mut packets, skimmed.columns, &mut self.columns));
