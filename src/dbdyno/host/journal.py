@@ -46,6 +46,9 @@ UNDOING = (
 """Who registers kinds of its own. By name: these import the journal, and a start that has nothing to undo
 needs none of them."""
 
+FREEING = {"postmaster.pid": "dbdyno.engines.postgresql.memory"}
+"""Files of servers that were killed, and the modules whose `free` frees what they left outside of a tree."""
+
 ROOM_BYTES = 64 << 10
 """How much is set aside at once for what a journal will hold."""
 UNDONE_BYTES = 64
@@ -503,6 +506,9 @@ def _remove_tree(entry: Mapping[str, Any]) -> None:
     path = Path(entry["path"])
     require_own(path, entry)
     if path.is_dir() and not path.is_symlink():
+        for name, module in FREEING.items():
+            for left in path.rglob(name):
+                import_module(module).free(left)
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
