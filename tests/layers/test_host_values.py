@@ -234,3 +234,17 @@ def test_a_value_that_another_dyno_has_set_since_is_not_put_back_under_it(
             kernel_values.set_value(journal, path, "off", "cpu.smt")
     replay_abandoned()
     assert path.read_text() == "on" and not left.exists()
+
+
+def test_a_value_of_a_disk_is_not_put_back_on_another_that_has_its_name(system: Path) -> None:
+    """As the kernel names loop devices, and disks that are plugged in anew."""
+    disk = system / "block" / "sdz"
+    value = disk / "queue" / "read_ahead_kb"
+    value.parent.mkdir(parents=True)
+    for number, left in (("7", "128"), ("8", "512")):
+        value.write_text("128\n")
+        (disk / "diskseq").write_text("7\n")
+        with open_journal() as journal:
+            kernel_values.set_value(journal, value, "512", "storage.read_ahead")
+            (disk / "diskseq").write_text(f"{number}\n")
+        assert kernel_values.read(value) == left

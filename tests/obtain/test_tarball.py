@@ -62,3 +62,20 @@ def test_a_tarball_that_is_torn_is_refused_and_leaves_nothing(homes: Path, lost_
     with pytest.raises(UserError, match="cannot be unpacked"):
         tarball.unpacked(packed)
     assert once.shelf("engines").names() == []
+
+
+def test_a_tarball_that_is_exchanged_before_it_is_unpacked_is_refused(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = _tarball(homes)
+    other = _tarball(homes / "other", SERVER.replace("11.4.2", "11.4.3"))
+    checked = tarball._checked
+
+    def exchanged(path: Path, sha256: str) -> str:
+        other.rename(path)
+        return checked(path, sha256)
+
+    monkeypatch.setattr(tarball, "_checked", exchanged)
+    with pytest.raises(UserError, match="changed while it was unpacked"):
+        tarball.unpacked(packed)
+    assert once.shelf("engines").names() == []

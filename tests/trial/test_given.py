@@ -8,8 +8,10 @@ import pytest
 
 from dbdyno.begin.given import data_of
 from dbdyno.errors import UserError
+from dbdyno.given.dump import Dump
 from dbdyno.host import once
 from dbdyno.study.nouns import GivenData
+from dbdyno.trial import given
 from tests.given_data import SCRIPT, study_with, tried_with
 
 pytestmark = pytest.mark.usefixtures("homes")
@@ -95,3 +97,20 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path: Path) -> None:
         tried_with(study, began),
     ):
         pass
+
+
+def test_a_dump_that_is_written_while_it_is_loaded_is_not_kept_under_its_old_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = tmp_path / "dump.sql"
+    dump.write_text(DUMP)
+    read = given.dump_at
+
+    def exchanged(path: Path) -> Dump:
+        dump.write_text(DUMP.replace("'a'", "'c'"))
+        return read(path)
+
+    monkeypatch.setattr(given, "dump_at", exchanged)
+    with pytest.raises(UserError, match=r"dump\.sql changed while it was read"):
+        _names(tmp_path, GivenData(dump=("dump.sql",)))
+    assert _kept() == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
             try:
                 before = read(path)
                 if before != value:
-                    journal.note("kernel_value", path=str(path), before=before)
+                    journal.note("kernel_value", path=str(path), before=before, device=_device(path))
             except BaseException:
                 _let_go(path)
                 raise
@@ -115,7 +116,7 @@ def _put_back(entry: Mapping[str, Any]) -> None:
     if not any(path.is_relative_to(home) for home in _HOMES) or ".." in path.parts:
         raise ValueError("not a kernel value, so it is left alone")
     if path in _claimed and not of_dead(entry):
-        _restore(path, str(entry["before"]))
+        _restore(entry, path)
         _let_go(path)
     elif path.exists():
         try:
@@ -125,14 +126,25 @@ def _put_back(entry: Mapping[str, Any]) -> None:
                 "another dyno of this user has set it for its own trial, and must end first"
             ) from None
         try:
-            _restore(path, str(entry["before"]))
+            _restore(entry, path)
         finally:
             os.close(descriptor)
 
 
-def _restore(path: Path, before: str) -> None:
-    if path.exists() and read(path) != before:
+def _restore(entry: Mapping[str, Any], path: Path) -> None:
+    before = str(entry["before"])
+    if path.exists() and _device(path) == entry.get("device", _device(path)) and read(path) != before:
         _write(path, before)
+
+
+def _device(path: Path) -> str:
+    """Which disk a value is of: its name comes to another one when it is gone (diskseq, Linux 5.15). Empty
+    for what is no disk's, and where the kernel does not tell."""
+    for folder in path.resolve().parents:
+        if folder.parent.name == "block":
+            with suppress(OSError):
+                return (folder / "diskseq").read_text().strip()
+    return ""
 
 
 def _write(path: Path, value: str) -> None:

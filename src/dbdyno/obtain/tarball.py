@@ -81,14 +81,19 @@ def _checked(path: Path, sha256: str) -> str:
 
 def _make(path: Path, sha256: str, making: Path) -> tuple[str, str]:
     try:
-        with tarfile.open(path) as archive:
+        with path.open("rb") as file, tarfile.open(fileobj=file) as archive:
             unpack(archive, making / "unpacked")
             # What follows the last file is not read otherwise, and it holds the checksum of what was packed.
             while archive.fileobj is not None and archive.fileobj.read(READ_BYTES):
                 pass
+            file.seek(0)
+            found = hashlib.file_digest(file, "sha256").hexdigest()
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         told = f"{path} cannot be unpacked: {error}"
         raise UserError(told, remedy(error, torn="download it again")) from None
+    if found != sha256:
+        # Its checksum was held against other bytes than were unpacked.
+        raise UserError(f"{path} was changed while it was unpacked", "have nobody write it, then try again")
     # What makes an engine whole on its shelf.
     (making / MANIFEST).write_text(json.dumps({"tarball": str(path), "sha256": sha256}, indent=1) + "\n")
     return path.name, str(path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,8 +72,12 @@ def given_data(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> Giv
     sources = data.paths(bench.study.folder)
     kept = [one.sha256 for one in bench.run.data] or [""] * len(sources)
     digests = [_digest_of(source, began, bench) for source, began in zip(sources, kept, strict=True)]
-    whole = digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
-    return Given(data, sources, whole, setup, creation, bench)
+    return Given(data, sources, _whole(digests), setup, creation, bench)
+
+
+def _whole(digests: Sequence[str]) -> str:
+    """One digest of all sources."""
+    return digests[0] if len(digests) == 1 else hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def _digest_of(source: Path, began: str, bench: Bench) -> str:
@@ -108,6 +112,10 @@ def make_given(given: Given, making: Path) -> dict[str, object]:
         with _running(given, data, {}) as server:
             for dump in dumps:
                 done += _loaded(given, server, data, dump)
+    if _whole([digest_of(source, given.bench.tell) for source in given.sources]) != given.digest:
+        # What was loaded would be kept under the name of what it was before.
+        names = ", ".join(map(str, given.sources))
+        raise UserError(f"{names} changed while it was read", "have nobody write it, then begin a new run")
     with (
         given.taking.adopt(setup.data_maker, data) as first,
         _running(given, data, first) as server,
