@@ -137,3 +137,26 @@ def test_who_does_not_stop_is_not_called_still(monkeypatch: pytest.MonkeyPatch) 
         assert not still
     with process.standing_still([2**22]) as still:
         assert still, "a process that is gone changes nothing any more"
+
+
+def test_no_core_dump_holds_what_dyno_knows_and_a_server_may_leave_its_own(tmp_path: Path) -> None:
+    code = (
+        "import os, resource, signal, subprocess, sys\n"
+        "from dbdyno.host.process import leave_no_core, may_leave_a_core\n"
+        "_, hard = resource.getrlimit(resource.RLIMIT_CORE)\n"
+        "resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))\n"
+        "leave_no_core()\n"
+        "shown = 'import resource; print(*resource.getrlimit(resource.RLIMIT_CORE))'\n"
+        "for step in (None, may_leave_a_core):\n"
+        "    subprocess.run([sys.executable, '-c', shown], preexec_fn=step, check=True)\n"
+        "print(hard, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert child.stdout is not None
+    said = child.stdout.read()
+    _, status = os.waitpid(child.pid, 0)
+    of_driver, of_server, hard = (line.split() for line in said.splitlines())
+    assert of_driver == ["1" if hard != ["0"] else "0", *hard] and of_server == hard * 2
+    assert os.WTERMSIG(status) == signal.SIGSEGV and not os.WCOREDUMP(status)
+    assert list(tmp_path.iterdir()) == []

@@ -24,6 +24,7 @@ from dbdyno.cli.server_url import hide_passwords
 from dbdyno.cli.verbs import command
 from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.host import paths
+from dbdyno.host.process import leave_no_core
 from dbdyno.interrupts import raise_on_signals
 from dbdyno.passwords import without_passwords
 
@@ -194,6 +195,7 @@ def main() -> None:
     raise_on_signals(_ask_for_patience)
     speak_any_encoding()
     hide_passwords()
+    leave_no_core()
     try:
         sys.exit(dyno.main(prog_name="dyno", standalone_mode=False))
     except DynoError as error:

@@ -131,7 +131,7 @@ def start_server(
                 output=output,
                 affinity=how.affinity,
                 cgroups=how.cgroups,
-                before_exec=how.steps(data, runtime, *installation.writes),
+                before_exec=(process.may_leave_a_core, *how.steps(data, runtime, *installation.writes)),
                 folder=folder,
             )
         except (OSError, subprocess.SubprocessError) as error:

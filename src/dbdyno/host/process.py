@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -57,6 +58,25 @@ def start(
         start_new_session=True,
         preexec_fn=confine(affinity, cgroups, before_exec),
     )
+
+
+_cores: list[tuple[int, int]] = []
+"""The limits of core dumps that this process began with, once it leaves none itself."""
+
+
+def leave_no_core() -> None:
+    """From now on neither this process nor its children leave a core dump, which would hold passwords. A
+    limit of one byte keeps a program from being handed one, too (core(5))."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    _cores[:] = [(soft, hard)]
+    resource.setrlimit(resource.RLIMIT_CORE, (1 if hard else 0, hard))
+
+
+def may_leave_a_core() -> None:
+    """Undoes that in a child that is a server: a core of one tells why it crashed, and holds no password but
+    of its own."""
+    for limits in _cores:
+        resource.setrlimit(resource.RLIMIT_CORE, limits)
 
 
 def die_with_parent() -> Callable[[], None]:
