@@ -8,10 +8,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dbdyno.host import paths
+from dbdyno.host.undisturbed import Look
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.run import Calibrated, ComparisonRun, Run
 from dbdyno.records.store import Store
+from dbdyno.serve.pages import Pages
 from tests.cli.calls import complaint, dyno
 from tests.study_texts import STUDY
 
@@ -59,6 +62,7 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(
         ]
         assert [len(starts) for starts in slices] == [2, 2]
         assert min(slices[0]) < max(slices[1]) and min(slices[1]) < max(slices[0]), "they take turns"
+    _every_view_is_the_gate(run)
     gate = json.loads(dyno("gate", "--json").stdout)
     assert (gate["way"], gate["result"]["verdict"]) == ("side by side", "slower")
     assert dyno("gate", "--fail-on", "broken").returncode == 0
@@ -66,6 +70,27 @@ def test_a_change_that_slows_the_server_down_ends_its_pipeline(
     page = main / "gate.html"
     assert dyno("gate", "--output", str(page)).returncode == 6
     assert "Slower: the throughput" in page.read_text()
+
+
+def _every_view_is_the_gate(run: Run) -> None:
+    """A run that was held against another one says so first, in each form; its own variants follow."""
+    assert isinstance(run, ComparisonRun) and run.against == "main"
+    sentence = "Slower: the throughput is "
+    told = " ".join(dyno("report", "--format", "markdown").stdout.split())
+    assert told.index(sentence) < told.index("config.synchronous=OFF"), told
+    assert "helped most" not in " ".join(dyno("report").stdout.split())[:400]
+    found = json.loads(dyno("report", "--json").stdout)
+    assert list(found)[:3] == ["format", "gate", "headline"] and found["headline"].startswith(sentence)
+    assert found["gate"]["result"]["verdict"] == "slower" and "study_text" not in found["gate"]["run"]
+    (case, *_) = ElementTree.fromstring(dyno("report", "--format", "junit").stdout)[0]
+    assert case.attrib["name"] == "throughput against main" and case.find("failure") is not None
+    assert dyno("report", "--fail-on", "slower").returncode == 6
+    beside = (paths.data() / "reports" / f"{run.run}.html").read_text()
+    served = Pages(store_url())
+    with Look() as look:
+        pages = [beside, *(served.draw(path, look).body.decode() for path in ("/", f"/run/{run.run}"))]
+    for page in pages:
+        assert sentence in page and "helped most" not in page.partition("<table")[0]
 
 
 def test_a_study_is_held_against_that_of_another_file_without_a_run_before_it(homes: Path) -> None:

@@ -27,7 +27,7 @@ from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.intervals import bounded_exp, judge, share_interval, usable, welch
 from dbdyno.analyse.model import Analysis, Kept, Method, Ratio, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each, t_quantile
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
 from dbdyno.records.run import Run
 from dbdyno.study.trials import Variant
@@ -115,6 +115,12 @@ class Gate(Frozen):
     result: VariantResult
     floor: NoiseFloor | None = None
     alarms: FalseAlarms
+
+
+class HeldAnalysis(Analysis):
+    """A run that was held against another one: what that found comes before what it says of its variants."""
+
+    gate: Gate | None = absent(None)
 
 
 def side_by_side(

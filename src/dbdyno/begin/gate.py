@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 
 from dbdyno.analyse import Analysis
-from dbdyno.analyse.gate import Gate, PastRun, against_stored, log_mean, side_by_side, with_floor
+from dbdyno.analyse.gate import (
+    Gate,
+    HeldAnalysis,
+    PastRun,
+    against_stored,
+    log_mean,
+    side_by_side,
+    with_floor,
+)
 from dbdyno.begin.losses import between_setups
 from dbdyno.begin.reference import require_one_load
 from dbdyno.begin.stored_run import analysed, analysis_of, tell_unknown
 from dbdyno.begin.stored_study import require_measured, require_one_data, study_of
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
-from dbdyno.host.once import Tell
+from dbdyno.host.once import Tell, silently
 from dbdyno.layers.source import key_in
 from dbdyno.records.circumstances import noise_of
 from dbdyno.records.run import ComparisonRun, Run
@@ -29,8 +37,20 @@ BUILT = frozenset(("build", "source"))
 """Layers whose levels name what an engine is built from. What was built, the records tell."""
 
 
-def gate_of(store: Store, run: Run, against: str, tell: Tell) -> Gate:
-    """A run of the store held against the one that is named so. Raises UserError where the two measured
+def nothing() -> None:
+    """What is done between two runs that are read, where nobody has to give way."""
+
+
+def gate_of(
+    store: Store,
+    run: Run,
+    against: str,
+    tell: Tell,
+    between: Callable[[], None] = nothing,
+    history: bool = True,
+) -> Gate:
+    """A run of the store held against the one that is named so. `between` is called before each run of the
+    past is read; without `history` none is, where two took turns. Raises UserError where the two measured
     something else."""
     beside = run.reference if isinstance(run, ComparisonRun) else None
     reference = store.run(against)
@@ -46,15 +66,41 @@ def gate_of(store: Store, run: Run, against: str, tell: Tell) -> Gate:
     require_one_load(ours.study, theirs.study, against)
     require_one_data(reference, run)
     tell_unknown((run, reference), tell)
-    past, setup = list(_past(store, run)), setup_of(store, reference)
-    if again is not None and reference.run == again.run:
-        made = side_by_side(against, ours, theirs, _earlier_turns(store, run))
+    setup, in_turn = setup_of(store, reference), again is not None and reference.run == again.run
+    past = list(_past(store, run, between)) if history or not in_turn else []
+    if in_turn:
+        made = side_by_side(against, ours, theirs, _earlier_turns(store, run, between) if history else ())
     else:
         known = [one for one in past if one.run != run.run]
         made = against_stored(against, ours, theirs, setup, known)
     lost = between_setups(ours.study, theirs.study)
     made = made.but(result=made.result.but(gives_up=lost))
     return with_floor(made, setup, [one for one in past if one.run not in (run.run, beside)])
+
+
+def held_gate(
+    store: Store, run: Run, between: Callable[[], None] = nothing, history: bool = True
+) -> Gate | None:
+    """What a run found that was begun to be held against another one; None for others, and where that one is
+    gone. Without its `history` nothing is known of this host's noise, as long as the two took turns."""
+    if not isinstance(run, ComparisonRun) or not (run.reference or run.against):
+        return None
+    try:
+        found = gate_of(store, run, run.reference or run.against, silently, between, history)
+    except UserError:
+        return None
+    return found.but(against=run.against) if run.against else found
+
+
+def with_gate(store: Store, analysis: Analysis, between: Callable[[], None] = nothing) -> Analysis:
+    """The analysis, which its gate comes before where its run was held against another."""
+    found = held_gate(store, analysis.run, between)
+    return analysis if found is None else before(found, analysis)
+
+
+def before(found: Gate, analysis: Analysis) -> HeldAnalysis:
+    """The analysis of a run with its gate. Its trials may be read only while they are told."""
+    return HeldAnalysis.model_construct(**dict(analysis), gate=found)
 
 
 def setup_of(store: Store, run: Run) -> str:
@@ -93,8 +139,9 @@ def _history(store: Store, run: Run) -> Iterator[ComparisonRun]:
             yield other
 
 
-def _past(store: Store, run: Run) -> Iterator[PastRun]:
+def _past(store: Store, run: Run, between: Callable[[], None]) -> Iterator[PastRun]:
     for other in _history(store, run):
+        between()
         analysis = analysed(study_of(other), other, store.readable_records(other.run))
         value, response = log_mean(analysis), analysis.baseline.response
         # A run that lost blocks wanders further than the others.
@@ -104,7 +151,9 @@ def _past(store: Store, run: Run) -> Iterator[PastRun]:
             )
 
 
-def _earlier_turns(store: Store, run: Run) -> Iterator[tuple[Analysis, Analysis]]:
+def _earlier_turns(
+    store: Store, run: Run, between: Callable[[], None]
+) -> Iterator[tuple[Analysis, Analysis]]:
     """The runs of one setup that took turns before."""
     history = {other.run: other for other in _history(store, run)}
     for other in history.values():
@@ -114,4 +163,5 @@ def _earlier_turns(store: Store, run: Run) -> Iterator[tuple[Analysis, Analysis]
             and reference is not None
             and (setup_of(store, other) == setup_of(store, reference))
         ):
+            between()
             yield analysis_of(store, other), analysis_of(store, reference)

@@ -53,13 +53,13 @@ def reference_of(
             require_baseline_build(asked, store.records(stored.run), silently)
         except DynoError as error:
             tell(f"{against} is not measured again: {error.message}")
-            return None, study, run
+            return None, study, run.but(against=stored.run)
         measured = "is measured again"
     found = arranged_in_turn(study, asked)
     how = f"in turn with this run's: {found.why}" if found.why else "in the same slices as this run's"
     tell(f"{against} {measured}: {plural(run.blocks, 'trial')}, {how}")
     again = _measured_again(stored, run.but(arrangement=found.arrangement))
-    run = run.but(reference=again.run, arrangement=found.arrangement)
+    run = run.but(reference=again.run, against=against, arrangement=found.arrangement)
     return Begun(study_of(again), again, installation), study.but(arrangement=found.arrangement), run
 
 
@@ -125,6 +125,7 @@ def require_one_load(study: Study, reference: Study, against: str) -> None:
 
 KEEPS_NOT: dict[str, object] = {
     "reference": None,
+    "against": "",
     "sequential": False,
     "looks_planned": False,
     "budget_s": None,

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.analyse.gate import Gate
-from dbdyno.begin.gate import gate_of
+from dbdyno.begin.gate import gate_of, held_gate
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import gate_code, gate_fails_on, verdicts_of
 from dbdyno.cli.formats import verdict_format_of
@@ -37,7 +37,8 @@ def main(
             raise UserError(f"run {found.run} was not measured against another", "add --against NAME")
         with patient() as patience:
             patience.quietly(f"analysing {found.run} beside {named}")
-            gate = gate_of(opened, found, named, patience.tell)
+            stored = held_gate(opened, found) if against is None else None
+            gate = stored or gate_of(opened, found, named, patience.tell)
     deliver_gate(gate, form, output, fail_on)
     sys.exit(gate_code(gate, fail_on))
 

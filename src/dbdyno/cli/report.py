@@ -9,10 +9,18 @@ from pathlib import Path
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.soak import SoakResult
+from dbdyno.begin.gate import with_gate
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.stored_run import analysis_to_read, without_speeds
 from dbdyno.cli.deliver import deliver
-from dbdyno.cli.exit_codes import GATE_FAILS_ON, exit_code, soak_code, verdicts_of
+from dbdyno.cli.exit_codes import (
+    GATE_FAILS_ON,
+    exit_code,
+    gate_code,
+    gate_fails_on,
+    soak_code,
+    verdicts_of,
+)
 from dbdyno.cli.formats import verdict_format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_run import run_to_read
@@ -20,6 +28,7 @@ from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.report import junit
+from dbdyno.report.parts.gate import gate_in
 
 
 def main(
@@ -40,10 +49,11 @@ def main(
             deliver(kind, result, form, output)
             sys.exit(soak_code(result) if fail_on and isinstance(result, SoakResult) else 0)
         with waiting(f"reading and analysing {found.run}"):
-            analysis = analysis_to_read(opened, found)
+            analysis = with_gate(opened, analysis_to_read(opened, found))
         deliver_report(analysis, form, output, details, fail_on, reruns_of(opened, found))
     if fail_on:
-        sys.exit(exit_code(analysis, fail_on))
+        held = gate_in(analysis)
+        sys.exit(exit_code(analysis, fail_on) if held is None else gate_code(held, fail_on))
 
 
 def deliver_report(
@@ -55,5 +65,6 @@ def deliver_report(
     reruns: Sequence[Rerun] | None = None,
 ) -> None:
     """Prints a run's report, or writes it and prints where. `reruns` are the runs of the same study."""
-    others = {"junit": partial(junit.render, analysis, verdicts_of(fail_on or GATE_FAILS_ON))}
+    failing = fail_on or GATE_FAILS_ON if gate_in(analysis) is None else gate_fails_on(fail_on)
+    others = {"junit": partial(junit.render, analysis, verdicts_of(failing))}
     deliver("report", analysis, form, output, others, details, reruns=reruns)

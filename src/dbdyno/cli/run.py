@@ -20,9 +20,8 @@ from dbdyno.begin.begun import make_builds_of
 from dbdyno.begin.building import builds_lines
 from dbdyno.begin.checked import require_statements
 from dbdyno.begin.estimate import header
-from dbdyno.begin.gate import gate_of
+from dbdyno.begin.gate import before, held_gate
 from dbdyno.begin.naming import keep, require_free
-from dbdyno.begin.reference import names_study
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.begin.stored_run import analysed
@@ -104,7 +103,7 @@ def main(
         except KeyboardInterrupt:
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
         run = opened.run(begun.run.run)  # Its first block may have changed its blocks or its slices.
-        gate = _gate(opened, run, _held_against(options, beginning))
+        gate = held_gate(opened, run)
         reruns = reruns_of(opened, run)
     with waiting(f"analysing {run.run}"):
         analysis = analysed(begun.study if run == begun.run else study_of(run), run, records)
@@ -160,17 +159,6 @@ def _carried_out(beginning: Beginning, options: RunOptions, here: Here) -> list[
     return carry_out(begun, reference, here)
 
 
-def _held_against(options: RunOptions, beginning: Beginning) -> str | None:
-    """The run that this one is held against: the one that was named, else the one that took turns with it."""
-    if options.against is not None and not names_study(options.against):
-        return options.against
-    return beginning.reference.run.run if beginning.reference else None
-
-
-def _gate(store: Store, run: Run, against: str | None) -> Gate | None:
-    return None if against is None else gate_of(store, run, against, tell)
-
-
 def _delivered(
     analysis: Analysis,
     reruns: Sequence[Rerun],
@@ -184,6 +172,7 @@ def _delivered(
         deliver_report(analysis, form, output, fail_on=fail_on, reruns=reruns)
     else:
         deliver_gate(gate, form, output, gate_fails_on(fail_on))
+        analysis = before(gate, analysis)
     with waiting("drawing its page"):
         page = page_beside(document(analysis, reruns), analysis.run.run)
     click.echo(f"report: {page}", err=form != "terminal")

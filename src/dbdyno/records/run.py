@@ -167,11 +167,13 @@ class BaseRun(Frozen):
 
 class ComparisonRun(BaseRun):
     """A run that compares variants in blocks. `reference` is the run that took turns with this one, so that
-    the two can be held against each other. `counting` says how builds are counted where the study leaves that
-    open."""
+    the two can be held against each other. `against` is what the user named it: a run, or the file of a
+    study. Without a reference it is the run that this one is held against. `counting` says how builds are
+    counted where the study leaves that open."""
 
     kind: Literal[RunKind.COMPARISON] = RunKind.COMPARISON
     reference: str | None = absent(None)
+    against: str = absent("")
     counting: Counting | None = absent(None)
 
 

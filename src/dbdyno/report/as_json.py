@@ -12,12 +12,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dbdyno.analyse.gate import HeldAnalysis
 from dbdyno.analyse.model import Analysis, TrialResult
 from dbdyno.frozen import WHOLE_FILES
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import KINDS_OF_RUN
-from dbdyno.report.words import answer, safe
+from dbdyno.report.parts import gate
+from dbdyno.report.words import safe
 
 OF_A_RUN: Any = {"study_text": True, "configuration": WHOLE_FILES, "files": {"__all__": {"text"}}}
 """What of a run stays in the store: whole files."""
@@ -38,11 +40,12 @@ def render(analysis: Analysis) -> str:
             "trials": True,
             "study": {"text": True, "configuration": WHOLE_FILES},
             "run": OF_A_RUN,
+            "gate": {"run": OF_A_RUN, "reference": OF_A_RUN},
         },
     )
-    document["headline"] = answer.headline(analysis)
+    first = {name: document.pop(name) for name in ("format", "gate") if name in document}
     document["trials"] = [_trial(trial) for trial in analysis.trials]
-    return safe.json_text(document) + "\n"
+    return safe.json_text({**first, "headline": gate.headline(analysis), **document}) + "\n"
 
 
 def of_model(model: BaseModel, left_out: Mapping[str, Any] | None = None) -> str:
@@ -53,7 +56,7 @@ def of_model(model: BaseModel, left_out: Mapping[str, Any] | None = None) -> str
 def schema() -> dict[str, Any]:
     """The JSON Schema of what `render` gives."""
     made = without(
-        Analysis.model_json_schema(mode="serialization"),
+        HeldAnalysis.model_json_schema(mode="serialization"),
         {**FILES_BY_TYPE, "": ("trials",), "Study": ("text",), "Steady": ("segments",)},
     )
     record = without(

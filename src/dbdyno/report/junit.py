@@ -27,6 +27,10 @@ def render(analysis: Analysis, failing: Collection[Verdict]) -> str:
     if analysis.study.of_platforms:
         _platforms(suite, analysis, failing)
         return suite.text(platforms.headline(analysis))
+    held = gate_part.gate_in(analysis)
+    if held is not None:
+        name = f"{metrics.find(held.method.response).title} against {held.against}"
+        suite.judged(name, held.result, failing, gate_part.sentence(held))
     broken = analysis.answer.baseline_broken
     suite.case("baseline", f"the baseline did not hold: {broken}" if broken else "", "broken")
     for variant in analysis.candidates:

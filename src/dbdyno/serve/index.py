@@ -10,7 +10,9 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, VariantResult
+from dbdyno.begin.gate import held_gate
 from dbdyno.begin.stored_run import analysed, without_speeds
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import DynoError
@@ -20,6 +22,7 @@ from dbdyno.records.readings import Readings
 from dbdyno.records.run import WITHOUT_SPEEDS, ImportedRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report import document
+from dbdyno.report.parts import gate
 from dbdyno.report.results import RESULTS
 from dbdyno.report.words import answer
 from dbdyno.report.words.moments import minute_text
@@ -34,12 +37,13 @@ UNREADABLE = "this Dyno cannot read it"
 
 class RunOfIndex(Frozen):
     """What is read of a run's records. `line` are the ratios of the variant `line_of` to the baseline, in
-    the order of the blocks; `verdicts` counts the variants by theirs."""
+    the order of the blocks, or to what it was held against; `verdicts` counts the variants by theirs."""
 
     title: str
     answer: str
     verdicts: dict[str, int]
     line_of: str = ""
+    line_against: str = "the baseline"
     line: tuple[float, ...] = ()
 
 
@@ -159,7 +163,9 @@ def _run_of_index(store: Store, summary: RunSummary) -> RunOfIndex | None:
             kind, result = other
             told = RESULTS[kind].document(result).answer
             return RunOfIndex(title=study.title, answer=" ".join(map(document.plain, told)), verdicts={})
-        return _of_analysis(analysed(study, run, store.records(run.run)))
+        analysis = analysed(study, run, store.records(run.run))
+        held = held_gate(store, run, history=False)
+        return _of_analysis(analysis) if held is None else _of_gate(analysis, held)
     except DynoError:
         return None
 
@@ -173,6 +179,20 @@ def _of_analysis(analysis: Analysis) -> RunOfIndex:
         verdicts=counted,
         line_of=shown.name if shown else "",
         line=tuple(one.ratio for one in shown.block_ratios) if shown else (),
+    )
+
+
+def _of_gate(analysis: Analysis, held: Gate) -> RunOfIndex:
+    """A run that was held against another one has one verdict."""
+    verdict = held.result.verdict
+    ratios = held.result.block_ratios
+    return RunOfIndex(
+        title=gate.title(held),
+        answer=gate.sentence(held),
+        verdicts={verdict.value: 1} if verdict is not None else {},
+        line_of="run" if len(ratios) >= BLOCKS_LEAST else "",
+        line_against=held.against,
+        line=tuple(one.ratio for one in ratios) if len(ratios) >= BLOCKS_LEAST else (),
     )
 
 
@@ -201,7 +221,7 @@ def _row_of(run: str, began: str, read: RunOfIndex, *, about: str, state: str, t
     told = ""
     if points:
         spread = f"{ratio_text(min(read.line))} to {ratio_text(max(read.line))}"
-        told = f"{read.line_of}: {spread} times the baseline over {plural(len(read.line), 'block')}"
+        told = f"{read.line_of}: {spread} times {read.line_against} over {plural(len(read.line), 'block')}"
     return IndexRow(
         run=run, href=f"/run/{quote(run)}", began=began, title=read.title, about=about, answer=read.answer,
         state=state, trials=trials, points=points, one=one, line=told,

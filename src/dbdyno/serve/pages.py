@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from jinja2 import ChoiceLoader, Environment, PackageLoader, Template
 
 from dbdyno.analyse.trend import trend
+from dbdyno.begin.gate import with_gate
 from dbdyno.begin.museum import museum_of
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.stored_run import analysis_to_read, without_speeds
@@ -106,7 +107,7 @@ class Pages:
         if path.startswith(TREND):
             name = unquote(path.removeprefix(TREND))
             return self._document(_trend(store, name, look.give_way), path, TRENDS)
-        return self._run(store, store.run(unquote(path.removeprefix(RUN))), path)
+        return self._run(store, store.run(unquote(path.removeprefix(RUN))), path, look)
 
     def _list(self, title: str, path: str, store: Store, **values: object) -> str:
         """A page that is no document, because its rows are links."""
@@ -114,7 +115,7 @@ class Pages:
         template = self._template(f"{title.lower()}.html")
         return page.page(template, report=report, figures={}, here=path, path=path, **values)
 
-    def _run(self, store: Store, run: Run, path: str) -> str:
+    def _run(self, store: Store, run: Run, path: str, look: Look) -> str:
         found = under_way_in(store)
         live = found if found and found.run == run.run else None
         records = store.summary(run).outcomes
@@ -123,7 +124,7 @@ class Pages:
         if (other := without_speeds(store, run)) is not None:
             kind, result = other
             return self._document(RESULTS[kind].document(result), path, LIVE if live else RUNS)
-        analysis = analysis_to_read(store, run)
+        analysis = with_gate(store, analysis_to_read(store, run), look.give_way)
         report: Document = RESULTS["report"].document(analysis, reruns=reruns_of(store, run))
         if live:
             report = with_progress(report, analysis, live, time.time())

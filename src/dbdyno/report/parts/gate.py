@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.analyse.gate import RUNS_OWN_LEAST, Gate, Source, Way
-from dbdyno.analyse.model import Ratio, Reason, VariantResult, Verdict
+from dbdyno.analyse.gate import RUNS_OWN_LEAST, Gate, HeldAnalysis, Source, Way
+from dbdyno.analyse.model import Analysis, Ratio, Reason, VariantResult, Verdict
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.run import Run
@@ -23,9 +23,10 @@ from dbdyno.report.document import (
     Section,
     Steps,
     Table,
+    Words,
     table,
 )
-from dbdyno.report.words import noise, numbers, remarks, safe, verdicts
+from dbdyno.report.words import answer, noise, numbers, remarks, safe, verdicts
 from dbdyno.report.words.moments import day_text, moment_text
 
 HEADS = ("what", "reference", "run", "run / reference", "says")
@@ -36,19 +37,42 @@ CAPTION = (
 )
 
 
-def document(found: Gate) -> Document:
-    """The verdict, the figures, and what they rest on."""
+def answered(found: Gate) -> tuple[Words, ...]:
+    """The sentence in the look of its verdict."""
     verdict = found.result.verdict
     mark = (Mark(verdicts.LOOKS[verdict].glyph, verdict), " ") if verdict else ()
+    return ((*mark, sentence(found)),)
+
+
+def document(found: Gate) -> Document:
+    """The verdict, the figures, and what they rest on."""
     return Document(
         title=title(found),
-        answer=((*mark, sentence(found)),),
+        answer=answered(found),
         sections=tuple(_sections(found)),
         eyebrow="gate",
         footer=f"Dyno {found.run.dyno_version} · run {found.run.run}",
         titled=False,
         numbered=True,
     )
+
+
+def gate_in(analysis: Analysis) -> Gate | None:
+    """What a run found that was held against another one; None for others."""
+    return analysis.gate if isinstance(analysis, HeldAnalysis) else None
+
+
+def headline(analysis: Analysis) -> str:
+    """The answer of a run in one sentence: that of its gate, where it was held against another one."""
+    found = gate_in(analysis)
+    return answer.headline(analysis) if found is None else sentence(found)
+
+
+def sections(found: Gate) -> Iterator[Section]:
+    """What stands before all else in the report of a run that was held against another one."""
+    first, *others = _sections(found)
+    yield Section(f"Held against {found.against}", first.body)
+    yield from others
 
 
 def title(found: Gate) -> str:

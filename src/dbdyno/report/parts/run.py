@@ -19,6 +19,7 @@ from dbdyno.report.parts import (
     findings,
     frontier,
     gap,
+    gate,
     grid,
     hosts,
     machine,
@@ -54,10 +55,11 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
     began = moment_text(run.created_unix_s)
     beside = platforms.trial_count(analysis) if analysis.study.of_platforms else 0
     records = numbers.plural(len(analysis.trials) + beside, "record")
+    held = gate.gate_in(analysis)
     return Document(
-        title=analysis.study.title,
-        answer=(answer.headline(analysis),),
-        sections=(*_sections(analysis, reruns),),
+        title=analysis.study.title if held is None else gate.title(held),
+        answer=(answer.headline(analysis),) if held is None else gate.answered(held),
+        sections=(*(gate.sections(held) if held is not None else ()), *_sections(analysis, reruns)),
         eyebrow=f"run {run.run} · {began}",
         facts=(*_facts(analysis),),
         findings=tuple(answer.findings(analysis)),
