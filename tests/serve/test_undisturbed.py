@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dbdyno.host.alone import alone
 from dbdyno.host.undisturbed import undisturbed
 from tests.cli.trend_cases import keep
 from tests.serve.served import serving, until
@@ -30,6 +31,17 @@ def test_a_page_that_nobody_asked_for_before_waits_for_the_end_of_the_block() ->
             assert (answer.status, answer.headers["retry-after"]) == (503, "10")
             assert "A block is being measured" in answer.body and "helped most" not in answer.body
         assert "helped most" in until(served.visitor, "/run/one", "helped most")
+
+
+def test_who_waits_for_a_page_is_told_who_measures_and_what_is_there() -> None:
+    keep("one")
+    with serving() as served:
+        served.visitor.ask("/")
+        with alone('Which "<flush>"?', 600.0, run="run-of-another-store"), undisturbed():
+            told = served.visitor.ask("/run/one").body
+            assert "Which &quot;&lt;flush&gt;&quot;?" in told and "about 10 min left" in told
+            assert "<b>run-of-another-store</b>" in told and "<a href='/'>" in told
+            assert "one" in served.visitor.ask("/").body, "a page that was drawn is kept"
 
 
 def test_what_was_asked_for_during_a_block_is_drawn_after_it() -> None:

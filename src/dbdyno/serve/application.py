@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterable
+from html import escape
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -11,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from dbdyno.host.alone import holder
 from dbdyno.host.undisturbed import measured_now
 from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address
@@ -25,10 +28,23 @@ WAITING = (
     "<!doctype html><html lang='en'><meta charset='utf-8'><meta http-equiv='refresh' content='10'>"
     "<meta name='viewport' content='width=device-width, initial-scale=1'>"
     "<meta name='color-scheme' content='light dark'><title>Please wait · Dyno</title>"
-    "<body style='font: 16px/1.5 sans-serif; margin: 2em'><h1>A block is being measured</h1>"
-    "<p>Nothing is drawn meanwhile, because that would disturb it. This page looks again every ten seconds."
-    "</p><p><a href='/'>The list of runs</a></p></body></html>"
+    "<body style='font: 16px/1.5 system-ui, sans-serif; max-width: 44em; margin: 3em auto; padding: 0 1em'>"
+    "<h1>A block is being measured</h1>{who}"
+    "<p>This page was not drawn before, and nothing is drawn meanwhile, because that would disturb the"
+    " measurement. It looks again every ten seconds.</p>{drawn}</body></html>"
 )
+
+
+def waiting(drawn: Iterable[str]) -> str:
+    """What stands in the place of a page that is not drawn yet: who measures and until when, and which pages
+    are there. No template is filled, because that would take a CPU from the block."""
+    measuring = holder()
+    who = ""
+    if measuring is not None:
+        run = f" <p>The run is <b>{escape(measuring.run)}</b>.</p>" if measuring.run else ""
+        who = f"<p>{escape(measuring.in_words(time.time()))}.</p>{run}"
+    links = "".join(f"<li><a href='{escape(path)}'>{escape(path)}</a></li>" for path in drawn)
+    return WAITING.format(who=who, drawn=f"<p>These pages are there:</p><ul>{links}</ul>" if links else "")
 
 
 class Following:
@@ -104,7 +120,8 @@ class Application:
         await self.drawn_anew(path)
         found = self.drawer.ready.get(path)
         if found is None:
-            return HTMLResponse(WAITING, 503, {"Retry-After": "10"})
+            there = [one for one in list(self.drawer.ready) if one != METRICS]
+            return HTMLResponse(waiting(there), 503, {"Retry-After": "10"})
         self._sent[path] = found.shown
         return Response(found.body, found.status, media_type=found.media_type)
 
