@@ -2,12 +2,14 @@
 
 `python -m tests.structure [ROOT]` prints the figures of the tree at ROOT, this one if it is left out. A room
 is a folder or file right below `src/dbdyno` or `crates/driver/src`. An arrow is an import, wherever it stands
-in the file: one inside a function or under `TYPE_CHECKING` is one too.
+in the file: one inside a function or under `TYPE_CHECKING` is one too, and so is what a registry imports when
+it is asked, written as "dbdyno.module:attribute".
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -18,6 +20,7 @@ from tests.structure_rust import rooms as rust_rooms
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "dbdyno"
+PLACE = re.compile(rf"{PACKAGE}(\.\w+)+:\w+")
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
@@ -53,6 +56,8 @@ def imported(tree: ast.AST, known: frozenset[str]) -> Iterator[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Constant) and PLACE.fullmatch(str(node.value)):
+            names = [str(node.value).replace(":", ".")]
         else:
             continue
         for name in names:

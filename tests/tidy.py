@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property
 
-from tests.structure import ROOT, room_of
+from tests.structure import PLACE, ROOT, room_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ STAGES = frozenset({"prepare", "verify", "observe", "drive", "check"})
 PARTS_OF_PREPARE = frozenset({"pristine", "placement"})
 SPINE = frozenset({"run", "gate", "begin", "cli"})
 ROOT_MODULES = frozenset(
-    {"__init__", "__main__", "errors", "frozen", "gate", "interrupts", "passwords", "run"}
+    {"__init__", "__main__", "errors", "frozen", "gate", "interrupts", "passwords", "registry", "run"}
 )
 PURE_ROOMS = frozenset({"analyse", "plan", "report"})
 NOT_PURE = frozenset({"engines", "obtain", "driver", "host", "layers", "trial", "records.store"})
@@ -104,6 +104,10 @@ def _imports(source: Source) -> set[str]:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and PLACE.fullmatch(str(node.value)):
+            # What a registry imports when it is asked.
+            module, _, name = str(node.value).partition(":")
+            names |= {module, f"{module}.{name}"}
     return {name.removeprefix("dbdyno.") for name in names if name.startswith("dbdyno.")}
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from dbdyno.applications.keystone import KEYSTONE
 from dbdyno.applications.product import Installed, Product
 from dbdyno.obtain.installation import Installation
+from dbdyno.registry import Table, registry
 from dbdyno.study.nouns import Application
 
-PRODUCTS: dict[str, Product] = {product.name: product for product in (KEYSTONE,)}
+PRODUCTS: Table[Product] = registry({"keystone": "dbdyno.applications.keystone:KEYSTONE"})
 
 
 def installed(wish: Application | None) -> Installed | None:

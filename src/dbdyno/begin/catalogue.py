@@ -14,12 +14,12 @@ from dbdyno.engines.configuration import read_configuration, require_settings
 from dbdyno.errors import DynoError, Mistake, UserError
 from dbdyno.frozen import Configuration, Level
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.layer import Layer
 from dbdyno.layers.registry import KNOBS, LAYERS, files_of_level, gives_up
 from dbdyno.layers.taken import mistakes_beside
 from dbdyno.layers.workload import files_named
 from dbdyno.obtain.installation import Installation
 from dbdyno.records import metrics
+from dbdyno.registry import Table, Those
 from dbdyno.study import Catalogue, Factor, Study, workload_offers
 from dbdyno.study.catalogue import BesideCheck, NamesFiles
 from dbdyno.study.nouns import Application, GivenData
@@ -33,12 +33,12 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
     installed. Levels may lead to what is `allowed`."""
     return Catalogue(
         engines=frozenset(registry.ENGINES),
-        choosing=frozenset(name for name, engine in registry.ENGINES.items() if engine.sessions_choose),
+        choosing=Those(registry.ENGINES, lambda engine: engine.sessions_choose),
         workloads=workload_offers(_driver.workloads()),
-        layers={name: _factor_check(layer, ask_engines, allowed) for name, layer in LAYERS.items()},
+        layers=Table(LAYERS, lambda name: _factor_check(name, ask_engines, allowed)),
         beside=_beside_check(allowed) if ask_engines else None,
         metrics=frozenset(metrics.METRICS),
-        knobs={name: f"{knob.effect}; levels: {knob.levels}" for name, knob in KNOBS.items()},
+        knobs=Table(KNOBS, lambda name: f"{KNOBS[name].effect}; levels: {KNOBS[name].levels}"),
         configure=_configure,
         # What a stored run may give up was decided when it began.
         gives_up=_gives_up if ask_engines else None,
@@ -49,10 +49,8 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         files=NamesFiles(files_named, files_of_level) if ask_engines else None,
         # A stored study is read where its files may be gone.
         recorded=recording.about if ask_engines else None,
-        networked=frozenset(name for name, engine in registry.ENGINES.items() if engine.network),
-        each_writes=frozenset(
-            name for name, engine in registry.ENGINES.items() if engine.cluster and engine.cluster.EACH_WRITES
-        ),
+        networked=Those(registry.ENGINES, lambda engine: engine.network),
+        each_writes=Those(registry.ENGINES, lambda one: one.cluster and one.cluster.EACH_WRITES),
     )
 
 
@@ -66,7 +64,7 @@ def _gives_up(factor: str, level: Level, reference: Reference) -> Promise | None
 
 
 def _factor_check(
-    layer: Layer, ask_engines: bool, allowed: Allowed
+    layer: str, ask_engines: bool, allowed: Allowed
 ) -> Callable[[Factor, Reference], list[Mistake]]:
     def check(factor: Factor, reference: Reference) -> list[Mistake]:
         if not ask_engines:
@@ -76,7 +74,7 @@ def _factor_check(
         except UserError:
             # The reader reports an unknown engine itself.
             return []
-        return layer.mistakes(factor, engine, installation_of(reference), allowed)
+        return LAYERS[layer].mistakes(factor, engine, installation_of(reference), allowed)
 
     return check
 

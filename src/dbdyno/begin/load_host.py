@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.driver.remote.load import RemoteDriver
-from dbdyno.engines.network import free_port
 from dbdyno.study import Study
 
 
@@ -15,6 +13,10 @@ def require_load_host(study: Study) -> None:
     host is not reached or has no driver that runs."""
     if study.driver is None:
         return
+    # Here, because most loads come from this host.
+    from dbdyno.driver.remote.load import RemoteDriver
+    from dbdyno.engines.network import free_port
+
     free_port(study.driver.address)
     for host in study.driver.hosts:
         RemoteDriver(host).close()

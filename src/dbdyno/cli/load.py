@@ -27,9 +27,7 @@ from dbdyno.errors import DriverFailed, UserError
 from dbdyno.passwords import without_passwords
 from dbdyno.records.load_words import with_examples
 from dbdyno.report.words.safe import json_text
-from dbdyno.report.words.tally import tally_text
 from dbdyno.study import Option, WorkloadOffer, workload_offers
-from dbdyno.trial.job import INDEXING_S
 
 Carry = Callable[[Job, dict[str, Any]], None]
 """What a verb does with a job, and with its own options that are not the job's."""
@@ -225,6 +223,9 @@ def _with_nearest_flag(message: str, hint: str, flags: Sequence[str]) -> str:
 
 
 def _prepare(job: Job, given: dict[str, Any]) -> None:
+    # Here, because help needs nothing of trials.
+    from dbdyno.trial.job import INDEXING_S
+
     job = job.but(clients=given["clients"], answer_timeout_s=INDEXING_S)
     prepared = Prepared.model_validate_json(_driver.prepare(json.dumps(job.model_dump())))
     if given["as_json"]:
@@ -269,6 +270,9 @@ def _run(job: Job, given: dict[str, Any]) -> None:
     if as_json:
         click.echo(json_text(tally))
     else:
+        # Here, because help needs no words for what a load did.
+        from dbdyno.report.words.tally import tally_text
+
         click.echo(tally_text(tally))
     if tally.interrupted:
         sys.exit(130)

@@ -8,55 +8,47 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import click
-from pydantic import TypeAdapter
 
-from dbdyno.begin.catalogue import catalogue
-from dbdyno.calibrate.kept import Calibration
-from dbdyno.cli.baseline import BaselineRow
-from dbdyno.cli.builds import BuildRow
-from dbdyno.cli.cache import CacheDocument
-from dbdyno.cli.config import ConfigRow
-from dbdyno.cli.data import VectorSetRow
-from dbdyno.cli.hosts import HostRow
-from dbdyno.cli.plan import PlanDocument
-from dbdyno.cli.probe import ProbeDocument
-from dbdyno.cli.production import StudyMade
-from dbdyno.cli.recording import Made
-from dbdyno.cli.runs import RunRow
-from dbdyno.cli.stored_builds import StoredRow
-from dbdyno.cli.traffic import Drawn
-from dbdyno.deploy.check import Checked
-from dbdyno.deploy.deployment import Deployment
-from dbdyno.driver.load import Invariant, Prepared
-from dbdyno.driver.tally import Tally
-from dbdyno.engines.built import Foreseen
-from dbdyno.obtain.installation import Offer
-from dbdyno.publish.verified import Verification
-from dbdyno.records.chain import Entry
-from dbdyno.records.record import Record
-from dbdyno.records.run import Run
-from dbdyno.report import as_json
 from dbdyno.report.results import RESULTS
-from dbdyno.study.format import study_schema
 
 Schema = dict[str, Any]
 STUDY = "study"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def _of(kind: Any) -> Callable[[], Schema]:
-    return lambda: TypeAdapter(kind).json_schema(mode="serialization")
+def _of(place: str, many: bool = False) -> Callable[[], Schema]:
+    """The schema of the type at `module:attribute`, or of a list of it."""
+
+    def made() -> Schema:
+        from pydantic import TypeAdapter
+
+        kind = resolve_name(place)
+        return TypeAdapter(list[kind] if many else kind).json_schema(mode="serialization")
+
+    return made
+
+
+def _result(kind: str) -> Schema:
+    return RESULTS[kind].schema()
 
 
 def _plan() -> Schema:
-    return as_json.without(_of(PlanDocument)(), {**as_json.FILES_BY_TYPE, "Trial": ("phases",)})
+    # Here and below, because help needs the names of outputs alone.
+    from dbdyno.report import as_json
+
+    left_out = {**as_json.FILES_BY_TYPE, "Trial": ("phases",)}
+    return as_json.without(_of("dbdyno.cli.plan:PlanDocument")(), left_out)
 
 
 def _trial() -> Schema:
-    schema = as_json.without(_of(Record)(), {"": ("phases", "trial_doubts")})
+    from dbdyno.report import as_json
+
+    schema = as_json.without(_of("dbdyno.records.record:Record")(), {"": ("phases", "trial_doubts")})
     schema["properties"] |= {
         "checks": {"type": "array", "items": {"$ref": "#/$defs/Check"}},
         "doubts": {"type": "object", "additionalProperties": {"type": "string"}},
@@ -67,7 +59,7 @@ def _trial() -> Schema:
 
 
 def _show() -> Schema:
-    trial, run = _trial(), _of(Run)()
+    trial, run = _trial(), _of("dbdyno.records.run:Run")()
     definitions = trial.pop("$defs") | run.pop("$defs") | {"Trial": trial, "Run": run}
     return {
         "type": "object",
@@ -81,44 +73,43 @@ def _show() -> Schema:
 
 
 OUTPUTS: Mapping[str, Callable[[], Schema]] = {
-    **{kind: result.schema for kind, result in RESULTS.items()},
+    **{kind: partial(_result, kind) for kind in RESULTS},
     "plan": _plan,
     "show": _show,
     "show-trial": _trial,
-    "register": _of(Entry),
-    "register-list": _of(list[Entry]),
-    "verify": _of(Verification),
-    "runs": _of(list[RunRow]),
-    "baseline-list": _of(list[BaselineRow]),
-    "recipe": _of(Deployment),
-    "recipe-check": _of(Checked),
-    "builds": _of(list[BuildRow]),
-    "builds-make": _of(list[Foreseen]),
-    "builds-stored": _of(list[StoredRow]),
-    "hosts": _of(list[HostRow]),
-    "engines": _of(list[Offer]),
-    "calibrate": _of(Calibration),
-    "cache-list": _of(CacheDocument),
-    "data-list": _of(list[VectorSetRow]),
-    "data-inspect": _of(VectorSetRow),
-    "probe": _of(ProbeDocument),
-    "config": _of(list[ConfigRow]),
-    "init-replay": _of(Made),
-    "init-study": _of(StudyMade),
-    "init-workload": _of(Drawn),
-    "load-prepare": _of(Prepared),
-    "load-run": _of(Tally),
-    "load-check": _of(list[Invariant]),
+    "register": _of("dbdyno.records.chain:Entry"),
+    "register-list": _of("dbdyno.records.chain:Entry", many=True),
+    "verify": _of("dbdyno.publish.verified:Verification"),
+    "runs": _of("dbdyno.cli.runs:RunRow", many=True),
+    "baseline-list": _of("dbdyno.cli.baseline:BaselineRow", many=True),
+    "recipe": _of("dbdyno.deploy.deployment:Deployment"),
+    "recipe-check": _of("dbdyno.deploy.check:Checked"),
+    "builds": _of("dbdyno.cli.builds:BuildRow", many=True),
+    "builds-make": _of("dbdyno.engines.built:Foreseen", many=True),
+    "builds-stored": _of("dbdyno.cli.stored_builds:StoredRow", many=True),
+    "hosts": _of("dbdyno.cli.hosts:HostRow", many=True),
+    "engines": _of("dbdyno.obtain.installation:Offer", many=True),
+    "calibrate": _of("dbdyno.calibrate.kept:Calibration"),
+    "cache-list": _of("dbdyno.cli.cache:CacheDocument"),
+    "data-list": _of("dbdyno.cli.data:VectorSetRow", many=True),
+    "data-inspect": _of("dbdyno.cli.data:VectorSetRow"),
+    "probe": _of("dbdyno.cli.probe:ProbeDocument"),
+    "config": _of("dbdyno.cli.config:ConfigRow", many=True),
+    "init-replay": _of("dbdyno.cli.recording:Made"),
+    "init-study": _of("dbdyno.cli.production:StudyMade"),
+    "init-workload": _of("dbdyno.cli.traffic:Drawn"),
+    "load-prepare": _of("dbdyno.driver.load:Prepared"),
+    "load-run": _of("dbdyno.driver.tally:Tally"),
+    "load-check": _of("dbdyno.driver.load:Invariant", many=True),
 }
 """By the verb that prints it."""
+SCHEMAS = (STUDY, *OUTPUTS)
 
 
-@click.command()
-@click.argument("output", type=click.Choice([STUDY, *OUTPUTS]), default=STUDY)
-def command(output: str) -> None:
-    """Print the JSON Schema of a study: editors complete and check with it. With the name of an OUTPUT, print
-    the schema of what that verb prints with --json.
-    """
+def main(output: str) -> None:
+    from dbdyno.begin.catalogue import catalogue
+    from dbdyno.study.format import study_schema
+
     found = study_schema(catalogue(ask_engines=False)) if output == STUDY else schema_of(output)
     click.echo(json.dumps(found, indent=2))
 

@@ -8,32 +8,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dbdyno.driver.query import Ask as Ask
-from dbdyno.engines.cluster import Cluster
-from dbdyno.engines.compared import ComparedBy
-from dbdyno.engines.guest import Guest
-from dbdyno.engines.line import Line
-from dbdyno.engines.needs import Need
-from dbdyno.engines.network import Network
-from dbdyno.engines.plan import ReadPlan
-from dbdyno.engines.production import Production
-from dbdyno.engines.runtime import Runtime
-from dbdyno.engines.shell import Shell
 from dbdyno.engines.values import as_text, quantity, same_value
-from dbdyno.errors import DynoError
-from dbdyno.frozen import Level
-from dbdyno.given.dump import Dump
-from dbdyno.host.launch import Launch
-from dbdyno.host.once import Tell
-from dbdyno.obtain.installation import Installation, Offer
-from dbdyno.obtain.platforms import Platforms
-from dbdyno.records.record import Reading
 from dbdyno.records.recovery import Loss
-from dbdyno.study.reference import Reference
-from dbdyno.study.space import Promise
-from dbdyno.study.toml import Value
+
+if TYPE_CHECKING:
+    from dbdyno.engines.cluster import Cluster
+    from dbdyno.engines.compared import ComparedBy
+    from dbdyno.engines.guest import Guest
+    from dbdyno.engines.line import Line
+    from dbdyno.engines.needs import Need
+    from dbdyno.engines.network import Network
+    from dbdyno.engines.plan import ReadPlan
+    from dbdyno.engines.production import Production
+    from dbdyno.engines.runtime import Runtime
+    from dbdyno.engines.shell import Shell
+    from dbdyno.errors import DynoError
+    from dbdyno.frozen import Level
+    from dbdyno.given.dump import Dump
+    from dbdyno.host.launch import Launch
+    from dbdyno.host.once import Tell
+    from dbdyno.obtain.installation import Installation, Offer
+    from dbdyno.obtain.platforms import Platforms
+    from dbdyno.records.record import Reading
+    from dbdyno.study.reference import Reference
+    from dbdyno.study.space import Promise
+    from dbdyno.study.toml import Value
 
 
 class Server(Protocol):

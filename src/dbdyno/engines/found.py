@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from dbdyno.engines.production import Production
 from dbdyno.errors import UserError
 from dbdyno.host import kernel_files, listening
 from dbdyno.host.process import family
+
+if TYPE_CHECKING:
+    from dbdyno.engines.production import Production
 
 
 @dataclass(frozen=True)

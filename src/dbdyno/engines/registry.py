@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dbdyno.engines.engine import Engine
-from dbdyno.engines.firebird import FIREBIRD
-from dbdyno.engines.guest import Guest
-from dbdyno.engines.mariadb import MARIADB
-from dbdyno.engines.mysql import MYSQL
-from dbdyno.engines.postgresql import POSTGRESQL
-from dbdyno.engines.runtime import Runtime, connected
-from dbdyno.engines.sqlite import SQLITE
+from dbdyno.engines.runtime import connected
 from dbdyno.errors import UserError
 from dbdyno.obtain.installation import Installation, Offer
-from dbdyno.obtain.platforms import Platforms
-from dbdyno.study.reference import Reference
+from dbdyno.registry import registry
 
-ENGINES: dict[str, Engine] = {
-    engine.name: engine for engine in (MARIADB, FIREBIRD, POSTGRESQL, SQLITE, MYSQL)
-}
+if TYPE_CHECKING:
+    from dbdyno.engines.engine import Engine
+    from dbdyno.engines.guest import Guest
+    from dbdyno.engines.runtime import Runtime
+    from dbdyno.obtain.platforms import Platforms
+    from dbdyno.registry import Table
+    from dbdyno.study.reference import Reference
+
+ENGINES: Table[Engine] = registry(
+    {
+        "mariadb": "dbdyno.engines.mariadb:MARIADB",
+        "firebird": "dbdyno.engines.firebird:FIREBIRD",
+        "postgresql": "dbdyno.engines.postgresql:POSTGRESQL",
+        "sqlite": "dbdyno.engines.sqlite:SQLITE",
+        "mysql": "dbdyno.engines.mysql:MYSQL",
+    }
+)
 
 
 def engine(name: str) -> Engine:

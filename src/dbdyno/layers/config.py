@@ -153,3 +153,6 @@ def _hint(name: str, engine: Engine, known: Collection[str]) -> str:
     return (
         f"did you mean config.{nearest[0]}?" if nearest else f"it knows {len(known)} settings; none is near"
     )
+
+
+CONFIG = ConfigLayer()

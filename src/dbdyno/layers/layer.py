@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
-from dbdyno.frozen import Level, layer_and_knob, level_text
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.knob import Knob
-from dbdyno.layers.setup import Request, Running
-from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Evidence
-from dbdyno.study import Factor
-from dbdyno.study.space import Promise
+from dbdyno.frozen import layer_and_knob, level_text
+from dbdyno.host.allowed import NOTHING_ALLOWED
+
+if TYPE_CHECKING:
+    from dbdyno.engines.engine import Engine
+    from dbdyno.frozen import Level
+    from dbdyno.host.allowed import Allowed
+    from dbdyno.layers.knob import Knob
+    from dbdyno.layers.setup import Request, Running
+    from dbdyno.obtain.installation import Installation
+    from dbdyno.records.record import Evidence
+    from dbdyno.study import Factor
+    from dbdyno.study.space import Promise
 
 
 @dataclass(frozen=True)
@@ -155,8 +159,5 @@ def ask(
     Touches nothing. Raises Blocked like the layers.
     """
     return tuple(
-        request
-        for name, layer in layers.items()
-        if name in levels
-        for request in layer.ask(levels[name], engine)
+        request for name in layers if name in levels for request in layers[name].ask(levels[name], engine)
     )

@@ -2,52 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob, level_text
-from dbdyno.layers.build import BUILD
-from dbdyno.layers.cluster import CLUSTER
-from dbdyno.layers.config import ConfigLayer
-from dbdyno.layers.cpu import CPU
-from dbdyno.layers.engine import ENGINE
-from dbdyno.layers.fault import FAULT
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer
-from dbdyno.layers.machine import MACHINE
-from dbdyno.layers.memory import MEMORY
-from dbdyno.layers.platform import PLATFORM
-from dbdyno.layers.source import SOURCE
-from dbdyno.layers.storage import STORAGE
-from dbdyno.layers.workload import WorkloadLayer
+from dbdyno.registry import Table, registry
 from dbdyno.study.files import NamedFile
 from dbdyno.study.space import Promise
 
-LAYERS: dict[str, Layer] = {
-    layer.name: layer
-    for layer in (
-        ENGINE,
-        PLATFORM,
-        MACHINE,
-        WorkloadLayer(),
-        SOURCE,
-        BUILD,
-        ConfigLayer(),
-        MEMORY,
-        CPU,
-        STORAGE,
-        CLUSTER,
-        FAULT,
-    )
-}
+LAYERS: Table[Layer] = registry(
+    {
+        "engine": "dbdyno.layers.engine:ENGINE",
+        "platform": "dbdyno.layers.platform:PLATFORM",
+        "machine": "dbdyno.layers.machine:MACHINE",
+        "workload": "dbdyno.layers.workload:WORKLOAD",
+        "source": "dbdyno.layers.source:SOURCE",
+        "build": "dbdyno.layers.build:BUILD",
+        "config": "dbdyno.layers.config:CONFIG",
+        "memory": "dbdyno.layers.memory:MEMORY",
+        "cpu": "dbdyno.layers.cpu:CPU",
+        "storage": "dbdyno.layers.storage:STORAGE",
+        "cluster": "dbdyno.layers.cluster:CLUSTER",
+        "fault": "dbdyno.layers.fault:FAULT",
+    }
+)
 """Every layer by name, in the order in which their requests are applied: memory needs what config has put."""
 
-KNOBS: dict[str, Knob] = {
-    knob.name: knob
-    for layer in (ENGINE, PLATFORM, MACHINE, SOURCE, BUILD, MEMORY, CPU, STORAGE, CLUSTER, FAULT)
-    for knob in layer.knobs.values()
-}
+
+class _Knobs(Mapping[str, Knob]):
+    """By factor, from the layer that has it: to ask for one imports no other layer."""
+
+    def __getitem__(self, factor: str) -> Knob:
+        layer = LAYERS[factor.partition(".")[0]]
+        if not isinstance(layer, LayerOfKnobs):
+            raise KeyError(factor)
+        return layer.knobs[factor.partition(".")[2] or factor]
+
+    def __iter__(self) -> Iterator[str]:
+        layers = (layer for layer in LAYERS.values() if isinstance(layer, LayerOfKnobs))
+        return (knob.name for layer in layers for knob in layer.knobs.values())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+KNOBS: Mapping[str, Knob] = _Knobs()
 """The knobs of the layers that know all of theirs, by factor. The engine knows those of `config`, and the
 driver those of `workload`."""
 

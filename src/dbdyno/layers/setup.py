@@ -10,28 +10,34 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from dbdyno.applications.product import Front
-from dbdyno.driver.job import ANSWER_TIMEOUT_S, Job
-from dbdyno.driver.load import Load
+from dbdyno.driver.job import ANSWER_TIMEOUT_S
 from dbdyno.driver.load_of_nodes import LoadOfNodes
-from dbdyno.driver.remote.load import RemoteLoad
-from dbdyno.driver.tally import Acknowledged, Tally
-from dbdyno.engines.built import Built
-from dbdyno.engines.engine import Engine, Server
-from dbdyno.engines.nodes import Nodes
-from dbdyno.errors import DriverFailed, DynoError
-from dbdyno.frozen import Level
+from dbdyno.driver.tally import Acknowledged
+from dbdyno.errors import DriverFailed
 from dbdyno.host import cgroups
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
-from dbdyno.host.journal import Journal
+from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.launch import Launch
-from dbdyno.host.volumes.volume import Volume, Wish
-from dbdyno.layers.part import Part
-from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.source.wish import BuildWish
-from dbdyno.records.record import Counted, Reading
+
+if TYPE_CHECKING:
+    from dbdyno.applications.product import Front
+    from dbdyno.driver.job import Job
+    from dbdyno.driver.load import Load
+    from dbdyno.driver.remote.load import RemoteLoad
+    from dbdyno.driver.tally import Tally
+    from dbdyno.engines.built import Built
+    from dbdyno.engines.engine import Engine, Server
+    from dbdyno.engines.nodes import Nodes
+    from dbdyno.errors import DynoError
+    from dbdyno.frozen import Level
+    from dbdyno.host.allowed import Allowed
+    from dbdyno.host.journal import Journal
+    from dbdyno.host.volumes.volume import Volume, Wish
+    from dbdyno.layers.part import Part
+    from dbdyno.obtain.installation import Installation
+    from dbdyno.obtain.source.wish import BuildWish
+    from dbdyno.records.record import Counted, Reading
 
 RESTORED = "restored after each trial"
 REMOVED = "removed after each trial"

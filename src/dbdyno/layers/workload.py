@@ -147,3 +147,6 @@ def _shown(found: Pace | None) -> str:
     if found is None:
         return "nothing"
     return json.dumps(found.model_dump()) if isinstance(found, Frozen) else level_text(found)
+
+
+WORKLOAD = WorkloadLayer()

@@ -2,62 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, TypeAdapter
+from dbdyno.registry import Table
 
-from dbdyno.analyse.bisect import Bisection
-from dbdyno.analyse.code import CodeDifference
-from dbdyno.analyse.collection import Museum
-from dbdyno.analyse.compare import Comparison
-from dbdyno.analyse.gate import Gate
-from dbdyno.analyse.matrix import Matrix
-from dbdyno.analyse.model import Analysis, Gap
-from dbdyno.analyse.soak import SoakResult
-from dbdyno.analyse.trend import Trend
-from dbdyno.report import as_json, junit
-from dbdyno.report.as_json import OF_A_RUN
-from dbdyno.report.document import Document
-from dbdyno.report.parts import (
-    bisect,
-    code,
-    compare,
-    counted,
-    gap,
-    gate,
-    matrix,
-    museum,
-    profile,
-    run,
-    soak,
-    trend,
-)
-from dbdyno.report.parts.counted import CountedDocument
-from dbdyno.report.parts.profile import ProfileDocument
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from dbdyno.report.document import Document
 
 
 @dataclass(frozen=True)
 class Result:
-    """A kind of result. `left_out` are the fields that JSON is written without. Where what is found is not of
-    the model, `made` makes one of it. `junit` makes its JUnit XML, where that needs no more than what was
-    found."""
+    """A kind of result. `runs` are the fields that hold a run, of which JSON leaves whole files out. Where
+    what is found is not of the model, `made` makes one of it. `junit` makes its JUnit XML, where that needs
+    no more than what was found."""
 
     model: type[BaseModel]
     document: Callable[..., Document]
-    left_out: Mapping[str, Any] = field(default_factory=dict)
+    runs: tuple[str, ...] = ()
     made: Callable[[Any], BaseModel] | None = None
     junit: Callable[[Any], str] | None = None
 
     def json(self, found: Any) -> str:
         """What was found, for machines; ending in a newline."""
-        return as_json.of_model(self.made(found) if self.made else found, self.left_out) + "\n"
+        # Here and below, because who asks for the names of all results shows none.
+        from dbdyno.report import as_json
+
+        left_out = dict.fromkeys(self.runs, as_json.OF_A_RUN)
+        return as_json.of_model(self.made(found) if self.made else found, left_out) + "\n"
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of that."""
+        from pydantic import TypeAdapter
+
+        from dbdyno.report import as_json
+
         whole = TypeAdapter(self.model).json_schema(mode="serialization")
-        return as_json.without(whole, as_json.FILES_BY_TYPE) if self.left_out else whole
+        return as_json.without(whole, as_json.FILES_BY_TYPE) if self.runs else whole
 
 
 class RunResult(Result):
@@ -65,25 +50,69 @@ class RunResult(Result):
 
     def json(self, found: Any) -> str:
         """The analysis with its trials."""
+        from dbdyno.report import as_json
+
         return as_json.render(found)
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of that."""
+        from dbdyno.report import as_json
+
         return as_json.schema()
 
 
-RESULTS: Mapping[str, Result] = {
-    "bisect": Result(Bisection, bisect.document, {"run": OF_A_RUN}),
-    "compare": Result(Comparison, compare.document, {"left": OF_A_RUN, "right": OF_A_RUN}),
-    "diff": Result(CodeDifference, code.document),
-    "explain": Result(Gap, gap.document),
-    "gate": Result(Gate, gate.document, {"run": OF_A_RUN, "reference": OF_A_RUN}),
-    "matrix": Result(Matrix, matrix.document),
-    "museum": Result(Museum, museum.document),
-    "profile": Result(ProfileDocument, profile.document, made=profile.model),
-    "profile-counted": Result(CountedDocument, counted.document, made=counted.model),
-    "report": RunResult(Analysis, run.document),
-    "soak": Result(SoakResult, soak.document, {"run": OF_A_RUN}, junit=junit.soak),
-    "trend": Result(Trend, trend.document),
+def _result(
+    model: str,
+    document: str,
+    runs: tuple[str, ...] = (),
+    made: str = "",
+    junit: str = "",
+    kind: type[Result] = Result,
+) -> Callable[[], Result]:
+    """Makes a result of what stands at each `module:attribute`."""
+    return lambda: kind(
+        resolve_name(model),
+        resolve_name(document),
+        runs,
+        resolve_name(made) if made else None,
+        resolve_name(junit) if junit else None,
+    )
+
+
+_MADE = {
+    "bisect": _result("dbdyno.analyse.bisect:Bisection", "dbdyno.report.parts.bisect:document", ("run",)),
+    "compare": _result(
+        "dbdyno.analyse.compare:Comparison",
+        "dbdyno.report.parts.compare:document",
+        ("left", "right"),
+    ),
+    "diff": _result("dbdyno.analyse.code:CodeDifference", "dbdyno.report.parts.code:document"),
+    "explain": _result("dbdyno.analyse.model:Gap", "dbdyno.report.parts.gap:document"),
+    "gate": _result(
+        "dbdyno.analyse.gate:Gate",
+        "dbdyno.report.parts.gate:document",
+        ("run", "reference"),
+    ),
+    "matrix": _result("dbdyno.analyse.matrix:Matrix", "dbdyno.report.parts.matrix:document"),
+    "museum": _result("dbdyno.analyse.collection:Museum", "dbdyno.report.parts.museum:document"),
+    "profile": _result(
+        "dbdyno.report.parts.profile:ProfileDocument",
+        "dbdyno.report.parts.profile:document",
+        made="dbdyno.report.parts.profile:model",
+    ),
+    "profile-counted": _result(
+        "dbdyno.report.parts.counted:CountedDocument",
+        "dbdyno.report.parts.counted:document",
+        made="dbdyno.report.parts.counted:model",
+    ),
+    "report": _result("dbdyno.analyse.model:Analysis", "dbdyno.report.parts.run:document", kind=RunResult),
+    "soak": _result(
+        "dbdyno.analyse.soak:SoakResult",
+        "dbdyno.report.parts.soak:document",
+        ("run",),
+        junit="dbdyno.report.junit:soak",
+    ),
+    "trend": _result("dbdyno.analyse.trend:Trend", "dbdyno.report.parts.trend:document"),
 }
-"""By the verb that shows it."""
+RESULTS: Table[Result] = Table(_MADE, lambda kind: _MADE[kind]())
+"""By the verb that shows it. What one kind needs is imported when one of it is shown."""

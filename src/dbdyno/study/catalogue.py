@@ -7,7 +7,7 @@ that the names a study may use are those that will run.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -129,8 +129,8 @@ class Catalogue:
     may have no factors, because its run is held against another.
     """
 
-    engines: frozenset[str]
-    choosing: frozenset[str]
+    engines: Set[str]
+    choosing: Set[str]
     workloads: tuple[WorkloadOffer, ...]
     layers: Mapping[str, FactorCheck]
     metrics: frozenset[str]
@@ -143,8 +143,8 @@ class Catalogue:
     lone: bool = False
     files: NamesFiles | None = None
     recorded: Callable[[Path], Recorded] | None = None
-    networked: frozenset[str] = frozenset()
-    each_writes: frozenset[str] = frozenset()
+    networked: Set[str] = frozenset()
+    each_writes: Set[str] = frozenset()
     beside: BesideCheck | None = None
 
     def workload(self, name: str) -> WorkloadOffer | None:

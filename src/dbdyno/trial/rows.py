@@ -10,10 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
 
-from dbdyno.driver.load import Load
-from dbdyno.engines.compared import ComparedBy
 from dbdyno.frozen import Frozen
+
+if TYPE_CHECKING:
+    from dbdyno.driver.load import Load
+    from dbdyno.engines.compared import ComparedBy
 
 ROWS_AT_A_TIME = 50_000
 """About how many rows are asked for at once."""
