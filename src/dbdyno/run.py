@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from dbdyno.engines.shell import ShellRound
 from dbdyno.errors import ServerFailed
-from dbdyno.gate import gated
 from dbdyno.host.undisturbed import undisturbed
 from dbdyno.interrupts import shielded
 from dbdyno.layers.setup import Running
@@ -28,7 +27,6 @@ from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Purpose, Trial, Variant
-from dbdyno.trial.acts import act_on
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import check
 from dbdyno.trial.code import code_beside_baseline, require_own_code
@@ -38,13 +36,10 @@ from dbdyno.trial.draft import Draft
 from dbdyno.trial.drive import Steps, drive
 from dbdyno.trial.fill import fill, has_passes
 from dbdyno.trial.guests import Visit, guests_of
-from dbdyno.trial.machine import machine_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.plans import has_plans, plans_of
 from dbdyno.trial.platform import platform_of
 from dbdyno.trial.prepare import prepare
-from dbdyno.trial.running.prepare import prepare_running
-from dbdyno.trial.shell import shell_of
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
 
@@ -297,8 +292,13 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
     with draft.catching():
         draft.platform = platform_of(trial, bench)
         if bench.study.of_machine:
+            # Here and below, because few trials are asked on another machine.
+            from dbdyno.trial.machine import machine_of
+
             yield from asked_apart(draft, bench, machine_of)
         elif draft.platform is not None and bench.engine.shell is not None:
+            from dbdyno.trial.shell import shell_of
+
             yield from asked_apart(draft, bench, shell_of)
         else:
             yield from on_server(draft, bench, undo, keep, beside)
@@ -315,7 +315,12 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
     with draft.stage(Stage.PREPARE):
         draft.code = code_beside_baseline(trial, bench)
         require_own_code(trial, bench.study, draft.code)
-        ready = prepare if bench.switch is None else prepare_running
+        ready = prepare
+        if bench.switch is not None:
+            # Here, because most runs start their servers.
+            from dbdyno.trial.running.prepare import prepare_running
+
+            ready = prepare_running
         running = draft.started(*ready(trial, bench, undo))
     with draft.stage(Stage.VERIFY):
         draft.evidence = verify(running, bench.levels_by_layer(trial), bench.layers)
@@ -323,6 +328,9 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
         draft.defaults = defaults_of(running) if has_defaults(trial, bench) else None
     if running.setup.built is not None:
         with draft.stage(Stage.GATE):
+            # Here, because most trials run no build.
+            from dbdyno.gate import gated
+
             draft.gated(gated(running.setup.built, bench))
     if has_passes(running.setup) and not bench.callgrind:
         with draft.stage(Stage.FILL):
@@ -415,6 +423,9 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
 def ended(draft: Draft, bench: Bench, running: Running, phase: Phase, undo: ExitStack) -> Running:
     """A phase that ends in an act on the server, which comes up again."""
     with draft.stage(Stage.RESTART):
+        # Here, because most phases end in no act.
+        from dbdyno.trial.acts import act_on
+
         acted = act_on(running, phase, bench, undo)
         return draft.survived(acted) if phase.ledger else draft.acted(acted)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from dbdyno.engines.server import ServerProcess
 from dbdyno.errors import Mistake
-from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Evidence
-from dbdyno.study.nouns import Application
+
+if TYPE_CHECKING:
+    from dbdyno.engines.server import ServerProcess
+    from dbdyno.obtain.installation import Installation
+    from dbdyno.records.record import Evidence
+    from dbdyno.study.nouns import Application
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno import __version__
 from dbdyno.applications.registry import installed
@@ -20,25 +20,27 @@ from dbdyno.begin.naming import name_of_run
 from dbdyno.begin.registered import question_asked
 from dbdyno.begin.running import require_started
 from dbdyno.begin.stored_study import application_of, installed_of
-from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.datasets import with_vector_set
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
-from dbdyno.engines.built import Instrumented, Train
-from dbdyno.gate import pass_gate
-from dbdyno.host.allowed import Allowed
-from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count, fingerprint
-from dbdyno.host.journal import Journal, open_journal
-from dbdyno.host.once import Tell
+from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
-from dbdyno.obtain.installation import Installation
 from dbdyno.plan.search.dropping import can_drop, hopeless
-from dbdyno.records.run import OfKind, Run
-from dbdyno.records.store import Store
 from dbdyno.run import run_trial
-from dbdyno.study import Design, Study
-from dbdyno.trial import training
+from dbdyno.study import Design
 from dbdyno.trial.bench import Bench, nobody
+
+if TYPE_CHECKING:
+    from dbdyno.engines.built import Instrumented, Train
+    from dbdyno.host.allowed import Allowed
+    from dbdyno.host.callgrind import Callgrind
+    from dbdyno.host.journal import Journal
+    from dbdyno.host.once import Tell
+    from dbdyno.obtain.installation import Installation
+    from dbdyno.records.run import OfKind, Run
+    from dbdyno.records.store import Store
+    from dbdyno.study import Study
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,16 @@ def make_builds_of(begun: Begun, reference: Begun | None, store: Store, allowed:
     that of a baseline does not pass."""
     with open_journal() as journal:
         for side in filter(None, (begun, reference)):
+            wishes = wishes_of(side.study, of_reference=side is reference)
+            if not wishes:
+                continue
+            # Here and below, because most studies make no builds.
+            from dbdyno.gate import pass_gate
+
             bench = replace(bench_of(side, journal, None, allowed), tell=tell)
             make_builds(
                 side.study,
-                wishes_of(side.study, of_reference=side is reference),
+                wishes,
                 training_on(bench, tell),
                 tell,
                 partial(store.records, side.run.run),
@@ -109,6 +117,8 @@ def training_on(bench: Bench, tell: Tell) -> Train:
 
     def train(instrumented: Instrumented) -> int:
         tell(f"training a build by {instrumented.trainer.words}")
+        from dbdyno.trial import training
+
         record = run_trial(training.TRAINING, training.bench_of(bench, instrumented))
         return training.transactions_of(record, instrumented.trainer)
 

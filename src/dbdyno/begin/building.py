@@ -1,4 +1,7 @@
-"""The builds that a study asks for: told before a run, and made before its first trial."""
+"""The builds that a study asks for: told before a run, and made before its first trial.
+
+What looks at builds and makes them is imported where there are some: most studies ask for none.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +10,41 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.engines import registry
-from dbdyno.engines.built import (
-    Foreseen,
-    Instrumented,
-    Train,
-    built,
-    code_beside,
-    foreseen,
-    kept_key,
-    materials_of,
-    prepare_source,
-    recipe_of,
-)
 from dbdyno.errors import BuildFailed, DynoError, UserError
-from dbdyno.host import forks
 from dbdyno.layers.registry import LAYERS
-from dbdyno.layers.source import key_in
-from dbdyno.layers.wishes import variants_by_wish
-from dbdyno.obtain.source import making
+from dbdyno.obtain.source.build import Foreseen
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Record
 from dbdyno.report.words.numbers import about_text, functions_text, plural
 from dbdyno.study import Study
+from dbdyno.study.builds import of_build
 from dbdyno.study.designs import variants_of
-from dbdyno.trial.correctness import Asked, asked_of_each, expected_s, kept
+
+if TYPE_CHECKING:
+    from dbdyno.engines.built import Instrumented, Train
+    from dbdyno.trial.correctness import Asked
 
 NOT_YET = "not yet"
 """What the correctness gate found of a build that it did not ask."""
 Trained = int | BuildFailed | OSError
 """What comes of a training: its transactions, or what went wrong."""
-Ask = Callable[[Instrumented], Trained]
+Ask = Callable[["Instrumented"], Trained]
 
 
 def wishes_of(study: Study, of_reference: bool = False) -> dict[BuildWish, tuple[str, ...]]:
     """Each build that a study asks for, with the names of its variants. Of a reference its baseline runs
     alone."""
     variants = variants_of(study)[: 1 if of_reference else None]
+    varied = {factor for variant in variants for factor in variant.levels}
+    if not any(map(of_build, varied | study.settings.keys())):
+        return {}
+    from dbdyno.layers.wishes import variants_by_wish
+
     sharing = variants_by_wish(study, variants, LAYERS, registry.engine(study.engine.engine))
     return {wish: tuple(variant.name for variant in those) for wish, those in sharing.items()}
 
@@ -66,11 +64,16 @@ def builds_of(study: Study, reference: Study | None = None) -> tuple[Foreseen, .
 
 def _foreseen(study: Study, wishes: Mapping[BuildWish, tuple[str, ...]]) -> list[Foreseen]:
     """What is known of these builds of a study, and of what the gate found of them."""
+    if not wishes:
+        return []
+    from dbdyno.engines.built import foreseen
+    from dbdyno.trial.correctness import asked_of_each, expected_s
+
     engine = registry.engine(study.engine.engine)
     found = [foreseen(engine, wish, study.folder, names) for wish, names in wishes.items()]
     variants = {variant.name: variant for variant in variants_of(study)}
-    reference = found[0].name if found and study.workload.name == VECTOR_SEARCH else ""
-    gate_s = expected_s(engine.name) if found else 0.0
+    reference = found[0].name if study.workload.name == VECTOR_SEARCH else ""
+    gate_s = expected_s(engine.name)
     each = [asked_of_each(study, [variants[name] for name in one.variants], reference) for one in found]
     return [_with_gate(build, asked, gate_s) for build, asked in zip(found, each, strict=True)]
 
@@ -80,6 +83,8 @@ def _with_gate(build: Foreseen, each: Sequence[Asked], gate_s: float) -> Foresee
     ask under `each` of its variants."""
     if build.problem:
         return build
+    from dbdyno.trial.correctness import kept
+
     all_found = [kept(build.name, asked) for asked in each] if build.there else []
     ran = next((found for found in all_found if found is not None and not found.unable), None)
     if ran is None:
@@ -135,8 +140,12 @@ def make_builds(
 
     Raises UserError where `earlier` records of the run are of other builds, and what `made_one` raises.
     """
+    if not wishes:
+        return
+    from dbdyno.engines.built import built
+
     engine = registry.engine(study.engine.engine)
-    measured = _keys(earlier()) if wishes else {}
+    measured = _keys(earlier())
     if not measured:
         # A run that goes on may first find that its baseline is another build now.
         _make_side_by_side(study, wishes, train, tell)
@@ -169,6 +178,10 @@ def _make_side_by_side(
     with the baseline's where that is there. A fork makes a build, and this process trains it, because trials
     share the host: one trains at a time. What it executes does not depend on the builds beside it, because a
     training is so many transactions, and their keys are drawn from a seed."""
+    from dbdyno.engines.built import foreseen, recipe_of
+    from dbdyno.host import forks
+    from dbdyno.obtain.source import making
+
     engine, folder = registry.engine(study.engine.engine), study.folder
     alone = [
         wish
@@ -193,6 +206,8 @@ def _make_side_by_side(
 def _fetch_sources(study: Study, wishes: Iterable[BuildWish], tell: Callable[[str], None]) -> None:
     """Fetches the sources of builds that will be made at once, and prepares those that several of them share,
     because one of them would wait for another."""
+    from dbdyno.engines.built import materials_of, prepare_source
+
     engine = registry.engine(study.engine.engine)
     sharing: dict[tuple[str, ...], list[BuildWish]] = {}
     for wish in wishes:
@@ -207,6 +222,9 @@ def _make_in_fork(
     study: Study, wish: BuildWish, against: BuildWish | None, tell: Callable[[str], None], ask: Ask
 ) -> dict[str, BuildFailed]:
     """Makes a build that another process trains when it is asked. Returns the builds that failed, by key."""
+    from dbdyno.engines.built import built, code_beside, foreseen
+    from dbdyno.obtain.source import making
+
     engine, folder = registry.engine(study.engine.engine), study.folder
     with suppress(DynoError):
         built(engine, wish, folder, tell, partial(_train_by_asking, ask))
@@ -237,6 +255,8 @@ def _beside_baseline(
     study: Study, wish: BuildWish, wishes: Mapping[BuildWish, tuple[str, ...]], tell: Callable[[str], None]
 ) -> CodeBeside | None:
     """How a build that is there differs from the baseline's; None for the baseline's own."""
+    from dbdyno.engines.built import code_beside
+
     engine, baseline = registry.engine(study.engine.engine), _baselines(study, wishes)
     if baseline is None or baseline == wish:
         return None
@@ -252,6 +272,8 @@ def _baselines(study: Study, wishes: Mapping[BuildWish, tuple[str, ...]]) -> Bui
 def require_baseline_build(study: Study, records: Sequence[Record], tell: Callable[[str], None]) -> None:
     """Raises UserError where the baseline would be another build now than in these records of a run. Makes
     no build, but fetches a source that is not here."""
+    from dbdyno.engines.built import kept_key
+
     engine = registry.engine(study.engine.engine)
     for wish, names in wishes_of(study, of_reference=True).items():
         key = kept_key(engine, wish, study.folder, tell)
@@ -261,6 +283,8 @@ def require_baseline_build(study: Study, records: Sequence[Record], tell: Callab
 
 def _keys(records: Sequence[Record]) -> dict[str, str]:
     """The build of each variant, by its key."""
+    from dbdyno.layers.source import key_in
+
     return {record.variant: key for record in records if (key := key_in(record.evidence))}
 
 

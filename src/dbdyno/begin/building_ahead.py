@@ -8,12 +8,13 @@ from functools import cached_property
 from dbdyno.begin.begun import Begun, bench_of, new_run, training_on
 from dbdyno.begin.building import builds_of, make_builds, wishes_of
 from dbdyno.engines import registry
-from dbdyno.engines.built import Foreseen, Instrumented
+from dbdyno.engines.built import Instrumented
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.host.once import Tell
+from dbdyno.obtain.source.build import Foreseen
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.run import ComparisonRun
 from dbdyno.study import Study

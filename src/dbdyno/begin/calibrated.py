@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dbdyno.analyse.family import claims
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
-from dbdyno.calibrate.kept import Calibration
-from dbdyno.records.run import Calibrated
 from dbdyno.report.words import numbers
 from dbdyno.report.words.moments import day_text
-from dbdyno.study import Arrangement, Interval, Study
+from dbdyno.study import Arrangement, Interval
 from dbdyno.study.designs import variants_of
+
+if TYPE_CHECKING:
+    from dbdyno.calibrate.kept import Calibration
+    from dbdyno.records.run import Calibrated
+    from dbdyno.study import Study
 
 
 def taken(study: Study, found: Calibration | None, why_not: str) -> tuple[Calibrated | None, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.building import builds_of
@@ -17,13 +18,10 @@ from dbdyno.begin.catalogue import located
 from dbdyno.begin.engines import engine_of, older_engines, same_engines
 from dbdyno.begin.given import data_of
 from dbdyno.begin.study_lines import StudyLines
-from dbdyno.driver.load import Examined
 from dbdyno.driver.review import review
 from dbdyno.engines import registry
-from dbdyno.engines.built import Foreseen
 from dbdyno.errors import (
     DriverFailed,
-    DynoError,
     EngineMissing,
     EngineUnobtainable,
     Mistake,
@@ -33,9 +31,8 @@ from dbdyno.errors import (
     UserError,
 )
 from dbdyno.frozen import Level, level_text
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.alone import alone
-from dbdyno.host.once import Tell
 from dbdyno.host.room import memory_limit
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import LAYERS
@@ -43,12 +40,21 @@ from dbdyno.layers.taken import taken_of
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.arrangement import MEMORY_SHARE
 from dbdyno.report.words.numbers import plural
-from dbdyno.study import Study
 from dbdyno.study.designs import extremes_of
-from dbdyno.study.reference import Reference
 from dbdyno.trial import statements
 from dbdyno.trial.pristine import place_brought
 from dbdyno.trial.statements import Asked
+
+if TYPE_CHECKING:
+    from dbdyno.driver.load import Examined
+    from dbdyno.errors import (
+        DynoError,
+    )
+    from dbdyno.host.allowed import Allowed
+    from dbdyno.host.once import Tell
+    from dbdyno.obtain.source.build import Foreseen
+    from dbdyno.study import Study
+    from dbdyno.study.reference import Reference
 
 OF_FILES = ("script", "lua")
 """Workloads whose statements are the user's own."""

@@ -83,7 +83,7 @@ def held_gate(
 ) -> Gate | None:
     """What a run found that was begun to be held against another one; None for others, and where that one is
     gone. Without its `history` nothing is known of this host's noise, as long as the two took turns."""
-    if not isinstance(run, ComparisonRun) or not (run.reference or run.against):
+    if not isinstance(run, ComparisonRun) or not run.held:
         return None
     try:
         found = gate_of(store, run, run.reference or run.against, silently, between, history)

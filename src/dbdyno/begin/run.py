@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dbdyno.begin import space
 from dbdyno.begin.adapted import adapted, seed_of
-from dbdyno.begin.again import study_again
 from dbdyno.begin.arrangement import room_bytes
 from dbdyno.begin.begun import Begun, new_run
 from dbdyno.begin.budget import budget_text
@@ -25,10 +23,10 @@ from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
-from dbdyno.engines.built import Foreseen
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.once import Tell
+from dbdyno.obtain.source.build import Foreseen
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.run import ComparisonRun, Run, SearchRun
 from dbdyno.records.store import Store
@@ -162,6 +160,9 @@ def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:
         told = "--again takes the study that the run kept, and not a file"
         raise UserError(told, f"leave {options.path} out")
     if options.again is not None:
+        # Here, because most runs are of a file.
+        from dbdyno.begin.again import study_again
+
         kept = store.run(options.again)
         blocks = options.blocks_most or kept.blocks
         study = study_again(kept, name, blocks, options.seed, options.allowed)
@@ -203,4 +204,7 @@ def _require_sound_search(begun: Begun, options: RunOptions) -> None:
     named = [f"--{name}" for name, value in given.items() if value is not None]
     if named:
         raise UserError(f"a search does not go with {named[0]}", "leave it out; --budget gives it more time")
+    # Here, because most runs search nothing.
+    from dbdyno.begin import space
+
     space.require_space(begun.study, begun.run.budget_s)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dbdyno.analyse import Analysis, analyse
 from dbdyno.analyse.analysis import Given
-from dbdyno.analyse.bisect import Bisection, bisected
-from dbdyno.analyse.search import with_given_up
-from dbdyno.analyse.soak import SoakResult, soaked
 from dbdyno.begin.kept_columns import given
 from dbdyno.begin.losses import given_up_by, with_losses
 from dbdyno.begin.stored_study import asked_of, require_speeds, study_of
@@ -19,6 +17,10 @@ from dbdyno.records.record import Record
 from dbdyno.records.run import BisectionRun, ImportedRun, Run, SoakRun
 from dbdyno.records.store import Store
 from dbdyno.study import Design, Study
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.bisect import Bisection
+    from dbdyno.analyse.soak import SoakResult
 
 
 def analysis_of(store: Store, run: Run) -> Analysis:
@@ -49,7 +51,12 @@ def _without_speeds(
     run: SoakRun | BisectionRun, records: Sequence[Record]
 ) -> tuple[str, SoakResult | Bisection]:
     if isinstance(run, SoakRun):
+        # Here and below, because few runs are of these kinds.
+        from dbdyno.analyse.soak import soaked
+
         return "soak", soaked(study_of(run), run, records)
+    from dbdyno.analyse.bisect import bisected
+
     return "bisect", bisected(study_of(run), run, records)
 
 
@@ -71,6 +78,9 @@ def analysed(study: Study, run: Run, records: Sequence[Record] | Given) -> Analy
     """The analysis of a run. Of a run that was stored without what its variants give up, it is looked up, and
     of a search, whose candidates nobody knows before."""
     if study.design is Design.SEARCH:
+        # Here, because few runs search.
+        from dbdyno.analyse.search import with_given_up
+
         return with_given_up(analyse(study, run, records), partial(given_up_by, study))
     return analyse(study, with_losses(study, run), records)
 

@@ -12,7 +12,6 @@ from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.counted import with_counting
 from dbdyno.begin.engines import others_of
 from dbdyno.begin.study_file import changed
-from dbdyno.brought import study as brought_study
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import Configuration
@@ -45,6 +44,9 @@ def asked_of(run: Run) -> Study:
     """What a run's study asks, with the configuration file as it was; of one that was brought, what its logs
     are compared by."""
     if isinstance(run, ImportedRun):
+        # Here, because most runs are Dyno's own.
+        from dbdyno.brought import study as brought_study
+
         return brought_study.study_of(run)
     folder = Path(run.study_folder or Path(run.study_path).parent)
     return asked_by(run.study_text, run.study_path, folder, run.configuration).but(files=run.files)

@@ -23,9 +23,7 @@ from dbdyno.begin.naming import keep, require_free
 from dbdyno.cli.carried_out import Here
 from dbdyno.cli.deliver import deliver, page_beside
 from dbdyno.cli.formats import format_of
-from dbdyno.cli.options import (
-    refuse_both,
-)
+from dbdyno.cli.options import refuse_both
 from dbdyno.cli.progress import Quiet
 from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Reason, VariantResult, Verdict
-from dbdyno.analyse.soak import SoakResult, SoakVerdict
 from dbdyno.cli.options import CODES
 from dbdyno.errors import BaselineFailed
 from dbdyno.report.words.platforms import works
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.gate import Gate
+    from dbdyno.analyse.soak import SoakResult
 
 NO_BASELINE = BaselineFailed.exit_code
 """No ratio can be trusted, because the baseline has no speed or did not hold."""
@@ -69,18 +72,19 @@ def gate_code(gate: Gate, fail_on: tuple[str, ...]) -> int:
     return _worst([gate.result], fail_on)
 
 
-OF_SOAK = {
-    SoakVerdict.BROKEN: FAIL_ON["broken"][0],
-    SoakVerdict.FAILED: FAIL_ON["failed"][0],
-    SoakVerdict.BLOCKED: FAIL_ON["failed"][0],
-    SoakVerdict.DRIFTS: FAIL_ON["slower"][0],
-}
-"""A soak that stands, and one that is open, end with 0."""
-
-
 def soak_code(found: SoakResult) -> int:
     """0, or the code of a soak's verdict, which is said on standard error."""
-    code = OF_SOAK.get(found.verdict, 0)
+    # Here, because few runs are soaks.
+    from dbdyno.analyse.soak import SoakVerdict
+
+    # A soak that stands, and one that is open, end with 0.
+    codes = {
+        SoakVerdict.BROKEN: FAIL_ON["broken"][0],
+        SoakVerdict.FAILED: FAIL_ON["failed"][0],
+        SoakVerdict.BLOCKED: FAIL_ON["failed"][0],
+        SoakVerdict.DRIFTS: FAIL_ON["slower"][0],
+    }
+    code = codes.get(found.verdict, 0)
     return _told(code, found.verdict.value) if code else 0
 
 

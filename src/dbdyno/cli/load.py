@@ -17,8 +17,7 @@ import click
 from dbdyno.cli.encoding import own
 from dbdyno.cli.load_options import CONNECTION_OPTIONS, RUN_OPTIONS, of_recording, run_job, take_opening
 from dbdyno.cli.server_url import VARIABLE, ServerUrl
-from dbdyno.datasets import VECTOR_SEARCH
-from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.datasets import VECTOR_SEARCH, with_vector_set
 from dbdyno.driver import _driver
 from dbdyno.driver.job import REPLAY, Job
 from dbdyno.driver.load import Invariant, Prepared

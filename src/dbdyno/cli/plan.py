@@ -27,23 +27,18 @@ from dbdyno.begin.images import images_text
 from dbdyno.begin.load_host import load_host_lines
 from dbdyno.begin.restarts import restarts_text
 from dbdyno.begin.running import in_use_of, refusals_of, server_lines, settable
-from dbdyno.begin.space import require_space, space_text
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.writes import Write, writes_lines, writes_of
-from dbdyno.cli.options import (
-    refuse_both,
-)
+from dbdyno.cli.options import refuse_both
 from dbdyno.cli.terminal import tell, terminal
-from dbdyno.engines.built import Foreseen
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, level_text
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.read_only import servers_text
 from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
+from dbdyno.obtain.source.build import Foreseen
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.order import Order
-from dbdyno.plan.search.pace import FINALISTS
-from dbdyno.plan.soak import expected_s as soak_s
 from dbdyno.records.in_use import InUse
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Calibrated, Counting
@@ -230,6 +225,9 @@ def _whole_text(study: Study, expected_s: float) -> str:
 def _soak_text(study: Study, soak: Soak) -> str:
     """What `dyno soak` would do with the study."""
     rungs = ", ".join(f"{clients:,}" for clients in soak.clients)
+    # Here, because most studies soak nothing.
+    from dbdyno.plan.soak import expected_s as soak_s
+
     whole_s = soak_s(soak, study, overhead_s(study))
     cuts = ", on volumes of Dyno's own, which needs root" if OF_POWER & set(soak.ends) else ""
     return f"`dyno soak` has rungs of {rungs} clients{cuts}, and takes about {about_text(whole_s)}"
@@ -252,6 +250,9 @@ def _expected_s(here: Adapted, plan: Plan, budget_s: float | None) -> float:
         timed_s = expected_duration_s(len(plan.trials), study, beside_s)
         return timed_s + beside_blocks_s(study)
     time_s = budget_s or study.search.time_s
+    # Here and below, because most studies search nothing.
+    from dbdyno.begin.space import require_space
+
     require_space(study, time_s)
     return time_s
 
@@ -331,6 +332,9 @@ def _who(names: Sequence[str], variants: list[str]) -> str:
 
 def _print_space(console: Console, study: Study, seed: int) -> None:
     """The factors with their levels and conditions, and what else the search is to keep to."""
+    from dbdyno.begin.space import space_text
+    from dbdyno.plan.search.pace import FINALISTS
+
     console.print(Text(study.title, style="bold"))
     console.print(Text(f"{study.design.value} of {space_text(study)}, seed {seed}"))
     if study.seed is None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dbdyno.analyse import Analysis
-from dbdyno.analyse.soak import SoakResult
-from dbdyno.begin.gate import with_gate
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.stored_run import analysis_to_read, without_speeds
 from dbdyno.cli.deliver import deliver
@@ -27,8 +25,9 @@ from dbdyno.cli.stored_run import run_to_read
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
-from dbdyno.report import junit
-from dbdyno.report.parts.gate import gate_in
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.gate import Gate
 
 
 def main(
@@ -47,12 +46,20 @@ def main(
         if other is not None:
             kind, result = other
             deliver(kind, result, form, output)
+            # Here, because few runs are soaks.
+            from dbdyno.analyse.soak import SoakResult
+
             sys.exit(soak_code(result) if fail_on and isinstance(result, SoakResult) else 0)
         with waiting(f"reading and analysing {found.run}"):
-            analysis = with_gate(opened, analysis_to_read(opened, found))
+            analysis = analysis_to_read(opened, found)
+            if found.held:
+                # Here, because most runs are held against nothing.
+                from dbdyno.begin.gate import with_gate
+
+                analysis = with_gate(opened, analysis)
         deliver_report(analysis, form, output, details, fail_on, reruns_of(opened, found))
     if fail_on:
-        held = gate_in(analysis)
+        held = _gate_in(analysis)
         sys.exit(exit_code(analysis, fail_on) if held is None else gate_code(held, fail_on))
 
 
@@ -65,6 +72,21 @@ def deliver_report(
     reruns: Sequence[Rerun] | None = None,
 ) -> None:
     """Prints a run's report, or writes it and prints where. `reruns` are the runs of the same study."""
-    failing = fail_on or GATE_FAILS_ON if gate_in(analysis) is None else gate_fails_on(fail_on)
-    others = {"junit": partial(junit.render, analysis, verdicts_of(failing))}
-    deliver("report", analysis, form, output, others, details, reruns=reruns)
+    failing = fail_on or GATE_FAILS_ON if _gate_in(analysis) is None else gate_fails_on(fail_on)
+
+    def as_junit() -> str:
+        # Here, because only pipelines read it.
+        from dbdyno.report import junit
+
+        return junit.render(analysis, verdicts_of(failing))
+
+    deliver("report", analysis, form, output, {"junit": as_junit}, details, reruns=reruns)
+
+
+def _gate_in(analysis: Analysis) -> Gate | None:
+    if not analysis.run.held:
+        return None
+    # Here, because most runs are held against nothing.
+    from dbdyno.report.parts.gate import gate_in
+
+    return gate_in(analysis)

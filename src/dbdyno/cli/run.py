@@ -9,18 +9,15 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from socket import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbdyno.analyse import Analysis
-from dbdyno.analyse.gate import Gate
-from dbdyno.begin import space
 from dbdyno.begin.begun import make_builds_of
 from dbdyno.begin.building import builds_lines
 from dbdyno.begin.checked import require_statements
 from dbdyno.begin.estimate import header
-from dbdyno.begin.gate import before, held_gate
 from dbdyno.begin.naming import keep, require_free
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.run import Beginning, RunOptions, begin
@@ -31,10 +28,7 @@ from dbdyno.cli.cleanup import put_back_on
 from dbdyno.cli.deliver import page_beside
 from dbdyno.cli.exit_codes import exit_code, gate_code, gate_fails_on
 from dbdyno.cli.formats import verdict_format_of
-from dbdyno.cli.gate import deliver_gate
-from dbdyno.cli.options import (
-    refuse_both,
-)
+from dbdyno.cli.options import refuse_both
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.report import deliver_report
 from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run, tell_stopped
@@ -48,8 +42,9 @@ from dbdyno.records.record import Record
 from dbdyno.records.run import Run, SearchRun
 from dbdyno.records.store import Store, writable_store
 from dbdyno.report.parts.run import document
-from dbdyno.serve.address import Address, listening
-from dbdyno.serve.beside import pages_beside
+
+if TYPE_CHECKING:
+    from dbdyno.serve.address import Address
 
 
 def main(
@@ -84,7 +79,12 @@ def main(
         if options.fleet is not None or (run is not None and run.fleet):
             analysis = _on_fleet(opened, store_url(store), options, name, note, quiet)
             sys.exit(_delivered(analysis, reruns_of(opened, analysis.run), None, form, output, fail_on))
-        pages = None if live is None else listening(live)
+        pages = None
+        if live is not None:
+            # Here and below, because most runs serve no pages.
+            from dbdyno.serve.address import listening
+
+            pages = listening(live)
         try:
             beginning = begin(opened, options, tell)
             begun = beginning.begun
@@ -103,7 +103,7 @@ def main(
         except KeyboardInterrupt:
             sys.exit(interrupted(opened, run, options.allowed, _still_to_add(opened, options)))
         run = opened.run(begun.run.run)  # Its first block may have changed its blocks or its slices.
-        gate = held_gate(opened, run)
+        gate = _gate_of(opened, run)
         reruns = reruns_of(opened, run)
     with waiting(f"analysing {run.run}"):
         analysis = analysed(begun.study if run == begun.run else study_of(run), run, records)
@@ -140,6 +140,8 @@ def _on_fleet(
 
 def _pages(listener: socket, address: Address, store_url: str, run: Run) -> AbstractContextManager[None]:
     """The pages beside the run, whose address is told."""
+    from dbdyno.serve.beside import pages_beside
+
     path = f"/run/{run.run}"
     tell(f"pages: {address.url(path)}")
     return pages_beside(listener, address, store_url, path, tell)
@@ -159,6 +161,15 @@ def _carried_out(beginning: Beginning, options: RunOptions, here: Here) -> list[
     return carry_out(begun, reference, here)
 
 
+def _gate_of(store: Store, run: Run) -> Gate | None:
+    if not run.held:
+        return None
+    # Here, because most runs are held against nothing.
+    from dbdyno.begin.gate import held_gate
+
+    return held_gate(store, run)
+
+
 def _delivered(
     analysis: Analysis,
     reruns: Sequence[Rerun],
@@ -171,6 +182,10 @@ def _delivered(
     if gate is None:
         deliver_report(analysis, form, output, fail_on=fail_on, reruns=reruns)
     else:
+        # Here, because most runs are held against nothing.
+        from dbdyno.begin.gate import before
+        from dbdyno.cli.gate import deliver_gate
+
         deliver_gate(gate, form, output, gate_fails_on(fail_on))
         analysis = before(gate, analysis)
     with waiting("drawing its page"):
@@ -184,6 +199,9 @@ def _tell_beginning(beginning: Beginning, options: RunOptions, here: Here) -> No
     study, run = beginning.begun.study, beginning.begun.run
     kept = 0 if options.resume is None or here.quiet else len(here.store.records(run.run))
     if isinstance(run, SearchRun):
+        # Here, because most runs search nothing.
+        from dbdyno.begin import space
+
         here.tell(space.header(study, run, kept, time.time()))
         return
     for line in builds_lines(beginning.builds):

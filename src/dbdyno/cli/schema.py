@@ -85,7 +85,7 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "recipe": _of("dbdyno.deploy.deployment:Deployment"),
     "recipe-check": _of("dbdyno.deploy.check:Checked"),
     "builds": _of("dbdyno.cli.builds:BuildRow", many=True),
-    "builds-make": _of("dbdyno.engines.built:Foreseen", many=True),
+    "builds-make": _of("dbdyno.obtain.source.build:Foreseen", many=True),
     "builds-stored": _of("dbdyno.cli.stored_builds:StoredRow", many=True),
     "hosts": _of("dbdyno.cli.hosts:HostRow", many=True),
     "engines": _of("dbdyno.obtain.installation:Offer", many=True),

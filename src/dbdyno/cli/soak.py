@@ -15,9 +15,7 @@ from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.deliver import deliver, page_beside
 from dbdyno.cli.exit_codes import soak_code
 from dbdyno.cli.formats import verdict_format_of
-from dbdyno.cli.options import (
-    refuse_both,
-)
+from dbdyno.cli.options import refuse_both
 from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError

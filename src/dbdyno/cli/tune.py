@@ -11,9 +11,7 @@ from dbdyno.begin.checked import require_sound
 from dbdyno.begin.on_other import study_on
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.suggested import suggested
-from dbdyno.cli.options import (
-    refuse_both,
-)
+from dbdyno.cli.options import refuse_both
 from dbdyno.cli.terminal import tell
 from dbdyno.cli.verbs.measure import run
 from dbdyno.errors import UserError

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.driver import shares
-from dbdyno.driver.job import Job
-from dbdyno.driver.load import Explained, Invariant, Prepared
-from dbdyno.driver.load_process import LoadProcess
 from dbdyno.driver.stretches import InStretches
-from dbdyno.driver.tally import Acknowledged, Tally
+
+if TYPE_CHECKING:
+    from dbdyno.driver.job import Job
+    from dbdyno.driver.load import Explained, Invariant, Prepared
+    from dbdyno.driver.load_process import LoadProcess
+    from dbdyno.driver.tally import Acknowledged, Tally
 
 
 @dataclass(frozen=True)

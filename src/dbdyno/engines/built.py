@@ -10,13 +10,12 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, BuildFailed, DynoError, StudyError, UserError
-from dbdyno.frozen import Frozen, absent
 from dbdyno.host.once import Tell, silently
 from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source import making, package, profile
 from dbdyno.obtain.source.bolt import proved_bolt
-from dbdyno.obtain.source.build import Made
+from dbdyno.obtain.source.build import Foreseen, Made
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.needs import require_needs
 from dbdyno.obtain.source.patch import Patch, read_patch
@@ -201,28 +200,6 @@ def forget_failures() -> None:
     """Has the next one who asks for a build try again what failed, because something may have been mended."""
     making.forget_failures()
     _looks.refused.clear()
-
-
-class Foreseen(Frozen):
-    """What is known of a build before a run. It is `there`, takes about `expected_s`, or cannot be made here
-    because of `problem`, which `remedy` would mend. `trainer` is what trains it, if anything does. One
-    whose source is here has a `name`. `gate` says what the correctness gate found of it; where it is still to
-    be asked, that takes about `gate_s`."""
-
-    words: str
-    trainer: str = absent("")
-    variants: tuple[str, ...]
-    there: bool = False
-    expected_s: float = 0.0
-    name: str = ""
-    gate: str = ""
-    gate_s: float = 0.0
-    problem: str = ""
-    remedy: str = ""
-
-    @property
-    def whole_s(self) -> float:
-        return self.expected_s + self.gate_s
 
 
 def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str, ...]) -> Foreseen:

@@ -155,6 +155,11 @@ class BaseRun(Frozen):
     in_use: InUse | None = absent(None)
     fleet: tuple[FleetHost, ...] = absent(())
 
+    @property
+    def held(self) -> bool:
+        """Whether it was begun to be held against another run."""
+        return False
+
     def host_of(self, block: int) -> FleetHost | None:
         """The host of a fleet that carries a block out; None where the run has no fleet. Pairs of blocks go
         round the hosts, because a pair is mirrored as a whole. The first host has what is in no block."""
@@ -175,6 +180,10 @@ class ComparisonRun(BaseRun):
     reference: str | None = absent(None)
     against: str = absent("")
     counting: Counting | None = absent(None)
+
+    @property
+    def held(self) -> bool:
+        return bool(self.reference or self.against)
 
 
 class SearchRun(BaseRun):

@@ -6,10 +6,12 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dbdyno.study.document import Place
 from dbdyno.study.files import FileKind, StudyFile
+
+if TYPE_CHECKING:
+    from dbdyno.study.document import Place
 
 SHOWN_MOST = 120
 """Characters of a text that a message shows."""

@@ -6,24 +6,32 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dbdyno.applications.product import Installed
 from dbdyno.driver.load import Load
-from dbdyno.engines.built import Built, Instrumented
-from dbdyno.engines.engine import Engine
-from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
-from dbdyno.host.callgrind import Callgrind
-from dbdyno.host.journal import Journal
+from dbdyno.frozen import ENGINE_FACTOR, level_text
+from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.launch import Launch
-from dbdyno.host.once import Tell, silently
-from dbdyno.layers.layer import Layer, by_layer
-from dbdyno.obtain.installation import Installation
-from dbdyno.records.run import Run
-from dbdyno.study import Study
+from dbdyno.host.once import silently
+from dbdyno.layers.layer import by_layer
 from dbdyno.study.restarts import restarted
-from dbdyno.study.trials import Trial
-from dbdyno.trial.running.switch import OF_RUNNING, Switch
+from dbdyno.trial.running.switch import OF_RUNNING
+
+if TYPE_CHECKING:
+    from dbdyno.applications.product import Installed
+    from dbdyno.engines.built import Built, Instrumented
+    from dbdyno.engines.engine import Engine
+    from dbdyno.frozen import Level
+    from dbdyno.host.allowed import Allowed
+    from dbdyno.host.callgrind import Callgrind
+    from dbdyno.host.journal import Journal
+    from dbdyno.host.once import Tell
+    from dbdyno.layers.layer import Layer
+    from dbdyno.obtain.installation import Installation
+    from dbdyno.records.run import Run
+    from dbdyno.study import Study
+    from dbdyno.study.trials import Trial
+    from dbdyno.trial.running.switch import Switch
 
 OpenLoad = Callable[[Mapping[str, str], Launch], Load]
 """Starts a load process with an environment, in the way that an embedded engine asks for."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from dbdyno.engines.built import code_beside
 from dbdyno.errors import Blocked, Inert
-from dbdyno.frozen import Level
-from dbdyno.layers.wishes import wish_of
-from dbdyno.obtain.source.wish import BuildWish
-from dbdyno.records.binary import CodeBeside
-from dbdyno.study import Design, Study
+from dbdyno.study import Design
 from dbdyno.study.builds import LAYOUT, changed_levels, is_placebo, of_build
-from dbdyno.study.trials import Trial
-from dbdyno.trial.bench import Bench
+
+if TYPE_CHECKING:
+    from dbdyno.frozen import Level
+    from dbdyno.obtain.source.wish import BuildWish
+    from dbdyno.records.binary import CodeBeside
+    from dbdyno.study import Study
+    from dbdyno.study.trials import Trial
+    from dbdyno.trial.bench import Bench
 
 EACH_CELL = (Design.FACTORIAL, Design.FRACTIONAL)
 """Designs whose effects need every variant, an inert one as well."""
@@ -25,6 +27,9 @@ def code_beside_baseline(trial: Trial, bench: Bench) -> CodeBeside | None:
     study = bench.study
     if not any(of_build(factor) for factor in changed_levels(trial.variant.levels, study.baseline)):
         return None
+    # Here and below, because most trials run no build.
+    from dbdyno.engines.built import code_beside
+
     wish, baseline = (_wish(levels, bench) for levels in (trial.variant.levels, study.baseline))
     if wish is None or baseline is None or wish == baseline:
         return None
@@ -90,6 +95,8 @@ def _differing(code: CodeBeside) -> str:
 
 def _wish(levels: Mapping[str, Level], bench: Bench) -> BuildWish | None:
     try:
+        from dbdyno.layers.wishes import wish_of
+
         return wish_of(bench.study, levels, bench.layers, bench.engine)
     except Blocked:
         # What the levels of this side ask for is refused when its own trial is prepared.

@@ -5,15 +5,21 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from dbdyno.driver.job import Closed, Job
-from dbdyno.driver.tally import Acknowledged, Tally
+from dbdyno.driver.job import Closed
+from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host.callgrind import Callgrind
-from dbdyno.host.callgrind_dump import Counts, Dump, Function, Share, part_of, plus, wholes
-from dbdyno.layers.setup import Running
+from dbdyno.host.callgrind_dump import part_of, plus, wholes
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
-from dbdyno.study import Study
+
+if TYPE_CHECKING:
+    from dbdyno.driver.job import Job
+    from dbdyno.driver.tally import Tally
+    from dbdyno.host.callgrind import Callgrind
+    from dbdyno.host.callgrind_dump import Counts, Dump, Function, Share
+    from dbdyno.layers.setup import Running
+    from dbdyno.study import Study
 
 WARMUP_OPERATIONS = 500
 OPERATIONS = 1000

@@ -5,35 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from dbdyno.engines.shell import ShellRound
 from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, ServerFailed, Stopped
-from dbdyno.frozen import Level
-from dbdyno.layers.setup import Running
-from dbdyno.records.binary import CodeBeside
 from dbdyno.records.load_words import by_kind
-from dbdyno.records.plan import Plans
-from dbdyno.records.platform import Platform
 from dbdyno.records.record import (
-    Check,
     Doubt,
-    Evidence,
-    Filled,
-    Guested,
     Observation,
     Outcome,
     PhaseRecord,
     Record,
-    Watched,
 )
-from dbdyno.records.recovery import Recovery
 from dbdyno.records.stage import Stage
-from dbdyno.study.phases import Phase
-from dbdyno.study.trials import Trial
-from dbdyno.trial.acts.after import Acted
-from dbdyno.trial.bench import Bench
 from dbdyno.trial.blame import died, is_mistake
-from dbdyno.trial.correctness import Correctness
+
+if TYPE_CHECKING:
+    from dbdyno.engines.shell import ShellRound
+    from dbdyno.frozen import Level
+    from dbdyno.layers.setup import Running
+    from dbdyno.records.binary import CodeBeside
+    from dbdyno.records.plan import Plans
+    from dbdyno.records.platform import Platform
+    from dbdyno.records.record import (
+        Check,
+        Evidence,
+        Filled,
+        Guested,
+        Watched,
+    )
+    from dbdyno.records.recovery import Recovery
+    from dbdyno.study.phases import Phase
+    from dbdyno.study.trials import Trial
+    from dbdyno.trial.acts.after import Acted
+    from dbdyno.trial.bench import Bench
+    from dbdyno.trial.correctness import Correctness
 
 UNDER_LOAD = (Stage.FILL, Stage.DRIVE, Stage.RESTART, Stage.CHECK)
 """A server that dies in one of these stages was broken by the load, or by what was done to it on purpose; one

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dbdyno.datasets.vectors import open_vector_set
 from dbdyno.driver.job import Closed
 from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running, Setup
@@ -42,6 +41,9 @@ def fill(running: Running, clock: Callable[[], float] = time.monotonic) -> Fille
     job, counter = running.setup.job, running.setup.engine.counters.CACHE_MISSES
     if counter not in running.status():
         return None
+    # Here, because other loads search no vectors.
+    from dbdyno.datasets.vectors import open_vector_set
+
     queries = open_vector_set(Path(str(job.options["dataset"]))).queries
     # It writes nothing, because every trial begins with the same rows.
     asking = {**job.options, "write_share": 0.0, "score_share": 0.0}

@@ -5,19 +5,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dbdyno.engines.built import Built, built
 from dbdyno.errors import DynoError
 from dbdyno.frozen import level_text
-from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain import path
 from dbdyno.obtain.architecture import emulator_version, header
-from dbdyno.obtain.installation import Installation
 from dbdyno.records.platform import Platform
 from dbdyno.study.nouns import PLATFORM_FACTOR
-from dbdyno.study.trials import Trial
-from dbdyno.trial.bench import Bench
-from dbdyno.trial.machine import machine_platform
+
+if TYPE_CHECKING:
+    from dbdyno.engines.built import Built
+    from dbdyno.obtain.installation import Installation
+    from dbdyno.study.trials import Trial
+    from dbdyno.trial.bench import Bench
 
 PAGE = re.compile(r"^AT_PAGESZ:\s+(\d+)", re.MULTILINE)
 TOLD = {"LD_SHOW_AUXV": "1"}
@@ -31,6 +32,11 @@ def platform_of(trial: Trial, bench: Bench) -> Platform | None:
     level = levels.get(PLATFORM_FACTOR)
     if level is None or bench.engine.platforms is None:
         return None
+    # Here, because most studies are of this host's own platform.
+    from dbdyno.engines.built import built
+    from dbdyno.layers.wishes import wish_of
+    from dbdyno.trial.machine import machine_platform
+
     try:
         if bench.study.of_machine:
             return machine_platform(trial, bench)

@@ -8,39 +8,42 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dbdyno.applications.product import Front, Place
-from dbdyno.datasets.vectors import with_vector_set
+from dbdyno.applications.product import Place
+from dbdyno.datasets import with_vector_set
 from dbdyno.driver.job import ANSWER_TIMEOUT_S
-from dbdyno.engines.built import Built, Instrumented, built, recipe_of, shares_data
-from dbdyno.engines.engine import Server
 from dbdyno.engines.nodes import Ground
 from dbdyno.engines.upgrade import not_taken_over
 from dbdyno.errors import Blocked, DynoError, ServerFailed
-from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.callgrind import FACTOR as VALGRIND
-from dbdyno.host.callgrind import PATIENCE, Callgrind
+from dbdyno.host.callgrind import PATIENCE
 from dbdyno.host.volumes.power import FACTOR as SWITCH
 from dbdyno.host.volumes.power import HAVE_SWITCH, require_switch
 from dbdyno.host.volumes.volume import Wish, require_maker
 from dbdyno.layers.layer import ask
-from dbdyno.layers.platform import on_its_own
-from dbdyno.layers.setup import Before, Running, Setup, apply
+from dbdyno.layers.setup import Before, Running, apply
 from dbdyno.layers.taken import untaken
-from dbdyno.layers.trainer import with_trainer
-from dbdyno.layers.wishes import wish_of
-from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.source.recipe import Recipe
-from dbdyno.obtain.source.wish import BuildWish
-from dbdyno.study.trials import Trial
-from dbdyno.trial.across import network_of
-from dbdyno.trial.bench import Bench
 from dbdyno.trial.beside import stop_or_kill
 from dbdyno.trial.job import setup_of
 from dbdyno.trial.nodes import load_on
 from dbdyno.trial.placement import place
-from dbdyno.trial.pristine import APPLICATION, STOP_S, Pristine, pristine_data
+from dbdyno.trial.pristine import APPLICATION, STOP_S, pristine_data
+
+if TYPE_CHECKING:
+    from dbdyno.applications.product import Front
+    from dbdyno.engines.built import Built, Instrumented
+    from dbdyno.engines.engine import Server
+    from dbdyno.frozen import Level
+    from dbdyno.host.callgrind import Callgrind
+    from dbdyno.layers.setup import Setup
+    from dbdyno.obtain.installation import Installation
+    from dbdyno.obtain.source.recipe import Recipe
+    from dbdyno.obtain.source.wish import BuildWish
+    from dbdyno.study.trials import Trial
+    from dbdyno.trial.bench import Bench
+    from dbdyno.trial.pristine import Pristine
 
 TRAINING_PATIENCE = 20.0
 """How many times longer an instrumented engine may take to answer, and to end: it counts all that it does."""
@@ -71,7 +74,12 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         _put_under(bench.callgrind, setup)
     if bench.instrumented:
         bench.instrumented.forget()
-    network = network_of(setup, bench, runtime)
+    network = None
+    if bench.study.driver is not None:
+        # Here, because most loads come from this host.
+        from dbdyno.trial.across import network_of
+
+        network = network_of(setup, bench, runtime)
     server = _start(setup, runtime, network.settings if network else {})
     # Under Valgrind a clean end takes minutes, and says nothing.
     stop = server.kill if bench.callgrind else partial(server.stop, STOP_S * setup.launch.patience)
@@ -225,14 +233,22 @@ def _placed(setup: Setup, pristine: Pristine, bench: Bench) -> dict[str, Level]:
 def _build(setup: Setup, bench: Bench) -> None:
     """Puts the build that the levels ask for in the place of the study's own installation."""
     if bench.instrumented:
+        from dbdyno.engines.built import shares_data
+
         recipe = _put_in(bench.instrumented, setup)
         if not shares_data(recipe, setup.installation, setup.data_maker):
             setup.data_maker = setup.installation
         return
-    setup.built = bench.built or _built(setup.build and with_trainer(setup.build, bench.study), bench)
+    setup.built = bench.built
+    if setup.built is None and setup.build is not None:
+        from dbdyno.layers.trainer import with_trainer
+
+        setup.built = _built(with_trainer(setup.build, bench.study), bench)
     if setup.built is not None:
         setup.installation = setup.built.installation
         if setup.built.wish.architecture:
+            from dbdyno.layers.platform import on_its_own
+
             on_its_own(setup)
         else:
             setup.data_maker = data_maker(setup.built, bench)
@@ -241,6 +257,8 @@ def _build(setup: Setup, bench: Bench) -> None:
 def data_maker(build: Built, bench: Bench) -> Installation:
     """Who makes a build's data: the study's own installation where the build can read them, else the
     baseline's build, else itself. So builds differ by their code alone, and not by the layout of data."""
+    from dbdyno.engines.built import recipe_of, shares_data
+
     recipe = recipe_of(bench.engine, build.wish, bench.study.folder)
     if shares_data(recipe, build.installation, bench.installation):
         return bench.installation
@@ -256,6 +274,8 @@ def data_maker(build: Built, bench: Bench) -> Installation:
 
 def _baseline(bench: Bench) -> Built | None:
     """The build of the study's baseline; None where it has none, or where that cannot be made."""
+    from dbdyno.layers.wishes import wish_of
+
     try:
         return _built(wish_of(bench.study, bench.study.baseline, bench.layers, bench.engine), bench)
     except DynoError:
@@ -263,7 +283,12 @@ def _baseline(bench: Bench) -> Built | None:
 
 
 def _built(wish: BuildWish | None, bench: Bench) -> Built | None:
-    return built(bench.engine, wish, bench.study.folder) if wish else None
+    if not wish:
+        return None
+    # Here and above, because most trials run no build.
+    from dbdyno.engines.built import built
+
+    return built(bench.engine, wish, bench.study.folder)
 
 
 def _put_in(instrumented: Instrumented, setup: Setup) -> Recipe:

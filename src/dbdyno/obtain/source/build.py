@@ -149,3 +149,25 @@ class Made(Frozen):
     layout: str = ""
     reused: Reused | None = absent(None)
     made_on: str = absent("")
+
+
+class Foreseen(Frozen):
+    """What is known of a build before a run. It is `there`, takes about `expected_s`, or cannot be made here
+    because of `problem`, which `remedy` would mend. `trainer` is what trains it, if anything does. One
+    whose source is here has a `name`. `gate` says what the correctness gate found of it; where it is still to
+    be asked, that takes about `gate_s`."""
+
+    words: str
+    trainer: str = absent("")
+    variants: tuple[str, ...]
+    there: bool = False
+    expected_s: float = 0.0
+    name: str = ""
+    gate: str = ""
+    gate_s: float = 0.0
+    problem: str = ""
+    remedy: str = ""
+
+    @property
+    def whole_s(self) -> float:
+        return self.expected_s + self.gate_s
