@@ -44,6 +44,7 @@ from dbdyno.records.store import Store, writable_store
 from dbdyno.report.parts.run import document
 
 if TYPE_CHECKING:
+    from dbdyno.analyse.gate import Gate
     from dbdyno.serve.address import Address
 
 

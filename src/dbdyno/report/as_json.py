@@ -43,7 +43,7 @@ def render(analysis: Analysis) -> str:
             "gate": {"run": OF_A_RUN, "reference": OF_A_RUN},
         },
     )
-    first = {name: document.pop(name) for name in ("format", "gate") if name in document}
+    first: dict[str, Any] = {name: document.pop(name) for name in ("format", "gate") if name in document}
     document["trials"] = [_trial(trial) for trial in analysis.trials]
     return safe.json_text({**first, "headline": gate.headline(analysis), **document}) + "\n"
 
