@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pkgutil import resolve_name
 from typing import TypeVar
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 class Table(Mapping[str, T]):
@@ -43,11 +44,11 @@ class Those(Set[str]):
     alone."""
 
     def __init__(self, table: Mapping[str, T], hold: Callable[[T], object]) -> None:
-        self._holds = lambda name: bool(hold(table[name]))
-        self._names = table
+        self._names: Mapping[str, object] = table
+        self._holds: Callable[[str], object] = lambda name: hold(table[name])
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names and self._holds(str(name))
+        return name in self._names and bool(self._holds(str(name)))
 
     def __iter__(self) -> Iterator[str]:
         return filter(self._holds, self._names)
@@ -56,6 +57,6 @@ class Those(Set[str]):
         return sum(1 for _ in self)
 
     @classmethod
-    def _from_iterable(cls, names: object) -> frozenset[str]:
+    def _from_iterable(cls, names: Iterable[S]) -> Set[S]:
         """What Set makes of unions and differences."""
         return frozenset(names)

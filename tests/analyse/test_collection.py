@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.analyse import analyse
-from dbdyno.analyse.collection import Ending, Museum, chosen
+from dbdyno.analyse import Ending, analyse
+from dbdyno.analyse.collection import Museum, chosen
 from dbdyno.analyse.model import Verdict
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.study import TWIN

@@ -35,7 +35,7 @@ def unpacked(target: Path, *members: tarfile.TarInfo, without: tuple[str, ...] =
 def archive_of(*members: tarfile.TarInfo) -> tarfile.TarFile:
     """What says of itself that it holds these, without their bytes."""
     archive = tarfile.TarFile(fileobj=io.BytesIO(), mode="w")
-    archive.members = list(members)
+    archive.members = list(members)  # type: ignore[attr-defined]
     archive._loaded = True  # type: ignore[attr-defined]
     return archive
 

@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.begin.given import data_of
 from dbdyno.errors import UserError
-from dbdyno.given.dump import Dump
+from dbdyno.given.dump import Dump, dump_at
 from dbdyno.host import once
 from dbdyno.study.nouns import GivenData
 from dbdyno.trial import given
@@ -104,7 +104,7 @@ def test_a_dump_that_is_written_while_it_is_loaded_is_not_kept_under_its_old_nam
 ) -> None:
     dump = tmp_path / "dump.sql"
     dump.write_text(DUMP)
-    read = given.dump_at
+    read = dump_at
 
     def exchanged(path: Path) -> Dump:
         dump.write_text(DUMP.replace("'a'", "'c'"))

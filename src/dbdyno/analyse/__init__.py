@@ -1,14 +1,38 @@
 """From records to an Analysis: pure functions, with no server, clock, file or chance in them.
 
 `analyse` is the entry, and `model` what it gives. Each module says in its first sentence what it tells: of a
-variant, of a factor, of the instrument, of a search, or of several runs.
+variant, of a factor, of the instrument, of a search, or of several runs. What verbs offer by name
+stands here, because their help needs no analysis.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-__all__ = ["Analysis", "analyse", "explain_gap"]
+__all__ = ["Analysis", "Axis", "Ending", "analyse", "explain_gap"]
+
+
+class Ending(StrEnum):
+    """How a level can end in the museum, the gravest first."""
+
+    BROKEN = "broken"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    INERT = "inert"
+    SLOWER = "slower"
+    NOT_EXERCISED = "not-exercised"
+    NO_EFFECT = "no-effect"
+
+
+class Axis(StrEnum):
+    """By what the runs of a trend stand in a row: when they began, when the commit of their source was made,
+    or the version of their engine. Runs of one commit or version stand in the order in which they began."""
+
+    TIME = "time"
+    COMMIT = "commit"
+    VERSION = "version"
+
 
 if TYPE_CHECKING:
     from dbdyno.analyse.analysis import explain_gap

@@ -5,40 +5,34 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from dbdyno.analyse import Ending
 from dbdyno.analyse.model import (
-    Analysis,
     Exhibit,
     GuardResult,
     Kept,
     Ratio,
     Reason,
     Role,
-    VariantResult,
     Verdict,
 )
 from dbdyno.analyse.museum import MEASURED, exhibit
 from dbdyno.frozen import Frozen, Level, level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Outcome
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.model import (
+        Analysis,
+        VariantResult,
+    )
+    from dbdyno.records.record import Record
 
 COUNTERS_MOST = 3
 """So many counters are named beside a speed: the reader wants those that moved most."""
-
-
-class Ending(StrEnum):
-    """How a level can end in the museum, the gravest first."""
-
-    BROKEN = "broken"
-    FAILED = "failed"
-    BLOCKED = "blocked"
-    INERT = "inert"
-    SLOWER = "slower"
-    NOT_EXERCISED = "not-exercised"
-    NO_EFFECT = "no-effect"
 
 
 OF_VERDICT = {

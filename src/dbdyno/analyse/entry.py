@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from dbdyno.analyse.analysis import Given, analyse_blocks, analyse_given
 from dbdyno.analyse.model import Analysis
-from dbdyno.analyse.search import analyse_search
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.study import Design, Study
@@ -17,5 +16,9 @@ def analyse(study: Study, run: Run, records: Sequence[Record] | Given) -> Analys
     read of them already, but for a search."""
     if isinstance(records, Given):
         return analyse_given(study, run, records)
-    of_design = analyse_search if study.design is Design.SEARCH else analyse_blocks
-    return of_design(study, run, records)
+    if study.design is not Design.SEARCH:
+        return analyse_blocks(study, run, records)
+    # Here, because few runs search.
+    from dbdyno.analyse.search import analyse_search
+
+    return analyse_search(study, run, records)

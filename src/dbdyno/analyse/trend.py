@@ -30,19 +30,23 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from statistics import stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dbdyno.analyse import Axis
 from dbdyno.analyse.change_points import cuts
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import bounded_exp, pooled, ratio_of, usable, welch, within
-from dbdyno.analyse.model import Analysis, Ratio, Role, Summary, VariantResult, Verdict
+from dbdyno.analyse.model import Ratio, Role, Summary, Verdict
 from dbdyno.analyse.quantiles import confidence_each, f_quantile, t_quantile
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.circumstances import Circumstance, circumstances_of
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import SourceCommit
-from dbdyno.study import Study
 from dbdyno.study.space import Promise
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.model import Analysis, VariantResult
+    from dbdyno.study import Study
 
 FREEDOM_MOST = 3.0
 """Degrees of freedom of the limit for single runs. More runs tell the spread better, but not the tail, and
@@ -162,15 +166,6 @@ class VariantTrend(Frozen):
     beyond_blocks: BeyondBlocks | None = None
     shifts: tuple[Shift, ...]
     change_points: tuple[ChangePoint, ...] = ()
-
-
-class Axis(StrEnum):
-    """By what the runs of a trend stand in a row: when they began, when the commit of their source was made,
-    or the version of their engine. Runs of one commit or version stand in the order in which they began."""
-
-    TIME = "time"
-    COMMIT = "commit"
-    VERSION = "version"
 
 
 class Trend(Frozen):

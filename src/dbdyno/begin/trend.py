@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dbdyno.analyse.trend import Axis, Omission, TrendRun, run_of
+from dbdyno.analyse import Axis
+from dbdyno.analyse.trend import Omission, TrendRun, run_of
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.records.readings import Readings, nothing_between

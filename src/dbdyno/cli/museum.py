@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from dbdyno.analyse.collection import Ending, chosen
+from dbdyno.analyse import Ending
+from dbdyno.analyse.collection import chosen
 from dbdyno.begin.museum import museum_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import TABLE_FORMATS, format_of

@@ -27,8 +27,8 @@ def _of(place: str, many: bool = False) -> Callable[[], Schema]:
     def made() -> Schema:
         from pydantic import TypeAdapter
 
-        kind = resolve_name(place)
-        return TypeAdapter(list[kind] if many else kind).json_schema(mode="serialization")
+        kind: Any = resolve_name(place)
+        return TypeAdapter(list.__class_getitem__(kind) if many else kind).json_schema(mode="serialization")
 
     return made
 

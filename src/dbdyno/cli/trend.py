@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from dbdyno.analyse.trend import Axis, Omission, trend
+from dbdyno.analyse import Axis
+from dbdyno.analyse.trend import Omission, trend
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_study import asked_of, require_measured
 from dbdyno.begin.trend import latest, on_axis, sorted_out, with_ratio

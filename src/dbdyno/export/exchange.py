@@ -11,12 +11,14 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dbdyno.analyse.model import Analysis, Summary, VariantResult
 from dbdyno.records import metrics
 from dbdyno.records.metrics import Direction
 from dbdyno.report.words.safe import csv_cell, json_text
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.model import Analysis, Summary, VariantResult
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dbdyno.engines.engine import Engine
-from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob, level_text
+from dbdyno.frozen import ENGINE_FACTOR, layer_and_knob, level_text
 from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer
-from dbdyno.registry import Table, registry
-from dbdyno.study.files import NamedFile
-from dbdyno.study.space import Promise
+from dbdyno.layers.layer import LayerOfKnobs, by_layer
+from dbdyno.registry import registry
+
+if TYPE_CHECKING:
+    from dbdyno.engines.engine import Engine
+    from dbdyno.frozen import Level
+    from dbdyno.layers.layer import GivenUp, Layer
+    from dbdyno.registry import Table
+    from dbdyno.study.files import NamedFile
+    from dbdyno.study.space import Promise
 
 LAYERS: Table[Layer] = registry(
     {

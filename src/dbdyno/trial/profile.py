@@ -43,7 +43,7 @@ def sampled(carry_out: Callable[[Beside], Record], embedded: bool) -> Sampled:
         sampler = Sampler(folder)
         ahead_s = time.time() - time.monotonic()
 
-        def beside(running: Running) -> AbstractContextManager[None]:
+        def beside(running: Running) -> AbstractContextManager[object]:
             nonlocal ahead_s
             ahead_s = time.time() - time.monotonic()
             return sampler.on(running.process_ids)

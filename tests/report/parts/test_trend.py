@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.analyse.trend import Axis, Omission, Trend, TrendRun, run_of, trend
+from dbdyno.analyse import Axis
+from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
 from dbdyno.records.circumstances import Circumstance
 from dbdyno.report.figures import trend as figures
 from dbdyno.report.parts import trend as words

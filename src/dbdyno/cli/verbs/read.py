@@ -8,6 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from dbdyno.analyse import Axis, Ending
 from dbdyno.cli.formats import format_options, table_format_options, verdict_format_options
 from dbdyno.cli.options import Age, OneOf, fail_on_option, json_option, store_option
 from dbdyno.cli.verbs import body
@@ -81,7 +82,7 @@ def explain(**asked: Any) -> None:
 )
 @click.option(
     "--outcome",
-    type=OneOf("dbdyno.analyse.collection:Ending"),
+    type=click.Choice([str(ending) for ending in Ending]),
     help="Only variants that ended like this.",
 )
 @click.option("--study", metavar="TEXT", help="Only runs of studies that have TEXT in their path.")
@@ -230,8 +231,8 @@ def matrix(**asked: Any) -> None:
 )
 @click.option(
     "--by",
-    type=OneOf("dbdyno.analyse.trend:Axis"),
-    default="time",
+    type=click.Choice([axis.value for axis in Axis]),
+    default=Axis.TIME.value,
     show_default=True,
     help="The order of the runs: when they began, when the commit of their source was made, or the version"
     " of their engine.",

@@ -1,28 +1,35 @@
-"""The figures that a document may ask for, by name. Each is drawn from what was found, for pages alone."""
+"""The figures that a document may ask for, by name. Each is drawn from what was found, for pages alone, and
+imported when a page has it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from dbdyno.analyse.gate import Gate
-from dbdyno.analyse.profile import Profile
 from dbdyno.records.metrics import number_text
+from dbdyno.registry import Table, registry
 from dbdyno.report.document import Figure
-from dbdyno.report.figures import charts, flame, gate, heat, hosts, search, soak, trend
 from dbdyno.report.renderers.page import fragment, template_text
 
+if TYPE_CHECKING:
+    from dbdyno.analyse.gate import Gate
+    from dbdyno.analyse.profile import Profile
 
-def _bars(found: Gate) -> Markup | None:
+
+def bars(found: Gate) -> Markup | None:
     """A gate's bars, which need no script, so that its page is small."""
+    from dbdyno.report.figures import gate
+
     made = gate.figure(found)
     return None if made is None else fragment("bars.html", figure=made)
 
 
-def _flame(profiles: Sequence[Profile]) -> Markup:
+def flames(profiles: Sequence[Profile]) -> Markup:
     """The flame graphs of one variant or two, with what widens their boxes. They need no library."""
+    from dbdyno.report.figures import flame
+
     return fragment(
         "flame.html",
         graphs=flame.graphs(profiles),
@@ -34,28 +41,30 @@ def _flame(profiles: Sequence[Profile]) -> Markup:
     )
 
 
-DRAWINGS: Mapping[str, Callable[..., dict[str, Any] | Markup | None]] = {
-    "bars": _bars,
-    "comparison": charts.comparison,
-    "effects": charts.effects,
-    "flame": _flame,
-    "frontier": charts.frontier,
-    "gap": charts.waterfall,
-    "given-up": search.by_given_up,
-    "hosts": hosts.forest,
-    "latency": charts.latency,
-    "path": search.path,
-    "request": charts.request,
-    "series": charts.series,
-    "shares": search.shares,
-    "soak": soak.curves,
-    "split": charts.split,
-    "tradeoff": search.tradeoff,
-    "trend-ratios": trend.ratios,
-    "trend-speeds": trend.speeds,
-    "trials": charts.trials,
-    "versions": heat.versions,
-}
+DRAWINGS: Table[Callable[..., dict[str, Any] | Markup | None]] = registry(
+    {
+        "bars": "dbdyno.report.figures.drawn:bars",
+        "comparison": "dbdyno.report.figures.charts:comparison",
+        "effects": "dbdyno.report.figures.charts:effects",
+        "flame": "dbdyno.report.figures.drawn:flames",
+        "frontier": "dbdyno.report.figures.charts:frontier",
+        "gap": "dbdyno.report.figures.charts:waterfall",
+        "given-up": "dbdyno.report.figures.search:by_given_up",
+        "hosts": "dbdyno.report.figures.hosts:forest",
+        "latency": "dbdyno.report.figures.charts:latency",
+        "path": "dbdyno.report.figures.search:path",
+        "request": "dbdyno.report.figures.charts:request",
+        "series": "dbdyno.report.figures.charts:series",
+        "shares": "dbdyno.report.figures.search:shares",
+        "soak": "dbdyno.report.figures.soak:curves",
+        "split": "dbdyno.report.figures.charts:split",
+        "tradeoff": "dbdyno.report.figures.search:tradeoff",
+        "trend-ratios": "dbdyno.report.figures.trend:ratios",
+        "trend-speeds": "dbdyno.report.figures.trend:speeds",
+        "trials": "dbdyno.report.figures.charts:trials",
+        "versions": "dbdyno.report.figures.heat:versions",
+    }
+)
 """A drawing is a specification for Vega, or markup of its own; None where there is nothing to draw."""
 
 

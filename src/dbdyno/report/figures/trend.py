@@ -8,7 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from dbdyno.analyse.trend import Axis, Trend, TrendRun
+from dbdyno.analyse import Axis
+from dbdyno.analyse.trend import Trend, TrendRun
 from dbdyno.records import metrics
 from dbdyno.report.figures.charts import by_verdict, unjudged
 from dbdyno.report.figures.vega import (

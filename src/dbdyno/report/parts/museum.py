@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterator, Sequence
 
 from dbdyno import frozen
-from dbdyno.analyse.collection import Ending, Museum, Occurrence, Piece
+from dbdyno.analyse import Ending
+from dbdyno.analyse.collection import Museum, Occurrence, Piece
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence

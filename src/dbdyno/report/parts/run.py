@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pkgutil import resolve_name
+from typing import Any
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.versions import versions_of
@@ -13,29 +15,12 @@ from dbdyno.report.parts import (
     builds,
     costs,
     counted,
-    engines,
     evidence,
-    factors,
     findings,
-    frontier,
-    gap,
-    gate,
     grid,
-    hosts,
-    machine,
     overhead,
-    plans,
-    platforms,
     registered,
-    replays,
-    request,
-    restarts,
-    running,
-    search,
-    split,
-    statements,
     verdicts,
-    versions,
 )
 from dbdyno.report.words import answer, method, naming, numbers
 from dbdyno.report.words import hosts as words_hosts
@@ -53,13 +38,20 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
     """The whole report. `reruns` are all runs of the same study that the store knows, where it was asked."""
     run = analysis.run
     began = moment_text(run.created_unix_s)
-    beside = platforms.trial_count(analysis) if analysis.study.of_platforms else 0
-    records = numbers.plural(len(analysis.trials) + beside, "record")
-    held = gate.gate_in(analysis)
+    trials = len(analysis.trials)
+    if analysis.study.of_platforms:
+        trials += _said("dbdyno.report.parts.platforms:trial_count", analysis)
+    records = numbers.plural(trials, "record")
+    held = _said("dbdyno.report.parts.gate:gate_in", analysis) if run.held else None
     return Document(
-        title=analysis.study.title if held is None else gate.title(held),
-        answer=(answer.headline(analysis),) if held is None else gate.answered(held),
-        sections=(*(gate.sections(held) if held is not None else ()), *_sections(analysis, reruns)),
+        title=analysis.study.title if held is None else _said("dbdyno.report.parts.gate:title", held),
+        answer=(answer.headline(analysis),)
+        if held is None
+        else _said("dbdyno.report.parts.gate:answered", held),
+        sections=(
+            *(_said("dbdyno.report.parts.gate:sections", held) if held is not None else ()),
+            *_sections(analysis, reruns),
+        ),
         eyebrow=f"run {run.run} · {began}",
         facts=(*_facts(analysis),),
         findings=tuple(answer.findings(analysis)),
@@ -68,9 +60,15 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
     )
 
 
+def _said(place: str, *found: Any) -> Any:
+    """What a part of the report says of what was found. It is imported where something was."""
+    return resolve_name(place)(*found)
+
+
 def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if analysis.study.of_platforms:
-        yield from (machine if analysis.study.of_machine else platforms).facts(analysis)
+        of_machine, of_platforms = "dbdyno.report.parts.machine:facts", "dbdyno.report.parts.platforms:facts"
+        yield from _said(of_machine if analysis.study.of_machine else of_platforms, analysis)
         return
     done, planned = len(analysis.trials), analysis.trials_planned
     trials = numbers.plural(done, "trial") if done == planned else f"{done} of {planned} trials"
@@ -88,32 +86,43 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Section]:
     if analysis.study.of_platforms:
-        yield from (machine if analysis.study.of_machine else platforms).sections(analysis)
+        of_machine = "dbdyno.report.parts.machine:sections"
+        of_platforms = "dbdyno.report.parts.platforms:sections"
+        yield from _said(of_machine if analysis.study.of_machine else of_platforms, analysis)
         yield from registered.sections(analysis, reruns)
         return
     yield from verdicts.sections(analysis)
-    yield from search.sections(analysis)
-    yield from hosts.sections(analysis)
+    if analysis.search is not None:
+        yield from _said("dbdyno.report.parts.search:sections", analysis)
+    if analysis.hosts is not None:
+        yield from _said("dbdyno.report.parts.hosts:sections", analysis)
     if analysis.engines is not None:
-        yield from engines.sections(analysis.engines)
+        yield from _said("dbdyno.report.parts.engines:sections", analysis.engines)
     if (by_condition := versions_of(analysis)) is not None:
-        yield from versions.sections(by_condition)
+        yield from _said("dbdyno.report.parts.versions:sections", by_condition)
     yield from grid.sections(analysis)
-    yield from factors.sections(analysis)
+    if analysis.factorial is not None:
+        yield from _said("dbdyno.report.parts.factors:sections", analysis)
     if analysis.gap is not None:
-        yield from gap.sections(analysis.gap)
+        yield from _said("dbdyno.report.parts.gap:sections", analysis.gap)
     if analysis.frontier is not None:
-        yield from frontier.sections(analysis.frontier)
-    yield from running.sections(analysis)
-    yield from restarts.sections(analysis)
+        yield from _said("dbdyno.report.parts.frontier:sections", analysis.frontier)
+    if not isinstance(analysis.run, ImportedRun) and analysis.run.in_use is not None:
+        yield from _said("dbdyno.report.parts.running:sections", analysis)
+    if analysis.survival is not None:
+        yield from _said("dbdyno.report.parts.restarts:sections", analysis)
     yield from builds.sections(analysis)
     yield from counted.sections(analysis)
-    yield from request.sections(analysis.requests)
-    yield from split.sections(analysis.splits)
-    yield from replays.sections(analysis.replays)
-    yield from statements.sections(analysis.statements)
+    if analysis.requests:
+        yield from _said("dbdyno.report.parts.request:sections", analysis.requests)
+    if analysis.splits:
+        yield from _said("dbdyno.report.parts.split:sections", analysis.splits)
+    if analysis.replays:
+        yield from _said("dbdyno.report.parts.replays:sections", analysis.replays)
+    if analysis.statements:
+        yield from _said("dbdyno.report.parts.statements:sections", analysis.statements)
     if analysis.plans is not None:
-        yield from plans.sections(analysis.plans)
+        yield from _said("dbdyno.report.parts.plans:sections", analysis.plans)
     yield from overhead.sections(analysis)
     yield from findings.sections(analysis)
     yield from _figures(analysis)
