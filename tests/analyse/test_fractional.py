@@ -6,15 +6,18 @@ import math
 from collections.abc import Mapping
 from itertools import combinations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.analyse import analyse, explain_gap
+from dbdyno.analyse.estimate import Estimator
 from dbdyno.analyse.factorial import Block, Cells, Setting
 from dbdyno.analyse.fractional import explain_fraction
 from dbdyno.analyse.model import Gap, Ratio
 from dbdyno.records.record import Outcome
+from dbdyno.report.words.numbers import differs
 from dbdyno.study import Design, Factor, Study, fraction
 from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, ended, records_of
@@ -130,3 +133,20 @@ def test_a_fraction_with_a_level_that_is_never_measured_shares_nothing_out_and_s
     gap = explain_gap(study, a_run(study), records, variants[0], variants[-1])
     assert gap.total is None and len(gap.missing) == len(refused)
     assert [(one.factor, one.cause) for one in gap.left_out] == [("config.f2", "the server refuses it")]
+
+
+@pytest.mark.parametrize(("images", "luck"), [(1, 0.0), (6, 1.0)])
+def test_what_a_fraction_says_of_equal_variants_holds_together(images: int, luck: float) -> None:
+    """Total and shares of a gap that is none, in runs of 24 blocks whose pairs take images in turn."""
+    random, count, blocks, runs, wrong = np.random.default_rng(8), COUNTS[0], 24, 300, 0
+    places = np.arange(blocks) // 2 % images
+    shared = {("host", block): (-1, int(place)) for block, place in enumerate(places)}
+    estimator = Estimator(PLAIN.method, shared)
+    for _ in range(runs):
+        cells = {setting: dict(each) for setting, each in cells_of(count, {}, (0.0,) * blocks).items()}
+        for each in cells.values():
+            logs = random.normal(0.0, 0.02 * luck, images)[places] + random.normal(0.0, 0.02, blocks)
+            each.update({block: math.exp(one) for block, one in zip(each, logs, strict=True)})
+        gap = explain_fraction(factors_of(count), cells, estimator)
+        wrong += any(differs(one) for one in (gap.total, *(share.share for share in gap.shares)) if one)
+    assert wrong / runs <= 0.09

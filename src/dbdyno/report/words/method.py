@@ -149,7 +149,8 @@ def _over_images(analysis: Analysis, images: int) -> str:
     both = " and over blocks, whichever reaches farther" if analysis.method.sequential else ""
     return (
         f"Data: pairs of blocks took {images} images of the pristine data in turn. Where the images differ by"
-        " more than their blocks explain (F test at the level of 25 %), the interval is over the means of"
+        " more than their blocks explain (F test at a level of 25 %, and of more where many intervals hold"
+        " together), the interval is over the means of"
         f" images{both} (Ibragimov and Müller, JBES 28, 2010): of {whose} here."
     )
 
