@@ -14,6 +14,9 @@ every quiet series; the tests of Mann and Kendall are known for that. What is do
 Warm-up is not assumed to be over. While the series grows, and the more slowly the longer it lasts, its first
 half is left out: a cache that fills ends flat, and a leak does not. Near its end, every curve looks straight.
 So a straight rise in less than half of the series proves no leak.
+
+A leak may begin late, and the median of all slopes passes over one in the last part of a series. So the last
+fifth has a slope of its own. Where that is shown to be steeper than the slope of all, it is the slope.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import numpy as np
 
 from dbdyno.analyse.quantiles import t_quantile
 from dbdyno.analyse.steady import Values, noise
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 
 POINTS_MOST = 240
 POINTS_LEAST = 60
@@ -36,8 +39,14 @@ WALKS_WITHIN = 2.0
 """An autocorrelation closer to 1 than so many times 1/sqrt(points) cannot be told from a random walk."""
 SLOWER = 0.75
 """Growth that becomes less than this share of what it was slows down."""
+LAST_SHARE = 0.2
+"""Of a series that is long enough, the part that is looked at by itself."""
 WARM_UP_MOST = 0.5
 """Growth that goes on is told from a cache that fills slowly by this share of the series at the least."""
+
+
+Estimate = tuple[float, float, float]
+"""A slope from value to value, and the ends of its interval."""
 
 
 class Slope(Frozen):
@@ -45,7 +54,8 @@ class Slope(Frozen):
 
     What came before was warm-up. `slowing` says that the growth still slowed down in the last part that is
     long enough to tell, so that nobody knows yet where it ends. `last` is the level at the end. `walks` says
-    that the interval is that of a random walk.
+    that the interval is that of a random walk, and `late` that the slope is that of the last fifth, which is
+    steeper.
     """
 
     per_s: float
@@ -56,6 +66,7 @@ class Slope(Frozen):
     last: float
     slowing: bool = False
     walks: bool = False
+    late: bool = absent(False)
 
 
 def slope_of(values: Sequence[float], interval_s: float, confidence: float) -> Slope | None:
@@ -71,6 +82,11 @@ def slope_of(values: Sequence[float], interval_s: float, confidence: float) -> S
             break
         first += len(kept) // 2
     estimate, walks = _slope(kept, confidence)
+    latest = series[len(series) - int(LAST_SHARE * len(series)) :]
+    late = len(latest) >= POINTS_LEAST and len(latest) < len(kept) and _steeper(latest, estimate, confidence)
+    if late:
+        first, kept, slowing = len(series) - len(latest), latest, False
+        estimate, walks = _slope(kept, confidence)
     per_s, low, high = (end / interval_s for end in estimate)
     return Slope(
         per_s=per_s,
@@ -79,13 +95,16 @@ def slope_of(values: Sequence[float], interval_s: float, confidence: float) -> S
         since_s=first * interval_s,
         until_s=len(series) * interval_s,
         last=float(np.median(kept[-max(len(kept) // 10, 1) :])),
-        slowing=low > 0.0 and (slowing or len(kept) < WARM_UP_MOST * len(series)),
+        slowing=low > 0.0 and not late and (slowing or len(kept) < WARM_UP_MOST * len(series)),
         walks=walks,
+        late=late,
     )
 
 
-Estimate = tuple[float, float, float]
-"""A slope from value to value, and the ends of its interval."""
+def _steeper(latest: Values, of_all: Estimate, confidence: float) -> bool:
+    """Whether the last values rise faster than all of them, beyond both intervals."""
+    (_, low, _), _ = _slope(latest, confidence)
+    return low > max(of_all[2], 0.0)
 
 
 def _slows(series: Values) -> bool:
