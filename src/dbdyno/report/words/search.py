@@ -33,7 +33,8 @@ def headline(analysis: Analysis, found: SearchResult) -> str:
     changes = ", ".join(change_text(change) for change in found.changes)
     ratio = f"{ratio_text(found.effect.ratio)} times the baseline’s {response}"
     kept = plural(len(found.changes), "change")
-    return f"{ratio} ({interval_text(found.effect)}), with {kept}: {changes}."
+    best = f"the best of {len(found.finalists)} that were confirmed, " if len(found.finalists) > 1 else ""
+    return f"{ratio} ({interval_text(found.effect)}), {best}with {kept}: {changes}."
 
 
 def _not_confirmed(found: SearchResult) -> str:
