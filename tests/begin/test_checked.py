@@ -299,3 +299,35 @@ def test_a_version_older_than_the_first_takes_no_data_over(homes: Path) -> None:
     assert f"{path}: 1 mistake" in said
     assert "line 1: " in said and "is PostgreSQL 17.2, and" in said and "which is 15.2, is older" in said
     assert "name the oldest version first" in said
+
+
+DEVICES = """
+engine = "sqlite"
+workload.name = "tpcb"
+factors."storage.device" = LEVELS
+"""
+
+
+def test_plan_says_which_variants_will_be_blocked_here(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(DEVICES.replace("LEVELS", '["disk", "/dev/no-such"]'))
+    said = " ".join(dyno("plan", str(path)).stdout.split())
+    assert "blocked, variant 1: /dev/no-such: not a block device of this machine; lsblk lists them" in said
+    assert "will run: variant 0" in said
+
+
+def test_a_baseline_that_will_be_blocked_is_a_mistake(homes: Path) -> None:
+    path = homes / "study.toml"
+    path.write_text(DEVICES.replace("LEVELS", '["/dev/no-such", "disk"]'))
+    for verb in ("plan", "run"):
+        said = complaint(verb, str(path))
+        assert "line 4: the baseline cannot be put into effect here: /dev/no-such" in said
+
+
+def test_plan_starts_the_server_of_each_variant_where_that_is_asked(homes: Path) -> None:
+    path = homes / "study.toml"
+    text = 'engine = "sqlite"\nworkload.name = "tpcb"\nfactors."config.mmap_size" = [0, 9000000000000]\n'
+    path.write_text(text)
+    assert "blocked" not in dyno("plan", str(path)).stdout
+    said = " ".join(dyno("plan", str(path), "--start").stdout.split())
+    assert "blocked, variant 1: mmap_size = 9000000000000: " in said and "will run: variant 0" in said

@@ -17,6 +17,7 @@ from dbdyno.begin.building import builds_of
 from dbdyno.begin.catalogue import located
 from dbdyno.begin.engines import engine_of, older_engines, same_engines
 from dbdyno.begin.given import data_of
+from dbdyno.begin.obstacles import blocked_of
 from dbdyno.begin.study_lines import StudyLines
 from dbdyno.driver.review import review
 from dbdyno.engines import registry
@@ -34,12 +35,14 @@ from dbdyno.frozen import Level, level_text
 from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.alone import alone
 from dbdyno.host.room import memory_limit
+from dbdyno.layers.foresight import Refusal
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.taken import taken_of
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.arrangement import MEMORY_SHARE
 from dbdyno.report.words.numbers import plural
+from dbdyno.study import BASELINE
 from dbdyno.study.designs import extremes_of
 from dbdyno.trial import statements
 from dbdyno.trial.pristine import place_brought
@@ -73,7 +76,7 @@ def require_sound(
     with every mistake. Whoever knows the study's `builds` already hands them in. Data that a study brings
     may take long to load: `tell` says so."""
     checks = _Checks(study, tell, builds, allowed=allowed)
-    mistakes = [*checks.engine(), *checks.files(), *checks.memory(), *checks.builds()]
+    mistakes = [*checks.engine(), *checks.files(), *checks.memory(), *checks.builds(), *checks.baseline()]
     _require_none(study, [*mistakes, *checks.statements(startable=not mistakes)])
     return tuple(dict.fromkeys(checks.told))
 
@@ -87,6 +90,19 @@ def require_statements(study: Study, tell: Tell, allowed: Allowed) -> None:
 def _require_none(study: Study, mistakes: list[Mistake]) -> None:
     if mistakes:
         raise StudyError(study.path, list(dict.fromkeys(mistakes)))
+
+
+def require_baseline_unblocked(study: Study, blocked: Sequence[Refusal]) -> None:
+    """Raises StudyError where the baseline is among variants that are blocked."""
+    _require_none(study, list(_of_baseline(study, blocked)))
+
+
+def _of_baseline(study: Study, blocked: Sequence[Refusal]) -> Iterator[Mistake]:
+    lines = StudyLines(study.text)
+    for one in blocked:
+        if BASELINE in one.variants:
+            told = f"the baseline cannot be put into effect here: {one.reason}"
+            yield Mistake(lines.of_factor(one.factor), told, one.remedy)
 
 
 @dataclass
@@ -157,12 +173,22 @@ class _Checks:
     def builds(self) -> Iterator[Mistake]:
         """Builds that cannot be made here."""
         variants = {variant.name: variant.levels for variant in extremes_of(self.study)}
+        lacking: dict[tuple[str, str], list[Foreseen]] = {}
         for build in builds_of(self.study) if self.known_builds is None else self.known_builds:
             if build.problem:
-                levels = variants.get(build.variants[0], self.study.baseline)
-                line = self.lines.of_build({**self.study.settings, **levels}, self.study.baseline)
-                told = f"the build {build.words} cannot be made: {build.problem}"
-                yield Mistake(line, told, build.remedy)
+                lacking.setdefault((build.problem, build.remedy), []).append(build)
+        for (problem, remedy), builds in lacking.items():
+            # What one package brings is one mistake, however many builds need it.
+            levels = variants.get(builds[0].variants[0], self.study.baseline)
+            line = self.lines.of_build({**self.study.settings, **levels}, self.study.baseline)
+            more = f" and {plural(len(builds) - 1, 'other')}" if builds[1:] else ""
+            yield Mistake(line, f"the build {builds[0].words}{more} cannot be made: {problem}", remedy)
+
+    def baseline(self) -> Iterator[Mistake]:
+        """Why the baseline will be blocked here: without it nothing can be compared."""
+        first = extremes_of(self.study)[0]
+        if not self.study.of_platforms:
+            yield from _of_baseline(self.study, blocked_of(self.study, (first,), self.allowed))
 
     def statements(self, startable: bool = True) -> Iterator[Mistake]:
         """What a server of the baseline refuses of the user's statements, on each engine of the study."""

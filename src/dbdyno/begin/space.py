@@ -8,6 +8,7 @@ from functools import partial
 from dbdyno.begin.arrangement import room_bytes, server_bytes
 from dbdyno.begin.estimate import overhead_s
 from dbdyno.errors import UserError
+from dbdyno.frozen import level_text
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.plan.search.ask import fits
 from dbdyno.plan.search.pace import least_s
@@ -15,7 +16,7 @@ from dbdyno.plan.search.sampler import TRIES_MAX, Levels, first_levels
 from dbdyno.records.run import SearchRun
 from dbdyno.report.words.moments import clock_text
 from dbdyno.report.words.numbers import about_text, is_or_are, plural
-from dbdyno.study import Study
+from dbdyno.study import Factor, Study
 from dbdyno.study.space import Search
 
 
@@ -61,3 +62,29 @@ def space_text(study: Study) -> str:
     points = math.prod(len(factor.levels) for factor in study.factors)
     shown = f"{points:,}" if points < 10**6 else f"about 10^{len(str(points)) - 1}"
     return f"{plural(len(study.factors), 'factor')} with {shown} points"
+
+
+LEVELS_SHOWN = 6
+"""Of a list; the rest are counted."""
+
+
+def space_row(factor: Factor) -> tuple[str, str, str, str]:
+    """A factor, its baseline, its levels, and when it matters."""
+    levels = [level_text(level) for level in factor.rising or factor.levels]
+    if factor.rising:
+        shown = f"{levels[0]} to {levels[-1]}, {plural(len(levels), 'step')}"
+    else:
+        more = f" and {len(levels) - LEVELS_SHOWN} more" if levels[LEVELS_SHOWN:] else ""
+        shown = ", ".join(levels[:LEVELS_SHOWN]) + more
+    conditions = [f"{one.factor} is {' or '.join(map(level_text, one.levels))}" for one in factor.only_if]
+    return factor.name, level_text(factor.baseline), shown, ", ".join(conditions)
+
+
+def limits_of_search(study: Study) -> list[str]:
+    """The constraints, and what may be given up."""
+    if study.search is None:
+        return []
+    told = [f"constraint: {constraint.text}" for constraint in study.search.constraints]
+    if study.search.allow:
+        told.append(f"levels may give up: {', '.join(study.search.allow)}")
+    return told

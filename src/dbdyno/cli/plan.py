@@ -18,21 +18,23 @@ from dbdyno.begin.arrangement import arranged_text, memory_text
 from dbdyno.begin.budget import budget_text
 from dbdyno.begin.building import builds_lines, builds_of
 from dbdyno.begin.catalogue import unchecked_text
-from dbdyno.begin.checked import require_sound
+from dbdyno.begin.checked import require_baseline_unblocked, require_sound
 from dbdyno.begin.counted import counted_text, counting_text, why_counted
-from dbdyno.begin.engines import engine_of, untaken_of
+from dbdyno.begin.engines import engine_of
 from dbdyno.begin.estimate import beside_blocks_s, counted_s, overhead_s
 from dbdyno.begin.given import PlannedData, planned_data
 from dbdyno.begin.images import images_text
 from dbdyno.begin.load_host import load_host_lines
+from dbdyno.begin.obstacles import blocked_of, levels_in, unstartable
 from dbdyno.begin.restarts import restarts_text
-from dbdyno.begin.running import in_use_of, refusals_of, server_lines, settable
+from dbdyno.begin.running import in_use_of, server_lines
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.writes import Write, writes_lines, writes_of
 from dbdyno.cli.options import refuse_both
 from dbdyno.cli.terminal import tell, terminal
-from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, level_text
+from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent
 from dbdyno.host.allowed import Allowed
+from dbdyno.host.once import Tell
 from dbdyno.host.read_only import servers_text
 from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
 from dbdyno.obtain.source.build import Foreseen
@@ -88,14 +90,13 @@ class PlanDocument(Frozen):
 
 # All trials of a study have the same phases.
 _NOT_PRINTED: Any = {"trials": {"__all__": {"phases"}}, "configuration": WHOLE_FILES}
-_LEVELS_SHOWN = 6
-"""Of a list; the rest are counted."""
 
 
 def main(
     study: Path,
     blocks: int | None,
     seed: int | None,
+    start: bool,
     budget_s: float | None,
     calibration: bool,
     allowed_paths: tuple[Path, ...],
@@ -117,6 +118,8 @@ def main(
         with store_there(url) as kept:
             here = adapted(asked, budget_s, calibration, kept)
     whole = _Whole(here, builds, budget_s, checks, url, allowed)
+    if start:
+        whole.start(tell)
     if as_json:
         click.echo(json_text(whole.document.model_dump(mode="json", exclude=_NOT_PRINTED)))
     else:
@@ -142,6 +145,12 @@ class _Whole:
         self.expected_s = _expected_s(here, self.plan, budget_s) + builds_s
         self.foresight = _foresight(here.study, self.plan, allowed)
         self.writes = writes_of(here.study, self.foresight.host, store, allowed)
+
+    def start(self, tell: Tell) -> None:
+        """Adds the variants whose servers do not start. Raises StudyError where the baseline's does not."""
+        found = tuple(unstartable(self.study, self.plan.variants, tell))
+        require_baseline_unblocked(self.study, found)
+        self.foresight = self.foresight.but(blocked=(*self.foresight.blocked, *found))
 
     @property
     def document(self) -> PlanDocument:
@@ -258,12 +267,9 @@ def _expected_s(here: Adapted, plan: Plan, budget_s: float | None) -> float:
 
 
 def _foresight(study: Study, plan: Plan, allowed: Allowed) -> Foresight:
-    levels = {
-        variant.name: settable(study, {**study.settings, **variant.levels}) for variant in plan.variants
-    }
+    levels = levels_in(study, plan.variants)
     found = foresee(levels, partial(engine_of, study))
-    refused = (*untaken_of(study, plan.variants, allowed), *refusals_of(study, plan.variants))
-    found = found.but(blocked=(*found.blocked, *refused))
+    found = found.but(blocked=blocked_of(study, plan.variants, allowed))
     # In a search, what is idle beside the baseline's other levels need not be so in a candidate.
     return found if study.search is None else found.but(idle=())
 
@@ -318,6 +324,10 @@ def _print_foresight(console: Console, study: Study, foresight: Foresight, varia
         who = _who(idle.variants, variants)
         told = f"not exercised, {who}: {idle.factor} cannot matter, because {idle.reason}"
         console.print(Text(told, style="yellow"))
+    stopped = {name for refusal in foresight.blocked for name in refusal.variants}
+    if stopped and variants:
+        will = [name for name in variants if name not in stopped]
+        console.print(Text(f"will run: {_who(will, variants)}" if will else "no variant will run"))
 
 
 def _who(names: Sequence[str], variants: list[str]) -> str:
@@ -344,32 +354,11 @@ def _print_space(console: Console, study: Study, seed: int) -> None:
     for head in ("factor", "baseline", "levels", "only if"):
         factors.add_column(head, no_wrap=head == "factor", overflow="fold")
     for factor in study.factors:
-        factors.add_row(*map(Text, _space_row(factor)))
+        factors.add_row(*map(Text, space_row(factor)))
     console.print(factors)
-    for line in _limits_of_search(study):
+    for line in limits_of_search(study):
         console.print(Text(line))
     confirmed = f"the {FINALISTS} best candidates and the baseline"
     if study.variants:
         confirmed += f", and {', '.join(variant.name for variant in study.variants)}"
     console.print(Text(f"confirmed in {plural(study.blocks, 'block')} of their own: {confirmed}"))
-
-
-def _space_row(factor: Factor) -> tuple[str, str, str, str]:
-    levels = [level_text(level) for level in factor.rising or factor.levels]
-    if factor.rising:
-        shown = f"{levels[0]} to {levels[-1]}, {plural(len(levels), 'step')}"
-    else:
-        more = f" and {len(levels) - _LEVELS_SHOWN} more" if levels[_LEVELS_SHOWN:] else ""
-        shown = ", ".join(levels[:_LEVELS_SHOWN]) + more
-    conditions = [f"{one.factor} is {' or '.join(map(level_text, one.levels))}" for one in factor.only_if]
-    return factor.name, level_text(factor.baseline), shown, ", ".join(conditions)
-
-
-def _limits_of_search(study: Study) -> list[str]:
-    """The constraints, and what may be given up."""
-    if study.search is None:
-        return []
-    told = [f"constraint: {constraint.text}" for constraint in study.search.constraints]
-    if study.search.allow:
-        told.append(f"levels may give up: {', '.join(study.search.allow)}")
-    return told

@@ -73,11 +73,27 @@ def foresee(variants: Mapping[str, Mapping[str, Level]], engine_of: EngineOf) ->
             doing.setdefault(deed, []).append(name)
     return Foresight(
         host=tuple(_change(deed, tuple(names)) for deed, names in doing.items()),
-        blocked=tuple(
-            Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
-            for (factor, reason, remedy), names in refused.items()
-        ),
+        blocked=_refusals(refused),
         idle=_idle(variants, engine_of),
+    )
+
+
+def lacking(variants: Mapping[str, Mapping[str, Level]], engine_of: EngineOf) -> tuple[Refusal, ...]:
+    """Variants (as in `foresee`) for which this host lacks something, and what. Changes nothing."""
+    refused: dict[tuple[str, str, str], list[str]] = {}
+    for name, levels in variants.items():
+        try:
+            for request in ask(by_layer(levels), LAYERS, engine_of(levels)):
+                request.require_here()
+        except Blocked as refusal:
+            refused.setdefault((refusal.factor, refusal.message, refusal.hint), []).append(name)
+    return _refusals(refused)
+
+
+def _refusals(refused: Mapping[tuple[str, str, str], list[str]]) -> tuple[Refusal, ...]:
+    return tuple(
+        Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
+        for (factor, reason, remedy), names in refused.items()
     )
 
 

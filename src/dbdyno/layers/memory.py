@@ -59,12 +59,18 @@ class Preload(Request):
             part(place=Place.BY_HAND, name=file, value=f"apt-get install {package}"),
         )
 
+    def require_here(self) -> None:
+        self._library()
+
     def apply(self, setup: Setup) -> None:
+        setup.launch.environment["LD_PRELOAD"] = str(self._library())
+
+    def _library(self) -> Path:
         library = memory.find_library(self.allocator)
         if library is None:
             file, package = memory.ALLOCATORS[self.allocator]
             raise Blocked("memory.allocator", f"{file} is not installed", f"apt-get install {package}")
-        setup.launch.environment["LD_PRELOAD"] = str(library)
+        return library
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,11 @@ class Request(ABC):
         """What puts it into production, where the server has these settings; none where nothing does."""
         return ()
 
+    def require_here(self) -> None:
+        """Raises Blocked where this host lacks a tool, a library or a device that it takes, as far as that
+        shows without a change of anything."""
+        return
+
     @abstractmethod
     def apply(self, setup: Setup) -> None:
         """Adds it to the setup; what touches the host goes through the setup's journal. Raises Blocked."""

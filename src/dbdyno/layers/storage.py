@@ -69,6 +69,12 @@ class OnVolume(Request):
         backing = "a file in memory" if wish.device == "ram" else "a file of Dyno's"
         return Deed(self.factor, f"{kind} on a loop device over {backing}", REMOVED, (LOOP_DEVICES,))
 
+    def require_here(self) -> None:
+        if self.wish.device.startswith("/"):
+            # Which devices may be overwritten, the run is told.
+            require_allowed(Path(self.wish.device), (Path(self.wish.device),))
+        require_maker(self.wish.filesystem)
+
     def apply(self, setup: Setup) -> None:
         if self.wish.device.startswith("/"):
             require_allowed(Path(self.wish.device), setup.allowed.devices)

@@ -42,6 +42,11 @@ def demo(**asked: Any) -> None:
     type=int,
     help="Draw the order from this seed, not the study's or a random one.",
 )
+@click.option(
+    "--start",
+    is_flag=True,
+    help="Also start the server of each variant, on empty data, to see whether it takes all its settings.",
+)
 @budget_option
 @calibration_option
 @paths_option
@@ -50,12 +55,12 @@ def demo(**asked: Any) -> None:
 def plan(**asked: Any) -> None:
     """Show a study's variants, its trials in their order, and the time they will take. Measures nothing.
 
-    It also shows what the trials will do to the host, where they write, and which variants cannot be put into
-    effect anywhere. It reports all mistakes at once. To find them it runs what the study names: the program
-    of the engine and of the compiler, to read its version, and the text of a script in Lua. Where the study
-    brings SQL of its own, it starts a server of the baseline, has it prepare each statement on empty tables,
-    or on a copy of the data that the study brings, and removes the server. Such data are loaded first, and
-    kept for the run.
+    It also shows what the trials will do to the host, where they write, and which variants will be blocked
+    here, and why. It reports all mistakes at once; a baseline that will be blocked is one. To find them it
+    runs what the study names: the program of the engine and of the compiler, to read its version, and the
+    text of a script in Lua. Where the study brings SQL of its own, it starts a server of the baseline, has it
+    prepare each statement on empty tables, or on a copy of the data that the study brings, and removes the
+    server. Such data are loaded first, and kept for the run.
     """
     body("plan:main")(**asked)
 
