@@ -217,6 +217,22 @@ def test_a_running_server_gives_the_baselines_levels(
     assert study.settings.get(f"config.{name}", study.baseline.get(f"config.{name}")) in ("300", "5MB")
 
 
+def test_a_wrong_password_names_its_source(homes_with_engines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYSQL_PWD", "wrong")
+    monkeypatch.setenv("HOME", str(homes_with_engines))
+    with tempfile.TemporaryDirectory(prefix="dyno-") as folder:
+        try:
+            with users_server("mariadb@11.8", Path(folder)) as server:
+                server.tell(f"CREATE USER {TUNER}@localhost IDENTIFIED BY 'right'")
+                output = str(homes_with_engines / "first.toml")
+                said = complaint("init", "mariadb", "--url", server.url, "--output", output, code=1)
+                load = complaint("load", "run", "tpcb", "--url", server.url, code=1)
+        except EngineMissing as missing:
+            pytest.skip(f"mariadb@11.8 is not here: {missing.message}")
+    for told in (said, load):
+        assert "the password comes from MYSQL_PWD" in told and "wrong" not in told
+
+
 def test_files_that_set_nothing_differently_give_no_study(homes: Path) -> None:
     (homes / "a.conf").write_text("LockMemSize = 2M\n")
     same = str(homes / "a.conf")

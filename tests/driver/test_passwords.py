@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.passwords import with_password
+from dbdyno.driver.passwords import source_of, with_password
 
 VARIABLES = ("MYSQL_PWD", "PGPASSWORD", "PGPASSFILE")
 
@@ -90,6 +90,17 @@ def test_postgresql_takes_it_from_the_first_line_that_fits(
 ) -> None:
     write(home / ".pgpass", f"nobody:*:*:*:no\n{line}\n*:*:*:else:no\n")
     assert completed(url) == (url.replace("@", f":{password}@", 1) if password else url)
+
+
+def test_the_source_of_a_password_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home / ".pgpass", "*:*:*:*:home\n")
+    write(home / ".my.cnf", "[client]\npassword=file\n")
+    assert source_of(completed("postgresql://me@h/d?tls=off")) == "~/.pgpass"
+    assert source_of(completed("mysql://me@h/d")) == "~/.my.cnf"
+    monkeypatch.setenv("PGPASSWORD", "variable")
+    assert source_of(completed("postgresql://me@h/d")) == "PGPASSWORD"
+    for url in ("postgresql://me:own@h/d", "postgresql://me@h/d", "sqlite:///x"):
+        assert source_of(url) == ""
 
 
 def test_for_postgresql_the_variable_wins_over_the_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

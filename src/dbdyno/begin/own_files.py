@@ -138,6 +138,14 @@ def _variants(
     return {**each, joint: together, **({whole: names} if each else {})}
 
 
+def place_of(reference: Reference, study: Path) -> Path:
+    """Where a running server's settings are written beside a study. Raises UserError for an engine that is
+    not studied while it runs."""
+    registry.runtime_of(reference.engine)
+    production = registry.engine(reference.engine).production
+    return study.with_suffix(Path(production.file).suffix if production is not None else ".conf")
+
+
 def written_by(url: str, reference: Reference, path: Path) -> Reference:
     """Writes what somebody has set on a running server as the engine's own configuration file, without its
     secrets. Returns the engine in the server's version. Raises DriverFailed where it does not answer."""

@@ -165,7 +165,7 @@ def study(
         raise UserError("--and needs the file that it is held against", "add --from FILE")
     host = host_here()
     if url is not None:
-        base = output.with_suffix(".conf" if reference.engine == "postgresql" else ".cnf")
+        base = own_files.place_of(reference, output)
         if base.exists():
             raise UserError(f"{base} is there already", "give another name with --output")
         reference = own_files.written_by(url, reference, base)

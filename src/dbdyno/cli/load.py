@@ -21,6 +21,7 @@ from dbdyno.datasets import VECTOR_SEARCH, with_vector_set
 from dbdyno.driver import _driver
 from dbdyno.driver.job import REPLAY, Job
 from dbdyno.driver.load import Invariant, Prepared
+from dbdyno.driver.query import hint_with_source
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.passwords import without_passwords
@@ -207,7 +208,7 @@ def _translating(carry: Carry, job: Job, given: dict[str, Any], flags: Sequence[
     try:
         carry(job, given)
     except _driver.DriverError as error:
-        hint = _with_nearest_flag(error.message, error.hint, flags)
+        hint = hint_with_source(job.url, _with_nearest_flag(error.message, error.hint, flags))
         raise DriverFailed(error.message, hint, error.kind) from None
 
 

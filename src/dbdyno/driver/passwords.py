@@ -33,6 +33,24 @@ class _Account:
 def with_password(url: str, tell: Tell) -> str:
     """The URL, with the account's password where it holds none and the client's own places have one. `tell`
     hears of a file that is not read, because of its mode."""
+    return _found(url, tell)[0]
+
+
+def source_of(url: str) -> str:
+    """Where the password in a URL comes from that `with_password` gave, in words; empty where it stood in the
+    URL that the user gave, or where there is none."""
+    scheme, mark, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    account, at, place = authority.rpartition("@")
+    user, colon, _ = account.partition(":")
+    if not mark or not colon:
+        return ""
+    whole, source = _found(f"{scheme}://{user}{at}{place}{slash}{path}", lambda _: None)
+    return source if whole == url else ""
+
+
+def _found(url: str, tell: Tell) -> tuple[str, str]:
+    """The URL with the password, and where that is from."""
     scheme, found, rest = url.partition("://")
     ask = OF_SCHEME.get(scheme)
     before, mark, query = rest.partition("?")
@@ -40,20 +58,20 @@ def with_password(url: str, tell: Tell) -> str:
     account, _, place = authority.rpartition("@")
     # A password that holds a slash as it is leaves its `@` behind in the path.
     if not found or ask is None or ":" in account or "@" in path:
-        return url
+        return url, ""
     asked = _Account(unquote(account), place, unquote(path), parse_qs(query))
-    password = ask(asked, tell)
+    password, source = ask(asked, tell)
     if not password:
-        return url
-    return f"{scheme}://{account}:{quote(password, safe='')}@{place}{slash}{path}{mark}{query}"
+        return url, ""
+    return f"{scheme}://{account}:{quote(password, safe='')}@{place}{slash}{path}{mark}{query}", source
 
 
-def _of_mysql(_account: _Account, tell: Tell) -> str:
+def _of_mysql(_account: _Account, tell: Tell) -> tuple[str, str]:
     """A file's password wins over the variable's, as it does for `mysql`."""
     path = MY_CNF.expanduser()
     in_file = _read(path, tell, stat.S_IWOTH, "others may write it", "chmod o-w")
     found = [_unquoted(value) for value in _passwords_of_clients(in_file)]
-    return found[-1] if found else os.environ.get("MYSQL_PWD", "")
+    return (found[-1], str(MY_CNF)) if found else (os.environ.get("MYSQL_PWD", ""), "MYSQL_PWD")
 
 
 def _passwords_of_clients(text: str) -> Iterator[str]:
@@ -74,10 +92,10 @@ def _unquoted(value: str) -> str:
     return re.sub(r"\\(.)", lambda found: ESCAPES.get(found[1], found[1]), text)
 
 
-def _of_postgresql(account: _Account, tell: Tell) -> str:
+def _of_postgresql(account: _Account, tell: Tell) -> tuple[str, str]:
     """The variable's password wins over the file's, as it does for `psql`."""
     if password := os.environ.get("PGPASSWORD"):
-        return password
+        return password, "PGPASSWORD"
     path = Path(os.environ.get("PGPASSFILE") or PGPASS).expanduser()
     text = _read(path, tell, stat.S_IRWXG | stat.S_IRWXO, "others may read it", "chmod 600")
     wanted = [
@@ -92,8 +110,8 @@ def _of_postgresql(account: _Account, tell: Tell) -> str:
             all(raw[place] == "*" or fields[place] in names for place, names in enumerate(one))
             for one in wanted
         ):
-            return fields[4]
-    return ""
+            return fields[4], os.environ.get("PGPASSFILE") or str(PGPASS)
+    return "", ""
 
 
 def _where(account: _Account) -> Iterator[tuple[set[str], str]]:
@@ -132,7 +150,7 @@ def _read(path: Path, tell: Tell, refused: int, why: str, remedy: str) -> str:
         return ""
 
 
-OF_SCHEME: Mapping[str, Callable[[_Account, Tell], str]] = {
+OF_SCHEME: Mapping[str, Callable[[_Account, Tell], tuple[str, str]]] = {
     "mysql": _of_mysql,
     "mariadb": _of_mysql,
     "postgresql": _of_postgresql,

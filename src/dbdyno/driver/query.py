@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from dbdyno.driver import _driver
+from dbdyno.driver.passwords import source_of
 from dbdyno.errors import DriverFailed
 
 Rows = list[list[str | float | None]]
@@ -24,7 +25,7 @@ def query(url: str, sql: str) -> Rows:
     try:
         return _rows(_driver.query(url, sql))
     except _driver.DriverError as error:
-        raise DriverFailed(error.message, error.hint, error.kind) from None
+        raise failed(url, error) from None
 
 
 @contextmanager
@@ -37,12 +38,24 @@ def conversation(url: str) -> Iterator[Ask]:
         try:
             return _rows(session.ask(sql))
         except _driver.DriverError as error:
-            raise DriverFailed(error.message, error.hint, error.kind) from None
+            raise failed(url, error) from None
 
     try:
         yield ask
     finally:
         session.close()
+
+
+def failed(url: str, error: _driver.DriverError) -> DriverFailed:
+    """What the driver says of a server at a URL. Where its password was refused, the hint says where that
+    comes from."""
+    return DriverFailed(error.message, hint_with_source(url, error.hint), error.kind)
+
+
+def hint_with_source(url: str, hint: str) -> str:
+    """A hint, with where the password in a URL comes from where the hint is about that."""
+    source = source_of(url) if "its password" in hint else ""
+    return f"{hint.replace(' in the URL', '')}; the password comes from {source}" if source else hint
 
 
 def _rows(answer: str) -> Rows:
