@@ -342,7 +342,7 @@ def _who(names: Sequence[str], variants: list[str]) -> str:
 
 def _print_space(console: Console, study: Study, seed: int) -> None:
     """The factors with their levels and conditions, and what else the search is to keep to."""
-    from dbdyno.begin.space import space_text
+    from dbdyno.begin.space import limits_of_search, space_row, space_text
     from dbdyno.plan.search.pace import FINALISTS
 
     console.print(Text(study.title, style="bold"))

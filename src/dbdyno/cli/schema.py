@@ -28,7 +28,8 @@ def _of(place: str, many: bool = False) -> Callable[[], Schema]:
         from pydantic import TypeAdapter
 
         kind: Any = resolve_name(place)
-        return TypeAdapter(list.__class_getitem__(kind) if many else kind).json_schema(mode="serialization")
+        asked: Any = list.__class_getitem__(kind) if many else kind
+        return TypeAdapter(asked).json_schema(mode="serialization")
 
     return made
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
+from dbdyno.analyse import Axis
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import within
 from dbdyno.analyse.model import Role
 from dbdyno.analyse.trend import (
-    Axis,
     ChangePoint,
     Movement,
     Omission,
