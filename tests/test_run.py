@@ -21,7 +21,7 @@ from dbdyno import interrupts, run
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Acknowledged, Tally
-from dbdyno.errors import BaselineFailed, DynoError, LoadDied, ServerFailed
+from dbdyno.errors import BaselineFailed, DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
 from dbdyno.layers.setup import Running
@@ -183,6 +183,12 @@ def kill_server(load: FakeLoad) -> None:
     load.engine.servers[-1].kill()
 
 
+def kill_server_behind(load: FakeLoad) -> None:
+    """As the kernel does for want of memory: the driver meets a socket that nobody serves."""
+    load.engine.servers[-1].kill()
+    raise DriverFailed("Connection refused", kind="server")
+
+
 def crash_driver(load: FakeLoad) -> None:
     raise LoadDied("the load process died during `run` (SIGSEGV, Segmentation fault)")
 
@@ -191,10 +197,21 @@ def crash_driver(load: FakeLoad) -> None:
     ("on_run", "embedded", "cause", "outcome"),
     [
         (kill_server, False, "the server died under the load", Outcome.BROKEN),
+        (
+            kill_server_behind,
+            False,
+            "the server died under the load: Connection refused",
+            Outcome.BROKEN,
+        ),
         (crash_driver, True, "SIGSEGV", Outcome.BROKEN),
         (crash_driver, False, "SIGSEGV", Outcome.FAILED),
     ],
-    ids=["server dies", "embedded engine dies", "driver of a server dies"],
+    ids=[
+        "server dies",
+        "server dies before the driver asks",
+        "embedded engine dies",
+        "driver of a server dies",
+    ],
 )
 def test_an_engine_that_dies_under_load_is_broken(
     homes: Path, on_run: Callable[[FakeLoad], None], embedded: bool, cause: str, outcome: Outcome

@@ -101,6 +101,9 @@ class Draft:
             self._outcome = self._outcome_of(failure)
             self._mistaken = self._outcome is Outcome.FAILED and is_mistake(failure)
             self._cause = failure.message if isinstance(failure, DynoError) else str(failure)
+            if self._outcome is Outcome.BROKEN and self._dead_behind(failure):
+                # What the driver met says nothing of why, and a server that the kernel killed says nothing.
+                self._cause = f"the server died under the load: {self._cause}"
             self._remedy = failure.hint if isinstance(failure, DynoError) else ""
             self._log = getattr(failure, "log", "") or self._log
 
@@ -262,9 +265,13 @@ class Draft:
             return Outcome.BROKEN
         if isinstance(failure, Inert):
             return Outcome.INERT
-        crashed = died(failure, self.bench.engine)
-        if isinstance(failure, DriverFailed) and self._running is not None:
-            # A server that was ended on purpose says nothing of what failed after that.
-            says = self._stage is not Stage.RESTART or failure.of_the_engine
-            crashed = crashed or (says and not self._running.server.alive())
+        crashed = died(failure, self.bench.engine) or self._dead_behind(failure)
         return Outcome.BROKEN if crashed and self._stage in UNDER_LOAD else Outcome.FAILED
+
+    def _dead_behind(self, failure: Exception) -> bool:
+        """Whether the driver failed at a server that is dead."""
+        if not isinstance(failure, DriverFailed) or self._running is None:
+            return False
+        # A server that was ended on purpose says nothing of what failed after that.
+        says = self._stage is not Stage.RESTART or failure.of_the_engine
+        return says and not self._running.server.alive()
