@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from dbdyno.analyse.model import Analysis, Reason, VariantResult, Verdict
 from dbdyno.cli.options import CODES
 from dbdyno.errors import BaselineFailed
+from dbdyno.report.words.answer import not_measured
 from dbdyno.report.words.platforms import works
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ NO_BASELINE = BaselineFailed.exit_code
 
 NOT_CHECKED = 12
 """What was checked of a published folder holds, and not all was checked. Its faults are 9 to 11."""
+
+NOT_MEASURED = 13
+"""No variant that was to be compared with the baseline could be put into effect on this host."""
 
 FAIL_ON = {
     name: (CODES[name], verdicts)
@@ -62,7 +66,11 @@ def exit_code(analysis: Analysis, fail_on: tuple[str, ...]) -> int:
     if analysis.answer.baseline_broken or baseline.response is None:
         cause = analysis.answer.baseline_broken or "it was not measured"
         return _told(NO_BASELINE, f"the baseline has no speed to compare with: {cause}")
-    return _worst(analysis.variants, fail_on)
+    code = _worst(analysis.variants, fail_on)
+    blocked = [one.verdict is Verdict.BLOCKED and one.response is None for one in analysis.candidates]
+    if code == 0 and blocked and all(blocked):
+        return _told(NOT_MEASURED, f"nothing was compared: {not_measured(analysis)}")
+    return code
 
 
 def gate_code(gate: Gate, fail_on: tuple[str, ...]) -> int:

@@ -23,6 +23,13 @@ from dbdyno.report.words import safe
 
 OF_A_RUN: Any = {"study_text": True, "configuration": WHOLE_FILES, "files": {"__all__": {"text"}}}
 """What of a run stays in the store: whole files."""
+NOT_TOLD: Any = {
+    "trials": True,
+    "study": {"text": True, "configuration": WHOLE_FILES},
+    "run": OF_A_RUN,
+    "gate": {"run": OF_A_RUN, "reference": OF_A_RUN},
+}
+"""What of an analysis stays there."""
 FILES_BY_TYPE = {
     **{kind.__name__: ("study_text",) for kind in KINDS_OF_RUN},
     "Configuration": ("text",),
@@ -34,18 +41,11 @@ FILES_BY_TYPE = {
 
 def render(analysis: Analysis) -> str:
     """One JSON object, indented, ending in a newline."""
-    document = analysis.model_dump(
-        mode="json",
-        exclude={
-            "trials": True,
-            "study": {"text": True, "configuration": WHOLE_FILES},
-            "run": OF_A_RUN,
-            "gate": {"run": OF_A_RUN, "reference": OF_A_RUN},
-        },
-    )
-    first: dict[str, Any] = {name: document.pop(name) for name in ("format", "gate") if name in document}
+    document = analysis.model_dump(mode="json", exclude=NOT_TOLD)
+    document["headline"] = gate.headline(analysis)
     document["trials"] = [_trial(trial) for trial in analysis.trials]
-    return safe.json_text({**first, "headline": gate.headline(analysis), **document}) + "\n"
+    first = ("format", "gate", "headline") if "gate" in document else ()
+    return safe.json_text({**{name: document[name] for name in first}, **document}) + "\n"
 
 
 def of_model(model: BaseModel, left_out: Mapping[str, Any] | None = None) -> str:

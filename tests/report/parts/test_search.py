@@ -83,6 +83,7 @@ def test_what_is_given_up_is_told_in_each_form(ended: Analysis) -> None:
     assert found.search is not None
     told = " ".join(sentences(found.search))
     assert "The winner gives up durability." in told
+    assert answer.headline(found).endswith("(gives up durability).")
     assert " keeps all and has " in told and " gives up durability and has " in told
     assert "a search cuts no power" in told
     assert any(row[1].endswith("(gives up durability)") for row in search.finalist_rows(found))

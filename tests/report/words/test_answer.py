@@ -8,18 +8,19 @@ import pytest
 
 from dbdyno.analyse.assurance import BLOCKS_LIMIT
 from dbdyno.analyse.model import Analysis, Dropped, Reason
+from dbdyno.cli.exit_codes import NOT_MEASURED, exit_code
 from dbdyno.frozen import Level
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.report.words import answer, noise, remarks
 from dbdyno.study import Design
-from tests.analyse.factory import a_study, records_of, warned
+from tests.analyse.factory import a_study, ended, records_of, warned
 from tests.report.cases import CASES, analysed
 
 
 @pytest.mark.parametrize(
     ("case", "beginning"),
     [
-        ("all_verdicts", "config.page_cache=64k helped most: 1.6"),
+        ("all_verdicts", "memory.huge_pages=always was not measured: the server capped it at madvise;"),
         ("nothing_run", "Nothing was measured"),
         ("one_block", "Not settled yet"),
         ("baseline_broken", "The baseline itself did not hold"),
@@ -29,6 +30,30 @@ def test_the_answer_is_a_sentence(case: str, beginning: str) -> None:
     headline = answer.headline(CASES[case]())
     assert headline.startswith(beginning)
     assert headline.endswith(".")
+
+
+def test_one_candidate_helped_and_not_most() -> None:
+    study = a_study({"config.page_cache": ["2k", "64k"]}, blocks=12)
+    analysis = analysed(study, records_of(study, {"config.page_cache=64k": 1.5}))
+    assert analysis.answer.best is not None
+    told = answer.headline(analysis)
+    assert "config.page_cache=64k helped: " in told and "most" not in told
+
+
+def test_an_upgrade_that_is_slower_is_told_so_and_not_as_help() -> None:
+    study = a_study({"config.page_cache": ["64k", "2k"]}, blocks=12)
+    told = answer.headline(analysed(study, records_of(study, {"config.page_cache=2k": 0.5})))
+    assert told.startswith("Slower than the baseline: config.page_cache=2k (0.")
+    assert "helped" not in told
+
+
+def test_a_run_of_what_could_not_be_measured_says_so_and_nothing_of_speed() -> None:
+    study = a_study({"config.page_cache": ["2k", "64k"]}, blocks=6)
+    blocked = {"config.page_cache=64k": ended(Outcome.BLOCKED, "mkfs.xfs is not installed")}
+    analysis = analysed(study, records_of(study, changes=blocked))
+    told = answer.headline(analysis)
+    assert told.startswith("config.page_cache=64k was not measured: mkfs.xfs is not installed")
+    assert "see the museum" not in told and exit_code(analysis, ()) == NOT_MEASURED == 13
 
 
 def nearly_settled() -> Analysis:

@@ -25,6 +25,7 @@ from dbdyno.report.words.naming import main_text, metric_title
 from dbdyno.report.words.numbers import (
     differs,
     interval_text,
+    plural,
     ratio_text,
     rough_share_text,
     share_text,
@@ -45,7 +46,28 @@ NAMED_MOST = 4
 
 
 def headline(analysis: Analysis) -> str:
-    """The answer in one sentence: what won and by how much, or that nothing did."""
+    """The answer in one sentence: what won and by how much, or that nothing did. What was asked for and not
+    measured comes first."""
+    listed = analysis.search is None and not analysis.study.of_platforms
+    missing = not_measured(analysis) if listed else ""
+    return " ".join(filter(None, (missing, _of_measured(analysis))))
+
+
+def not_measured(analysis: Analysis) -> str:
+    """Which variants were blocked in all their trials, why, and what would allow them; empty where all were
+    measured. Those that share a reason are counted, because the findings below name them."""
+    blocked: dict[tuple[str, str], list[str]] = {}
+    for one in analysis.candidates:
+        if one.outcomes and set(one.outcomes) == {Outcome.BLOCKED}:
+            blocked.setdefault((one.cause, one.remedy), []).append(one.name)
+    told = []
+    for said, names in blocked.items():
+        who = f"{clean(names[0])} was" if len(names) == 1 else f"{plural(len(names), 'variant')} were"
+        told.append(f"{who} not measured: {'; '.join(filter(None, map(clean, said)))}.")
+    return " ".join(told)
+
+
+def _of_measured(analysis: Analysis) -> str:
     answer = analysis.answer
     if analysis.study.of_platforms:
         return platforms.headline(analysis)
@@ -83,9 +105,12 @@ def headline(analysis: Analysis) -> str:
         reach = rough_share_text(analysis.method.layout.difference)
         return f"Placebos alone were measured: luck of layout reaches {reach}."
     if not judged:
-        return "No variant has a speed that counts: see the museum."
+        return "" if not_measured(analysis) else "No variant has a speed that counts: see the museum."
     if _frontier_differs(analysis):
         return "No variant is faster by itself, but curves differ at the same recall: see the frontier."
+    if answer.slower and len(answer.slower) == len(analysis.candidates):
+        slower = _enumerated(analysis, answer.slower)
+        return f"Slower than the baseline: {slower} times its {metric_title(analysis)}."
     others = ", which leaves open what is inconclusive" if answer.inconclusive else ""
     return f"Nothing helped: no variant is faster than the baseline{others}."
 
@@ -137,7 +162,8 @@ def _level(analysis: Analysis) -> str:
 
 
 def _best(analysis: Analysis, name: str) -> str:
-    helped = _helped(analysis, name, f"helped most{_but_gives_up(analysis, name)}")
+    most = " most" if len(analysis.candidates) > 1 else ""
+    helped = _helped(analysis, name, f"helped{most}{_but_gives_up(analysis, name)}")
     return " ".join(filter(None, (helped, _without_loss(analysis, [name]))))
 
 

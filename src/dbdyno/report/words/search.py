@@ -31,6 +31,8 @@ def headline(analysis: Analysis, found: SearchResult) -> str:
         tried = plural(len(found.tried), "candidate")
         return f"Nothing helped: of {tried}, none is shown to be faster than the baseline in fresh blocks."
     changes = ", ".join(change_text(change) for change in found.changes)
+    if given_up := given_up_text(found, found.winner):
+        changes += f" (gives up {given_up})"
     ratio = f"{ratio_text(found.effect.ratio)} times the baseline’s {response}"
     kept = plural(len(found.changes), "change")
     best = f"the best of {len(found.finalists)} that were confirmed, " if len(found.finalists) > 1 else ""
