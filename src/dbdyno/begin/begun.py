@@ -20,7 +20,7 @@ from dbdyno.begin.naming import name_of_run
 from dbdyno.begin.registered import question_asked
 from dbdyno.begin.running import require_started
 from dbdyno.begin.stored_study import application_of, installed_of
-from dbdyno.datasets import with_vector_set
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.host.fingerprint import core_count, fingerprint
@@ -61,7 +61,11 @@ def new_run(
     if "in_use" not in own:
         require_started(study)
     application = application_of(study)
-    with_vector_set(study.workload.name, study.workload.options, study.folder, tell)
+    if study.workload.name == VECTOR_SEARCH:
+        # Here, because other workloads need no vectors.
+        from dbdyno.datasets.vectors import with_vector_set
+
+        with_vector_set(study.workload.name, study.workload.options, study.folder, tell)
     data = data_of(study, tell)
     return kind(
         run=name or name_of_run(),

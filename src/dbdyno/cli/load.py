@@ -17,7 +17,7 @@ import click
 from dbdyno.cli.encoding import own
 from dbdyno.cli.load_options import CONNECTION_OPTIONS, RUN_OPTIONS, of_recording, run_job, take_opening
 from dbdyno.cli.server_url import VARIABLE, ServerUrl
-from dbdyno.datasets import VECTOR_SEARCH, with_vector_set
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver import _driver
 from dbdyno.driver.job import REPLAY, Job
 from dbdyno.driver.load import Invariant, Prepared
@@ -138,6 +138,9 @@ def _workload_command(
             variables = [*_assignments(of_script), *filter(None, [set_options.get("variables")])]
             set_options["variables"] = ",".join(variables)
         if offer.name == VECTOR_SEARCH and carry is not _cleanup:
+            # Here, because help needs no vectors.
+            from dbdyno.datasets.vectors import with_vector_set
+
             defaults = {option.name: option.default for option in offer.options}
             set_options = with_vector_set(name, defaults | set_options, Path(), _tell)
         if offer.name == REPLAY and carry is _run:

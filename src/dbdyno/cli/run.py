@@ -80,12 +80,7 @@ def main(
         if options.fleet is not None or (run is not None and run.fleet):
             analysis = _on_fleet(opened, store_url(store), options, name, note, quiet)
             sys.exit(_delivered(analysis, reruns_of(opened, analysis.run), None, form, output, fail_on))
-        pages = None
-        if live is not None:
-            # Here and below, because most runs serve no pages.
-            from dbdyno.serve.address import listening
-
-            pages = listening(live)
+        pages = None if live is None else _listening(live)
         try:
             beginning = begin(opened, options, tell)
             begun = beginning.begun
@@ -137,6 +132,13 @@ def _on_fleet(
             sys.exit(interrupted(store, run, options.allowed))
     with waiting(f"analysing {run.run}"):
         return analysed(study_of(run), run, records)
+
+
+def _listening(port: int) -> tuple[socket, Address]:
+    # Here and below, because most runs serve no pages.
+    from dbdyno.serve.address import listening
+
+    return listening(port)
 
 
 def _pages(listener: socket, address: Address, store_url: str, run: Run) -> AbstractContextManager[None]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.applications.product import Place
-from dbdyno.datasets import with_vector_set
+from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.job import ANSWER_TIMEOUT_S
 from dbdyno.engines.nodes import Ground
 from dbdyno.engines.upgrade import not_taken_over
@@ -170,8 +170,12 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     _build(setup, bench)
     apply(setup, Before.DATA)
     # Before the pristine data, which are made from the set and named by its content.
-    options = with_vector_set(setup.job.workload, setup.job.options, bench.study.folder)
-    setup.job = setup.job.but(options=options)
+    if setup.job.workload == VECTOR_SEARCH:
+        # Here, because other workloads need no vectors.
+        from dbdyno.datasets.vectors import with_vector_set
+
+        options = with_vector_set(setup.job.workload, setup.job.options, bench.study.folder)
+        setup.job = setup.job.but(options=options)
     if cuts := [phase for phase in trial.phases if phase.cuts_power]:
         levels = bench.levels_by_layer(trial).get("storage", {})
         _have_switch(setup, levels, optional=all(phase.optional for phase in cuts))

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from dbdyno.datasets import vectors, with_vector_set
+from dbdyno.datasets import vectors
 from dbdyno.datasets.vectors import Generator, VectorSet
 from dbdyno.datasets.vectors.neighbors import exact_neighbors
 from dbdyno.errors import UserError
@@ -183,10 +183,10 @@ def test_a_set_is_found_by_its_digest_or_folder() -> None:
 
 @pytest.mark.usefixtures("homes")
 def test_options_of_vector_search_get_their_folder_and_others_stay_as_they_are() -> None:
-    changed = with_vector_set("vector_search", OPTIONS, Path())
+    changed = vectors.with_vector_set("vector_search", OPTIONS, Path())
     assert changed == OPTIONS | {"dataset": str(ready().folder)}
     assert OPTIONS["dataset"] == ""
-    assert with_vector_set("tpcb", {"scale": 1}, Path()) == {"scale": 1}
+    assert vectors.with_vector_set("tpcb", {"scale": 1}, Path()) == {"scale": 1}
 
 
 @pytest.mark.usefixtures("homes")

@@ -1,7 +1,7 @@
 """Data sets of vectors: made by a generator or read from a file, with exact neighbours, cached by content.
 
-The workload `vector_search` is told of a set by the folder that holds it; `datasets.with_vector_set` turns
-what a study says (a file, or a generator's parameters) into that folder.
+The workload `vector_search` is told of a set by the folder that holds it; `with_vector_set` turns what a
+study says (a file, or a generator's parameters) into that folder.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dbdyno.datasets import placed
+from dbdyno.datasets import VECTOR_SEARCH, placed
 from dbdyno.datasets.vectors.cache import (
     cached,
     find,
@@ -24,7 +24,7 @@ from dbdyno.datasets.vectors.files import open_vectors
 from dbdyno.datasets.vectors.generate import Generator
 from dbdyno.datasets.vectors.vector_set import Neighbors, VectorSet, open_vector_set
 from dbdyno.errors import UserError
-from dbdyno.host.once import Tell
+from dbdyno.host.once import Tell, silently
 
 __all__ = [
     "Generator",
@@ -39,7 +39,19 @@ __all__ = [
     "require_vectors",
     "vector_set",
     "with_neighbors",
+    "with_vector_set",
 ]
+
+
+def with_vector_set(
+    workload: str, options: Mapping[str, Any], folder: Path, tell: Tell = silently
+) -> dict[str, Any]:
+    """A workload's options with `dataset` replaced by the folder of a ready vector set; those of other
+    workloads are as they were. Paths count from `folder`. Raises UserError where the data do not do.
+    """
+    if workload != VECTOR_SEARCH:
+        return dict(options)
+    return {**options, "dataset": str(vector_set(_placed(options, folder), tell).folder)}
 
 
 def _placed(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
