@@ -218,36 +218,43 @@ impl<'a, W: Workload> Client<'a, W> {
         loop {
             let from_ns = due_ns.take().unwrap_or_else(clock::now_ns);
             match self.transactions(&mut connection, &mut random, from_ns).await {
-                End::Paused => {
+                // Apart: all clients have the size of this future, and few of them lose a session or end now.
+                End::Lost if Box::pin(self.regain(&mut connection, &mut random)).await => {}
+                End::Lost => return,
+                end => {
                     self.lane.over(clock::now_ns());
                     connection.session.end_stretch();
-                    random = self.begin(self.pause()).await;
-                }
-                End::Through => {
-                    self.lane.over(clock::now_ns());
-                    connection.session.end_stretch();
-                    self.pause();
-                    // Apart, as what is lost: all clients have the size of this future, and few of them end now.
-                    return Box::pin(self.leave(connection)).await;
-                }
-                End::Lost => {
-                    self.lane.over(clock::now_ns());
-                    connection.session.lose();
-                    connection.session = loop {
-                        if let Some(session) = Box::pin(self.reconnect(&mut connection.state)).await {
-                            break session;
-                        }
-                        if !self.job.reconnect || !matches!(self.end(), End::Paused) {
-                            let early = !self.is_over(clock::now_ns()) || self.lane.phases().more;
-                            self.lane.recorder().clients_lost += u32::from(early);
-                            self.pause();
-                            return;
-                        }
-                        // The slice is over before the server is back: the next one begins with opening.
-                        random = self.begin(self.pause()).await;
-                    };
+                    let over = self.pause();
+                    if matches!(end, End::Through) {
+                        return Box::pin(self.leave(connection)).await;
+                    }
+                    random = self.begin(over).await;
                 }
             }
+        }
+    }
+
+    /// Opens the session again that was lost; false where the client is over without one.
+    async fn regain<S: Session>(
+        &self,
+        connection: &mut Connection<'a, S, W::Client>,
+        random: &mut Random,
+    ) -> bool {
+        self.lane.over(clock::now_ns());
+        connection.session.lose();
+        loop {
+            if let Some(session) = self.reconnect(&mut connection.state).await {
+                connection.session = session;
+                return true;
+            }
+            if !self.job.reconnect || !matches!(self.end(), End::Paused) {
+                let early = !self.is_over(clock::now_ns()) || self.lane.phases().more;
+                self.lane.recorder().clients_lost += u32::from(early);
+                self.pause();
+                return false;
+            }
+            // The slice is over before the server is back: the next one begins with opening.
+            *random = self.begin(self.pause()).await;
         }
     }
 
@@ -485,7 +492,10 @@ impl<'a, W: Workload> Client<'a, W> {
             match self.connect_again(lost).await {
                 Ok(session) => return Some(session),
                 Err(error) => {
-                    self.lane.recorder().failed_as(reconnect_label(&error), &error, clock::now_ns());
+                    // Counted apart from errors of transactions.
+                    let refused = error.fate() == Fate::Lost;
+                    let label = if refused { "reconnect refused" } else { "reconnect failed" };
+                    self.lane.recorder().failed_as(label, &error, clock::now_ns());
                 }
             }
             self.pause_until(clock::now_ns().saturating_add(wait_ns)).await;
@@ -505,14 +515,6 @@ pub(super) struct UnderWay<'a> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.lane.recorder().given_up(self.kind, self.from_ns, clock::now_ns());
-    }
-}
-
-/// Errors of opening a connection again are counted apart from those of transactions.
-fn reconnect_label(error: &Error) -> &'static str {
-    match error.fate() {
-        Fate::Lost => "reconnect refused",
-        _ => "reconnect failed",
     }
 }
 

@@ -84,13 +84,13 @@ impl Dialect {
         self.limit.replace("{}", &rows.to_string())
     }
 
-    /// `sql` with its `?` in the form that the server takes. Quoted text is left as it is.
+    /// `sql` with its `?` in the form that the server takes. Texts and comments are left as they are.
     pub fn placeholders(&self, sql: &str) -> String {
         if self.placeholder == Placeholder::Question {
             return sql.to_owned();
         }
         let mut adapted = String::with_capacity(sql.len() + 8);
-        for (number, piece) in pieces(sql, &['\'', '"']).iter().enumerate() {
+        for (number, piece) in pieces(sql, &Syntax::POSTGRESQL).iter().enumerate() {
             if number > 0 {
                 adapted.push('$');
                 adapted.push_str(&number.to_string());
@@ -101,22 +101,181 @@ impl Dialect {
     }
 }
 
-/// Divides a statement at its `?`; what stands between two `quotes` of a kind is left as it is.
-pub(crate) fn pieces(sql: &str, quotes: &[char]) -> Vec<String> {
-    let (mut pieces, mut quote) = (vec![String::new()], None);
-    for letter in sql.chars() {
-        match (quote, letter) {
-            (None, '?') => {
-                pieces.push(String::new());
-                continue;
-            }
-            (None, _) if quotes.contains(&letter) => quote = Some(letter),
-            (Some(open), _) if letter == open => quote = None,
-            _ => {}
-        }
-        if let Some(last) = pieces.last_mut() {
-            last.push(letter);
+/// What of a statement holds no parameter, as an engine's own parser sees it.
+#[derive(Debug)]
+pub(crate) struct Syntax {
+    quotes: &'static [u8],
+    /// A backslash escapes within quotes; where not, only in `E'...'`.
+    backslash: bool,
+    /// `$tag$ ... $tag$` is a text.
+    dollar: bool,
+    /// `#` begins a comment, `--` only before a blank, and `/*!` none: the server executes what stands in it.
+    mysql_comments: bool,
+}
+
+impl Syntax {
+    pub const MYSQL: Self = Syntax { quotes: b"'\"`", backslash: true, dollar: false, mysql_comments: true };
+    pub const POSTGRESQL: Self =
+        Syntax { quotes: b"'\"", backslash: false, dollar: true, mysql_comments: false };
+
+    /// Where the text or comment ends that begins at `at`; `at` where none does. One that is not closed ends with the
+    /// statement.
+    fn end(&self, sql: &[u8], at: usize) -> usize {
+        let rest = &sql[at..];
+        match rest {
+            [quote, ..] if self.quotes.contains(quote) => self.quoted_end(sql, at),
+            [b'-', b'-', after @ ..] => match (self.mysql_comments, after.first()) {
+                (true, Some(next)) if !next.is_ascii_whitespace() && !next.is_ascii_control() => at,
+                _ => line_end(sql, at),
+            },
+            [b'#', ..] if self.mysql_comments => line_end(sql, at),
+            [b'/', b'*', b'!', ..] | [b'/', b'*', b'M', b'!', ..] if self.mysql_comments => at,
+            [b'/', b'*', ..] => at + comment_length(rest, !self.mysql_comments),
+            [b'$', ..] if self.dollar => self.dollar_end(sql, at),
+            _ => at,
         }
     }
+
+    /// A doubled quote ends one text and begins another, which comes to the same.
+    fn quoted_end(&self, sql: &[u8], at: usize) -> usize {
+        let quote = sql[at];
+        let marked =
+            matches!(&sql[..at], [before @ .., b'e' | b'E'] if !before.last().is_some_and(is_of_name));
+        let escapes = quote != b'`' && (self.backslash || (quote == b'\'' && marked));
+        let mut end = at + 1;
+        while let Some(&byte) = sql.get(end) {
+            match byte {
+                b'\\' if escapes => end += 2,
+                _ if byte == quote => return end + 1,
+                _ => end += 1,
+            }
+        }
+        sql.len()
+    }
+
+    fn dollar_end(&self, sql: &[u8], at: usize) -> usize {
+        let name = sql[at + 1..].iter().take_while(|byte| is_of_name(byte)).count();
+        let tag = &sql[at..(at + name + 2).min(sql.len())];
+        let numbered = tag.get(1).is_some_and(u8::is_ascii_digit);
+        if tag.len() < 2 || tag.last() != Some(&b'$') || numbered || sql[..at].last().is_some_and(is_of_name)
+        {
+            return at;
+        }
+        let begins = at + tag.len();
+        let found = sql[begins..].windows(tag.len()).position(|window| window == tag);
+        found.map_or(sql.len(), |length| begins + length + tag.len())
+    }
+}
+
+fn is_of_name(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii()
+}
+
+fn line_end(sql: &[u8], at: usize) -> usize {
+    sql[at..].iter().position(|byte| *byte == b'\n').map_or(sql.len(), |length| at + length)
+}
+
+/// Of the comment that `rest` begins with, with those within it where they nest.
+fn comment_length(rest: &[u8], nests: bool) -> usize {
+    let (mut depth, mut at) = (1, 2);
+    while at < rest.len() {
+        match &rest[at..] {
+            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
+            [b'/', b'*', ..] if nests => (depth, at) = (depth + 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    rest.len()
+}
+
+/// Divides a statement at its `?`; texts and comments are left as they are.
+pub(crate) fn pieces(sql: &str, syntax: &Syntax) -> Vec<String> {
+    let (bytes, mut pieces, mut from, mut at) = (sql.as_bytes(), Vec::new(), 0, 0);
+    while at < bytes.len() {
+        let end = syntax.end(bytes, at).min(bytes.len());
+        if end > at {
+            at = end;
+            continue;
+        }
+        if bytes[at] == b'?' {
+            pieces.push(sql[from..at].to_owned());
+            from = at + 1;
+        }
+        at += 1;
+    }
+    pieces.push(sql[from..].to_owned());
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Texts and comments of an engine that hold what would be a parameter elsewhere.
+    const OPAQUE: [(&Syntax, &[&str]); 2] = [
+        (
+            &Syntax::MYSQL,
+            &[
+                "'?'",
+                "'it''s ?'",
+                "'\\'?'",
+                "\"?\\\"?\"",
+                "`?`",
+                "-- it's ?\n",
+                "--\n",
+                "# '?\n",
+                "/* ? ' */",
+            ],
+        ),
+        (
+            &Syntax::POSTGRESQL,
+            &[
+                "'?'",
+                "'\\'",
+                "E'\\'?'",
+                "\"?\"",
+                "--? '\n",
+                "/* ? /* ' */ ? */",
+                "$$ ? ' $$",
+                "$a1$ ? $$ $a1$",
+            ],
+        ),
+    ];
+
+    proptest! {
+        #[test]
+        fn a_parameter_is_what_stands_outside_of_texts_and_comments(
+            engine in 0..2_usize,
+            chosen in prop::collection::vec((any::<bool>(), 0..9_usize), 0..8),
+        ) {
+            let (syntax, opaque) = OPAQUE[engine];
+            let fragments: Vec<&str> = chosen
+                .iter()
+                .map(|(plain, which)| if *plain { " ? + é" } else { opaque[which % opaque.len()] })
+                .collect();
+            let sql = fragments.join(" ");
+            let found = pieces(&sql, syntax);
+            prop_assert_eq!(found.len() - 1, chosen.iter().filter(|(plain, _)| *plain).count(), "{}", sql);
+            prop_assert_eq!(found.join("?"), sql);
+        }
+
+        #[test]
+        fn pieces_joined_are_the_statement(sql in "[?'\"`$#/*\\\\a!M\\-\n é]{0,24}") {
+            for syntax in [&Syntax::MYSQL, &Syntax::POSTGRESQL] {
+                prop_assert_eq!(pieces(&sql, syntax).join("?"), sql.as_str());
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_server_executes_of_a_comment_has_parameters() {
+        assert_eq!(pieces("SELECT /*!50000 ? + */ ?", &Syntax::MYSQL).len(), 3);
+        assert_eq!(pieces("SELECT 5--?\n", &Syntax::MYSQL).len(), 2, "MySQL subtracts twice");
+        assert_eq!(pieces("SELECT a$$ ? $$", &Syntax::POSTGRESQL).len(), 2, "a name may hold dollars");
+        assert_eq!(pieces("SELECT $1 ? $2", &Syntax::POSTGRESQL).len(), 2);
+    }
 }

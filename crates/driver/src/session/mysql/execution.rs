@@ -104,14 +104,13 @@ fn put_text(out: &mut Vec<u8>, pieces: &[String], parameters: &[Value<'_>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::pieces;
+    use crate::session::{pieces, Syntax};
 
     #[test]
-    fn a_statement_is_divided_outside_of_quotes_only() {
-        assert_eq!(pieces("a = ? AND b = '?' AND c = ?", &['\'']), ["a = ", " AND b = '?' AND c = ", ""]);
+    fn values_stand_between_the_pieces_of_a_statement() {
         let mut out = Vec::new();
         let values = [Value::Text("it's"), Value::Text("a\\"), Value::Bytes(&[1, 255])];
-        put_text(&mut out, &pieces("v = ?, w = ?, x = ?", &[]), &values);
+        put_text(&mut out, &pieces("v = ?, w = ?, x = ?", &Syntax::MYSQL), &values);
         assert_eq!(out, b"v = 'it''s', w = _utf8mb4 0x615c, x = 0x01ff");
     }
 

@@ -18,8 +18,8 @@ mod row;
 mod skim;
 
 use super::{
-    pieces, Answer, Dialect, Numbered, RowBuffer, Rows, Session, Statement, Statements, Target, Traffic,
-    Value, VectorSql,
+    pieces, Answer, Dialect, Numbered, RowBuffer, Rows, Session, Statement, Statements, Syntax, Target,
+    Traffic, Value, VectorSql,
 };
 use crate::error::{Fate, Result};
 use channel::Channel;
@@ -36,9 +36,6 @@ mod command {
     pub const EXECUTE: u8 = 0x17;
     pub const CLOSE: u8 = 0x19;
 }
-
-/// What texts and names stand in.
-const QUOTES: [char; 3] = ['\'', '"', '`'];
 
 /// One connection to a MariaDB or MySQL server.
 pub struct Mysql {
@@ -117,7 +114,7 @@ impl Session for Mysql {
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let prepared = if self.statements_as_text {
-            Prepared::Text { pieces: pieces(sql, &QUOTES) }
+            Prepared::Text { pieces: pieces(sql, &Syntax::MYSQL) }
         } else {
             self.command(command::PREPARE, sql.as_bytes())?;
             self.prepared_answer().await.map_err(|error| error.at(format_args!("preparing {sql:?}")))?

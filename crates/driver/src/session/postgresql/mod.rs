@@ -16,7 +16,7 @@ use super::{
     pieces,
     plan::{asked, only_text},
     Answer, Collect, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement,
-    Statements, Target, Traffic, Value, VectorSql,
+    Statements, Syntax, Target, Traffic, Value, VectorSql,
 };
 use crate::error::{Error, Fate, Result};
 use channel::Channel;
@@ -53,9 +53,6 @@ const IDLE: u8 = b'I';
 
 /// The state that says: the transaction has failed, and is to be rolled back.
 const FAILED: u8 = b'E';
-
-/// What texts and names stand in.
-const QUOTES: [char; 2] = ['\'', '"'];
 
 /// The server plans a prepared statement anew for each of its first five executions, and decides at the sixth whether one
 /// plan will do for all values.
@@ -145,7 +142,7 @@ impl Session for Postgresql {
             Statements::Unnamed => {
                 Prepared { again: Again::Parse(DIALECT.placeholders(sql)), ..self.parse("", sql).await? }
             }
-            Statements::Text => Prepared::of("", Again::Text(pieces(sql, &QUOTES))),
+            Statements::Text => Prepared::of("", Again::Text(pieces(sql, &Syntax::POSTGRESQL))),
         };
         Ok(self.prepared.add(prepared))
     }
@@ -254,7 +251,7 @@ impl Session for Postgresql {
         let known = prepared.and_then(|statement| self.prepared.get(statement.0 as usize));
         let execution = known.and_then(|known| match known.again {
             Again::Nothing => execution(&known.name, parameters).map(|sql| (sql, PLANS_UNTIL_SETTLED)),
-            _ => with_literals(&pieces(sql, &QUOTES), parameters).map(|sql| (sql, 1)),
+            _ => with_literals(&pieces(sql, &Syntax::POSTGRESQL), parameters).map(|sql| (sql, 1)),
         });
         let (sql, prepared, times) = match &execution {
             Some((execution, times)) => (execution.as_str(), None, *times),
