@@ -418,9 +418,7 @@ impl<'a, W: Workload> Client<'a, W> {
         recorder.in_flight -= 1;
         recorder.last_ended_ns = now_ns;
         let overcome = self.workload.take_overcome(&mut connection.state);
-        if !overcome.is_empty() {
-            overcome.iter().for_each(|error| recorder.failed(error, now_ns));
-        }
+        overcome.iter().for_each(|error| recorder.failed(error, now_ns));
         match &outcome {
             Ok(Outcome::Finished | Outcome::Waited) => {}
             Ok(outcome) => {
