@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
 import pytest
 
-from dbdyno.engines.put_back import Standing, drop_schema, restart
-from dbdyno.engines.runtime import one_server
-from dbdyno.errors import ServerFailed
+from dbdyno.driver.query import conversation
+from dbdyno.engines.postgresql import running
+from dbdyno.engines.put_back import Standing, drop_schema, put_back, restart
+from dbdyno.engines.runtime import Found, one_server
+from dbdyno.errors import AnotherServer, EngineMissing, ServerFailed
 from dbdyno.records.in_use import ServerId
+from tests.running_server import TUNER, replica, users_server
 
 URL = "postgresql://tuner@db1/shop"
 SERVER = ServerId(facts={"system": "1"})
@@ -35,3 +42,28 @@ def test_what_is_put_back_is_said_in_words() -> None:
     standing = Standing(server=SERVER, name="jit", does="", line=None, before="on", levels=("off",))
     assert standing.words == "jit on"
     assert standing.model_copy(update={"line": "on"}).words == "jit on, set as on"
+
+
+def test_a_standby_that_is_promoted_is_put_back_and_a_copy_of_it_is_another_server() -> None:
+    with tempfile.TemporaryDirectory(prefix="dyno-") as folder, ExitStack() as stack:
+        places = [Path(folder) / name for name in ("a", "b")]
+        for place in places:
+            place.mkdir()
+        try:
+            primary = stack.enter_context(users_server("postgresql@15", places[0]))
+        except EngineMissing as missing:
+            pytest.skip(f"postgresql is not here: {missing.message}")
+        primary.tell(f"CREATE ROLE {TUNER} LOGIN SUPERUSER")
+        standby = stack.enter_context(replica(primary, places[1]))
+        with conversation(standby.url) as ask:
+            meant = running.who(ask)
+            before = running.standing(ask, ("deadlock_timeout",)).value["deadlock_timeout"]
+            running.move(ask, {"deadlock_timeout": "3s"}, Found({"deadlock_timeout": before}, meant))
+        standing = Standing(
+            server=meant, name="deadlock_timeout", does="", line=before, before="1s", levels=("3s",)
+        )
+        standby.tell("SELECT pg_promote()::int")
+        [moved] = put_back(standby.url, (standing,))
+        assert (moved.after, moved.left) == ("1s", "")
+        with pytest.raises(AnotherServer, match="another server answers"):
+            put_back(primary.url, (standing,))

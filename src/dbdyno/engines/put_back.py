@@ -153,14 +153,14 @@ class Reached:
     def require(self) -> ServerId:
         """Who answers now. Raises AnotherServer where that is another server."""
         now = self.runtime.who(self.ask)
-        if now.facts != self.server.facts:
+        if not self.server.is_same(now):
             raise another(self.url, self.server, now)
         return now
 
     def told(self, read: Read[Value]) -> Value:
         """What was read, of this server. Raises AnotherServer where another one answered."""
-        if read.facts != self.server.facts:
-            raise another(self.url, self.server, ServerId(facts=dict(read.facts)))
+        if not self.server.is_same(read.server):
+            raise another(self.url, self.server, read.server)
         return read.value
 
     def lines(self, names: Collection[str]) -> dict[str, str | None]:

@@ -49,10 +49,10 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Read(Generic[Value]):
-    """What one statement read, and the facts of the server that answered it: something between may lead each
-    statement to another."""
+    """What one statement read, and which server answered it: something between may lead each statement to
+    another."""
 
-    facts: Mapping[str, str]
+    server: ServerId
     value: Value
 
 

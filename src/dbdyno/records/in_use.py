@@ -36,15 +36,25 @@ class Way(Frozen):
 
 class ServerId(Frozen):
     """Which server answers, by what it says of itself. `facts` stay for as long as it is that server, and
-    `started` is its last start, of which a clock that is set changes nothing."""
+    `started` is its last start, of which a clock that is set changes nothing. `history` tells it from the
+    server that it is a copy of, until it is promoted."""
 
     facts: dict[str, str]
     started: str = ""
+    history: str = ""
+
+    def is_same(self, other: ServerId) -> bool:
+        """Whether that is this server. One that was promoted in the midst has another history, and has not
+        started again."""
+        if self.facts != other.facts:
+            return False
+        return self.history == other.history or (self.started == other.started != "")
 
     @property
     def words(self) -> str:
         """It in a line."""
-        return ", ".join(f"{name} {value}" for name, value in self.facts.items() if value)
+        words = {**self.facts, "history": self.history, "started": self.started if self.history else ""}
+        return ", ".join(f"{name} {value}" for name, value in words.items() if value)
 
 
 class Identity(Frozen):

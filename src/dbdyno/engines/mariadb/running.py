@@ -89,11 +89,11 @@ def who_by(ask: Ask, values: str, status: str) -> ServerId:
 
 def in_force(ask: Ask) -> Read[dict[str, str]]:
     found = pairs(ask, "SHOW GLOBAL VARIABLES")
-    return Read(_facts(found), {name: value for name, value in found if not name.startswith(LOGGED)})
+    return Read(_answering(found), {name: value for name, value in found if not name.startswith(LOGGED)})
 
 
-def _facts(found: Collection[tuple[str, str]]) -> dict[str, str]:
-    return {name: value for name, value in found if name in PLACE}
+def _answering(found: Collection[tuple[str, str]]) -> ServerId:
+    return ServerId(facts={name: value for name, value in found if name in PLACE})
 
 
 def changed_by(_ask: Ask, _name: str) -> str:
@@ -224,7 +224,7 @@ def standing(ask: Ask, names: Collection[str]) -> Read[dict[str, str | None]]:
         if name not in lines:
             told = f"the server does not tell what {name} is, which is to be put back"
             raise UserError(told, "leave it out")
-    return Read(_facts(found), {name: lines[name] for name in names})
+    return Read(_answering(found), {name: lines[name] for name in names})
 
 
 def pending(_ask: Ask, _restarts: bool) -> list[str]:

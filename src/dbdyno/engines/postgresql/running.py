@@ -85,16 +85,17 @@ def identity(ask: Ask) -> Identity:
     )
 
 
-FACTS = ("system", "timeline", "port")
 WHO_SQL = """SELECT system_identifier::text AS system,
   CASE WHEN pg_is_in_recovery() THEN 'none, because it is a standby'
   ELSE ltrim(substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), '0') END AS timeline,
-  current_setting('port') AS port, pg_postmaster_start_time()::text AS started
+  current_setting('port') AS port, EXTRACT(EPOCH FROM pg_postmaster_start_time())::text AS started
   FROM pg_control_system() OFFSET 0"""
-"""What was promoted has the identifier of the server that it was copied from, and a timeline of its own."""
-IN_FORCE_SQL = f"""SELECT w.system, w.timeline, w.port, s.name, current_setting(s.name)
+"""What was promoted has the identifier of the server that it was copied from, and a timeline of its own. A
+start is in seconds, because a session's zone changes its text."""
+OF_SERVER = "w.system, w.port, w.started, w.timeline"
+IN_FORCE_SQL = f"""SELECT {OF_SERVER}, s.name, current_setting(s.name)
   FROM pg_settings s, ({WHO_SQL}) w WHERE s.context <> 'internal'"""
-LINES_SQL = f"""SELECT w.system, w.timeline, w.port, n.name, (
+LINES_SQL = f"""SELECT {OF_SERVER}, n.name, (
     SELECT f.setting FROM pg_catalog.pg_file_settings f
     WHERE f.name = n.name AND f.sourcefile LIKE '%/{AUTO_CONF}' ORDER BY f.seqno DESC LIMIT 1
   ) FROM (VALUES {{names}}) n (name), ({WHO_SQL}) w"""
@@ -102,20 +103,25 @@ HAND_SQL = "SELECT 1 FROM pg_catalog.pg_file_settings WHERE lower(name) = lower(
 
 
 def who(ask: Ask) -> ServerId:
-    *facts, started = first_row(ask, WHO_SQL)
-    return ServerId(facts=dict(zip(FACTS, facts, strict=True)), started=started)
+    return _server(first_row(ask, f"SELECT {OF_SERVER} FROM ({WHO_SQL}) w"))
 
 
-def _read(ask: Ask, sql: str) -> tuple[dict[str, str], list[tuple[str, str | None]]]:
+def _server(row: Sequence[object]) -> ServerId:
+    """The columns OF_SERVER of a row."""
+    system, port, started, timeline = map(str, row[:4])
+    return ServerId(facts={"system": system, "port": port}, started=started, history=f"timeline {timeline}")
+
+
+def _read(ask: Ask, sql: str) -> tuple[ServerId, list[tuple[str, str | None]]]:
     """Who answered a query, and its last two columns."""
     rows = ask(sql)
-    facts = dict(zip(FACTS, map(str, rows[0]), strict=False))
-    return facts, [(str(name), None if value is None else str(value)) for *_, name, value in rows]
+    found = [(str(name), None if value is None else str(value)) for *_, name, value in rows]
+    return _server(rows[0]), found
 
 
 def in_force(ask: Ask) -> Read[dict[str, str]]:
-    facts, found = _read(ask, IN_FORCE_SQL)
-    return Read(facts, {name: value or "" for name, value in found})
+    server, found = _read(ask, IN_FORCE_SQL)
+    return Read(server, {name: value or "" for name, value in found})
 
 
 def changed_by(_ask: Ask, _name: str) -> str:
@@ -233,8 +239,8 @@ def standing(ask: Ask, names: Collection[str]) -> Read[dict[str, str | None]]:
             f"GRANT SELECT ON pg_file_settings TO {account};"
             f" GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {account}",
         )
-    facts, found = _read(ask, LINES_SQL.format(names=", ".join(f"({quoted(name)})" for name in names)))
-    return Read(facts, dict(found))
+    server, found = _read(ask, LINES_SQL.format(names=", ".join(f"({quoted(name)})" for name in names)))
+    return Read(server, dict(found))
 
 
 def pending(ask: Ask, restarts: bool) -> list[str]:
@@ -269,6 +275,9 @@ def put_back(ask: Ask, lines: Mapping[str, str | None], _found: Found) -> None:
 def taken(ask: Ask, server: ServerId) -> bool:
     # One statement asks and acts, because a reload would take over what others have changed elsewhere.
     meant = " AND ".join(f"w.{fact} = {quoted(value)}" for fact, value in server.facts.items())
+    meant += (
+        f" AND (w.started = {quoted(server.started)} OR 'timeline ' || w.timeline = {quoted(server.history)})"
+    )
     rows = ask(f"SELECT CASE WHEN {meant} THEN pg_reload_conf()::int END FROM ({WHO_SQL}) w")
     return rows[0][0] is not None
 
