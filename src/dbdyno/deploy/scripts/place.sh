@@ -9,7 +9,7 @@ stranger() {
     IFS=" "
     # shellcheck disable=SC2046  # numbers, letters and names of accounts
     set -- $(stat -c '%u %g %A %U %G' "$1")
-    if [ "$1" != 0 ] && [ "$1" != "$(id -u)" ]; then echo "$4"; return; fi
+    if [ "$1" != 0 ] && [ "$1" != "$(id -u)" ]; then echo "the account $4"; return; fi
     case $3 in ?????w*) if [ "$2" != 0 ] && [ "$2" != "$(id -g)" ]; then echo "the group $5"; return; fi ;; esac
     case $3 in ????????w*) echo "everybody" ;; esac
 }
