@@ -25,6 +25,7 @@ from dbdyno.analyse.gate import (
 from dbdyno.analyse.intervals import judge, ratio_of
 from dbdyno.analyse.model import Kept, Reason, Verdict
 from dbdyno.records.record import Outcome
+from dbdyno.report.parts.gate import sentence
 from dbdyno.study import Goal, Guard, Interval
 from tests.analyse.factory import broken, counted, ended, records_of
 from tests.analyse.gate_cases import SETUP, an_analysis, past_of
@@ -167,6 +168,14 @@ def called_different(own: int, spread: float, runs: int = 400) -> float:
 def test_equal_runs_of_a_setup_that_is_noisier_than_others_are_seldom_called_different(own: int) -> None:
     """With the spread pooled over all setups, 18 to 30 % are."""
     assert called_different(own, 0.02) <= 0.09
+
+
+def test_an_open_gate_says_in_its_first_line_what_it_can_see_and_what_sees_more() -> None:
+    value = log_mean(an_analysis())
+    assert value is not None
+    told = sentence(stored(an_analysis(), past_of(*(value + day for day in (0.0, 0.05, -0.05)))))
+    assert told.startswith("Inconclusive: ") and "can see is about 28 %" in told
+    assert 'response = "instructions_per_op"' in told
 
 
 def test_runs_that_fail_more_than_a_stored_one_are_not_faster() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.analyse.floor import smallest
 from dbdyno.analyse.gate import RUNS_OWN_LEAST, Gate, HeldAnalysis, Source, Way
 from dbdyno.analyse.model import Analysis, Ratio, Reason, VariantResult, Verdict
 from dbdyno.frozen import level_text
@@ -28,6 +29,7 @@ from dbdyno.report.document import (
 )
 from dbdyno.report.words import answer, noise, numbers, remarks, safe, verdicts
 from dbdyno.report.words.moments import day_text, moment_text
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 
 HEADS = ("what", "reference", "run", "run / reference", "says")
 SIDE_HEADS = ("", "reference", "run")
@@ -125,11 +127,14 @@ def sentence(found: Gate) -> str:
 
 def _smallest(found: Gate) -> str:
     """What an open gate could have told; empty where it has no interval."""
-    effect = found.result.effect
-    if found.result.reason is not Reason.SPREAD or effect is None or not effect.low or not effect.high:
+    least = smallest([found.result.effect])
+    if found.result.reason is not Reason.SPREAD or least is None:
         return ""
-    least = numbers.rough_share_text(noise.reach_of(effect))
-    return f"The smallest difference that it can see is about {least}."
+    seen = f"The smallest difference that it can see is about {numbers.rough_share_text(least)}."
+    if found.method.response == INSTRUCTIONS_PER_OP:
+        return seen
+    counts = f'`response = "{INSTRUCTIONS_PER_OP}"` under [goal] counts them'
+    return f"{seen} Instructions repeat better than time: {counts}."
 
 
 def rows(found: Gate) -> list[tuple[str, ...]]:
