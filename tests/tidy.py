@@ -182,7 +182,7 @@ def one_way_leads_from_blocks_to_a_ratio(source: Source) -> Iterator[str]:
 
 
 OF_VALUES = frozenset({"ratio_of", "half_width", "centre_of"})
-OF_NO_BLOCKS = frozenset({"intervals", "estimate", "compare", "trend", "twin", "blocks", "bisect"})
+OF_NO_BLOCKS = frozenset({"intervals", "estimate", "compare", "trend", "twin", "blocks"})
 
 
 @rule

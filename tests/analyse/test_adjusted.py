@@ -10,7 +10,7 @@ import pytest
 from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis, Verdict
 from dbdyno.report.words.noise import adjusted_text
-from dbdyno.study import Interval
+from dbdyno.study import Arrangement, Interval
 from dbdyno.study.nouns import Adjustment
 from tests.analyse.factory import a_run
 from tests.analyse.remade import OPERATIONS, OTHERS, STUDY, as_made, changed, with_goal
@@ -92,3 +92,38 @@ def test_other_intervals_and_few_blocks_are_not_adjusted() -> None:
         records = [record for record in as_made() if record.block < study.blocks]
         found = analyse(study, a_run(study), records)
         assert all(one.unadjusted is None for one in found.candidates)
+
+
+def drifting(seed: int, drift: float, faster: float = 1.0) -> Analysis:
+    """A run whose trials follow one another on a host that is slower by `drift` with each."""
+    random = np.random.default_rng(seed)
+    records = [
+        changed(
+            record,
+            OPERATIONS
+            * math.exp(random.normal(0.0, 0.01) - drift * record.trial)
+            * (faster if record.variant == OTHERS[0] else 1.0),
+            {},
+        )
+        for record in as_made()
+    ]
+    run = a_run(STUDY).but(arrangement=Arrangement.ONE_AFTER_THE_OTHER, mirrored=True)
+    return analyse(STUDY, run, records)
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.01])
+def test_equal_variants_are_seldom_called_different_by_their_places(drift: float) -> None:
+    told = (Verdict.FASTER, Verdict.SLOWER)
+    found = [drifting(seed, drift) for seed in range(100)]
+    assert sum(any(one.verdict in told for one in analysis.candidates) for analysis in found) < 11
+
+
+def test_a_drift_from_trial_to_trial_is_taken_off_where_trials_follow_one_another() -> None:
+    found = drifting(1, 0.03, faster=1.05)
+    one = found.candidates[0]
+    assert one.effect and one.unadjusted and one.effect.low and one.effect.high
+    assert one.unadjusted.low and one.unadjusted.high
+    assert one.effect.low <= 1.05 <= one.effect.high and one.verdict is Verdict.FASTER
+    plain = math.log(one.unadjusted.high / one.unadjusted.low)
+    assert math.log(one.effect.high / one.effect.low) < 0.5 * plain
+    assert adjusted_text(found).startswith("Trials followed one another, and a host drifts.")

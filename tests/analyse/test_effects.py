@@ -15,6 +15,7 @@ from dbdyno.analyse.assurance import Outlook
 from dbdyno.analyse.model import Kept, Reason, VariantResult, Verdict
 from dbdyno.plan.sequential import decided
 from dbdyno.records.record import Doubt, Outcome, Record
+from dbdyno.report.words.remarks import remark
 from dbdyno.study import Goal, Guard, Interval, Study
 from tests.analyse.factory import a_run, a_study, broken, ended, records_of, warned
 from tests.analyse.noises import GUARD, NOISES, Guards, false_alarm
@@ -158,3 +159,12 @@ def test_chance_alone_ends_one_of_twenty_sequential_runs_at_most(name: str) -> N
     random = np.random.default_rng(42)
     alarms = sum(false_alarm(NOISES[name], random, 12, Interval.ANYTIME) for _ in range(RUNS // 5))
     assert few_enough(alarms, RUNS // 5), f"{alarms} of {RUNS // 5}"
+
+
+@pytest.mark.parametrize(("speed", "carried"), [(1.03, 2), (1.5, 0)])
+def test_a_verdict_that_few_blocks_carry_says_so(speed: float, carried: int) -> None:
+    study = a_study(blocks=16)
+    found = the(study, records_of(study, {FAST: speed}, trial_sd=0.03))
+    assert (found.verdict, found.carried_by) == (Verdict.FASTER, carried)
+    told = remark(found, analyse(study, a_run(study), records_of(study)))
+    assert ("2 of its 16 blocks carry that" in told) == bool(carried)

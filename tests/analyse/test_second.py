@@ -1,4 +1,4 @@
-"""CPU per transaction is told where it repeats better than time, and seldom where nothing differs."""
+"""CPU per transaction is told of every run that read it, and seldom as different where nothing differs."""
 
 from __future__ import annotations
 
@@ -53,9 +53,11 @@ def test_equal_costs_are_told_apart_in_one_run_of_twenty_at_most(equal: list[Sec
     assert all(one.spread_share < 0.5 for one in equal)
 
 
-def test_a_cost_that_repeats_no_better_is_seldom_told() -> None:
+def test_a_cost_that_repeats_no_better_is_told_apart_as_seldom() -> None:
+    """Told only where its spread happens to be small, 18 to 26 % of equal variants were told apart."""
     told = [one for seed in range(100) if (one := analysed(seed, cpu_sd=TRIAL_SD).second)]
-    assert len(told) <= 5
+    assert len(told) == 100
+    assert sum(any(ratio.differs for ratio in one.ratios) for one in told) < 11
 
 
 def test_a_cost_is_told_where_time_cannot_tell_it() -> None:
@@ -66,7 +68,7 @@ def test_a_cost_is_told_where_time_cannot_tell_it() -> None:
     assert told.ratios[0].low < 1.02 < told.ratios[0].high
     assert analysis.candidates[0].verdict is Verdict.INCONCLUSIVE
     text = second_text(analysis)
-    assert text.startswith("Server CPU per transaction repeats better than ")
+    assert text.startswith("Server CPU per transaction, whose ratios spread ")
     assert f"with {OTHERS[0]}, as a ratio to the baseline’s; no difference was found with 2 variants" in text
     assert text.endswith("they say what the work costs, and nothing of its speed.")
 

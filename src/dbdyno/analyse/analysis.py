@@ -72,7 +72,7 @@ from dbdyno.records import metrics
 from dbdyno.records.left_out import blocked_at_first, leaves_out, over_for_good
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.run import ComparisonRun, ImportedRun, Run
-from dbdyno.study import Design, Interval, Study
+from dbdyno.study import Arrangement, Design, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 from dbdyno.study.trials import Variant
@@ -403,6 +403,7 @@ def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) 
         unit=_unit(run),
         unfinished=unfinished,
         blocks_most=run.blocks if planned else 0,
+        by_place=run.mirrored and run.arrangement is Arrangement.ONE_AFTER_THE_OTHER,
     )
     return method.but(layout=layout_spread(trials, method))
 

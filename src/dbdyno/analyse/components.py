@@ -5,6 +5,12 @@ log ratios. Their spread within a block is that of slices. What the means of blo
 many slices explain is luck that all slices of a trial share: of the server's start, and of the block. That is
 the analysis of variance in one way, and its interval that of the F ratio (H. Scheffé, The Analysis of
 Variance, 1959, section 7.2). Trials that measure in one piece are cut into their seconds.
+
+Slices that follow one another resemble each other, so the mean of a trial spreads farther than that of as
+many independent ones. How far is found by batch means (A. M. Law and W. D. Kelton, Simulation Modeling and
+Analysis, chapter 9): the halves of a trial are compared instead of its slices. Halves that follow one another
+still resemble each other a little; what that hides follows from the quarters, because the variance of a mean
+of n slices is (s - c / n) / n for a law whose correlation fades within a batch.
 """
 
 from __future__ import annotations
@@ -22,7 +28,9 @@ from dbdyno.driver.tally import Tally
 from dbdyno.records.record import Outcome
 
 CONFIDENCE = 0.95
-PIECES_LEAST = 3
+PIECES_LEAST = 4
+"""A quarter of a trial has one at least."""
+HALVES, QUARTERS = 2, 4
 TRIALS_MOST = 2_000
 """More trials than these would only cost time: the first ones tell spreads well enough."""
 
@@ -42,13 +50,14 @@ def components(trials: Sequence[Trials]) -> Components | None:
     blocks, pieces = min(len(table) for table in tables), min(table.shape[1] for table in tables)
     # Of one server: a log ratio has the spread of two.
     within = float(np.mean([table.var(axis=1, ddof=1).mean() for table in tables])) / 2.0
+    of_means = float(np.mean([_variance_of_means(table) for table in tables])) / 2.0
     between = float(np.mean([table.mean(axis=1).var(ddof=1) for table in tables])) / 2.0
-    if not within:
+    if not of_means:
         return None
     # Variants share the baseline, so more of them give no more freedom for sure.
-    low, high = _quantiles(blocks - 1, blocks * (pieces - 1))
+    low, high = _quantiles(blocks - 1, blocks * (HALVES - 1))
     starts, starts_low, starts_high = (
-        math.sqrt(max(between / by - within / pieces, 0.0)) for by in (1.0, high, low)
+        math.sqrt(max(between / by - of_means, 0.0)) for by in (1.0, high, low)
     )
     first = next(iter(baseline.values()))
     return Components(
@@ -56,10 +65,37 @@ def components(trials: Sequence[Trials]) -> Components | None:
         starts_low=starts_low,
         starts_high=starts_high,
         pieces=math.sqrt(within),
+        alike=math.sqrt(of_means * pieces / within),
         piece_s=first.duration_s / len(first.slices) if first.slices else 1.0,
         sliced=bool(first.slices),
         blocks=blocks,
     )
+
+
+def _variance_of_means(table: Values) -> float:
+    """The variance that the mean of a row (a trial) has by its pieces alone."""
+    pieces = table.shape[1]
+    (halves, of_half), (quarters, of_quarter) = (_of_batches(table, count) for count in (HALVES, QUARTERS))
+    # The mean of a row is taken off its batches, so each variance is that of a batch less that of the row:
+    # (s - c / b) / b - (s - c / n) / n, with two unknowns, in halves and in quarters.
+    parts = np.array([_shares(HALVES, of_half), _shares(QUARTERS, of_quarter)])
+    lasting, fading = np.linalg.solve(parts, np.array([halves, quarters]))
+    # By chance quarters can seem to oppose each other. Halves then say the least that there is.
+    of_row: float = (lasting - fading / pieces) / pieces
+    return max(of_row, halves / HALVES)
+
+
+def _of_batches(table: Values, count: int) -> tuple[float, int]:
+    """The variance of the means of so many batches of a row (mean over rows), and the length of a batch."""
+    length = table.shape[1] // count
+    batches = table[:, table.shape[1] - count * length :].reshape(len(table), count, length).mean(axis=2)
+    return float(batches.var(axis=1, ddof=1).mean()), length
+
+
+def _shares(count: int, length: int) -> tuple[float, float]:
+    """By how much s and c enter the variance of so many batches of this length."""
+    whole, freedom = count * length, count / (count - 1)
+    return freedom * (1 / length - 1 / whole), -freedom * (1 / length**2 - 1 / whole**2)
 
 
 def blocks_most(variants: int) -> int:

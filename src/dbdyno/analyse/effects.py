@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 
-from dbdyno.analyse.adjusted import adjusted
+from dbdyno.analyse.adjusted import Covariate, adjusted, other_cpu, place
 from dbdyno.analyse.assurance import Outlook, outlook
 from dbdyno.analyse.blocks import (
     Trials,
@@ -152,10 +152,10 @@ def _compared(
     trials: Trials, baseline: Trials, goal: Goal, method: Method, each: float, costs: Sequence[str]
 ) -> dict[str, object]:
     plain = ratio_between(goal.response, trials, baseline, each, method)
-    at_equal = goal.adjust is Adjustment.OTHER_CPU
-    # Luck with a host or an image is larger than what others take, and no interval over blocks holds it.
-    at_equal = at_equal and not (plain and (plain.hosts or plain.images))
-    taken_off = adjusted(goal.response, trials, baseline, each, method) if at_equal else None
+    taken_off = None
+    # Luck with a host or an image is larger than what is taken off, and no interval over blocks holds it.
+    if not (plain and (plain.hosts or plain.images)) and (covariate := _covariate(goal, method)):
+        taken_off = adjusted(goal.response, trials, baseline, each, method, covariate)
     return {
         "block_ratios": _block_ratios(trials, baseline, goal.response),
         "effect": taken_off or plain,
@@ -172,6 +172,13 @@ def _compared(
     }
 
 
+def _covariate(goal: Goal, method: Method) -> Callable[[Trials], Covariate] | None:
+    """What is taken off each block; the plan alone says so."""
+    if goal.adjust is Adjustment.OTHER_CPU:
+        return other_cpu
+    return place if method.by_place else None
+
+
 def _guards(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> tuple[GuardResult, ...]:
     results = (guard_result(guard, trials, baseline, method) for guard in goal.guards)
     return tuple(result for result in results if result is not None)
@@ -186,12 +193,33 @@ def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Me
     # More blocks of the same hosts or images do not narrow an interval over these.
     open_still = open_still and not (result.effect and (result.effect.hosts or result.effect.images))
     more = outlook(result.effect, method) if open_still and result.effect is not None else Outlook()
+    logs = paired_by_block(trials, baseline, method.response).logs if method.unit is Unit.BLOCK else ()
+    few = _carried_by(judged, list(logs), method)
     return {
         **found,
         "decided": _decided(judged, trials, baseline, method),
         "blocks_more": more.likely,
         "blocks_more_even": more.even,
+        **({"carried_by": few} if few else {}),
     }
+
+
+CARRIED_SHARE_MOST = 0.25
+"""More blocks than this share are not a few."""
+
+
+def _carried_by(result: VariantResult, logs: Sequence[float], method: Method) -> int:
+    """Without how few of its blocks the interval of a faster or slower variant would hold 1: a stall in one
+    of them can be all that there is. 0 where it takes more than a few."""
+    effect = result.effect
+    if effect is None or result.verdict not in (Verdict.FASTER, Verdict.SLOWER):
+        return 0
+    most_first = sorted(logs, reverse=effect.ratio > 1.0)
+    for few in range(1, int(CARRIED_SHARE_MOST * len(logs)) + 1):
+        left = estimate(effect.metric, Contrasts.apart(most_first[few:]), effect.confidence, method)
+        if left is not None and left.low and left.high and left.low <= 1.0 <= left.high:
+            return few
+    return 0
 
 
 def _of_comparison(

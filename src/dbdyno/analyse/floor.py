@@ -14,19 +14,27 @@ experiments, Suppl. J. R. Stat. Soc. 2, 1935; W. G. Cochran and G. M. Cox, Exper
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
 from dbdyno.analyse.blocks import Trials, pairs
-from dbdyno.analyse.columns import Values
+from dbdyno.analyse.columns import Floats, Values
 from dbdyno.analyse.intervals import quantile_of
-from dbdyno.analyse.model import Method, Role
+from dbdyno.analyse.model import Method, Ratio, Role
 from dbdyno.analyse.noise import Blocking, Floor
+from dbdyno.analyse.quantiles import f_quantile
 from dbdyno.frozen import Frozen
 from dbdyno.study import Interval
 
-CONFIDENCE, Z_95 = 0.95, 1.96
+CONFIDENCE = 0.95
+ORDERS = 499
+"""Of the blocks that are drawn: they tell the spread of a correlation to 3 %."""
+HIGH_Z = 1.645
+"""Of a one-sided limit of 95 %."""
+ALIKE_MOST = 0.95
 
 
 class Variances(Frozen):
@@ -54,11 +62,10 @@ def floor(trials: Sequence[Trials], method: Method) -> Floor | None:
     if math.isinf(half_width):
         return None
     alike = neighbours([pairs(each, trials[0], method.response) for each in trials[1:]])
-    reach = Z_95 / math.sqrt(found.blocks)
     return Floor(
-        neighbours=alike,
-        neighbours_low=max(alike - reach, -1.0),
-        neighbours_high=min(alike + reach, 1.0),
+        neighbours=alike.correlation,
+        neighbours_p=alike.p,
+        neighbours_high=alike.high,
         twin=of_twins is not None,
         blocks=found.blocks,
         log_sd=log_sd,
@@ -68,15 +75,83 @@ def floor(trials: Sequence[Trials], method: Method) -> Floor | None:
     )
 
 
-def neighbours(ratios: Sequence[Sequence[float]]) -> float:
+class Neighbours(NamedTuple):
+    """The correlation of blocks that follow one another, the chance of one as high where they are
+    independent, and how high it may be (95 %, one-sided)."""
+
+    correlation: float
+    p: float
+    high: float
+
+
+def neighbours(ratios: Sequence[Sequence[float]]) -> Neighbours:
     """The first-order autocorrelation of log ratios in the order of blocks, the mean over variants, without
-    the bias that taking off a mean brings (M. S. Bartlett, Suppl. J. R. Stat. Soc. 8, 1946)."""
-    found = []
-    for each in ratios:
-        values = np.asarray(each) - np.mean(each) if len(each) > 2 else np.zeros(0)
-        if power := float(values @ values):
-            found.append(float(values[1:] @ values[:-1]) / power + 1.0 / len(values))
-    return float(np.mean(found)) if found else 0.0
+    the bias that taking off a mean brings (M. S. Bartlett, Suppl. J. R. Stat. Soc. 8, 1946).
+
+    Its error is that of other orders of the same blocks (R. A. Fisher, The Design of Experiments, 1935). All
+    variants of a block stay together, because they share the baseline. A correlation is told too low, the
+    more the higher it is (M. G. Kendall, Biometrika 41, 1954), so its limit is raised by as much.
+    """
+    rows = [np.asarray(each) - np.mean(each) for each in ratios if len(each) > ALIKE_LEAST]
+    # Rows that lack a block have other neighbours, so they tell nothing of the others' orders.
+    longest = max(map(len, rows), default=0)
+    table = np.array([row for row in rows if len(row) == longest and row.any()])
+    if not len(table):
+        return Neighbours(0.0, 1.0, ALIKE_MOST)
+    own = _correlation(table)
+    draw = np.random.default_rng(1)
+    error = float(np.std([_correlation(table[:, draw.permutation(longest)]) for _ in range(ORDERS)]))
+    p = 0.5 * math.erfc(own / error / math.sqrt(2.0)) if error else 1.0
+    high = (own + HIGH_Z * error) * longest / (longest - ALIKE_LEAST)
+    return Neighbours(own, p, min(high, ALIKE_MOST))
+
+
+ALIKE_LEAST = 4
+"""Fewer blocks tell nothing of their neighbours."""
+
+
+def _correlation(table: Floats) -> float:
+    own = (table[:, 1:] * table[:, :-1]).sum(axis=1) / (table**2).sum(axis=1)
+    return float(own.mean()) + 1.0 / len(table[0])
+
+
+def widened(correlation: float) -> float:
+    """How many times as wide an interval over blocks that correlate so with their neighbours, and with others
+    accordingly less, would have to be."""
+    return math.sqrt((1.0 + correlation) / (1.0 - correlation)) if correlation > 0.0 else 1.0
+
+
+def unseen_share(blocks: int) -> float:
+    """What strikes a smaller share of blocks than this can be in none of so many (95 %, binomial law)."""
+    return float(1.0 - (1.0 - CONFIDENCE) ** (1.0 / blocks))
+
+
+def smallest(effects: Iterable[Ratio | None]) -> float | None:
+    """The smallest difference (a share) that a run can see: half the width of an interval whose spread is
+    pooled over all comparisons. Such a difference is found in every second run. The narrowest of several
+    intervals is narrow by chance, so what it promises is found less often. None without an interval."""
+    halves = [half for one in effects if (half := _half(one)) is not None]
+    if not halves:
+        return None
+    return math.expm1(math.sqrt(math.fsum(half**2 for half in halves) / len(halves)))
+
+
+def noisier(effects: Mapping[str, Ratio | None]) -> list[str]:
+    """The comparisons that spread more than the middle one does, by more than chance (F ratio, 95 % for all
+    together): one that waits for the disk is noisier than one that does not."""
+    halves = {name: half for name, one in effects.items() if (half := _half(one)) is not None}
+    if len(halves) < 2:
+        return []
+    middle = median(halves.values())
+    pairs = min(one.pairs for name, one in effects.items() if one is not None and name in halves) - 1
+    limit = f_quantile(1.0 - (1.0 - CONFIDENCE) / len(halves), pairs, pairs) if pairs else math.inf
+    return [name for name, half in halves.items() if half**2 > limit * middle**2]
+
+
+def _half(effect: Ratio | None) -> float | None:
+    if effect is None or not effect.low or not effect.high:
+        return None
+    return (math.log(effect.high) - math.log(effect.low)) / 2.0
 
 
 def _spread_of_twins(trials: Sequence[Trials], method: Method) -> float | None:

@@ -90,8 +90,7 @@ class Role(StrEnum):
 
 class Kept(StrEnum):
     """Whether a guard holds: the whole interval on one side of the bound, or undecided. `unread`: no block
-    has what it needs.
-    """
+    has what it needs."""
 
     KEPT = "kept"
     BROKEN = "broken"
@@ -118,8 +117,7 @@ class Ratio(Frozen):
 
 class Summary(Frozen):
     """One metric of one variant over its measured trials: geometric mean (arithmetic where a value is not
-    positive).
-    """
+    positive)."""
 
     metric: str
     trials: int
@@ -142,8 +140,7 @@ class GuardResult(Frozen):
     """A guard of the study on one variant. `value` is a ratio for a relative guard, else the metric's mean;
     of `durable` it is how many of `trials` power cuts took something along.
 
-    Where a reading is 0 there is no ratio: a relative guard then has both means, `value` and `baseline`.
-    """
+    Where a reading is 0 there is no ratio: a relative guard then has both means, `value` and `baseline`."""
 
     text: str
     metric: str
@@ -179,11 +176,11 @@ class VariantResult(Frozen):
     `mean` is the mean of the same blocks with Student's, and where it is adjusted, `unadjusted` is the ratio
     as it was. `costs` are other metrics' ratios with intervals that are not adjusted for the number of
     comparisons. `blocks_more` estimates how many more blocks would settle an inconclusive variant. Where they
-    vary too much for one figure, `blocks_more_even` is how many would in half of cases. `decided` says that a
+    vary too much for one figure, `blocks_more_even` is how many would in half of cases. A verdict that
+    would be another without a few of its blocks is `carried_by` so many. `decided` says that a
     sequential run needs no further trial of it. `latency` is the distribution over all measured trials.
     `idle` says why nothing that it changes could matter here. `gives_up` is what it lets go of that the
-    baseline keeps, and `code` how its build's code differs.
-    """
+    baseline keeps, and `code` how its build's code differs."""
 
     name: str
     role: Role
@@ -204,6 +201,7 @@ class VariantResult(Frozen):
     remedy: str = ""
     blocks_more: int | None = None
     blocks_more_even: int | None = absent(None)
+    carried_by: int = absent(0)
     decided: bool = False
     dropped: tuple[Dropped, ...] = ()
     warnings: dict[Doubt, int] = Field(default_factory=dict)
@@ -235,8 +233,7 @@ class AaCheck(Frozen):
 
     `comparisons` are disjoint groups of consecutive blocks, each judged as a study of its own; `called` of
     them were called different; `promised` is the share that chance alone gives. `share_low` and
-    `share_high` are the 95 % Clopper-Pearson interval of the true share.
-    """
+    `share_high` are the 95 % Clopper-Pearson interval of the true share."""
 
     effect: Ratio | None
     pairs: int
@@ -266,8 +263,7 @@ class FactorEffect(Frozen):
     settings.
 
     `settings` of `settings_planned` combinations of the other factors could be used. `gives_up` is what the
-    level lets go of that the baseline's keeps.
-    """
+    level lets go of that the baseline's keeps."""
 
     factor: str
     level: Level
@@ -442,7 +438,8 @@ class Method(Frozen):
     the response, and of each guard with a bound, with each candidate; `beside` of them are main effects and
     shares, which a head tells as well. A verdict needs `blocks_least` blocks, or as many of the `unit`. An
     `unfinished` run lacks planned trials, so somebody may stop it by what it shows. Looks at an interval were
-    planned up to `blocks_most`, if any. With placebos no build counts as faster or slower within `layout`.
+    planned up to `blocks_most`, if any. `by_place` takes ratios at equal places in a block. With placebos no
+    build counts as faster or slower within `layout`.
     """
 
     response: str
@@ -458,6 +455,7 @@ class Method(Frozen):
     unit: Unit = absent(Unit.BLOCK)
     unfinished: bool = absent(False)
     blocks_most: int = absent(0)
+    by_place: bool = absent(False)
     layout: LayoutSpread | None = absent(None)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 
 
 class Blocking(Frozen):
@@ -19,7 +19,8 @@ class Floor(Frozen):
 
     `log_sd` is the spread of the log ratio of two equal variants in one block, from the `twin`, or from what
     variants and blocks leave unexplained. `neighbours` is the correlation of the log ratios of blocks that
-    follow one another, with its 95 % interval: intervals take blocks for independent.
+    follow one another, with the chance of one as high where they are independent, and its upper limit (95 %,
+    one-sided): intervals take blocks for independent.
     """
 
     twin: bool
@@ -29,19 +30,21 @@ class Floor(Frozen):
     confidence: float
     blocking: Blocking
     neighbours: float
-    neighbours_low: float
+    neighbours_p: float
     neighbours_high: float
 
 
 class Components(Frozen):
     """Spreads of the log speed of one server: of `starts` from trial to trial, whatever their length, with
     its 95 % interval, and of `pieces` within a trial. Pieces are slices, about `piece_s` long, or seconds.
+    The mean of a trial spreads `alike` times as far as that of as many independent pieces would.
     """
 
     starts: float
     starts_low: float
     starts_high: float
     pieces: float
+    alike: float = absent(1.0)
     piece_s: float
     sliced: bool
     blocks: int
@@ -61,8 +64,8 @@ class CostRatio(Frozen):
 
 
 class SecondResponse(Frozen):
-    """The ratios of another metric, where its log ratios spread from block to block `spread_share` times as
-    far as the response's (median of the candidates)."""
+    """The ratios of another metric, whose log ratios spread from block to block `spread_share` times as far
+    as the response's (median of the candidates)."""
 
     metric: str
     spread_share: float

@@ -100,8 +100,9 @@ def _found(study: Study, store: Store, summary: RunSummary) -> Components | None
 
 
 def _pooled(seen: Sequence[Components]) -> Spreads:
-    """Variances by the blocks that they were found in, and those of starts with what is supposed of them."""
+    """Variances by the blocks that they were found in, and those of starts with what is supposed of them.
+    Pieces that resemble their neighbours tell less than independent ones, so their spread counts for more."""
     blocks = sum(one.blocks for one in seen)
     starts = sum(one.blocks * one.starts**2 for one in seen) + BLOCKS_SUPPOSED * STARTS_SD**2
-    seconds = sum(one.blocks * one.pieces**2 * one.piece_s for one in seen)
+    seconds = sum(one.blocks * (one.pieces * one.alike) ** 2 * one.piece_s for one in seen)
     return Spreads(starts=math.sqrt(starts / (blocks + BLOCKS_SUPPOSED)), seconds=math.sqrt(seconds / blocks))

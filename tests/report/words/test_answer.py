@@ -79,7 +79,7 @@ def test_a_noise_too_large_for_one_number_is_told_with_what_lowers_it() -> None:
     noisy = next(variant for variant in analysis.variants if variant.blocks_more is not None)
     wide = noisy.model_copy(update={"blocks_more": 981, "blocks_more_even": 20})
     beyond = noisy.model_copy(update={"blocks_more": None, "blocks_more_even": 60})
-    assert remarks.blocks_text(wide) == "20 to 981 more blocks"
+    assert remarks.blocks_text(wide) == "20 to 981 more blocks like these"
     assert remarks.blocks_text(beyond) == "60 to more than 120 further blocks"
     variants = tuple(wide if one is noisy else one for one in analysis.variants)
     told = answer.notes(analysis.model_copy(update={"variants": variants}))
@@ -114,7 +114,7 @@ def test_no_floor_contradicts_the_interval_of_a_row() -> None:
     quiet, loud = records_of(study, trial_sd=0.004), records_of(study, trial_sd=0.2)
     records = [one if one.variant != noisy else other for one, other in zip(quiet, loud, strict=True)]
     told = noise.floor_text(analysed(study, records))
-    seen = re.search(r"below (\S+) % \(config.page_cache=4k\) to (\S+) % \(config.page_cache=64k\)", told)
+    seen = re.search(r"is about (\S+) %, and (\S+) % with config.page_cache=64k", told)
     assert seen is not None and float(seen[1]) < 1.0 and float(seen[2]) > 8.0, told
 
 

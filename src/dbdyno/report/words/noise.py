@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-from dbdyno.analyse.model import Analysis, Ratio
+from dbdyno.analyse.floor import CONFIDENCE, noisier, smallest, unseen_share, widened
+from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.noise import Blocking, Components, Floor
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.records import metrics
@@ -27,6 +26,8 @@ DISTURBANCES = {
 }
 """What a host does to a trial, in the words of a sentence."""
 DISTURBED_SHARE = 0.25
+ALIKE_LEAST = 1.2
+"""A mean that spreads less beyond that of independent slices is not told of."""
 
 
 def floor_text(analysis: Analysis) -> str:
@@ -39,10 +40,14 @@ def floor_text(analysis: Analysis) -> str:
 
 
 def adjusted_text(analysis: Analysis) -> str:
-    """The ratios with and without what other processes did. Empty where the study asks for none of it."""
-    if analysis.study.goal.adjust is None:
+    """The ratios with and without what other processes did, or with and without their places. Empty where
+    the study asks for none of it, and its trials did not follow one another."""
+    by_place = analysis.study.goal.adjust is None
+    if by_place and not analysis.method.by_place:
         return ""
     found = [(one, one.effect, one.unadjusted) for one in analysis.variants if one.effect and one.unadjusted]
+    if not found and by_place:
+        return ""
     if not found:
         return (
             "Nothing was adjusted for the CPU time of other processes: it never differed, was not read, or"
@@ -51,11 +56,16 @@ def adjusted_text(analysis: Analysis) -> str:
     told = ", ".join(
         f"{one.name} {effect_text(effect)} instead of {effect_text(plain)}" for one, effect, plain in found
     )
+    if by_place:
+        return (
+            "Trials followed one another, and a host drifts. So verdicts rest on ratios at equal places in a"
+            f" block: {told}."
+        )
     return f"Verdicts rest on ratios at equal CPU time of other processes, as the study asks: {told}."
 
 
 def second_text(analysis: Analysis) -> str:
-    """What CPU time tells where it repeats better than the response. Empty where it does not."""
+    """What CPU time tells beside the response. Empty where it was not read."""
     found = analysis.second
     if found is None:
         return ""
@@ -69,57 +79,60 @@ def second_text(analysis: Analysis) -> str:
     differs = f"it is {', '.join(told)}, as a ratio to the baseline’s" if told else ""
     rest = f"no difference was found with {plural(alike, 'variant')}" if alike else ""
     return (
-        f"{title[0].upper()}{title[1:]} repeats better than {metrics.find(analysis.method.response).title}"
-        f" here: from block to block its ratios spread {times_text(found.spread_share)} times as far. By it,"
+        f"{title[0].upper()}{title[1:]}, whose ratios spread {times_text(found.spread_share)} times as far as"
+        f" those of {metrics.find(analysis.method.response).title} from block to block: by it,"
         f" {'; '.join(filter(None, (differs, rest)))}. These intervals hold together; they say what the work"
         " costs, and nothing of its speed."
     )
 
 
 def _neighbours_text(floor: Floor) -> str:
-    """Whether blocks are independent, as every interval supposes."""
-    spread = f"{floor.neighbours_low:+.2f} {DASH} {floor.neighbours_high:+.2f}"
-    told = f"Neighbouring blocks correlate by {floor.neighbours:+.2f} ({spread})"
-    if floor.neighbours_low > 0.0:
-        return f"{told}, so intervals are too narrow: measure longer blocks."
-    return f"{told}."
+    """Whether blocks are independent, as every interval supposes, and how far they may not be."""
+    told = f"Neighbouring blocks correlate by {floor.neighbours:+.2f}"
+    if floor.neighbours_p < 1.0 - CONFIDENCE:
+        wider = times_text(widened(floor.neighbours))
+        return (
+            f"{told} (p = {floor.neighbours_p:.2g}), so intervals are too narrow, by about {wider} times:"
+            " measure longer blocks."
+        )
+    return (
+        f"{told}; {plural(floor.blocks, 'block')} cannot exclude {floor.neighbours_high:+.2f}, with which"
+        f" intervals would have to be {times_text(widened(floor.neighbours_high))} times as wide."
+    )
 
 
 def _components_text(found: Components) -> str:
     """What differs from trial to trial, and within one."""
     pieces = f"slices of {found.piece_s:.2g} s" if found.sliced else "seconds"
+    alike = (
+        f" and resemble their neighbours: the mean of a trial spreads {times_text(found.alike)} times as far"
+    )
+    alike = f"{alike} as that of independent ones" if found.alike >= ALIKE_LEAST else ""
     starts = f"{rough_share_text(found.starts_low)} {DASH} {rough_share_text(found.starts_high)}"
     return (
         f"From trial to trial a speed spreads by {rough_share_text(found.starts)} ({starts}) beyond what its"
-        f" {pieces} explain, which spread by {rough_share_text(found.pieces)}."
+        f" {pieces} explain, which spread by {rough_share_text(found.pieces)}{alike}."
     )
 
 
 def _smallest(analysis: Analysis, floor: Floor) -> str:
-    """The smallest difference that can be found: of each variant by its own interval, because one that syncs
-    every commit is noisier than one that does not."""
-    widths = sorted(
-        (reach_of(variant.effect), variant.name)
-        for variant in analysis.candidates
-        if variant.effect is not None and variant.effect.low and variant.effect.high
-    )
+    """The smallest difference that can be found, one for all variants: the table has each one's interval."""
     twin = f" The baseline and its twin: below {rough_share_text(floor.difference)}." if floor.twin else ""
-    if not widths:
-        pooled, blocks = rough_share_text(floor.difference), plural(floor.blocks, "block")
-        return f"Noise floor: this run cannot find differences below {pooled} ({blocks})."
-    (least, one), (most, other) = widths[0], widths[-1]
-    told = rough_share_text(least)
-    if told != rough_share_text(most):
-        told += f" ({clean(one)}) to {rough_share_text(most)} ({clean(other)})"
-    of = f"half the width of each interval over {plural(floor.blocks, 'block')}"
-    return f"Noise floor: this run cannot find differences below {told}: {of}.{twin}"
-
-
-def reach_of(effect: Ratio) -> float:
-    """Half the width of an interval, as the share by which a ratio differs from 1: the smallest difference
-    that is found in every second run."""
-    assert effect.low and effect.high  # whoever asks has both ends
-    return math.expm1((math.log(effect.high) - math.log(effect.low)) / 2.0)
+    effects = {variant.name: variant.effect for variant in analysis.candidates}
+    noisy = noisier(effects)
+    of_intervals = smallest(effect for name, effect in effects.items() if name not in noisy)
+    told = rough_share_text(floor.difference if of_intervals is None else of_intervals)
+    if noisy:
+        noisy.sort(key=lambda name: smallest([effects[name]]) or 0.0)
+        told += f", and {rough_share_text(smallest([effects[noisy[-1]]]) or 0.0)} with {clean(noisy[-1])}"
+        told += f" ({plural(len(noisy), 'comparison')} are noisier)" if len(noisy) > 1 else ""
+    blocks = plural(floor.blocks, "block")
+    whose = "the other comparisons" if noisy else "all comparisons"
+    return (
+        f"Noise floor: the smallest difference that this run can see is about {told}. That is half the width"
+        f" of an interval over {blocks}, its spread pooled over {whose}. A stall that strikes fewer"
+        f" than {rough_share_text(unseen_share(floor.blocks))} of blocks can be in none of these.{twin}"
+    )
 
 
 def _blocking_text(blocking: Blocking) -> str:

@@ -77,7 +77,7 @@ def remark(variant: VariantResult, analysis: Analysis) -> str:
         idle = (
             variant.idle and f"not exercised ({clean(variant.idle)}), so something else made the difference"
         )
-        return idle or _maybe_within(variant, analysis)
+        return idle or "; ".join(filter(None, (_maybe_within(variant, analysis), _carried_text(variant))))
     if not_exercised(variant):
         return f"not exercised: {clean(variant.idle)}"
     if variant.verdict is Verdict.NO_EFFECT and variant.effect is not None and differs(variant.effect):
@@ -113,6 +113,14 @@ def _maybe_within(variant: VariantResult, analysis: Analysis) -> str:
     return (
         f"perhaps by less than the margin of {share_text(analysis.method.margin)}" if nearest < band else ""
     )
+
+
+def _carried_text(variant: VariantResult) -> str:
+    """That a few blocks make the verdict."""
+    if not variant.carried_by:
+        return ""
+    blocks = plural(_pairs(variant), "block")
+    return f"{variant.carried_by} of its {blocks} carry that, because the others alone do not tell it"
 
 
 def _why_inconclusive(variant: VariantResult, method: Method) -> str:
@@ -152,8 +160,10 @@ def blocks_text(variant: VariantResult) -> str:
     too large for one. Empty where that is beyond reach, or not known."""
     even, likely = variant.blocks_more_even, variant.blocks_more
     if even is None:
-        return "" if likely is None else f"about {plural(likely, 'more block')}"
-    return f"{even:,} to {_beyond(_most_more(variant)) if likely is None else plural(likely, 'more block')}"
+        return "" if likely is None else f"about {plural(likely, 'more block')} like these"
+    if likely is None:
+        return f"{even:,} to {_beyond(_most_more(variant))}"
+    return f"{even:,} to {plural(likely, 'more block')} like these"
 
 
 def _out_of_reach(variant: VariantResult) -> str:
