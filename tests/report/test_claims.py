@@ -177,7 +177,9 @@ CLAIMS: dict[str, Claim] = {
     "parts/statements.NOTE": claim(1, ALONE),
     "parts/trend.CAPTION": claim(1, PLACE),
     "parts/trend.headline": claim(4, PAGE, ROW),
-    "parts/trend.sentences": claim(2, LAST_RUN),
+    "parts/trend.sentences": claim(
+        3, LAST_RUN, "test_trend.py::test_runs_that_resemble_their_neighbours_are_told"
+    ),
     "parts/trend._change_text": claim(1, ROW, PLACE),
     "parts/trend._shift_text": claim(3, PAGE),
     "parts/trend.notes": claim(1, PAGE),

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 
 from dbdyno.analyse.blocks import Trials, pairs
-from dbdyno.analyse.columns import Floats, Values
+from dbdyno.analyse.columns import Floats, Places, Values
 from dbdyno.analyse.intervals import quantile_of
 from dbdyno.analyse.model import Method, Ratio, Role
 from dbdyno.analyse.noise import Blocking, Floor
@@ -98,9 +99,9 @@ def neighbours(ratios: Sequence[Sequence[float]]) -> Neighbours:
     table = np.array([row for row in rows if len(row) == longest and row.any()])
     if not len(table):
         return Neighbours(0.0, 1.0, ALIKE_MOST)
-    own = _correlation(table)
-    draw = np.random.default_rng(1)
-    error = float(np.std([_correlation(table[:, draw.permutation(longest)]) for _ in range(ORDERS)]))
+    own = float(_correlations(table).mean())
+    orders = _orders(longest)
+    error = float(np.mean([_correlations(row[orders]) for row in table], axis=0).std())
     p = 0.5 * math.erfc(own / error / math.sqrt(2.0)) if error else 1.0
     high = (own + HIGH_Z * error) * longest / (longest - ALIKE_LEAST)
     return Neighbours(own, p, min(high, ALIKE_MOST))
@@ -110,9 +111,17 @@ ALIKE_LEAST = 4
 """Fewer blocks tell nothing of their neighbours."""
 
 
-def _correlation(table: Floats) -> float:
-    own = (table[:, 1:] * table[:, :-1]).sum(axis=1) / (table**2).sum(axis=1)
-    return float(own.mean()) + 1.0 / len(table[0])
+def _correlations(table: Floats) -> Floats:
+    """Of each row."""
+    found: Floats = (table[:, 1:] * table[:, :-1]).sum(axis=1) / (table**2).sum(axis=1)
+    return found + 1.0 / len(table[0])
+
+
+@lru_cache(maxsize=4)
+def _orders(count: int) -> Places:
+    """Other orders of so many blocks."""
+    draw = np.random.default_rng(1)
+    return np.array([draw.permutation(count) for _ in range(ORDERS)])
 
 
 def widened(correlation: float) -> float:

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.analyse import Axis
 from dbdyno.analyse.change_points import cuts
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
+from dbdyno.analyse.floor import neighbours
 from dbdyno.analyse.intervals import bounded_exp, pooled, ratio_of, usable, welch, within
 from dbdyno.analyse.model import Ratio, Role, Summary, Verdict
 from dbdyno.analyse.quantiles import confidence_each, f_quantile, t_quantile
@@ -157,8 +158,18 @@ class ChangePoint(Frozen):
     changed: tuple[Circumstance, ...] = ()
 
 
+class Alike(Frozen):
+    """The correlation of runs that follow one another, and the chance of one as high where they are
+    independent."""
+
+    correlation: float
+    p: float
+
+
 class VariantTrend(Frozen):
-    """What may be said of one variant over all runs. `mean` and `beyond_blocks` are over the last stretch."""
+    """What may be said of one variant over all runs. `mean` and `beyond_blocks` are over the last stretch.
+    `alike` is how runs that follow one another correlate between its change points, where that is shown: what
+    is said of single runs, and of changes, takes them for independent."""
 
     variant: str
     role: Role
@@ -166,6 +177,7 @@ class VariantTrend(Frozen):
     beyond_blocks: BeyondBlocks | None = None
     shifts: tuple[Shift, ...]
     change_points: tuple[ChangePoint, ...] = ()
+    alike: Alike | None = absent(None)
 
 
 class Trend(Frozen):
@@ -244,7 +256,8 @@ def trend(
                 mean=_mean(metric, _logs(last, name), each),
                 beyond_blocks=beyond_blocks(_effects(last, name)),
                 shifts=tuple(_shift(pair, name, study, each) for pair in sides),
-                change_points=_change_points(in_order, name, of_rows),
+                change_points=(changes := _change_points(in_order, name, of_rows)),
+                alike=_alike(in_order, name, changes, study.goal.confidence),
             )
             for name, role in roles.items()
         ),
@@ -456,6 +469,18 @@ def _change_points(runs: Runs, variant: str, confidence: float) -> tuple[ChangeP
         )
         for cut, (before, after) in zip(found, pairwise(sides), strict=True)
     )
+
+
+def _alike(runs: Runs, variant: str, changes: Sequence[ChangePoint], confidence: float) -> Alike | None:
+    """Whether the runs between change points resemble their neighbours; None where that is not shown. Without
+    the changes, because a step makes neighbours alike as well."""
+    with_ratio = [run for run in runs if _logs([run], variant)]
+    starts = {change.first for change in changes}
+    ends = [0, *(place for place, run in enumerate(with_ratio) if run.run in starts), len(with_ratio)]
+    parts = [_logs(with_ratio[start:stop], variant) for start, stop in pairwise(ends)]
+    left = [log - math.fsum(part) / len(part) for part in parts if part for log in part]
+    found = neighbours([left])
+    return Alike(correlation=found.correlation, p=found.p) if found.p < 1.0 - confidence else None
 
 
 def _movement(ratio: Ratio | None, margin: float) -> Movement:

@@ -128,6 +128,11 @@ def sentences(found: Trend, one: VariantTrend) -> Iterator[str]:
         yield _change_text(change, found)
         if command := _bisect_text(change, found):
             yield f"Which commit did it: {command}"
+    if one.alike is not None:
+        yield (
+            f"Its runs resemble their neighbours: they correlate by {one.alike.correlation:+.2f}"
+            f" (p = {one.alike.p:.2g}). So runs stand out, and changes are found, more often than promised."
+        )
 
 
 def _changes(found: Trend) -> Iterator[str]:
