@@ -41,6 +41,7 @@ LEVELS: dict[str, tuple[Level, Level]] = {
     "storage.scheduler": ("none", "bfq"),
     "storage.read_ahead": (64, 128),
     "storage.size": ("512M", "2G"),
+    "storage.folder": ("/mnt/one", "/mnt/other"),
     "storage.page_cache": ("keep", "drop"),
     "cluster.nodes": (1, 3),
     "cluster.load": ("one", "all"),

@@ -109,9 +109,10 @@ class Journal:
         self._append(entry)
         self._standing.append(entry)
 
-    def note_tree(self, path: Path) -> None:
-        """Notes a folder or file that is about to be made, and goes with all that is in it."""
-        self.note("tree", path=str(path))
+    def note_tree(self, path: Path, home: Path | None = None) -> None:
+        """Notes a folder or file that is about to be made, and goes with all that is in it. It lies in
+        Dyno's own folders, or in a `home` of that name which a user's level asks for."""
+        self.note("tree", path=str(path), **({} if home is None else {"home": str(home)}))
 
     @contextmanager
     def folder(self, prefix: str) -> Iterator[Path]:
@@ -484,6 +485,10 @@ def _describe(entry: Mapping[str, Any]) -> str:
     return f"{entry['kind']} {details}"
 
 
+HOME = "dyno"
+"""How a folder of Dyno's is called that lies in one of the user's."""
+
+
 def own_folders() -> tuple[Path, ...]:
     """The only places where Dyno ever removes a directory tree."""
     return (paths.cache(), paths.state(), paths.runtime())
@@ -494,6 +499,8 @@ def require_own(path: Path, entry: Mapping[str, Any]) -> None:
     # A link has the name of what it leads to.
     of_writer = [Path(folder).resolve() for folder in entry.get("folders", [])]
     named = [folder for folder in of_writer if folder.name in ("dyno", f"dyno-{os.getuid()}")]
+    asked = Path(entry.get("home", "")).resolve()
+    named += [asked] if asked.name == HOME else []
     homes = [*(home.resolve() for home in own_folders()), *named]
     parent = path.parent.resolve()
     if not any(parent.is_relative_to(home) for home in homes) or path.name in ("", ".", ".."):

@@ -17,6 +17,7 @@ from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_files, kernel_values
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.host.journal import HOME
 from dbdyno.host.volumes.device import require_allowed
 from dbdyno.host.volumes.maker_options import any_maker_fault, maker_fault, mount_fault
 from dbdyno.host.volumes.mounts import mounted_at, queue_below
@@ -35,6 +36,7 @@ FILE_SYSTEMS = ("host", "raw", "tmpfs", *MKFS)
 UNSAFE_MOUNTS = frozenset({"nobarrier", "barrier=0", "data=writeback", "nodatacow", "nodatasum"})
 """Mount options with which a loss of power can take what was reported as written."""
 DROP_CACHES = "/proc/sys/vm/drop_caches"
+_OF_NO_VOLUME = ("page_cache", "folder")
 _NO_VOLUME = {"device": "disk", "filesystem": "host", "mkfs": "defaults", "mount": "defaults"}
 
 
@@ -80,6 +82,31 @@ class OnVolume(Request):
             require_allowed(Path(self.wish.device), setup.allowed.devices)
         require_maker(self.wish.filesystem)
         setup.wish = self.wish
+
+
+@dataclass(frozen=True)
+class InFolder(Request):
+    """A folder below which the data lie, and with it the disk that it is on."""
+
+    folder: str
+
+    def deed(self) -> Deed:
+        home = f"{self.folder.rstrip('/')}/{HOME}"
+        return Deed("storage.folder", f"the data in {home}", REMOVED, (home,))
+
+    def require_here(self) -> None:
+        if not os.access(self.folder, os.R_OK | os.W_OK | os.X_OK) or not Path(self.folder).is_dir():
+            reason = f"{self.folder} is no folder in which Dyno may write"
+            raise Blocked("storage.folder", reason, "make it, or name another one")
+
+    def apply(self, setup: Setup) -> None:
+        self.require_here()
+        home = Path(self.folder).resolve() / HOME
+        home.mkdir(mode=0o700, exist_ok=True)
+        scratch = home / setup.scratch.name
+        setup.journal.note_tree(scratch, home)
+        scratch.mkdir(mode=0o700)
+        setup.scratch = scratch
 
 
 @dataclass(frozen=True)
@@ -184,11 +211,14 @@ class StorageLayer(LayerOfKnobs):
 
 
 def _ask_volume(levels: Mapping[str, Level]) -> tuple[Request, ...]:
-    """One volume for all knobs but the page cache's; none where each of their levels does without."""
-    asked = {knob: level_text(level) for knob, level in levels.items() if knob != "page_cache"}
+    """One volume for all knobs of a volume; none where each of their levels does without."""
+    asked = {knob: level_text(level) for knob, level in levels.items() if knob not in _OF_NO_VOLUME}
     needing = [knob for knob, level in asked.items() if level != _NO_VOLUME.get(knob)]
     if not needing:
         return ()
+    if "folder" in levels:
+        reason = f"the data lie in a folder, and storage.{needing[0]} = {asked[needing[0]]} needs a volume"
+        raise Blocked("storage.folder", reason, "leave one of the two out")
     wish = _wish(asked)
     _require_volume(asked)
     _require_meaning(wish)
@@ -287,6 +317,13 @@ def _prove_device(level: str, running: Running) -> Evidence:
     same = str(volume.device) == level
     remedy = "a folder has the host's file system: leave out the levels that need a volume, or use loop"
     return _evidence("device", level, str(volume.device), "the volume's own device", same, remedy)
+
+
+def _prove_folder(level: str, running: Running) -> Evidence:
+    data, folder = running.setup.data.resolve(), Path(level).resolve()
+    mount = mounted_at(data)
+    source = f"mountinfo of the data: {mount.source}, {mount.filesystem}"
+    return _evidence("folder", level, str(data), source, data.is_relative_to(folder))
 
 
 def _prove_loop(level: str, volume: Volume) -> Evidence:
@@ -495,6 +532,18 @@ STORAGE = StorageLayer(
         effect="the volume's size; if left out, three times the data and 512 MiB",
         proof="the device's size",
         prove=_prove_size,
+        in_production=False,
+    ),
+    Knob(
+        name="storage.folder",
+        levels="the absolute path of a folder, such as /mnt/nvme",
+        pattern=r"/.*",
+        effect="the data lie in its folder dyno, on the disk that it is on",
+        proof="mountinfo of the data",
+        ask=lambda level, _: (InFolder(level),),
+        prove=_prove_folder,
+        needs="the right to write there",
+        related=("data.device", "disks"),
         in_production=False,
     ),
     Knob(

@@ -72,6 +72,6 @@ def _source(setup: Setup, pristine: Pristine) -> Path:
     """One name for each combination of data, image and device."""
     wish = setup.wish
     if wish is None:
-        return pristine.folder / "folder"
+        return pristine.folder / f"folder-of-{setup.scratch.parent.as_posix().replace('/', '_')}"
     name = volume.image_name(wish, volume.size_for(tree_size_bytes(pristine.data), wish))
     return pristine.folder / f"{name}-{wish.device.replace('/', '_')}"
