@@ -1,5 +1,5 @@
 """Pairs of configuration files, drawn by a seed: settings in one of them, in the other, in both, and lines
-that no study takes. `python -m tests.begin.own_files_cases PAIRS` makes a study of each, and counts.
+that no study takes. `python -m tests.begin.own_files_cases FROM TO` makes a study of each, and counts.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def counted(told: tuple[str, ...]) -> dict[str, tuple[int, int]]:
 def main() -> None:
     """Tells of so many pairs of all engines what became of them."""
     ended: Counter[str] = Counter()
-    for number in range(int(sys.argv[1])):
+    for number in range(*map(int, sys.argv[1:])):
         engine = list(POOLS)[number % len(POOLS)]
         pair = drawn(engine, number)
         with tempfile.TemporaryDirectory() as folder:

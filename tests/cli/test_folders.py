@@ -22,7 +22,10 @@ def test_the_data_lie_where_a_level_puts_them_and_are_gone_at_the_end(homes: Pat
     path = homes / "disks.toml"
     path.write_text(STUDY.replace("{one}", str(folders[0])).replace("{other}", str(folders[1])))
     planned = "".join(dyno("plan", str(path)).stdout.split())
-    assert f"storage.folder:thedatain{folders[1]}/dyno;removedaftereachtrial;needstherighttowritethere" in planned
+    assert (
+        f"storage.folder:thedatain{folders[1]}/dyno;removedaftereachtrial;needstherighttowritethere"
+        in planned
+    )
     ran = dyno("run", str(path), "--json", "--quiet")
     assert ran.returncode == 0, ran.stderr
     for trial in json.loads(ran.stdout)["trials"]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.begin.needed import fetched_for
+from dbdyno.begin.study_file import study_at
+from dbdyno.cli.options import refuse_both
 from dbdyno.cli.patience import patient
 from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
@@ -32,7 +36,20 @@ def list_(as_json: bool) -> None:
     terminal().print(table)
 
 
-def fetch(reference: str, mirror: str, platform: str | None, machine: bool) -> None:
+def fetch(
+    reference: str | None, mirror: str, study: Path | None, platform: str | None, machine: bool
+) -> None:
+    if study is not None:
+        refuse_both("--study", study, platform=platform, machine=machine or None)
+        with patient() as patience:
+            installations = fetched_for(study_at(study), mirror, patience.tell)
+        for one in installations:
+            click.echo(f"{one.engine} {one.version}: {one.origin}")
+        if not installations:
+            click.echo("all that the study needs is here")
+        return
+    if reference is None:
+        raise UserError("no engine was named", "dyno engines fetch mariadb@11.8, or --study STUDY")
     name, _, version = reference.partition("@")
     engine = registry.engine(name)
     if machine and platform is None:

@@ -23,6 +23,7 @@ from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
+from dbdyno.begin.study_file import study_at
 from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.cleanup import put_back_on
 from dbdyno.cli.deliver import page_beside
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 def main(
     study: Path | None,
     resume: str | None,
+    fetch: bool,
     name: str | None,
     note: str,
     devices: tuple[Path, ...],
@@ -71,6 +73,8 @@ def main(
     study, resume = _meant(study, resume, asked["add_blocks"])
     options = RunOptions(path=study, allowed=Allowed.of(devices, allowed_paths, servers, writes), **asked)
     put_back_on(servers)
+    if fetch and study is not None:
+        _fetch_for(study)
     with writable_store(store_url(store)) as opened, ExitStack() as around:
         require_free(opened, name)
         _require_agreement(options, resume, live)
@@ -162,6 +166,14 @@ def _carried_out(beginning: Beginning, options: RunOptions, here: Here) -> list[
     if options.add_blocks is not None:
         here.store.reopen_run(begun.run)
     return carry_out(begun, reference, here)
+
+
+def _fetch_for(study: Path) -> None:
+    # Here, because most runs fetch nothing.
+    from dbdyno.begin.needed import fetched_for
+    from dbdyno.begin.study_file import study_at
+
+    fetched_for(study_at(study), "", tell)
 
 
 def _gate_of(store: Store, run: Run) -> Gate | None:

@@ -200,8 +200,14 @@ def engines_list(**asked: Any) -> None:
 
 
 @engines.command("fetch")
-@click.argument("reference", metavar="ENGINE[@VERSION]")
+@click.argument("reference", metavar="[ENGINE[@VERSION]]", required=False)
 @mirror_option
+@click.option(
+    "--study",
+    type=click.Path(path_type=Path),
+    help="All that this study needs and that is not here: its engines, and their packages of other"
+    " architectures.",
+)
 @click.option(
     "--platform",
     metavar="ARCHITECTURE",

@@ -77,6 +77,9 @@ PGBENCH, SYSBENCH = "pgbench", "sysbench"
     help="Carry the study out on these hosts of the store's fleet, separated by commas: all its blocks on "
     "each. See: dyno hosts, dyno worker.",
 )
+@click.option(
+    "--fetch", is_flag=True, help="First fetch what the study needs and is not here, as dyno engines does."
+)
 @name_option
 @note_option
 @calibration_option

@@ -27,7 +27,7 @@ from dbdyno.report.document import (
     Words,
     table,
 )
-from dbdyno.report.words import answer, noise, numbers, remarks, safe, verdicts
+from dbdyno.report.words import answer, numbers, remarks, safe, verdicts
 from dbdyno.report.words.moments import day_text, moment_text
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 
