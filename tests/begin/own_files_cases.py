@@ -45,7 +45,7 @@ POOLS: dict[str, tuple[str, dict[str, tuple[str, ...]], tuple[str, ...]]] = {
         "",
         {
             "work_mem": ("4MB", "8MB", "64MB"),
-            "shared_buffers": ("64MB", "128MB", "16384"),
+            "shared_buffers": ("64MB", "128MB", "256MB"),
             "checkpoint_timeout": ("5min", "15min"),
             "synchronous_commit": ("on", "off"),
             "random_page_cost": ("1.1", "4"),

@@ -23,7 +23,6 @@ from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
-from dbdyno.begin.study_file import study_at
 from dbdyno.cli.carried_out import Here, carry_out
 from dbdyno.cli.cleanup import put_back_on
 from dbdyno.cli.deliver import page_beside
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 def main(
     study: Path | None,
     resume: str | None,
-    fetch: bool,
     name: str | None,
     note: str,
     devices: tuple[Path, ...],
@@ -71,10 +69,8 @@ def main(
 ) -> None:
     form = verdict_format_of(form, as_json, output)
     study, resume = _meant(study, resume, asked["add_blocks"])
+    _make_ready(servers, study if asked.pop("fetch") else None)
     options = RunOptions(path=study, allowed=Allowed.of(devices, allowed_paths, servers, writes), **asked)
-    put_back_on(servers)
-    if fetch and study is not None:
-        _fetch_for(study)
     with writable_store(store_url(store)) as opened, ExitStack() as around:
         require_free(opened, name)
         _require_agreement(options, resume, live)
@@ -108,6 +104,17 @@ def main(
     with waiting(f"analysing {run.run}"):
         analysis = analysed(begun.study if run == begun.run else study_of(run), run, records)
     sys.exit(_delivered(analysis, reruns, gate, form, output, fail_on))
+
+
+def _make_ready(servers: tuple[str, ...], needing: Path | None) -> None:
+    """Puts back what another Dyno left on servers, and fetches what a study needs."""
+    put_back_on(servers)
+    if needing is not None:
+        # Here, because most runs fetch nothing.
+        from dbdyno.begin.needed import fetched_for
+        from dbdyno.begin.study_file import study_at
+
+        fetched_for(study_at(needing), "", tell)
 
 
 def _on_fleet(
@@ -166,14 +173,6 @@ def _carried_out(beginning: Beginning, options: RunOptions, here: Here) -> list[
     if options.add_blocks is not None:
         here.store.reopen_run(begun.run)
     return carry_out(begun, reference, here)
-
-
-def _fetch_for(study: Path) -> None:
-    # Here, because most runs fetch nothing.
-    from dbdyno.begin.needed import fetched_for
-    from dbdyno.begin.study_file import study_at
-
-    fetched_for(study_at(study), "", tell)
 
 
 def _gate_of(store: Store, run: Run) -> Gate | None:
