@@ -11,9 +11,9 @@ from dbdyno.engines import registry
 from dbdyno.errors import DynoError
 from dbdyno.frozen import level_text
 from dbdyno.host.once import Tell
-from dbdyno.layers.platform import FACTOR
 from dbdyno.obtain.installation import Installation
 from dbdyno.study import Study
+from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.reference import Reference
 
 
@@ -33,8 +33,8 @@ class Needed:
 
 def needed_by(study: Study) -> Iterator[Needed]:
     """What is missing, in the order of the study. A path and a URL are where they are, or are not."""
-    fixed = study.settings.get(FACTOR)
-    varied = next((factor.levels for factor in study.factors if factor.name == FACTOR), ())
+    fixed = study.settings.get(PLATFORM_FACTOR)
+    varied = next((factor.levels for factor in study.factors if factor.name == PLATFORM_FACTOR), ())
     levels = varied or ((fixed,) if fixed is not None else ())
     for reference in study.engines:
         if reference.path:
