@@ -117,9 +117,9 @@ def test_a_command_imports_only_what_its_kind_of_run_needs(homes_with_engines: P
     """Of a study of Firebird on this host, which makes no builds, searches nothing and restarts nothing."""
     (homes_with_engines / "study.toml").write_text(OF_FIREBIRD)
     most = {
-        ("plan", "study.toml"): 250,
-        ("run", "study.toml", "--wait"): 420,
-        ("report", "last"): 300,
+        ("plan", "study.toml"): 240,
+        ("run", "study.toml", "--wait"): 395,
+        ("report", "last"): 290,
         ("runs",): 60,
     }
     counts = {}

@@ -6,25 +6,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
-from dbdyno.driver.query import Ask, conversation
+from dbdyno.driver.query import conversation
 from dbdyno.engines import registry
 from dbdyno.engines.found import server_at
 from dbdyno.engines.ledger import Ledger
 from dbdyno.engines.put_back import Reached, Standing
-from dbdyno.engines.runtime import Runtime, connected, one_server, with_own_password
+from dbdyno.engines.runtime import connected, one_server, with_own_password
 from dbdyno.errors import UserError
-from dbdyno.frozen import Level, level_text
-from dbdyno.host.allowed import Allowed
+from dbdyno.frozen import level_text
 from dbdyno.layers.foresight import Refusal
 from dbdyno.layers.layer import by_layer
-from dbdyno.records.in_use import InUse, Means, ServerId, Way
+from dbdyno.records.in_use import InUse, Means, Way
 from dbdyno.report.words.numbers import plural
-from dbdyno.study import Study
-from dbdyno.study.reference import Reference
-from dbdyno.study.trials import Variant
 from dbdyno.trial.running.guard import words_of
 from dbdyno.trial.running.switch import OF_RUNNING, Switch, unprovable
+
+if TYPE_CHECKING:
+    from dbdyno.driver.query import Ask
+    from dbdyno.engines.runtime import Runtime
+    from dbdyno.frozen import Level
+    from dbdyno.host.allowed import Allowed
+    from dbdyno.records.in_use import ServerId
+    from dbdyno.study import Study
+    from dbdyno.study.reference import Reference
+    from dbdyno.study.trials import Variant
 
 OPTION = "--allow-server"
 

@@ -1,4 +1,5 @@
-"""The command line: arguments, printing, exit codes; nothing else. One file per verb.
+"""The command line: arguments, printing, exit codes; nothing else. One file per verb. `verbs/` declares those
+whose own file is heavy, so that their help imports their options alone.
 
 Data goes to standard output, progress and messages to standard error. Exit codes: 0, 1 for a failure, 2 for a
 mistake in the input, 3 to 8 by verdict (`exit_codes.py`), 130 after Ctrl-C.

@@ -18,8 +18,7 @@ from dbdyno.cli.terminal import tell
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.journal import Journal, open_journal
-from dbdyno.plan import ask_for, fleet
-from dbdyno.plan import reference as reference_plan
+from dbdyno.plan import ask_for
 from dbdyno.records.record import Record
 from dbdyno.records.run import BLOCKS_IN_PAIR, Run, SearchRun
 from dbdyno.records.store import Store
@@ -68,6 +67,9 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
             # It has trials only beside this run's, so nobody goes on with it alone.
             store.finish_run(reference.run.run)
             again = bench_of(reference, journal, callgrind, here.allowed)
+            # Here, because most runs are held against nothing.
+            from dbdyno.plan import reference as reference_plan
+
             other = Side(reference_plan.ask, again, OfReference(progress))
         return run_study(Side(ask, bench, progress), store, other)
 
@@ -91,6 +93,9 @@ def carry_out_pair(
     """Carries out what is left of the next pair of blocks of a fleet's host, or what comes beside the blocks,
     as long as it `goes_on`. Returns whether there is more to do. Raises LeaseOver where another may do it."""
     run = begun.run
+    # Here, because most runs are of one host.
+    from dbdyno.plan import fleet
+
     ask = partial(fleet.ask, leased.host)
     records = records_of_host(store, run, leased.host)
     with ExitStack() as stack:

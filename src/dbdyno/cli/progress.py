@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 import click
 from rich.progress import BarColumn, Progress, TextColumn
 
-from dbdyno.analyse.candidates import candidates_of
 from dbdyno.begin.budget import replan_text
 from dbdyno.begin.estimate import beside_blocks_s
 from dbdyno.cli.looking import looking
@@ -20,7 +19,6 @@ from dbdyno.cli.terminal import terminal
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
-from dbdyno.plan.search.pace import spent_s
 from dbdyno.records import metrics
 from dbdyno.records.left_out import inert_in, over_for_good
 from dbdyno.records.record import INSTRUCTIONS, Outcome, Record
@@ -287,6 +285,9 @@ class Searching(Quiet):
         """The search looks for its next trials, with these records."""
         if not records:
             return
+        # Here and below, because few runs search.
+        from dbdyno.plan.search.pace import spent_s
+
         left_s = max(0.0, self._run.budget_s - spent_s(records))
         last = max(records, key=lambda record: record.trial)
         told = self._tried(records) if last.purpose is Purpose.SEARCH else self._blocks(records, last)
@@ -294,6 +295,8 @@ class Searching(Quiet):
 
     def _tried(self, records: Sequence[Record]) -> str:
         """How many candidates the search has tried, and the one beside which it tries the next."""
+        from dbdyno.analyse.candidates import candidates_of
+
         tried = candidates_of(self._study, records)
         if not tried:
             return "the baseline is measured"

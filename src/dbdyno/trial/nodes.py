@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-from dbdyno.driver.load import Load
 from dbdyno.driver.load_of_nodes import AtNode, LoadOfNodes
 from dbdyno.driver.load_process import LoadProcess
-from dbdyno.driver.tally import Acknowledged
-from dbdyno.engines.engine import Server
-from dbdyno.engines.nodes import Node, Nodes
 from dbdyno.errors import DriverFailed
-from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Check
-from dbdyno.trial.bench import OpenLoad
 from dbdyno.trial.invariants import checks_of
+
+if TYPE_CHECKING:
+    from dbdyno.driver.load import Load
+    from dbdyno.driver.tally import Acknowledged
+    from dbdyno.engines.engine import Server
+    from dbdyno.engines.nodes import Node, Nodes
+    from dbdyno.layers.setup import Running, Setup
+    from dbdyno.trial.bench import OpenLoad
 
 CATCH_UP_S, LOOK_S = 60.0, 0.05
 """How long a node may take until it has all that the others have."""

@@ -9,7 +9,6 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.host.clone import Cloned, differing_file, forget_cached, tree_size_bytes
 from dbdyno.host.room import require_disk
-from dbdyno.host.volumes import volume
 from dbdyno.layers.setup import Before, Setup, apply
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.pristine import Pristine
@@ -40,6 +39,9 @@ def place(setup: Setup, pristine: Pristine, bench: Bench) -> dict[str, Level]:
 
 
 def _put_on_volume(setup: Setup, pristine: Pristine, bench: Bench) -> Cloned:
+    # Here and below, because most data lie in a folder.
+    from dbdyno.host.volumes import volume
+
     wish = setup.wish
     assert wish is not None
     data_bytes = tree_size_bytes(pristine.data)
@@ -73,5 +75,7 @@ def _source(setup: Setup, pristine: Pristine) -> Path:
     wish = setup.wish
     if wish is None:
         return pristine.folder / f"folder-of-{setup.scratch.parent.as_posix().replace('/', '_')}"
+    from dbdyno.host.volumes import volume
+
     name = volume.image_name(wish, volume.size_for(tree_size_bytes(pristine.data), wish))
     return pristine.folder / f"{name}-{wish.device.replace('/', '_')}"

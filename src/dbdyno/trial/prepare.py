@@ -13,15 +13,10 @@ from typing import TYPE_CHECKING
 from dbdyno.applications.product import Place
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.job import ANSWER_TIMEOUT_S
-from dbdyno.engines.nodes import Ground
-from dbdyno.engines.upgrade import not_taken_over
 from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.host import paths
 from dbdyno.host.callgrind import FACTOR as VALGRIND
 from dbdyno.host.callgrind import PATIENCE
-from dbdyno.host.volumes.power import FACTOR as SWITCH
-from dbdyno.host.volumes.power import HAVE_SWITCH, require_switch
-from dbdyno.host.volumes.volume import Wish, require_maker
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, apply
 from dbdyno.layers.taken import untaken
@@ -37,6 +32,7 @@ if TYPE_CHECKING:
     from dbdyno.engines.engine import Server
     from dbdyno.frozen import Level
     from dbdyno.host.callgrind import Callgrind
+    from dbdyno.host.volumes.volume import Wish
     from dbdyno.layers.setup import Setup
     from dbdyno.obtain.installation import Installation
     from dbdyno.obtain.source.recipe import Recipe
@@ -117,6 +113,9 @@ def _start(setup: Setup, runtime: Path, network: Mapping[str, Level]) -> Server:
     settings = {**setup.settings, **network}
     try:
         if setup.nodes is not None:
+            # Here, because most servers are no cluster.
+            from dbdyno.engines.nodes import Ground
+
             launch, journal = setup.launch, setup.journal
             ground = Ground(setup.installation, setup.data, runtime, settings, launch, journal)
             setup.nodes.place(ground)
@@ -189,6 +188,9 @@ def _require_taken(trial: Trial, bench: Bench) -> None:
         levels = {**bench.study.settings, **trial.variant.levels}
         refusal = untaken(levels, bench.layers, bench.engine, bench.installation, bench.allowed)
         if refusal is None and (first := bench.taken_from) is not None:
+            # Here, because few studies compare versions.
+            from dbdyno.engines.upgrade import not_taken_over
+
             refusal = not_taken_over(first.engine, first.installation, bench.engine, bench.installation)
         if refusal is not None:
             raise refusal
@@ -211,6 +213,11 @@ def _have_switch(setup: Setup, levels: Mapping[str, Level], optional: bool) -> N
 def _with_switch(wish: Wish | None, levels: Mapping[str, Level]) -> Wish:
     """The volume that the levels of the storage layer ask for, or one of Dyno's choice. Raises Blocked where
     they ask for a folder of the host's, which has no switch, or for a volume that cannot be cut."""
+    # Here, because few studies cut the power.
+    from dbdyno.host.volumes.power import FACTOR as SWITCH
+    from dbdyno.host.volumes.power import HAVE_SWITCH, require_switch
+    from dbdyno.host.volumes.volume import Wish, require_maker
+
     if wish is None and levels.keys() & {"filesystem", "device"}:
         reason = "the study keeps the data on the host's file system, which is not cut"
         raise Blocked(SWITCH, reason, HAVE_SWITCH)
