@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from dbdyno.engines.engine import Proposal
 from dbdyno.host import paths, room
-from dbdyno.host.fingerprint import core_count
 from dbdyno.report.words import numbers
-from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.format import STUDY
 from dbdyno.study.tables import GOAL, WORKLOAD
-from dbdyno.study.toml import Row, comments, document, levels_of, line, rows, table, toml
+from dbdyno.study.toml import comments, document, levels_of, line, rows, table, toml
+
+if TYPE_CHECKING:
+    from dbdyno.engines.engine import Proposal
+    from dbdyno.study.catalogue import WorkloadOffer
+    from dbdyno.study.toml import Row
 
 GOALS = {"throughput": "throughput", "latency": "p99_ms", "cpu": "server_cpu_us_per_op"}
 CLIENTS_EACH_CPU, CLIENTS_LEAST = 4, 8
@@ -37,6 +40,9 @@ class Host:
 
 def host_here() -> Host:
     """What of this host decides how large a first study may be."""
+    # Here, because help looks at no host.
+    from dbdyno.host.fingerprint import core_count
+
     return Host(
         cpus=core_count(),
         memory_bytes=room.available_memory_bytes(),

@@ -4,41 +4,43 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin import first_study, own_files
-from dbdyno.begin.catalogue import catalogue, installation_of
+from dbdyno.begin import first_study
 from dbdyno.begin.examples import examples, files
 from dbdyno.begin.first_study import (
     CLIENTS_EACH_CPU,
     CLIENTS_LEAST,
     GOALS,
     Answers,
-    Host,
     Question,
     host_here,
 )
 from dbdyno.cli.formats import write
 from dbdyno.cli.options import DurationText, refuse_both
-from dbdyno.cli.production import command as study_of_production
-from dbdyno.cli.recording import command as recording
 from dbdyno.cli.server_url import ServerUrl
 from dbdyno.cli.terminal import tell, terminal
-from dbdyno.cli.traffic import command as workload_file
+from dbdyno.cli.verbs.logs import replay, study_of_production, workload_file
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
-from dbdyno.study.catalogue import WorkloadOffer
 from dbdyno.study.other_names import WORKLOADS
 from dbdyno.study.reference import Reference
 from dbdyno.study.toml import toml
 from dbdyno.study.values import nearest
 
+if TYPE_CHECKING:
+    from dbdyno.begin import own_files
+    from dbdyno.begin.first_study import (
+        Host,
+    )
+    from dbdyno.study.catalogue import WorkloadOffer
+
 WORKLOAD, OF_PRODUCTION, REPLAY = "workload", "study", "replay"
-MADE_OF_LOGS = {REPLAY: recording, OF_PRODUCTION: study_of_production, WORKLOAD: workload_file}
+MADE_OF_LOGS = {REPLAY: replay, OF_PRODUCTION: study_of_production, WORKLOAD: workload_file}
 SIZES = {"scale": 10, "warehouses": 2, "table_size": 100_000, "vectors": 10_000}
 """Options of workloads that say how large the data are, with a size that is made within a minute or two."""
 COUNTED = (
@@ -165,6 +167,9 @@ def study(
         raise UserError("--and needs the file that it is held against", "add --from FILE")
     host = host_here()
     if url is not None:
+        # Here and below, because help reads no server and no file.
+        from dbdyno.begin import own_files
+
         base = own_files.place_of(reference, output)
         if base.exists():
             raise UserError(f"{base} is there already", "give another name with --output")
@@ -238,6 +243,8 @@ def _answers(
 
 
 def _offer(workload: str | None) -> WorkloadOffer:
+    from dbdyno.begin.catalogue import catalogue
+
     known = {offer.name: offer for offer in catalogue(ask_engines=False).workloads}
     name = workload or _asked("Which workload", "tpcb", click.Choice(list(known)))
     if name not in known:
@@ -268,6 +275,8 @@ def _asked_of(
     reference: Reference, base: Path | None, other: Path | None, folder: Path, host: Host
 ) -> own_files.Asked:
     """What the study is about: what is often varied, or what differs between two files."""
+    from dbdyno.begin import own_files
+
     engine = registry.engine(reference.engine)
     if base is None:
         title, proposals = f"What helps {engine.title}?", engine.settings.proposals(host.memory_bytes)
@@ -281,6 +290,8 @@ def _versioned(reference: Reference) -> Reference:
     """The engine in the version that a configuration file is for: what one version takes, another refuses."""
     if reference.version or reference.path:
         return reference
+    from dbdyno.begin.catalogue import installation_of
+
     here = [one.version for one in registry.engine(reference.engine).obtaining.offers() if one.present]
     found = installation_of(reference)
     if found is None or len(set(here)) < 2:

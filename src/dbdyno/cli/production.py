@@ -15,17 +15,15 @@ from dbdyno.begin import first_study
 from dbdyno.begin.first_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, Host, Load, Question, host_here
 from dbdyno.begin.given import given_mistakes
 from dbdyno.cli.formats import write
-from dbdyno.cli.options import DurationText, json_option
 from dbdyno.cli.terminal import terminal
-from dbdyno.cli.traffic import Drawn, drawable, drawn_from, log_options, show_drawn, source_of
+from dbdyno.cli.traffic import Drawn, drawable, drawn_from, show_drawn, source_of
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Proposal
 from dbdyno.errors import UserError
-from dbdyno.frozen import Frozen, Level
+from dbdyno.frozen import Frozen
 from dbdyno.given.dump import dump_at, text_of
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import json_text
-from dbdyno.study import values
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference
 from dbdyno.study.tables import DATA
@@ -53,83 +51,7 @@ class StudyMade(Frozen):
     then: str
 
 
-class FactorText(click.ParamType[Proposal]):
-    """A factor with its levels, the baseline's first."""
-
-    name = "NAME=LEVEL,LEVEL"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Proposal:
-        name, _, levels = str(value).partition("=")
-        found = tuple(_level(level.strip()) for level in levels.split(",") if level.strip())
-        if not re.fullmatch(r"[a-z_]+\.[^\s=]+", name) or len(found) < 2:
-            self.fail(
-                f"{value!r} is no factor; write config.NAME=LEVEL,LEVEL with the baseline's level first"
-            )
-        return Proposal(name, found, "")
-
-
-def _level(text: str) -> Level:
-    """A level as a study would write it: true and false, a number, else a text."""
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return values.level(kind(text))
-        except (ValueError, values.Fault):
-            continue
-    return text
-
-
-@click.command()
-@log_options
-@click.option(
-    "--dump",
-    "dumps",
-    type=click.Path(path_type=Path, exists=True),
-    multiple=True,
-    help="A dump by mariadb-dump, mysqldump or pg_dump. Repeat the option for each further file.",
-)
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path, exists=True),
-    help="Instead of a dump: the data folder of a server that was stopped cleanly.",
-)
-@click.option(
-    "--engine", help="The server to measure, as NAME@VERSION. Default: the engine that wrote the log."
-)
-@click.option(
-    "--factor",
-    "factors",
-    type=FactorText(),
-    multiple=True,
-    help="What to vary, such as config.innodb_buffer_pool_size=128M,1G. Default: what people often vary.",
-)
-@click.option(
-    "--goal",
-    type=click.Choice(list(GOALS)),
-    default="throughput",
-    show_default=True,
-    help="What should become better.",
-)
-@click.option("--clients", type=click.IntRange(1), help="How many clients work at a time.")
-@click.option(
-    "--time",
-    "time_",
-    type=DurationText(),
-    default="30m",
-    show_default=True,
-    help="How long the run may take.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("production"),
-    show_default=True,
-    help="The folder.",
-)
-@json_option
-def command(
+def main(
     sources: tuple[Path, ...],
     database: str,
     limit: int,
@@ -143,8 +65,6 @@ def command(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Make a study from a log of your server and a dump of its data. The folder holds the study and its
-    workload, which `dyno run` can carry out as they are."""
     data = Data(dumps, folder, database, output)
     for name in (STUDY, WORKLOAD):
         if (output / name).exists():

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.options import json_option
 from dbdyno.errors import UserError
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import json_text
@@ -25,29 +24,7 @@ class Made(About):
     output: str
 
 
-@click.command()
-@click.option(
-    "--from",
-    "sources",
-    type=click.Path(path_type=Path),
-    required=True,
-    multiple=True,
-    help="A slow log or general log of MariaDB or MySQL, or a log of PostgreSQL (text, CSV or JSON). "
-    "Repeat the option for each further file, in the order of their times.",
-)
-@click.option("--database", default="", help="Keep only the statements of this database.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("log.replay"),
-    show_default=True,
-    help="The recording.",
-)
-@json_option
-def command(sources: tuple[Path, ...], database: str, output: Path, as_json: bool) -> None:
-    """Make a recording of a log: each session with its statements, its transactions and the original times.
-    `dyno load run replay --file FILE` plays it, and so does the workload `replay` of a study."""
+def main(sources: tuple[Path, ...], database: str, output: Path, as_json: bool) -> None:
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
     log = log_of(sources)

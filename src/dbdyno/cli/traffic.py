@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 from pydantic import Field
@@ -14,68 +13,24 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.formats import write
-from dbdyno.cli.options import json_option
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import DASH, part_text, plural, some_of
 from dbdyno.report.words.safe import json_text
-from dbdyno.traffic.formats import KNOWN
 from dbdyno.traffic.groups import Group, Traffic
 from dbdyno.traffic.inserts import draw_new_keys
 from dbdyno.traffic.lacks import Lack, lacks_of, lacks_of_all
 from dbdyno.traffic.read import traffic_of
 from dbdyno.traffic.script import names_of, script, statement_of
 
-DIGESTS_MOST = 50
-"""Digests that are taken unless more are asked for."""
 SHOWN_MOST = 40
 """Rows of the table, and lines about statements; `--json` has them all."""
 DIGEST_WIDTH = 60
 
 
-def log_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what is taken of which logs."""
-    for option in reversed(
-        (
-            click.option(
-                "--from",
-                "sources",
-                type=click.Path(path_type=Path),
-                required=True,
-                multiple=True,
-                help=f"{KNOWN[0].upper()}{KNOWN[1:]}; compressed or not. Repeat the option for each"
-                " further file.",
-            ),
-            click.option("--database", default="", help="Take only the statements of this database."),
-            click.option(
-                "--limit",
-                type=click.IntRange(1),
-                default=DIGESTS_MOST,
-                show_default=True,
-                help="How many digests to take, those that took longest first.",
-            ),
-        )
-    ):
-        function = option(function)
-    return function
-
-
-@click.command()
-@log_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("workload.toml"),
-    show_default=True,
-    help="The file.",
-)
-@json_option
-def command(sources: tuple[Path, ...], database: str, limit: int, output: Path, as_json: bool) -> None:
-    """Make a workload file from a log of your server: the same statements with the same shares, and values
-    like those in the log. `dyno load run FILE` then drives it."""
+def main(sources: tuple[Path, ...], database: str, limit: int, output: Path, as_json: bool) -> None:
     if output.suffix != ".toml":
         raise UserError(f"{output} does not end in .toml, by which a workload file is known", "-o NAME.toml")
     if output.exists():

@@ -5,3 +5,9 @@ in their values alone, and a script that draws such statements with the shares t
 how a group's values are drawn; `inserts` has rows get new keys, which `schema` reads from a dump; `script`
 writes the workload.
 """
+
+KNOWN = (
+    "a slow log or general log of MariaDB or MySQL, a log of PostgreSQL (text, CSV or JSON), or"
+    " pg_stat_statements as CSV"
+)
+"""The logs that `formats` reads, in words."""

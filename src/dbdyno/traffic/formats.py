@@ -93,10 +93,6 @@ FORMATS = (
         for_databases="a log that holds the session's Connect: log for longer, or connect the clients anew",
     ),
 )
-KNOWN = (
-    "a slow log or general log of MariaDB or MySQL, a log of PostgreSQL (text, CSV or JSON), or"
-    " pg_stat_statements as CSV"
-)
 
 
 MARIADB = re.compile(r".*-MariaDB|(# Time: )?\d{6} {1,2}\d{1,2}:\d\d:\d\d")

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.errors import UserError
-from dbdyno.traffic.formats import KNOWN, Format, engine_of, format_of
+from dbdyno.traffic import KNOWN
+from dbdyno.traffic.formats import Format, engine_of, format_of
 from dbdyno.traffic.groups import Traffic, grouped
 from dbdyno.traffic.lines import beginning, lines
 from dbdyno.traffic.seen import Seen
