@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pkgutil import resolve_name
+from importlib import import_module
 from typing import Any
 
 import click
@@ -25,11 +25,16 @@ def command(verb: str) -> click.Command:
     place = f"{verb}:command"
     if verb in _DECLARED_IN:
         place = f"verbs.{_DECLARED_IN[verb]}:{'import_logs' if verb == 'import' else verb}"
-    found: click.Command = resolve_name(f"dbdyno.cli.{place}")
+    found: click.Command = _at(place)
     return found
 
 
 def body(place: str) -> Callable[..., Any]:
     """What carries a verb out: `run:main` is `main` of `cli/run.py`, which is imported now."""
-    found: Callable[..., Any] = resolve_name(f"dbdyno.cli.{place}")
+    found: Callable[..., Any] = _at(place)
     return found
+
+
+def _at(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"dbdyno.cli.{module}"), name)
