@@ -104,11 +104,10 @@ def test_a_dump_that_is_written_while_it_is_loaded_is_not_kept_under_its_old_nam
 ) -> None:
     dump = tmp_path / "dump.sql"
     dump.write_text(DUMP)
-    read = dump_at
 
     def exchanged(path: Path) -> Dump:
         dump.write_text(DUMP.replace("'a'", "'c'"))
-        return read(path)
+        return dump_at(path)
 
     monkeypatch.setattr(given, "dump_at", exchanged)
     with pytest.raises(UserError, match=r"dump\.sql changed while it was read"):
