@@ -275,7 +275,7 @@ pub(super) fn of_script(message: &str) -> Error {
         return error.hint("the script holds on to too much, or needs a larger memory_mb");
     }
     let error = Error::user(message).fatal();
-    if message.contains("patience_s") {
+    if message.contains("for longer than patience_s") {
         return error.hint("does it loop for ever? raise patience_s if it only computes for long");
     }
     error
