@@ -29,8 +29,13 @@ def test_a_page_that_nobody_asked_for_before_waits_for_the_end_of_the_block() ->
         with undisturbed():
             answer = served.visitor.ask("/run/one")
             assert (answer.status, answer.headers["retry-after"]) == (503, "10")
-            assert "A block is being measured" in answer.body and "helped most" not in answer.body
-        assert "helped most" in until(served.visitor, "/run/one", "helped most")
+            assert (
+                "A block is being measured" in answer.body
+                and "helped, but gives up durability" not in answer.body
+            )
+        assert "helped, but gives up durability" in until(
+            served.visitor, "/run/one", "helped, but gives up durability"
+        )
 
 
 def test_who_waits_for_a_page_is_told_who_measures_and_what_is_there() -> None:

@@ -43,7 +43,7 @@ def test_one_candidate_helped_and_not_most() -> None:
 def test_an_upgrade_that_is_slower_is_told_so_and_not_as_help() -> None:
     study = a_study({"config.page_cache": ["64k", "2k"]}, blocks=12)
     told = answer.headline(analysed(study, records_of(study, {"config.page_cache=2k": 0.5})))
-    assert told.startswith("Slower than the baseline: config.page_cache=2k (0.")
+    assert told.startswith("Slower than the baseline in throughput: config.page_cache=2k (0.")
     assert "helped" not in told
 
 

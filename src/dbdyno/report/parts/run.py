@@ -40,16 +40,16 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
     began = moment_text(run.created_unix_s)
     trials = len(analysis.trials)
     if analysis.study.of_platforms:
-        trials += _said("dbdyno.report.parts.platforms:trial_count", analysis)
+        trials += _of_part("dbdyno.report.parts.platforms:trial_count", analysis)
     records = numbers.plural(trials, "record")
-    held = _said("dbdyno.report.parts.gate:gate_in", analysis) if run.held else None
+    held = _of_part("dbdyno.report.parts.gate:gate_in", analysis) if run.held else None
     return Document(
-        title=analysis.study.title if held is None else _said("dbdyno.report.parts.gate:title", held),
+        title=analysis.study.title if held is None else _of_part("dbdyno.report.parts.gate:title", held),
         answer=(answer.headline(analysis),)
         if held is None
-        else _said("dbdyno.report.parts.gate:answered", held),
+        else _of_part("dbdyno.report.parts.gate:answered", held),
         sections=(
-            *(_said("dbdyno.report.parts.gate:sections", held) if held is not None else ()),
+            *(_of_part("dbdyno.report.parts.gate:sections", held) if held is not None else ()),
             *_sections(analysis, reruns),
         ),
         eyebrow=f"run {run.run} · {began}",
@@ -60,7 +60,7 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
     )
 
 
-def _said(place: str, *found: Any) -> Any:
+def _of_part(place: str, *found: Any) -> Any:
     """What a part of the report says of what was found. It is imported where something was."""
     return resolve_name(place)(*found)
 
@@ -68,7 +68,7 @@ def _said(place: str, *found: Any) -> Any:
 def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if analysis.study.of_platforms:
         of_machine, of_platforms = "dbdyno.report.parts.machine:facts", "dbdyno.report.parts.platforms:facts"
-        yield from _said(of_machine if analysis.study.of_machine else of_platforms, analysis)
+        yield from _of_part(of_machine if analysis.study.of_machine else of_platforms, analysis)
         return
     done, planned = len(analysis.trials), analysis.trials_planned
     trials = numbers.plural(done, "trial") if done == planned else f"{done} of {planned} trials"
@@ -88,41 +88,41 @@ def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Se
     if analysis.study.of_platforms:
         of_machine = "dbdyno.report.parts.machine:sections"
         of_platforms = "dbdyno.report.parts.platforms:sections"
-        yield from _said(of_machine if analysis.study.of_machine else of_platforms, analysis)
+        yield from _of_part(of_machine if analysis.study.of_machine else of_platforms, analysis)
         yield from registered.sections(analysis, reruns)
         return
     yield from verdicts.sections(analysis)
     if analysis.search is not None:
-        yield from _said("dbdyno.report.parts.search:sections", analysis)
+        yield from _of_part("dbdyno.report.parts.search:sections", analysis)
     if analysis.hosts is not None:
-        yield from _said("dbdyno.report.parts.hosts:sections", analysis)
+        yield from _of_part("dbdyno.report.parts.hosts:sections", analysis)
     if analysis.engines is not None:
-        yield from _said("dbdyno.report.parts.engines:sections", analysis.engines)
+        yield from _of_part("dbdyno.report.parts.engines:sections", analysis.engines)
     if (by_condition := versions_of(analysis)) is not None:
-        yield from _said("dbdyno.report.parts.versions:sections", by_condition)
+        yield from _of_part("dbdyno.report.parts.versions:sections", by_condition)
     yield from grid.sections(analysis)
     if analysis.factorial is not None:
-        yield from _said("dbdyno.report.parts.factors:sections", analysis)
+        yield from _of_part("dbdyno.report.parts.factors:sections", analysis)
     if analysis.gap is not None:
-        yield from _said("dbdyno.report.parts.gap:sections", analysis.gap)
+        yield from _of_part("dbdyno.report.parts.gap:sections", analysis.gap)
     if analysis.frontier is not None:
-        yield from _said("dbdyno.report.parts.frontier:sections", analysis.frontier)
+        yield from _of_part("dbdyno.report.parts.frontier:sections", analysis.frontier)
     if not isinstance(analysis.run, ImportedRun) and analysis.run.in_use is not None:
-        yield from _said("dbdyno.report.parts.running:sections", analysis)
+        yield from _of_part("dbdyno.report.parts.running:sections", analysis)
     if analysis.survival is not None:
-        yield from _said("dbdyno.report.parts.restarts:sections", analysis)
+        yield from _of_part("dbdyno.report.parts.restarts:sections", analysis)
     yield from builds.sections(analysis)
     yield from counted.sections(analysis)
     if analysis.requests:
-        yield from _said("dbdyno.report.parts.request:sections", analysis.requests)
+        yield from _of_part("dbdyno.report.parts.request:sections", analysis.requests)
     if analysis.splits:
-        yield from _said("dbdyno.report.parts.split:sections", analysis.splits)
+        yield from _of_part("dbdyno.report.parts.split:sections", analysis.splits)
     if analysis.replays:
-        yield from _said("dbdyno.report.parts.replays:sections", analysis.replays)
+        yield from _of_part("dbdyno.report.parts.replays:sections", analysis.replays)
     if analysis.statements:
-        yield from _said("dbdyno.report.parts.statements:sections", analysis.statements)
+        yield from _of_part("dbdyno.report.parts.statements:sections", analysis.statements)
     if analysis.plans is not None:
-        yield from _said("dbdyno.report.parts.plans:sections", analysis.plans)
+        yield from _of_part("dbdyno.report.parts.plans:sections", analysis.plans)
     yield from overhead.sections(analysis)
     yield from findings.sections(analysis)
     yield from _figures(analysis)

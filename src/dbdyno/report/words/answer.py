@@ -110,7 +110,7 @@ def _of_measured(analysis: Analysis) -> str:
         return "No variant is faster by itself, but curves differ at the same recall: see the frontier."
     if answer.slower and len(answer.slower) == len(analysis.candidates):
         slower = _enumerated(analysis, answer.slower)
-        return f"Slower than the baseline: {slower} times its {metric_title(analysis)}."
+        return f"Slower than the baseline in {metric_title(analysis)}: {slower}."
     others = ", which leaves open what is inconclusive" if answer.inconclusive else ""
     return f"Nothing helped: no variant is faster than the baseline{others}."
 
