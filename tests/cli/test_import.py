@@ -108,7 +108,7 @@ def test_too_few_logs_give_no_verdict_and_one_variant_is_a_report(logs: Path) ->
     assert "a verdict needs at least 6 repetitions" in text and variant("new")["verdict"] == "inconclusive"
     assert dyno("import", "pgbench", one, "--name", "alone").returncode == 0
     text = " ".join(dyno("report", "alone").stdout.split())
-    assert "Throughput: 100.0 per s (1 repetition)." in text and "99th percentile latency 10.00 ms" in text
+    assert "Throughput: 100.0 per s (1 repetition)." in text and "95th percentile latency 10.00 ms" in text
 
 
 def test_runs_of_logs_are_shown_listed_exported_and_compared(logs: Path) -> None:
@@ -176,9 +176,10 @@ def test_output_of_sysbench_is_imported_as_well(homes: Path) -> None:
     trials = report()["trials"]
     assert isinstance(trials, list)
     assert "sysbench printed the 95th percentile alone" in text
-    assert "99th percentile latency" in text and "ms (in 1 of 2)" in text
+    assert "95th percentile latency" in text and "ms (in 1 of 2)" in text
     known = [set(trial["metrics"]) & {"p50_ms", "p95_ms", "p99_ms"} for trial in trials]
-    assert known == [{"p95_ms"}, {"p50_ms", "p95_ms", "p99_ms"}]
+    # Of the histogram's few transactions less than ten lie above the others.
+    assert known == [{"p95_ms"}, {"p50_ms"}]
 
 
 @pytest.mark.parametrize(
