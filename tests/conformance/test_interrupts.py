@@ -183,17 +183,30 @@ def test_a_connection_is_ended_by_its_number_at_its_own_server_alone(tmp_path: P
         wait_until(ask_one, ASLEEP, 0)
         balancer = Balancer(one)
         host = balancer.listener.getsockname()[0]
-        # Both servers give the same number next, and the first one has given more so far.
-        while (last := ask_one(NUMBER)) <= ask_two(NUMBER):
-            pass
-        while ask_two(NUMBER) < last:
-            pass
-        with balancer.listener, asking(f"mysql://clients@{host}/", SLEEP, {}) as process:
-            wait_until(ask_one, ASLEEP, 1)
-            with asking(f"mysql://clients@{two}/", SLEEP, {}) as bystander:
-                wait_until(ask_two, ASLEEP, 1)
-                assert ask_two(NUMBER_ASLEEP) == ask_one(NUMBER_ASLEEP)
-                balancer.to = two
-                assert end_of(process) == "interrupted"
-                assert ask_two(ASLEEP) == [[1]]
-                assert end_of(bystander) == "interrupted"
+        with balancer.listener:
+            while not ended_at_its_own_server(balancer, host, (one, ask_one), (two, ask_two)):
+                wait_until(ask_one, ASLEEP, 0)
+                wait_until(ask_two, ASLEEP, 0)
+
+
+def ended_at_its_own_server(
+    balancer: Balancer, host: str, first: tuple[str, Ask], second: tuple[str, Ask]
+) -> bool:
+    """False where who looks whether the others are there came before them, and so took their number."""
+    (one, ask_one), (two, ask_two) = first, second
+    balancer.to = one
+    # Both servers give the same number next, and the first one has given more so far.
+    while (last := ask_one(NUMBER)) <= ask_two(NUMBER):
+        pass
+    while ask_two(NUMBER) < last:
+        pass
+    with asking(f"mysql://clients@{host}/", SLEEP, {}) as process:
+        wait_until(ask_one, ASLEEP, 1)
+        with asking(f"mysql://clients@{two}/", SLEEP, {}) as bystander:
+            wait_until(ask_two, ASLEEP, 1)
+            same = ask_two(NUMBER_ASLEEP) == ask_one(NUMBER_ASLEEP)
+            balancer.to = two if same else one
+            assert end_of(process) == "interrupted"
+            assert ask_two(ASLEEP) == [[1]]
+            assert end_of(bystander) == "interrupted"
+    return same

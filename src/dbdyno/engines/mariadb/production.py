@@ -21,7 +21,9 @@ def written(settings: Mapping[str, Level]) -> str:
 def _line(name: str, level: Level) -> str:
     """As on the command line, where some settings are switched by their names alone."""
     key, given, value = levels.option(name, level).removeprefix("--").partition("=")
-    return f"{key.replace('-', '_')} = {_quoted(value)}" if given else key.replace("-", "_")
+    # A log that is switched on keeps the file that the server in production gives it.
+    named = given and value != key
+    return f"{key.replace('-', '_')} = {_quoted(value)}" if named else key.replace("-", "_")
 
 
 def _quoted(value: str) -> str:
