@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno import interrupts, run
+from dbdyno import interrupts
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Acknowledged, Tally
@@ -378,7 +378,7 @@ def test_what_is_done_to_a_server_is_recorded_and_what_it_breaks_ends_the_phases
         found = Check(name="balances_equal_after_stop", holds=holds, detail="12, 13")
         return Acted(running, Recovery(act=Act.STOP, stop_s=1.0, ready_s=2.0), (found,))
 
-    monkeypatch.setattr(run, "act_on", act)
+    monkeypatch.setattr("dbdyno.trial.acts.act_on", act)
     progress = Stages()
     again = WATCHED.but(name="again")
     record, kept = two_phases(progress, (WATCHED, STOPPING, again))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno import run
 from dbdyno.layers.setup import Running
 from dbdyno.plan import ask_for
 from dbdyno.plan.restarts import LONGEST_SHARE, SHORTEST_SHARE, restart_trials
@@ -144,7 +143,7 @@ def acting(monkeypatch: pytest.MonkeyPatch, damage: str = "") -> list[Phase]:
         recovery = Recovery(act=phase.then, ready_s=0.1, damage=damage)
         return Acted(running, recovery, (Check(name="balances_equal", holds=not damage),))
 
-    monkeypatch.setattr(run, "act_on", act)
+    monkeypatch.setattr("dbdyno.trial.acts.act_on", act)
     return ended
 
 

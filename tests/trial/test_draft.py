@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno import run
 from dbdyno.engines.shell import ShellRound
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.host.journal import open_journal
@@ -48,7 +47,7 @@ def test_a_server_that_was_ended_on_purpose_does_not_make_the_drivers_fault_the_
         running.server.stop()
         raise DriverFailed("it did not go on", kind=kind)
 
-    monkeypatch.setattr(run, "act_on", act)
+    monkeypatch.setattr("dbdyno.trial.acts.act_on", act)
     assert tried(lambda record: None).outcome is outcome
 
 
