@@ -44,7 +44,9 @@ OPTIONS: dict[str, Level] = {
 def some_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     """A set of queries that lies nowhere, asked of a server that need not be waited for."""
     monkeypatch.setattr(fill, "BETWEEN_READINGS_S", 0.0)
-    monkeypatch.setattr(fill, "open_vector_set", lambda folder: SimpleNamespace(queries=QUERIES))
+    monkeypatch.setattr(
+        "dbdyno.datasets.vectors.open_vector_set", lambda folder: SimpleNamespace(queries=QUERIES)
+    )
 
 
 class Caches:

@@ -20,7 +20,7 @@ UNKNOWN = (
 SHARED = "All variants ran on this one server, and its own load was in each of them."
 BY_SESSION = "SET in each of Dyno's own sessions, so nothing is to be put back"
 OTHERS_MOVED = (
-    "While the run went on, others changed {moved}. Dyno left that as it is. What was measured before the"
+    "While the run went on, others changed {settings}. Dyno left that as it is. What was measured before the"
     " change and what was measured after it may differ by it."
 )
 UNKNOWN_HOST = (
@@ -45,7 +45,7 @@ def _body(found: InUse) -> Iterator[Element]:
         yield table(HEADS, rows, KINDS, dense=True)
     yield Lines((*_guarded(found),))
     if found.others_moved:
-        yield Notes((OTHERS_MOVED.format(moved=", ".join(found.others_moved)),))
+        yield Notes((OTHERS_MOVED.format(settings=", ".join(found.others_moved)),))
     unseen = () if found.here else (UNKNOWN_HOST,)
     yield From(Detail.DETAILS, (Notes((SHARED, UNKNOWN, *unseen)),), (Notes((SHARED,)),))
 
