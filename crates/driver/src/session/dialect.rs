@@ -139,8 +139,7 @@ impl Syntax {
     /// A doubled quote ends one text and begins another, which comes to the same.
     fn quoted_end(&self, sql: &[u8], at: usize) -> usize {
         let quote = sql[at];
-        let marked =
-            matches!(&sql[..at], [before @ .., b'e' | b'E'] if !before.last().is_some_and(is_of_name));
+        let marked = matches!(&sql[..at], [before @ .., b'e' | b'E'] if !before.last().copied().is_some_and(is_name_byte));
         let escapes = quote != b'`' && (self.backslash || (quote == b'\'' && marked));
         let mut end = at + 1;
         while let Some(&byte) = sql.get(end) {
@@ -154,10 +153,13 @@ impl Syntax {
     }
 
     fn dollar_end(&self, sql: &[u8], at: usize) -> usize {
-        let name = sql[at + 1..].iter().take_while(|byte| is_of_name(byte)).count();
+        let name = sql[at + 1..].iter().take_while(|byte| is_name_byte(**byte)).count();
         let tag = &sql[at..(at + name + 2).min(sql.len())];
         let numbered = tag.get(1).is_some_and(u8::is_ascii_digit);
-        if tag.len() < 2 || tag.last() != Some(&b'$') || numbered || sql[..at].last().is_some_and(is_of_name)
+        if tag.len() < 2
+            || tag.last() != Some(&b'$')
+            || numbered
+            || sql[..at].last().copied().is_some_and(is_name_byte)
         {
             return at;
         }
@@ -167,8 +169,9 @@ impl Syntax {
     }
 }
 
-fn is_of_name(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii()
+/// Letters (all beyond ASCII count as such), digits and underscores.
+pub(crate) fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
 fn line_end(sql: &[u8], at: usize) -> usize {

@@ -22,7 +22,7 @@ pub mod postgresql;
 pub mod sqlite;
 
 pub(crate) use any::{by_protocol, AnySession};
-pub(crate) use dialect::{pieces, Syntax};
+pub(crate) use dialect::{is_name_byte, pieces, Syntax};
 pub use dialect::{Dialect, Identity, Placeholder, VectorSql};
 pub(crate) use hands_on::hands_on;
 pub use http::MARK as REQUEST_MARK;

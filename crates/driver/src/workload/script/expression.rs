@@ -4,6 +4,7 @@
 use super::function::{self, Function, Language};
 use super::moment;
 use super::variable::Names;
+pub(super) use crate::session::is_name_byte;
 
 /// One level of nesting costs the evaluator one stack frame.
 const DEEPEST: usize = 200;
@@ -134,11 +135,6 @@ fn tokens(text: &str, language: Language) -> Result<Vec<(usize, Token)>, Fault> 
         at = next;
     }
     Ok(tokens)
-}
-
-/// Letters (all beyond ASCII count as such), digits and underscores.
-pub(super) fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
 pub(super) fn name_end(bytes: &[u8], from: usize) -> usize {
