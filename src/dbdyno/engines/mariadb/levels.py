@@ -75,10 +75,15 @@ def option(name: str, level: Level) -> str:
     spelt, text = name.replace("_", "-"), as_text(level)
     if name in NAMING_FILES and text.lower() in FALSE:
         return f"--skip-{spelt}"
-    if name in NAMING_FILES and text.lower() in TRUE:
+    if is_switched_on(name, level):
         # Without a name the server warns that it depends on the host's.
         return f"--{spelt}={spelt}"
     return f"--{spelt}={text}"
+
+
+def is_switched_on(name: str, level: Level) -> bool:
+    """Whether a setting whose value names a file is on, and names none."""
+    return name in NAMING_FILES and as_text(level).lower() in TRUE
 
 
 def shown_by(command: tuple[str, ...], folders: tuple[str, ...], settings: Mapping[str, Level]) -> Shown:

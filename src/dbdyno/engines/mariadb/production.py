@@ -22,7 +22,7 @@ def _line(name: str, level: Level) -> str:
     """As on the command line, where some settings are switched by their names alone."""
     key, given, value = levels.option(name, level).removeprefix("--").partition("=")
     # A log that is switched on keeps the file that the server in production gives it.
-    named = given and value != key
+    named = given and not levels.is_switched_on(name, level)
     return f"{key.replace('-', '_')} = {_quoted(value)}" if named else key.replace("-", "_")
 
 
