@@ -21,7 +21,7 @@ from dbdyno.begin.first_study import (
     host_here,
 )
 from dbdyno.cli.formats import write
-from dbdyno.cli.options import DurationText, refuse_both
+from dbdyno.cli.options import DurationText, refuse_both, target_option
 from dbdyno.cli.server_url import ServerUrl
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.cli.verbs.logs import replay, study_of_production, workload_file
@@ -129,14 +129,7 @@ def command(context: click.Context, example: str | None) -> None:
     type=ServerUrl(),
     help="A running server, whose settings are the baseline: they are written beside the study.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("study.toml"),
-    show_default=True,
-    help="The study.",
-)
+@target_option(default=Path("study.toml"), help="The study.")
 @click.pass_context
 def study(
     context: click.Context,

@@ -260,6 +260,8 @@ fail_on_option = click.option(
     f"{', '.join(f'{name} ({code})' for name, code in CODES.items())}. {NONE}: as without the option.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+target_option = partial(click.option, "-o", "--output", type=click.Path(path_type=Path), show_default=True)
+"""Where a verb writes what it makes, with its own `default` and `help`."""
 
 
 def refuse_both(option: str, value: object, **others: object) -> None:

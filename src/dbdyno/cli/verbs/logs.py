@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.begin.first_study import GOALS
-from dbdyno.cli.options import DurationText, json_option
+from dbdyno.cli.options import DurationText, json_option, target_option
 from dbdyno.cli.verbs import body
 from dbdyno.frozen import Level
 from dbdyno.study import values
@@ -91,14 +91,7 @@ def _level(text: str) -> Level:
     "Repeat the option for each further file, in the order of their times.",
 )
 @click.option("--database", default="", help="Keep only the statements of this database.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("log.replay"),
-    show_default=True,
-    help="The recording.",
-)
+@target_option(default=Path("log.replay"), help="The recording.")
 @json_option
 def replay(**asked: Any) -> None:
     """Make a recording of a log: each session with its statements, its transactions and the original times.
@@ -146,14 +139,7 @@ def replay(**asked: Any) -> None:
     show_default=True,
     help="How long the run may take.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("production"),
-    show_default=True,
-    help="The folder.",
-)
+@target_option(default=Path("production"), help="The folder.")
 @json_option
 def study_of_production(**asked: Any) -> None:
     """Make a study from a log of your server and a dump of its data. The folder holds the study and its
@@ -163,14 +149,7 @@ def study_of_production(**asked: Any) -> None:
 
 @click.command()
 @log_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("workload.toml"),
-    show_default=True,
-    help="The file.",
-)
+@target_option(default=Path("workload.toml"), help="The file.")
 @json_option
 def workload_file(**asked: Any) -> None:
     """Make a workload file from a log of your server: the same statements with the same shares, and values
