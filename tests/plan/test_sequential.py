@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from dbdyno.records import metrics
 from dbdyno.records.metrics import Metric
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
+from dbdyno.report.words.verdicts import settled
 from dbdyno.study import Goal, Guard, Study
 from tests.analyse.builds import builds
 from tests.analyse.factory import a_run, a_study, ended, every_verdict, records_of
@@ -29,7 +31,7 @@ def a_sequential(ratios: dict[str, float], blocks: int = 8) -> tuple[Study, Run,
 
 def test_the_clear_ones_are_decided_and_the_doubtful_one_is_not() -> None:
     study, run, records = a_sequential({"config.cache=64M": 1.03, "config.cache=4G": 5.0})
-    assert decided(study, run, records) == {"config.cache=4G"}
+    assert decided(study, run, records).keys() == {"config.cache=4G"}
     verdicts = {variant.name: variant.verdict for variant in analyse(study, run, records).variants}
     assert verdicts["config.cache=64M"] is Verdict.INCONCLUSIVE
 
@@ -60,7 +62,7 @@ def test_what_is_decided_is_what_the_whole_analysis_calls_so(sequential: bool, l
         run = a_run(study).but(sequential=sequential, looks_planned=looks_planned)
         for blocks in range(1, 1 + max(record.block for record in records)):
             some = [record for record in records if record.block < blocks]
-            found = decided(study, run, some)
+            found = frozenset(decided(study, run, some))
             assert found == {one.name for one in analyse(study, run, some).candidates if one.decided}
             seen.add(found)
     assert len(seen) > 4
@@ -135,11 +137,23 @@ def test_a_decided_variant_has_no_further_trial() -> None:
     assert blocks["config.cache=64M"] == blocks["baseline"] == list(range(study.blocks))
 
 
+def test_each_verdict_is_told_once_when_it_stands() -> None:
+    study, run, possible = a_sequential({"config.cache=64M": 1.03, "config.cache=4G": 5.0})
+    run = run.but(given_up={"config.cache=4G": ("durability",)})
+    told: list[str] = []
+    memory = Memory(tell=lambda result, blocks: told.append(settled(result, blocks)))
+    for blocks in range(1, 1 + study.blocks):
+        ask(study, run, [record for record in possible if record.block < blocks], memory)
+    (line,) = told
+    pattern = r"after [246] blocks: config.cache=4G ▲ faster, gives up durability, .* times the baseline"
+    assert re.fullmatch(pattern, line)
+
+
 def test_the_run_ends_when_all_are_decided() -> None:
     study, run, possible = a_sequential({"config.cache=64M": 4.0, "config.cache=4G": 5.0})
     records = carried_out(study, run, possible)
     assert max(record.block for record in records) < study.blocks - 1
-    assert decided(study, run, records) == {"config.cache=64M", "config.cache=4G"}
+    assert decided(study, run, records).keys() == {"config.cache=64M", "config.cache=4G"}
 
 
 @pytest.mark.parametrize("cut", range(0, 24, 5))
@@ -161,7 +175,7 @@ def test_both_blocks_of_a_pair_hold_the_same_variants(mirrored: bool) -> None:
     study, run, possible = a_sequential(ratios, blocks=14)
     run = run.but(mirrored=mirrored)
     before = [record for record in possible if record.block < 9]
-    assert decided(study, run, before) == {"config.cache=4G"}
+    assert decided(study, run, before).keys() == {"config.cache=4G"}
     both = {"baseline", "config.cache=64M"}
     expected = both | {"config.cache=4G"} if mirrored else both
     assert {trial.variant.name for trial in ask(study, run, before)} == expected

@@ -26,7 +26,7 @@ from dbdyno.analyse.columns import (
 )
 from dbdyno.analyse.components import blocks_most, components
 from dbdyno.analyse.counted import counted_work
-from dbdyno.analyse.effects import is_decided, variant_result
+from dbdyno.analyse.effects import decided_result, variant_result
 from dbdyno.analyse.engines import EnginesCompared, engines_compared
 from dbdyno.analyse.estimate import Estimator, around_means
 from dbdyno.analyse.factorial import Cells, factorial
@@ -229,19 +229,23 @@ class Looks:
         return _by_variant(variants, self.columns)
 
 
-def decided(study: Study, run: Run, records: Sequence[Record], looks: Looks | None = None) -> frozenset[str]:
-    """The candidates whose verdict stands, whatever may follow: those that `analyse_blocks` calls decided. A
-    run asks after each block, so nothing is made that only a report shows, and `looks` keeps what the earlier
-    ones read."""
+def decided(
+    study: Study, run: Run, records: Sequence[Record], looks: Looks | None = None
+) -> dict[str, VariantResult]:
+    """The candidates whose verdict stands, whatever may follow, by name: those that `analyse_blocks` calls
+    decided. A run asks after each block, so nothing is made that only a report shows, and `looks` keeps what
+    the earlier ones read."""
     looks = looks or Looks()
     trials = _with_survivors(looks.take(variants_of(study), records), survival(study, looks.restarts))
     unfinished = _shown(trials) < _in_all(study, run, trials, records)
     method, baseline = _method(study, run, trials, unfinished), with_copies(trials)
-    return frozenset(
-        each.variant.name
+    given_up = run.given_up or {}
+    return {
+        each.variant.name: result.but(gives_up=given_up.get(each.variant.name, ()))
         for each in trials
-        if each.role is Role.CANDIDATE and is_decided(each, baseline, study.goal, method)
-    )
+        if each.role is Role.CANDIDATE
+        and (result := decided_result(each, baseline, study.goal, method)) is not None
+    }
 
 
 def _results(study: Study, run: Run, trials: Sequence[Trials], method: Method) -> tuple[VariantResult, ...]:

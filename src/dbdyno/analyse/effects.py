@@ -96,8 +96,9 @@ def _failing(trials: Trials) -> tuple[str, ...]:
     return (FAILED_SHARE,) if max(shares.values(), default=0.0) > FAILED_SHARE_MAX else ()
 
 
-def is_decided(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> bool:
-    """Whether a candidate's verdict stands, whatever may follow. Nothing is made that only a report shows."""
+def decided_result(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> VariantResult | None:
+    """A candidate's verdict with its ratio, if it stands whatever may follow. Nothing is made that only a
+    report shows."""
     result = VariantResult(
         name=trials.variant.name,
         role=trials.role,
@@ -108,7 +109,7 @@ def is_decided(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> 
         guards=_guards(trials, baseline, goal, method),
     )
     judged = result.but(**(ending(trials) or _of_comparison(result, trials, baseline, method)))
-    return _decided(judged, trials, baseline, method)
+    return judged if _decided(judged, trials, baseline, method) else None
 
 
 def _idle(result: VariantResult, trials: Trials, baseline: Trials) -> str:

@@ -59,7 +59,7 @@ def carry_out(begun: Begun, reference: Begun | None, here: Here) -> list[Record]
             return _searched(run, bench, here)
         progress = Quiet() if here.quiet else stack.enter_context(shown(trials, study, here.trials_s))
         bench = replace(bench, tell=progress.say)
-        ask = told_to(progress, ask_for(run), store)
+        ask = told_to(progress, ask_for(run, tell=progress.decided), store)
         other = None
         if reference is not None:
             store.add_run(reference.run, began(reference.run))

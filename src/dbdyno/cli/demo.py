@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+
+import click
 
 from dbdyno.begin.examples import DEMO, study_of
 from dbdyno.begin.study_file import study_at
@@ -11,11 +14,23 @@ from dbdyno.cli.preferences import FOREVER
 from dbdyno.cli.verbs.measure import run
 from dbdyno.engines import registry
 
+NEXT = """
+What next:
+  dyno report --format html -o report.html    the same run as a page, with all evidence
+  dyno init mariadb -o mine.toml              a study of your own, to change and dyno run"""
+
 
 def main(mirror: str, wait_s: float) -> None:
+    """Measures each variant until its verdict stands, in as many blocks as the study says at most."""
     path = study_of(DEMO)
-    engine = study_at(path).engine
+    study = study_at(path)
     with patient() as patience:
-        registry.engine(engine.engine).obtaining.fetch(engine.version, mirror, patience.tell)
+        registry.engine(study.engine.engine).obtaining.fetch(study.engine.version, mirror, patience.tell)
     wait = FOREVER if math.isinf(wait_s) else f"{wait_s:g}s"
-    run.main([str(path), f"--wait={wait}"], prog_name="dyno run", standalone_mode=False)
+    asked = [str(path), "--until=margin", f"--blocks={study.blocks}", f"--wait={wait}"]
+    try:
+        run.main(asked, prog_name="dyno run", standalone_mode=False)
+    except SystemExit as ended:
+        if not ended.code:
+            click.echo(NEXT)
+        sys.exit(ended.code)

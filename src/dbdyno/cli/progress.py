@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 import click
 from rich.progress import BarColumn, Progress, TextColumn
@@ -33,6 +34,9 @@ from dbdyno.study import Study
 from dbdyno.study.designs import beside_count, trials_in_all, variants_of
 from dbdyno.study.trials import Purpose, Trial
 
+if TYPE_CHECKING:
+    from dbdyno.analyse.model import VariantResult
+
 LINE_EVERY_S = 30.0
 """So long nothing is said at most while the load goes round in slices."""
 STILL_EVERY_S = 300.0
@@ -50,6 +54,8 @@ class Quiet(Unwatched):
     def replanned(self, trials: int, why: str) -> None: ...
 
     def left_out(self, trials: int, why: str) -> None: ...
+
+    def decided(self, result: VariantResult, blocks: int) -> None: ...
 
     def say(self, line: str) -> None: ...
 
@@ -90,6 +96,13 @@ class Lines(Quiet):
 
     def left_out(self, trials: int, why: str) -> None:
         self.replanned(self._trials - trials, why)
+
+    def decided(self, result: VariantResult, blocks: int) -> None:
+        """A verdict stands after so many blocks, while others are measured further."""
+        # Here, because most runs come to their verdicts at their end.
+        from dbdyno.report.words.verdicts import settled
+
+        self.say(settled(result, blocks))
 
     def trial_began(self, trial: Trial) -> None:
         self._left.trial_began(trial.variant.name)

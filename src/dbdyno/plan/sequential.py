@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,14 +17,19 @@ from dbdyno.study.trials import Trial
 
 if TYPE_CHECKING:
     from dbdyno.analyse.analysis import Looks
+    from dbdyno.analyse.model import VariantResult
+
+    Told = Callable[[VariantResult, int], None]
 
 
 @dataclass
 class Memory:
     """What a run that asks after each block has read already, so that a block costs the same at its end as at
-    its beginning. It changes no answer."""
+    its beginning, and who is told of each verdict, once, with the number of blocks. It changes no answer."""
 
     looks: Looks | None = None
+    tell: Told | None = None
+    known: set[str] = field(default_factory=set)
 
 
 def ask(study: Study, run: Run, records: Sequence[Record], memory: Memory | None = None) -> Sequence[Trial]:
@@ -34,9 +39,9 @@ def ask(study: Study, run: Run, records: Sequence[Record], memory: Memory | None
 
 def decided(
     study: Study, run: Run, records: Sequence[Record], memory: Memory | None = None
-) -> frozenset[str]:
-    """The variants whose verdict stands, whatever may follow. What restarts showed stood before the first
-    block, and a variant that lost something is measured all the same: the report says what it gains."""
+) -> dict[str, VariantResult]:
+    """The variants whose verdict stands, whatever may follow, by name. What restarts showed stood before the
+    first block, and a variant that lost something is measured all the same: the report says what it gains."""
     # Here, because a plan that is only shown has no use for numpy.
     from dbdyno.analyse import analysis
 
@@ -60,11 +65,22 @@ def _left_out(study: Study, run: Run, memory: Memory | None, records: Sequence[R
         return frozenset()
     variants = variants_of(study)
     looked_at = records if judged == blocks else [record for record in records if record.block < judged]
-    over = decided(study, run, looked_at, memory)
+    results = decided(study, run, looked_at, memory)
+    _tell(results, judged, memory)
+    over = frozenset(results)
     candidates = [variant.name for variant in variants[1:] if variant.candidate]
     if over and over >= set(candidates) and not _in_turn(run):
         return frozenset(variant.name for variant in variants)
     return over
+
+
+def _tell(results: dict[str, VariantResult], blocks: int, memory: Memory | None) -> None:
+    """Tells of each verdict once."""
+    if memory is None or memory.tell is None:
+        return
+    for name in results.keys() - memory.known:
+        memory.tell(results[name], blocks)
+    memory.known |= results.keys()
 
 
 def _in_turn(run: Run) -> bool:

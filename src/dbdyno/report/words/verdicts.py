@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
+from dbdyno.report.words.numbers import effect_text, plural
+from dbdyno.report.words.safe import clean
 from dbdyno.study.space import Promise
 
 
@@ -52,6 +54,14 @@ def colour(verdict: Verdict) -> str:
 def marked(verdict: Verdict) -> str:
     """The verdict's word behind its glyph."""
     return f"{LOOKS[verdict].glyph} {verdict.value}"
+
+
+def settled(result: VariantResult, blocks: int) -> str:
+    """A verdict that stands before the run is over, in a line of its progress."""
+    said = losing(marked(result.verdict or Verdict.INCONCLUSIVE), losses_of(result))
+    if result.effect is not None:
+        said += f", {effect_text(result.effect)} times the baseline"
+    return f"after {plural(blocks, 'block')}: {clean(result.name)} {said}"
 
 
 def losing(said: str, promises: Sequence[Promise]) -> str:
