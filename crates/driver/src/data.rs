@@ -55,6 +55,15 @@ pub(crate) fn overseen<T: Send>(
     watch: &mut Watch<'_>,
     work: impl FnOnce() -> Result<Option<Result<T>>> + Send,
 ) -> Result<T> {
+    overseen_work(target, watch, Box::new(work))
+}
+
+/// The same, behind a pointer, so that it is compiled once for each kind of outcome.
+fn overseen_work<T: Send>(
+    target: &Target,
+    watch: &mut Watch<'_>,
+    work: Box<dyn FnOnce() -> Result<Option<Result<T>>> + Send + '_>,
+) -> Result<T> {
     AnySession::load_library(target);
     let (done, is_done) = channel::<()>();
     let mut stop = Stop::default();

@@ -11,6 +11,8 @@ pub(crate) fn spawned<'scope, T: Send + 'scope>(
     threads: u64,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>> {
+    // Behind a pointer, so that beginning a thread is compiled once for each kind of outcome, and not for each work.
+    let work: Box<dyn FnOnce() -> T + Send + 'scope> = Box::new(work);
     let begun = std::thread::Builder::new().spawn_scoped(scope, work);
     begun.map_err(|error| no_thread(&format!("thread {} of {threads}", number + 1), &error))
 }

@@ -135,12 +135,6 @@ impl<S: Session> Drop for Counted<'_, S> {
 
 impl<'a, W: Workload> Client<'a, W> {
     pub async fn live<S: Session>(self) {
-        if let (true, Some(playback)) = (W::PLAYS, self.workload.playback()) {
-            if let Err(error) = Box::pin(self.play::<S>(playback)).await {
-                self.course.fail(error);
-            }
-            return;
-        }
         // Connecting takes much room and is soon over: in a box of its own it does not make every client larger.
         let connected = Box::pin(self.connect_first::<S>()).await;
         match connected {

@@ -1,6 +1,6 @@
 //! From names to types: which session a URL means and which workload a name means.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::job::{Job, Load};
 use crate::session::{by_protocol, Session};
 use crate::workload::{with_workload, Circumstances, WithWorkload, Workload};
@@ -13,7 +13,8 @@ pub(crate) trait Activity {
     fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Self::Output>;
 }
 
-/// Finds the types that a job names and does the activity with them. It is compiled for each of their pairs.
+/// Finds the types that a job names and does the activity with them. It is compiled for each of their pairs that has a
+/// sense.
 pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
     by_protocol!(job.target()?.protocol, S => with_its_workload(job, With::<S, A>(activity, PhantomData)))
 }
@@ -42,6 +43,12 @@ impl<S: Session, A: Activity> WithWorkload for With<S, A> {
     type Output = A::Output;
 
     fn with<W: Workload>(self, workload: W) -> Result<A::Output> {
-        self.0.perform::<S, W>(workload)
+        // A constant, so that a pair without a sense is not compiled.
+        if const { S::TAKES_SQL || W::SENDS_REQUESTS } {
+            self.0.perform::<S, W>(workload)
+        } else {
+            Err(Error::user(format!("{} writes SQL, and an application takes requests", W::OFFERS[0].name))
+                .hint("a script may hold requests: workload.name = \"script\""))
+        }
     }
 }

@@ -38,7 +38,7 @@ use crate::io::{spawned, Backend};
 use crate::job::{Gather, Job, Load};
 use crate::session::{end_what_was_left, AnySession, Session, Target};
 use crate::watch::Watch;
-use crate::workload::Workload;
+use crate::workload::{Playback, Witness, Workload};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{channel, Receiver};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -67,20 +67,50 @@ fn target_of(job: &Job) -> Result<Target> {
     Ok(target)
 }
 
-/// Runs the workload on as many threads as there should be.
+/// Runs the workload over sessions of this kind.
 fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
+    let driven = Driven {
+        blocking: S::BLOCKING,
+        names: workload.transactions(),
+        gather: if S::BLOCKING { Gather::Off } else { gather(job, workload) },
+        ledger: ledger::<W>(job)?,
+        playback: workload.playback(),
+        thread: &|thread| thread.drive_or_fail::<S, W>(workload),
+    };
+    drive(job, driven, workload.witness()?, watch)
+}
+
+/// What a run needs to know of its sessions and its workload, so that all but the clients is compiled once.
+struct Driven<'a> {
+    /// Calls of its sessions block their thread.
+    blocking: bool,
+    /// Of its transactions.
+    names: Vec<String>,
+    gather: Gather,
+    ledger: Option<Ledger>,
+    playback: Option<&'a Playback>,
+    /// What a thread does.
+    thread: &'a (dyn Fn(Thread<'_>) -> Result<ThreadTally> + Sync),
+}
+
+/// Runs on as many threads as there should be.
+fn drive(
+    job: &Job,
+    driven: Driven<'_>,
+    witness: Option<Box<dyn Witness>>,
+    watch: &mut Watch<'_>,
+) -> Result<Total> {
+    let Driven { blocking, names, gather, ledger, playback, thread: work } = driven;
     let target = target_of(job)?;
-    let backend = if S::BLOCKING { Backend::Blocking } else { Backend::choose(&job.backend)? };
+    let backend = if blocking { Backend::Blocking } else { Backend::choose(&job.backend)? };
     let rate = match &job.load {
         Load::Open { rate_per_s, schedule, .. } => Some(Rate::new(*rate_per_s, schedule.as_ref())?),
         Load::Closed { .. } => None,
     };
-    let (think, names) = (Think::new(&job.load)?, workload.transactions());
-    let mut live = Live::new(job, &names, workload.witness()?)?;
-    let course = Course::new(job)
-        .gathering(if S::BLOCKING { Gather::Off } else { gather(job, workload) })
-        .keeping(ledger::<W>(job)?);
-    let threads = thread_count::<S>(job);
+    let think = Think::new(&job.load)?;
+    let mut live = Live::new(job, &names, witness)?;
+    let course = Course::new(job).gathering(gather).keeping(ledger);
+    let threads = thread_count(job, blocking);
     let (sender, receiver) = channel();
     let mut series = Series::new(threads, names.len(), job.hdr_log.is_some()).keeping(job.share.is_some());
     let (outcomes, overseen) = std::thread::scope(|scope| {
@@ -92,14 +122,13 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
                     backend,
                     job,
                     target: &target,
-                    workload,
-                    kinds: names.len(),
+                    names: &names,
                     rate: rate.as_ref(),
                     think,
                     course: &course,
                     seconds: sender.clone(),
                 };
-                begun::<S, W>(scope, thread)
+                begun(scope, thread, work)
             })
             .collect();
         let overseen = oversee(&handles, job, &course, &receiver, &mut series, &mut live, watch);
@@ -119,9 +148,9 @@ fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<
         return Err(Error::user("interrupted before the run began"));
     };
     let Overseen { started_unix_s, slices_unix_s, interrupted } = overseen;
-    let (protocol, playback) = (target.protocol.as_str(), workload.playback());
+    let protocol = target.protocol.as_str();
     let about = About { job, names, backend, protocol, phases, rate, slices_unix_s, playback };
-    let mut tally = about.merge(parts, series, S::BLOCKING);
+    let mut tally = about.merge(parts, series, blocking);
     tally.server_version = course.version.into_inner().unwrap_or_default();
     (tally.gather, tally.started_unix_s) = (course.gather, started_unix_s);
     tally.interrupted = interrupted;
@@ -147,12 +176,13 @@ fn ledger<W: Workload>(job: &Job) -> Result<Option<Ledger>> {
 }
 
 /// Begins a thread. One that cannot be had ends the run, because the others would wait for it.
-fn begun<'scope, S: Session, W: Workload>(
+fn begun<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    thread: Thread<'scope, W>,
+    thread: Thread<'scope>,
+    work: &'scope (dyn Fn(Thread<'_>) -> Result<ThreadTally> + Sync),
 ) -> Option<ScopedJoinHandle<'scope, Result<ThreadTally>>> {
     let (course, number, threads) = (thread.course, thread.number.into(), thread.threads.into());
-    let begun = spawned(scope, number, threads, move || thread.drive_or_fail::<S>());
+    let begun = spawned(scope, number, threads, move || work(thread));
     begun.inspect_err(|error| course.fail(error.clone())).ok()
 }
 
@@ -162,8 +192,8 @@ fn joined(handle: ScopedJoinHandle<'_, Result<ThreadTally>>) -> Result<ThreadTal
 
 /// Fewer threads cost less per operation, and one drives well over 100,000 operations a second: a second one comes
 /// with eight CPUs and enough clients to keep it busy.
-fn thread_count<S: Session>(job: &Job) -> u32 {
-    if S::BLOCKING {
+fn thread_count(job: &Job, blocking: bool) -> u32 {
+    if blocking {
         return job.clients_here();
     }
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);

@@ -29,8 +29,16 @@ struct Due {
 }
 
 impl<'a, W: Workload> Client<'a, W> {
-    /// Plays one session after the other until there is none left. An error ends the run.
-    pub(super) async fn play<S: Session>(&self, playback: &Playback) -> Result<()> {
+    /// Plays the workload's recording. An error ends the run.
+    pub async fn play_recording<S: Session>(self) {
+        let Some(playback) = self.workload.playback() else { return };
+        if let Err(error) = self.play::<S>(playback).await {
+            self.course.fail(error);
+        }
+    }
+
+    /// Plays one session after the other until there is none left.
+    async fn play<S: Session>(&self, playback: &Playback) -> Result<()> {
         let (mut next, mut player, mut ready) = (playback.take(), Player::default(), None);
         if next.is_some_and(|visit| playback.was_there(&visit)) {
             ready = Some(self.connect_first::<S>().await?);

@@ -217,8 +217,7 @@ pub(super) fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> To
         backend: Backend::Simulated,
         job: &job,
         target: &job.target().unwrap(),
-        workload: &OneStatement::<REPLAYED>,
-        kinds: 1,
+        names: &["one".to_owned()],
         rate: rate.as_ref(),
         think: crate::run::pace::Think::new(&job.load).unwrap(),
         course: &course,
@@ -226,7 +225,7 @@ pub(super) fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> To
     };
     let part = std::thread::scope(|scope| {
         scope.spawn(|| begin_slices(&course, &job));
-        let part = thread.drive::<S>().unwrap();
+        let part = thread.drive::<S, _>(&OneStatement::<REPLAYED>).unwrap();
         // Nobody waits for another slice.
         course.stop();
         part

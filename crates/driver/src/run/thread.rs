@@ -22,14 +22,14 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// Which of the run's threads this is, and what it works with.
-pub(crate) struct Thread<'a, W> {
+pub(crate) struct Thread<'a> {
     pub number: u32,
     pub threads: u32,
     pub backend: Backend,
     pub job: &'a Job,
     pub target: &'a Target,
-    pub workload: &'a W,
-    pub kinds: usize,
+    /// Of the workload's transactions.
+    pub names: &'a [String],
     pub rate: Option<&'a Rate>,
     pub think: Option<Think>,
     pub course: &'a Course,
@@ -51,11 +51,12 @@ pub(crate) struct ThreadTally {
     pub pace: Option<OpenPace>,
 }
 
-impl<W: Workload> Thread<'_, W> {
+impl Thread<'_> {
     /// The same as `drive`, but a failure, a panic even, ends the whole run: the other threads would wait for this one.
-    pub fn drive_or_fail<S: Session>(self) -> Result<ThreadTally> {
+    pub fn drive_or_fail<S: Session, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
         let course = self.course;
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.drive::<S>())).unwrap_or_else(|panic| {
+        let drive = AssertUnwindSafe(|| self.drive::<S, W>(workload));
+        let outcome = catch_unwind(drive).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text =
                 text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("for an unknown reason");
@@ -68,7 +69,7 @@ impl<W: Workload> Thread<'_, W> {
         outcome
     }
 
-    pub fn drive<S: Session>(self) -> Result<ThreadTally> {
+    pub fn drive<S: Session, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
         if let Some(cpus) = &self.job.cpus {
             let cpu = cpus[self.number as usize % cpus.len()];
             bind(cpu).map_err(|error| {
@@ -86,11 +87,16 @@ impl<W: Workload> Thread<'_, W> {
                 executor = executor.giving_way(self.course.crowded.clone());
             }
             for here in (self.number..self.job.clients_here()).step_by(self.threads as usize) {
-                let Thread { job, target, workload, think, course, .. } = self;
+                let Thread { job, target, think, course, .. } = self;
                 let number = job.client_number(here);
                 let operations = Cell::new(0.0);
                 let client = Client { number, job, target, workload, think, course, lane: &lane, operations };
-                executor.spawn(client.live::<S>());
+                // A constant, so that playing is compiled for the workload that plays, and the rest for the others.
+                if const { W::PLAYS } {
+                    executor.spawn(client.play_recording::<S>());
+                } else {
+                    executor.spawn(client.live::<S>());
+                }
             }
             executor.run(|| {
                 let over = self.turn(&lane, S::BLOCKING);
@@ -161,19 +167,14 @@ impl<W: Workload> Thread<'_, W> {
         Acknowledged {
             acknowledged: recorder.acknowledged.iter().sum(),
             unknown: recorder.unknown,
-            by_transaction: self
-                .workload
-                .transactions()
-                .into_iter()
-                .zip(recorder.acknowledged.iter().copied())
-                .collect(),
+            by_transaction: self.names.iter().cloned().zip(recorder.acknowledged.iter().copied()).collect(),
             start: Start::new(),
         }
     }
 
     fn start(&self, lane: &Lane, stretch: Stretch, blocking: bool) {
         let phases = stretch.phases;
-        let recorder = Recorder::new(self.kinds, phases, self.seconds.clone());
+        let recorder = Recorder::new(self.names.len(), phases, self.seconds.clone());
         let pace = self.rate.zip(arrivals(&self.job.load)).map(|(rate, arrivals)| {
             let queue = match blocking {
                 true => Queue::OfAll(self.course.arrivals_taken.clone()),

@@ -56,6 +56,9 @@ pub trait Session: Sized + 'static {
     /// Calls of this session block the thread (an embedded engine): each client then gets a thread of its own.
     const BLOCKING: bool;
 
+    /// False where what is at the other end takes requests and no SQL.
+    const TAKES_SQL: bool = true;
+
     /// Loads the library that sessions of an embedded engine live on. A library may change how its thread computes, and
     /// threads inherit that from the one that begins them: so the one that begins all others loads it, as in an
     /// application. Where that fails, `connect` says why.

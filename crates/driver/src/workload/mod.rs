@@ -170,6 +170,9 @@ pub trait Workload: Sized + Send + Sync + 'static {
     /// True where a recording is played: `playback` has it, and nothing is drawn.
     const PLAYS: bool = false;
 
+    /// True where its statements may be requests of an application. The others write SQL.
+    const SENDS_REQUESTS: bool = false;
+
     /// Checks the options; their names and types have been checked already.
     fn new(about: &'static About, options: &Options) -> Result<Self>;
 

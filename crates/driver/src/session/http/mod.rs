@@ -52,6 +52,7 @@ pub struct Http {
 
 impl Session for Http {
     const BLOCKING: bool = false;
+    const TAKES_SQL: bool = false;
 
     async fn connect(target: &Target) -> Result<Self> {
         target.allow_parameters()?;

@@ -174,6 +174,8 @@ impl Workload for Script {
         keeps_ledger: false,
     }];
 
+    const SENDS_REQUESTS: bool = true;
+
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
         let file = options.text(FILE);
         if file.is_empty() {
