@@ -1,6 +1,7 @@
 """Two real servers behind one address, struck at every statement that Dyno sends while it moves settings.
 
 `python -m tests.engines.struck ENGINE CASES SEED` prints a line of JSON for each breach, and then the counts.
+A number after these says how many of the drawn cases are left out, so that several calls can share them.
 The switch lies between Dyno and the driver: it counts statements over all sessions, and carries each to the
 server at the address. A case strikes before one statement, in the run or in the cleanup after a kill:
 
@@ -18,12 +19,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -32,11 +34,12 @@ from dbdyno.begin.held import Noted, put_back_by
 from dbdyno.driver import query as driver_query
 from dbdyno.driver.query import Ask, Rows
 from dbdyno.engines import put_back, registry
-from dbdyno.engines.put_back import Reached, Standing
+from dbdyno.engines.put_back import Reached, Standing, wait_until
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned, waiting_servers
 from dbdyno.records.in_use import Identity, InUse, Way
+from dbdyno.study.reference import Reference
 from dbdyno.trial.running import switch as switch_module
 from dbdyno.trial.running.switch import Switch
 from tests.running_server import TUNER, UsersServer, users_server
@@ -47,6 +50,8 @@ INSTANT = "ALTER SYSTEM"
 """How a statement begins that writes whatever others have set since Dyno looked."""
 ADDRESS = "{scheme}://tuner@at.the.switch/dyno"
 HANGS_S = 60
+TAKE_S = 2.0
+"""How long Dyno waits in vain for a value that somebody else has changed."""
 
 
 @dataclass(frozen=True)
@@ -154,61 +159,72 @@ class Scene:
         self.struck = root / "struck"
         setattr(put_back, "conversation", self.conversation)  # noqa: B010  its type is a function's
         self.lent = dict[int, Ask]()
-        self.admin = [server.tell for server in servers]
         for server in servers:
             server.tell(*self.kind.prepare, *self.kind.grant)
         self.stand(False)
         self.late = {pair: self.late_in(pair) for pair in (False, True)}
         self.theirs = dict[str, dict[str, str]]()
         for fault in ("writer", "beside"):
+            self.stand(False)
             before = self.state(0)
             self.others_write(fault)
             after = self.state(0)
             self.theirs[fault] = {name: value for name, value in after.items() if before.get(name) != value}
-            self.reset()
+        self.reset()
 
-    def write(self, server: UsersServer, name: str, value: str) -> None:
-        """What somebody else does: a setting gets a value, and the server takes that over."""
-        server.tell(self.kind.move.format(name=name, value=value))
-        if self.engine.name == "postgresql":
-            server.tell("SELECT pg_reload_conf()")
+    def give(self, number: int, statements: Iterable[str]) -> None:
+        """What somebody else does to a server, until that server has taken it over."""
+        with self.admin(number) as ask:
+            for sql in statements:
+                ask(sql)
+            if self.engine.name == "postgresql":
+                [[before]] = ask("SELECT pg_conf_load_time()::text FROM pg_reload_conf()")
+                taken = f"SELECT 1 WHERE pg_conf_load_time() <> '{before}'"
+                assert wait_until(lambda: bool(ask(taken)), HANGS_S)
 
     def others_write(self, fault: str) -> None:
         """What somebody else sets on Dyno's own server."""
-        if fault == "writer":
-            self.write(self.servers[0], self.kind.name, self.kind.of_others)
-        else:
-            self.write(self.servers[0], self.kind.beside, "1234")
+        name, value = (
+            (self.kind.beside, "1234") if fault == "beside" else (self.kind.name, self.kind.of_others)
+        )
+        self.give(0, [self.kind.move.format(name=name, value=value)])
 
     def stand(self, pair: bool) -> None:
         """Gives both servers what stands before a case, which is not the same on both."""
-        for server, value in zip(self.servers, self.kind.before, strict=True):
+        kind = self.kind
+        for number, value in enumerate(kind.before):
+            values = [(name, kind.pair[name][0]) for name in kind.pair]
             if self.engine.name == "postgresql":
-                server.tell(*(f"ALTER SYSTEM RESET {name}" for name in (*self.kind.pair, self.kind.beside)))
-            # Twice, because one may be cut by the other.
-            for name in (*self.kind.pair, *self.kind.pair):
-                self.write(server, name, self.kind.pair[name][0])
-            if not pair or server is self.servers[1]:
-                self.write(server, self.kind.name, value)
-            if self.kind.along and not pair:
-                self.write(server, self.kind.along, {"mariadb": "2000", "mysql": "10"}[self.engine.name])
-            if self.engine.name != "postgresql":
-                self.write(server, self.kind.beside, "100")
+                statements = [f"ALTER SYSTEM RESET {kind.beside}"]
+            else:
+                # Twice, because one may be cut by the other.
+                values += [*values, (kind.beside, "100")]
+                statements = []
+            if not pair or number == 1:
+                values.append((kind.name, value))
+            if kind.along and not pair:
+                values.append((kind.along, {"mariadb": "2000", "mysql": "10"}[self.engine.name]))
+            self.give(number, statements + [kind.move.format(name=name, value=to) for name, to in values])
 
     def reset(self) -> None:
-        """Makes the servers and the folders as they were, whatever a case left."""
+        """Empties the folders, whatever a case left."""
         for path in (*paths.journals().iterdir(), *paths.marks().iterdir()):
             path.unlink()
-        self.stand(False)
 
     def state(self, number: int) -> dict[str, str]:
         """All settings of a server, and the lines that it keeps for its next start."""
-        tell = self.admin[number]
-        found = dict(self.runtime.in_force(lambda sql: tell(sql)).value)
-        if self.engine.name == "postgresql":
-            rows = tell("SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'")
-            found |= {f"line of {name}": str(value) for name, value in rows}
+        with self.admin(number) as ask:
+            found = dict(self.runtime.in_force(ask).value)
+            if self.engine.name == "postgresql":
+                rows = ask("SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'")
+                found |= {f"line of {name}": str(value) for name, value in rows}
         return found
+
+    def admin(self, number: int) -> AbstractContextManager[Ask]:
+        """A session of a server's administrator, with what a new session is told."""
+        server = self.servers[number].server
+        assert server is not None
+        return driver_query.conversation(server.url)
 
     def strikes(self, sql: str) -> None:
         """Counts a statement, and does before it what the case says."""
@@ -384,27 +400,37 @@ class Scene:
 @contextmanager
 def scene(engine: str) -> Iterator[Scene]:
     """Two servers of an engine and folders for Dyno."""
+    reference = KINDS[engine].reference
     with ExitStack() as stack:
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dyno-", dir=memory)))
-        servers = []
-        for folder in (root / "a", root / "b"):
+        folders = (root / "a", root / "b")
+        for folder in folders:
             folder.mkdir()
-            servers.append(stack.enter_context(users_server(KINDS[engine].reference, folder)))
+        if engine == "mysql":
+            # It takes seconds to make its data, and gives itself a name where it finds none.
+            data = root / "a" / "data"
+            installation = registry.locate(Reference.of(reference))
+            registry.engine(engine).life.initialise(installation, data, {})
+            shutil.copytree(data, root / "b" / "data")
+            (root / "b" / "data" / "database" / "auto.cnf").unlink(missing_ok=True)
+        servers = [stack.enter_context(users_server(reference, folder)) for folder in folders]
         # The engines were found where they are; all that a case leaves is found here.
         os.environ[paths.HOST_VARIABLE] = str(root / "host")
         for variable in ("DATA", "CACHE", "STATE", "CONFIG"):
             os.environ[f"XDG_{variable}_HOME"] = str(root / variable.lower())
         setattr(switch_module, "PAUSE_S", 0.0)  # noqa: B010
+        for module in (put_back, switch_module):
+            setattr(module, "TAKE_S", TAKE_S)  # noqa: B010
         yield Scene(engine, (servers[0], servers[1]), root)
 
 
-def main(engine: str, wanted: int, seed: int) -> int:
+def main(engine: str, wanted: int, seed: int, first: int = 0) -> int:
     tried, breaches = Counter[str](), 0
     with scene(engine) as here:
         cases = here.cases()
         random.Random(seed).shuffle(cases)
-        for number, case in zip(count(), cases[: wanted or None], strict=False):
+        for number, case in zip(count(), cases[first:][: wanted or None], strict=False):
             tried[f"{case.phase}{' of a pair' if case.pair else ''}: {case.fault}"] += 1
             if found := here.tried(case):
                 breaches += 1
@@ -416,4 +442,4 @@ def main(engine: str, wanted: int, seed: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))
