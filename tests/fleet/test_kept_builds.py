@@ -44,15 +44,25 @@ def test_a_keep_that_fails_leaves_what_was_there(session: Session) -> None:
 
 
 def test_what_the_gate_found_goes_with_its_build(session: Session) -> None:
-    kept_builds.note_gate(session, "sqlite-1", "ab", "passed")
-    assert kept_builds.gates_of(session, "sqlite-1") == {}
+    name, content = BUILD.name, BUILD.content
+    kept_builds.note_gate(session, name, content, "ab", "passed")
+    assert kept_builds.gates_of(session, name, content) == {}
     kept_builds.keep(session, BUILD, [b"one"])
     for found in ("could not run", "passed"):
-        kept_builds.note_gate(session, "sqlite-1", "ab", found)
-    assert kept_builds.gates_of(session, "sqlite-1") == {"ab": "passed"}
-    kept_builds.remove(session, "sqlite-1")
+        kept_builds.note_gate(session, name, content, "ab", found)
+    assert kept_builds.gates_of(session, name, content) == {"ab": "passed"}
+    kept_builds.remove(session, name)
     kept_builds.keep(session, BUILD, [b"another"])
-    assert kept_builds.gates_of(session, "sqlite-1") == {}
+    assert kept_builds.gates_of(session, name, content) == {}
+
+
+def test_what_the_gate_found_counts_for_the_same_files_alone(session: Session) -> None:
+    other = BUILD.but(content="f" * 64)
+    kept_builds.keep(session, other, [b"another"])
+    kept_builds.note_gate(session, BUILD.name, BUILD.content, "ab", "passed")
+    assert kept_builds.gates_of(session, BUILD.name, other.content) == {}
+    kept_builds.note_gate(session, other.name, other.content, "ab", "passed")
+    assert kept_builds.gates_of(session, BUILD.name, BUILD.content) == {}
 
 
 def test_one_host_makes_a_build_at_a_time_and_its_death_frees_it(url: str, session: Session) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from dbdyno.fleet import parts
+from dbdyno.fleet.hosts import Replaced
 from dbdyno.fleet.parts import State
 from dbdyno.fleet.session import Session
 from dbdyno.records.store import Store
@@ -16,17 +19,26 @@ def states(session: Session, run: str = "first") -> list[State]:
 
 
 def test_a_question_is_answered_once(session: Session) -> None:
-    run = run_on("a", "b").but(fleet=())
+    run, place = run_on("a", "b").but(fleet=()), speaks(session, "a")
     parts.ask(session, run, ["a", "b"])
     asked = parts.asked_of(session, "a")
     assert asked == run
-    parts.answer(session, run.run, "a", State.REFUSED, "no engine")
+    parts.answer(session, place, run.run, State.REFUSED, "no engine")
     assert parts.asked_of(session, "a") is None
-    parts.answer(session, run.run, "a", State.READY, "late")
+    parts.answer(session, place, run.run, State.READY, "late")
     assert [(part.state, part.told) for part in parts.parts_of(session, run.run)] == [
         (State.REFUSED, "no engine"),
         (State.ASKED, ""),
     ]
+
+
+def test_a_worker_that_was_replaced_answers_nothing(session: Session) -> None:
+    run, place = run_on("a").but(fleet=()), speaks(session, "a")
+    parts.ask(session, run, ["a"])
+    session.execute("UPDATE dyno_hosts SET worker = 'another' WHERE host = 'a'")
+    with pytest.raises(Replaced):
+        parts.answer(session, place, run.run, State.READY, "this machine")
+    assert states(session) == [State.ASKED]
 
 
 def test_what_is_asked_holds_no_password(session: Session) -> None:

@@ -226,7 +226,8 @@ def _pass_gate_once(bench: Bench, depot: Depot, wish: BuildWish) -> None:
     """Has a build pass the gate, unless it did so on another host. Raises BaselineFailed like `pass_gate`."""
     try:
         name = build_of(bench, wish).name
-        _take_gates(name, depot)
+        content = packed.content_of(making.folder_of(name))
+        _take_gates(name, content, depot)
         answered = is_answered(bench, wish)
     except UserError:
         raise
@@ -239,19 +240,19 @@ def _pass_gate_once(bench: Bench, depot: Depot, wish: BuildWish) -> None:
         return
 
     def ask_and_keep() -> None:
-        _take_gates(name, depot)
+        _take_gates(name, content, depot)
         if not is_answered(bench, wish):
             depot.begins(gate, f"the correctness gate of {wish.words}")
         try:
             ask()
         finally:
             for asked, document in correctness.documents_of(name).items():
-                kept_builds.note_gate(depot.session, name, asked, document)
+                kept_builds.note_gate(depot.session, name, content, asked, document)
 
     depot.holding(gate, ask_and_keep, waiting=True)
 
 
-def _take_gates(name: str, depot: Depot) -> None:
-    """Puts what the gate found on other hosts beside the build here."""
-    for asked, document in kept_builds.gates_of(depot.session, name).items():
+def _take_gates(name: str, content: str, depot: Depot) -> None:
+    """Puts what the gate found on other hosts of the same files beside the build here."""
+    for asked, document in kept_builds.gates_of(depot.session, name, content).items():
         correctness.keep_document(name, asked, document)

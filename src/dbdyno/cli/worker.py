@@ -170,10 +170,10 @@ class Worker:
             state, told = State.REFUSED, words_of(error)
         except Exception as fault:
             # Whoever starts the worker again would ask the same again.
-            parts.answer(self.session, run.run, self.place.name, State.REFUSED, fault_of_dyno(fault))
+            parts.answer(self.session, self.place, run.run, State.REFUSED, fault_of_dyno(fault))
             raise
         tell(f"asked about {run.study_path}: {state.value}")
-        parts.answer(self.session, run.run, self.place.name, state, told)
+        parts.answer(self.session, self.place, run.run, state, told)
         return True
 
     def _go_on(self) -> bool:

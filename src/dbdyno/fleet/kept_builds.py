@@ -140,18 +140,20 @@ def failure_of(session: Session, run: str, name: str) -> Failure | None:
     return Failure.model_validate_json(found[0][0]) if found else None
 
 
-def note_gate(session: Session, name: str, asked: str, document: str) -> None:
-    """Keeps what the correctness gate found of a build that the store has."""
+def note_gate(session: Session, name: str, content: str, asked: str, document: str) -> None:
+    """Keeps what the correctness gate found of a build, where the store still has that one of its name."""
     session.execute(
-        "INSERT INTO dyno_build_gates SELECT name, %s, %s FROM dyno_builds WHERE name = %s"
-        " ON CONFLICT (name, asked) DO UPDATE SET document = EXCLUDED.document",
-        *(asked, document, name),
+        "INSERT INTO dyno_build_gates SELECT name, %s, %s FROM dyno_builds WHERE name = %s AND content = %s"
+        " FOR SHARE ON CONFLICT (name, asked) DO UPDATE SET document = EXCLUDED.document",
+        *(asked, document, name, content),
     )
 
 
-def gates_of(session: Session, name: str) -> dict[str, str]:
-    """All that the correctness gate found of a build, by what it asked."""
-    return dict(session.execute("SELECT asked, document FROM dyno_build_gates WHERE name = %s", name))
+def gates_of(session: Session, name: str, content: str) -> dict[str, str]:
+    """All that the correctness gate found of a build, by what it asked. Nothing where the store has another
+    one of its name."""
+    found = "SELECT asked, document FROM dyno_build_gates JOIN dyno_builds USING (name)"
+    return dict(session.execute(f"{found} WHERE name = %s AND content = %s", name, content))
 
 
 @contextmanager

@@ -100,12 +100,15 @@ def asked_of(session: Session, host: str) -> Run | None:
     return run_of_document(rows[0][0]) if rows else None
 
 
-def answer(session: Session, run: str, host: str, state: State, told: str) -> None:
-    """Answers, unless nobody waits for it any more."""
-    session.execute(
-        "UPDATE dyno_parts SET state = %s, told = %s WHERE run = %s AND host = %s AND state = 'asked'",
-        *(state.value, without_passwords(told), run, host),
-    )
+def answer(session: Session, place: Place, run: str, state: State, told: str) -> None:
+    """Answers, unless nobody waits for it any more. Raises Replaced where this worker does not speak for the
+    host any more, because another one may be on another machine."""
+    with session.transaction():
+        require_speaker(session, place)
+        session.execute(
+            "UPDATE dyno_parts SET state = %s, told = %s WHERE run = %s AND host = %s AND state = 'asked'",
+            *(state.value, without_passwords(told), run, place.name),
+        )
     session.tell(of_run(run))
 
 
