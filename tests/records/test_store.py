@@ -45,6 +45,36 @@ def test_several_can_open_a_store_that_is_not_made_yet(postgresql: str) -> None:
         assert list(threads.map(opened, range(8))) == [0] * 8
 
 
+def test_an_account_that_may_only_insert_is_refused_before_the_first_trial(postgresql: str) -> None:
+    with Store(postgresql) as store, store._transaction() as execute:
+        execute("DROP ROLE IF EXISTS inserter")
+        execute("CREATE ROLE inserter LOGIN")
+    inserter = postgresql.replace("dyno@", "inserter@")
+    every = "ON ALL TABLES IN SCHEMA public"
+    try:
+        for right, told in (("SELECT", "INSERT on dyno_runs"), ("INSERT", "UPDATE on dyno_runs")):
+            with Store(postgresql) as store, store._transaction() as execute:
+                execute(f"GRANT {right} {every} TO inserter")
+            with Store(inserter) as store, pytest.raises(UserError) as refused:
+                store.require_writable()
+            assert told in refused.value.message and "GRANT SELECT, INSERT" in refused.value.hint
+        with Store(postgresql) as store, store._transaction() as execute:
+            execute("GRANT UPDATE, DELETE ON dyno_runs, dyno_records, dyno_names, dyno_notes TO inserter")
+        with Store(inserter) as store:
+            store.require_writable()
+            store.add_run(make_run(make_study()))
+            store.add_record(make_record(0))
+        with Store(postgresql) as store, store._transaction() as execute:
+            execute(f"REVOKE ALL {every} FROM inserter")
+        with pytest.raises(DynoError) as unseen:
+            Store(inserter)
+        assert "permission denied" in unseen.value.message and "GRANT SELECT, INSERT" in unseen.value.hint
+    finally:
+        with Store(postgresql) as store, store._transaction() as execute:
+            execute("DROP OWNED BY inserter")
+            execute("DROP ROLE inserter")
+
+
 def test_a_trial_has_one_record(url: str) -> None:
     with Store(url) as store:
         store.add_run(make_run(make_study()))

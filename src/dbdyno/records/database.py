@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dbdyno.errors import DynoError
+from dbdyno.errors import DynoError, UserError
 from dbdyno.records.place import SQLITE, place_of
 
 IN_MEMORY = ":memory:"
@@ -41,6 +41,13 @@ PASSING_CODES = (
 )  # fmt: skip
 """What may have passed when SQLite is asked again. No patience makes a file writable."""
 
+NO_RIGHT = "42501"
+"""PostgreSQL's code for a right that an account lacks."""
+GRANT = (
+    "as the owner of its tables: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO that"
+    " account; the first who uses a store makes them, and needs GRANT CREATE ON SCHEMA public"
+)
+
 Row = tuple[Any, ...]
 Execute = Callable[..., Sequence[Row]]
 """Carries out a statement with the values for its question marks. Returns its rows."""
@@ -59,7 +66,8 @@ class Database:
     """An open database. `place` says where it is, without a password, and `key` says so from wherever it is
     asked; it is empty where nothing outlasts this process. `error` is what its driver raises, and `passing`
     tells whether one of these may pass. `begin` starts a transaction that writes, `alone` keeps others off
-    whoever makes tables in it, where that takes more, and `has_table` asks for a table by its name."""
+    whoever makes tables in it, where that takes more, and `has_table` asks for a table by its name.
+    `has_right` asks whether this account has a right on a table; empty where there are no accounts."""
 
     place: str
     key: str
@@ -71,6 +79,7 @@ class Database:
     begin: str
     alone: str
     has_table: str
+    has_right: str = ""
 
     @contextmanager
     def transaction(self, writes: bool = True) -> Iterator[Execute]:
@@ -93,6 +102,21 @@ class Database:
         with self.transaction(writes=False) as execute:
             return bool(execute(self.has_table, table))
 
+    def require_rights(self, rights: Mapping[str, Sequence[str]]) -> None:
+        """Raises UserError where this account lacks one of the rights on tables."""
+        if not self.has_right:
+            return
+        with self.transaction(writes=False) as execute:
+            lacking = [
+                f"{right} on {table}"
+                for table, all_of_it in rights.items()
+                for right in all_of_it
+                if not execute(self.has_right, table, right)[0][0]
+            ]
+            [(account,)] = execute("SELECT current_user")
+        if lacking:
+            raise UserError(f"the store {self.place}: {account} lacks {', '.join(lacking)}", GRANT)
+
 
 def open_database(url: str) -> Database:
     """Opens what a URL names. Raises UserError like `place_of`, and DynoError where it fails."""
@@ -104,6 +128,8 @@ def failed(place: str, error: Exception, passing: bool = False) -> DynoError:
     cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
     full = isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
     hint = "make room there; `dyno run --resume` then goes on" if full else "see --store and DYNO_STORE"
+    if getattr(error, "sqlstate", "") == NO_RIGHT:
+        hint = GRANT
     return (Unavailable if passing else DynoError)(f"the store {place} failed: {cause}", hint)
 
 
@@ -207,4 +233,5 @@ def _postgresql(url: str, place: str) -> Database:
         # IF NOT EXISTS does not see what another one makes at this moment.
         alone=f"SELECT pg_advisory_xact_lock({MAKING_TABLES})",
         has_table="SELECT 1 WHERE to_regclass(?) IS NOT NULL",
+        has_right="SELECT has_table_privilege(?, ?)",
     )

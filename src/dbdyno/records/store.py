@@ -71,6 +71,12 @@ _TABLES = (
 )
 _OLDEST, _LABELS, _YOUNGEST = "dyno_schema", "dyno_notes", "dyno_chain"
 """Every store has the first; an older store may lack the others."""
+_ALL = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_RIGHTS = {
+    **{f"dyno_{name}": _ALL for name in ("runs", "records", "names", "notes")},
+    _YOUNGEST: ("SELECT", "INSERT"),
+}
+"""What an account needs that writes a store. Nothing is ever changed in the chain."""
 # A run and the reference that takes turns with it begin at the same moment.
 _LATEST_FIRST = "ORDER BY created_unix_s DESC, run"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -126,6 +132,7 @@ class Store:
     def require_writable(self) -> None:
         """Raises UserError where this user cannot write the store, so that no trial runs in vain."""
         if self._database.writable:
+            self._database.require_rights(_RIGHTS)
             return
         if self.place == str(paths.store_place()):
             paths.data()
