@@ -18,7 +18,8 @@ import pytest
 from dbdyno.errors import DynoError, RunLocked
 from dbdyno.host import paths
 from dbdyno.host.alone import NOTE, alone, holder
-from dbdyno.host.undisturbed import measured_now
+from dbdyno.host.journal import open_journal, replay_abandoned
+from dbdyno.host.undisturbed import measured_now, undisturbed
 from tests.needs import IS_ROOT
 
 pytestmark = pytest.mark.usefixtures("homes")
@@ -238,3 +239,36 @@ def test_a_full_folder_of_the_host_is_named(homes: Path, monkeypatch: pytest.Mon
         assert sorted(path.name for path in full.iterdir()) == ["filler", "locks"]
     finally:
         subprocess.run(["umount", str(full)], check=True)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can mount")
+def test_a_folder_of_the_host_that_takes_no_change_any_more_hides_no_failure(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a disk does that the kernel has made read-only after an error."""
+    folder = homes / "worn"
+    folder.mkdir()
+    monkeypatch.setenv(paths.HOST_VARIABLE, str(folder))
+    mounts = (["--bind", str(folder)], ["-o", "remount,bind,ro"])
+    try:
+        with (
+            pytest.raises(DynoError, match="what ended it"),
+            alone("mine", 1.0),
+            undisturbed(),
+            open_journal(),
+        ):
+            if any(
+                subprocess.run(["mount", *each, str(folder)], capture_output=True).returncode
+                for each in mounts
+            ):
+                pytest.skip("this host does not permit mounts")
+            raise DynoError("what ended it")
+        with pytest.raises(DynoError, match="may not be written") as refused, alone("mine", 1.0):
+            pass
+        assert paths.HOST_VARIABLE in refused.value.hint
+    finally:
+        subprocess.run(["umount", str(folder)], capture_output=True)
+    assert replay_abandoned() == []
+    with alone("mine", 1.0), open_journal():
+        pass
+    assert list((folder / "journal").iterdir()) == []

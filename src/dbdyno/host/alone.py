@@ -82,7 +82,7 @@ def alone(
             _wait(lambda: all(_goes_behind(other, turn) for other in _others()), deadline, tell)
             yield
         finally:
-            note.unlink(missing_ok=True)
+            paths.discard(note)
 
 
 def _goes_behind(other: Holder, turn: int) -> bool:
@@ -187,5 +187,5 @@ def _write(note: Path, study: str, expected_s: float, run: str, turn: int) -> No
         draft.chmod(0o644)
         draft.replace(note)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        paths.discard(draft)
         raise paths.host_is_full(note, error) from None

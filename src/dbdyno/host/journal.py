@@ -187,8 +187,8 @@ class Journal:
         """Ends the lock, and removes the file where nothing stands."""
         if not self._standing:
             # A mark whose journal is gone would never be removed.
-            _mark_of(self._path).unlink(missing_ok=True)
-            self._path.unlink(missing_ok=True)
+            paths.discard(_mark_of(self._path))
+            paths.discard(self._path)
         os.close(self._descriptor)
 
     def standing(self) -> tuple[Mapping[str, Any], ...]:
@@ -237,6 +237,7 @@ def open_journal() -> Iterator[Journal]:
         except BaseException:
             journal.let_go()
             raise
+        paths.marks()
         with suppress(OSError):
             _mark_of(path).touch(mode=0o644)
     try:
@@ -402,7 +403,7 @@ def left_by_others() -> tuple[str, ...]:
 
 def _mark_of(path: Path) -> Path:
     """What tells other users that a journal stands."""
-    return paths.marks() / path.name
+    return paths.host_place() / paths.MARKS / path.name
 
 
 def _unwritten(path: Path, error: OSError) -> DynoError:

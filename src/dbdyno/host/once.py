@@ -332,7 +332,7 @@ def held(path: Path, tell: Tell = silently, waiting: bool = True) -> Iterator[No
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            paths.discard(path)
 
 
 def _locked(path: Path, operation: int, tell: Tell) -> IO[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-from dbdyno.errors import DynoError, UserError
+from dbdyno.errors import DynoError, UserError, remedy
 
 HOST_VARIABLE = "DYNO_HOST_FOLDER"
 ROOTS_HOST, USERS_HOSTS = Path("/var/lib/dyno"), Path("/var/tmp")
@@ -120,9 +121,16 @@ def host_is_full(path: Path, error: OSError) -> DynoError:
     """What to tell where a file of the host's folder cannot be written."""
     return DynoError(
         f"{path} cannot be written: {error.strerror or error}",
-        f"make room on the disk of {path.parent}, or set {HOST_VARIABLE} to a folder on another; nothing was "
-        "changed on this host for it, and what was stored is safe",
+        f"{remedy(error) or 'look at that folder'}, or set {HOST_VARIABLE} to a folder on another disk;"
+        " nothing was changed on this host for it, and what was stored is safe",
     )
+
+
+def discard(path: Path) -> None:
+    """Removes a file that means nothing once its process has ended. It stays where the disk takes no change
+    any more, because that must not hide what ended the process."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def runtime() -> Path:

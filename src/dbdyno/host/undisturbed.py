@@ -43,7 +43,7 @@ def undisturbed() -> Iterator[None]:
                 _taken(empty)
             yield
         finally:
-            mark.unlink(missing_ok=True)
+            paths.discard(mark)
 
 
 class Look:
