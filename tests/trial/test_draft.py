@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,12 @@ from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.recovery import Recovery
+from dbdyno.records.stage import Stage
 from dbdyno.run import Keep, run_trial
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial.acts.after import Acted
-from dbdyno.trial.bench import Bench
+from dbdyno.trial.bench import Bench, Clock
 from dbdyno.trial.draft import Draft
 from tests.analyse.platforms_cases import platform
 from tests.fakes import Stages, make_bench, make_run, make_study
@@ -72,3 +74,15 @@ def test_a_trial_on_a_platform_keeps_no_time(homes: Path) -> None:
     record = draft.record()
     assert record.recoveries == (Recovery(act=Act.STOP, present=5),)
     assert record.engine_version == "5.0.4"
+
+
+def test_a_clock_that_is_set_back_makes_no_trial_shorter(homes: Path) -> None:
+    study, unix_s = make_study(1, 2), iter((7200.0, 3600.0, 3600.0))
+    clock = Clock(unix_s=lambda: next(unix_s), monotonic_s=iter((10.0, 11.0, 13.0, 13.5)).__next__)
+    with open_journal() as journal:
+        bench = replace(make_bench(study, make_run(study), journal), clock=clock)
+        draft = Draft(make_plan(study, Order(seed=1)).trials[0], bench, lambda trial, stage: None)
+        with draft.stage(Stage.PREPARE):
+            pass
+    record = draft.record()
+    assert record.finished_unix_s - record.started_unix_s == 3.5

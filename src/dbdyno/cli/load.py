@@ -321,7 +321,9 @@ def _read_acknowledged(path: Path) -> str:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     except ValueError:
         raise UserError(f"{path} holds no tally", "give the output of: dyno load run --json") from None
-    return Acknowledged.by(tallies).model_dump_json()
+    # A file of several may have any order.
+    in_time = sorted(tallies, key=lambda tally: tally.started_unix_s)
+    return Acknowledged.by(in_time).model_dump_json()
 
 
 class _Load(click.Group):
