@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from dbdyno.driver.query import conversation
+from dbdyno.engines import put_back as put_back_module
+from dbdyno.engines import registry
+from dbdyno.engines.ledger import TABLE, Ledger
 from dbdyno.engines.postgresql import running
-from dbdyno.engines.put_back import Standing, drop_schema, put_back, restart
+from dbdyno.engines.put_back import (
+    SCHEMA,
+    SETTING,
+    Standing,
+    drop_schema,
+    ledger_on,
+    put_back,
+    put_back_noted,
+    restart,
+)
 from dbdyno.engines.runtime import Found, one_server
-from dbdyno.errors import AnotherServer, EngineMissing, ServerFailed
+from dbdyno.errors import AnotherServer, EngineMissing, ServerFailed, UserError
 from dbdyno.records.in_use import ServerId
-from tests.running_server import TUNER, replica, users_server
+from tests.running_server import TUNER, UsersServer, replica, users_server
 
 URL = "postgresql://tuner@db1/shop"
 SERVER = ServerId(facts={"system": "1"})
@@ -67,3 +82,89 @@ def test_a_standby_that_is_promoted_is_put_back_and_a_copy_of_it_is_another_serv
         assert (moved.after, moved.left) == ("1s", "")
         with pytest.raises(AnotherServer, match="another server answers"):
             put_back(primary.url, (standing,))
+
+
+@pytest.fixture(params=["postgresql@15", "mariadb@11.8", "mysql@9"])
+def alone(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
+    with tempfile.TemporaryDirectory(prefix="dyno-") as folder:
+        try:
+            with users_server(request.param, Path(folder)) as server:
+                tuner, right = f"{TUNER}@localhost", "ALL PRIVILEGES ON *.* TO"
+                if request.param.startswith("postgresql"):
+                    server.tell(f"CREATE ROLE {TUNER} LOGIN SUPERUSER")
+                else:
+                    server.tell(f"CREATE USER {tuner}", f"GRANT {right} {tuner}")
+                yield server
+        except EngineMissing as missing:
+            pytest.skip(f"{request.param} is not here: {missing.message}")
+
+
+def server_id(server: UsersServer) -> ServerId:
+    with conversation(server.url) as ask:
+        return registry.runtime_of(server.installation.engine).who(ask)
+
+
+def ledger_of(server: UsersServer) -> Ledger:
+    return ledger_on(server.url, server_id(server))
+
+
+def test_no_note_is_lost_while_others_make_and_drop_the_ledger(alone: UsersServer) -> None:
+    """Several Dynos of several machines begin and end at the same time."""
+    ledger = ledger_of(alone)
+
+    def seen(run: str) -> list[bool]:
+        found = []
+        for _ in range(15):
+            ledger.note(run, SETTING, {"a": "what stood", "b": "there"})
+            found.append([row.name for row in ledger.rows() if row.run == run] == ["a", "b"])
+            ledger.forget(run)
+        return found
+
+    with ThreadPoolExecutor(3) as dynos:
+        assert all(all(found) for found in dynos.map(seen, ("first", "second", "third")))
+    sql = "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'dyno_ledger'"
+    [[left]] = alone.tell(sql)
+    assert float(str(left)) == 0
+    # A Dyno died between the two statements that drop it.
+    alone.tell("CREATE SCHEMA dyno_ledger")
+    ledger.forget("first")
+    [[left]] = alone.tell(sql)
+    assert float(str(left)) == 0
+
+
+def test_of_two_that_begin_at_once_one_notes_and_the_other_is_told_of_it(alone: UsersServer) -> None:
+    ledger = ledger_of(alone)
+    with ThreadPoolExecutor(2) as dynos:
+        told = list(
+            dynos.map(lambda run: ledger.note(run, SETTING, {"a": run}, alone=True), ("first", "second"))
+        )
+    [row] = ledger.rows()
+    assert sorted(other is None for other in told) == [False, True]
+    [other] = filter(None, told)
+    assert (other.run, other.content) == (row.run, row.content)
+
+
+def test_a_dyno_lives_whose_servers_clock_was_set_back(
+    alone: UsersServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(put_back_module, "BEAT_S", 0.5)
+    ledger = ledger_of(alone)
+    ledger.note("first", SCHEMA, {"dyno_a": server_id(alone).model_dump_json()})
+    ahead = f"UPDATE {TABLE} SET beat = beat + 3600"
+    alone.tell(ahead)
+    over = threading.Event()
+
+    def beats() -> None:
+        while not over.wait(0.05):
+            alone.tell(f"UPDATE {TABLE} SET beat = beat + 1")
+
+    living = threading.Thread(target=beats)
+    living.start()
+    try:
+        with pytest.raises(UserError, match="may live"):
+            put_back_noted(alone.url)
+    finally:
+        over.set()
+        living.join()
+    assert put_back_noted(alone.url) == [f"server schema dyno_a of {alone.url}"]
+    assert ledger.rows() == []

@@ -6,21 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from dbdyno.begin.begun import Begun
-from dbdyno.begin.running import look_anew, looked_at, require_allowed
+from dbdyno.begin.running import look_anew, looked_at, require_allowed, require_unchanged
 from dbdyno.engines import registry
 from dbdyno.engines.ledger import Ledger
 from dbdyno.engines.put_back import (
     SETTING,
     Standing,
     Strayed,
+    ledger_on,
     moving,
     note_ledger,
     note_settings,
     note_strayed,
-    only_on,
 )
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed
 from dbdyno.frozen import Level
@@ -50,9 +49,17 @@ class Noted:
             return
         note_settings(self.journal, self.url, standings)
         if self.ledger is not None:
-            now = registry.runtime_of(urlsplit(self.url).scheme).NOW
-            for one in standings:
-                self.ledger.note(self.run, SETTING, one.name, one.model_dump_json(), now)
+            self.ledger.note(self.run, SETTING, contents_of(standings))
+
+    def begin(self, standings: Sequence[Standing]) -> None:
+        """Notes settings before the first move. Raises UserError where another Dyno has come before, on the
+        same machine or another, since this one looked."""
+        if standings and self.ledger is not None:
+            require_unchanged(
+                self.ledger.note(self.run, SETTING, contents_of(standings), alone=True), self.url
+            )
+        if standings:
+            note_settings(self.journal, self.url, standings)
 
     def strayed(self, strayed: Strayed) -> None:
         """Notes what reached another server."""
@@ -61,6 +68,11 @@ class Noted:
     def moving(self, levels: Mapping[str, Level], before: Mapping[str, str]) -> AbstractContextManager[None]:
         """Notes that settings are moved within, because what moves along is not known before."""
         return moving(self.journal, self.url, self.server, tuple(levels), before)
+
+
+def contents_of(standings: Sequence[Standing]) -> dict[str, str]:
+    """What the ledger keeps of settings, by their names."""
+    return {one.name: one.model_dump_json() for one in standings}
 
 
 @contextmanager
@@ -83,7 +95,7 @@ def held(begun: Begun, journal: Journal, store: Store, allowed: Allowed) -> Iter
         # In a journal of its own, because a trial undoes all that was noted since it began.
         with open_journal() as moves:
             note = Noted(moves, ledger, study.engine.url, looked.server, run.run)
-            note.settings(standing)
+            note.begin(standing)
             switch = Switch(
                 registry.engine(study.engine.engine),
                 looked.in_use,
@@ -130,7 +142,7 @@ def put_back_by(switch: Switch, journal: Journal) -> tuple[tuple[Moved, ...], Dy
 
 def _ledger(study: Study, server: ServerId, journal: Journal, run: str) -> tuple[Ledger | None, str]:
     """Where changes are noted on the server itself, and what is told of that."""
-    ledger = Ledger(only_on(study.engine.url, server))
+    ledger = ledger_on(study.engine.url, server)
     note_ledger(journal, study.engine.url, server, run)
     try:
         ledger.make()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from dbdyno.driver.query import conversation
 from dbdyno.engines import registry
 from dbdyno.engines.found import server_at
-from dbdyno.engines.ledger import Ledger
-from dbdyno.engines.put_back import Reached, Standing
+from dbdyno.engines.ledger import Row
+from dbdyno.engines.put_back import Reached, Standing, ledger_on
 from dbdyno.engines.runtime import connected, one_server, with_own_password
 from dbdyno.errors import UserError
 from dbdyno.frozen import level_text
@@ -25,7 +25,6 @@ from dbdyno.trial.running.switch import OF_RUNNING, Switch, unprovable
 
 if TYPE_CHECKING:
     from dbdyno.driver.query import Ask
-    from dbdyno.engines.runtime import Runtime
     from dbdyno.frozen import Level
     from dbdyno.host.allowed import Allowed
     from dbdyno.records.in_use import ServerId
@@ -241,7 +240,7 @@ def require_allowed(study: Study, allowed: Allowed) -> None:
     if pending := pending_of(study):
         told = f"others have changed {', '.join(pending)}, which the server has not taken over, and now would"
         raise UserError(told, "have it taken over, or take it back; then type this again")
-    _require_unchanged(runtime, Ledger(ask), url)
+    require_unchanged(next(iter(ledger_on(url, looked_at(study).server).rows()), None), url)
 
 
 def pending_of(study: Study) -> list[str]:
@@ -262,8 +261,8 @@ def _require_paced(study: Study, found: InUse) -> None:
         raise UserError(told, "write rate_per_s = N under [workload]")
 
 
-def _require_unchanged(runtime: Runtime, ledger: Ledger, url: str) -> None:
-    """Raises UserError where changes of another Dyno stand on the server."""
-    for row in ledger.rows(runtime.NOW)[:1]:
+def require_unchanged(row: Row | None, url: str) -> None:
+    """Raises UserError where a change of another Dyno stands on the server."""
+    if row is not None:
         told = f"run {row.run} of a Dyno on {row.host} has changed {row.name} on {url}, and not put it back"
         raise UserError(told, f"wait for its end, or, where it died: dyno cleanup --server '{url}'")

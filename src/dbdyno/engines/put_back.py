@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from dbdyno.driver.query import Ask, Rows, conversation
+from dbdyno.driver.query import Ask, conversation
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.ledger import STILL_S, Ledger, Row
+from dbdyno.engines.ledger import BEAT_S, STILL_S, Ledger, Row
 from dbdyno.engines.runtime import MARK, Found, Read, Runtime, Value, connected, one_server, with_own_password
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped, UserError
 from dbdyno.frozen import Frozen
@@ -247,14 +247,16 @@ def reached(url: str, server: ServerId) -> Iterator[Reached]:
         yield found
 
 
-def only_on(url: str, server: ServerId) -> Ask:
-    """Asks that server alone, in a session for each statement."""
+def ledger_on(url: str, server: ServerId) -> Ledger:
+    """The ledger of that server alone."""
 
-    def ask(sql: str) -> Rows:
+    @contextmanager
+    def session() -> Iterator[Ask]:
         with reached(url, server) as at:
-            return at.ask(sql)
+            yield at.ask
 
-    return ask
+    runtime = registry.runtime_of(urlsplit(url).scheme)
+    return Ledger(session, runtime.NOW, runtime.TURN)
 
 
 def put_back(
@@ -389,24 +391,27 @@ def drop_schema(url: str, server: ServerId, run: str, name: str) -> None:
         at.ask(at.runtime.own_place(url, name).drop)
         with suppress(DriverFailed):
             # There is no such row where the account may keep none.
-            at.require()
-            Ledger(at.ask).strike(run, SCHEMA, name)
+            ledger_on(url, server).strike(run, SCHEMA, name)
 
 
 def put_back_noted(url: str) -> list[str]:
     """Puts back what stands in the ledger of the server at a URL, whichever machine noted it. A line for each
     change. Raises UserError where the Dyno that noted it lives."""
-    ask = connected(url)
-    ledger = Ledger(ask)
-    rows = ledger.rows(registry.runtime_of(urlsplit(url).scheme).NOW)
+    with conversation(with_own_password(url)) as ask:
+        ledger = ledger_on(url, registry.runtime_of(urlsplit(url).scheme).who(ask))
+    rows = ledger.rows()
+    if any(row.still_s < 0.0 for row in rows):
+        # The server's clock was set back since, so an age says nothing.
+        time.sleep(BEAT_S + POLL_S)
+    beats = {(row.run, row.beat_s) for row in ledger.rows()}
     for row in rows:
-        if row.still_s < STILL_S:
-            told = f"run {row.run} of a Dyno on {row.host} gave a sign {row.still_s:.0f} s ago, and may live"
-            raise UserError(told, f"end it there; {STILL_S:.0f} s after its last sign, type this again")
+        if 0.0 <= row.still_s < STILL_S or (row.run, row.beat_s) not in beats:
+            told = f"run {row.run} of a Dyno on {row.host} gave a sign {max(0.0, row.still_s):.0f} s ago"
+            hint = f"end it there; {STILL_S:.0f} s after its last sign, type this again"
+            raise UserError(f"{told}, and may live", hint)
     lines = [line for together in _together(rows) for line in _undone(url, together)]
-    kept = Ledger(only_on(url, registry.runtime_of(urlsplit(url).scheme).who(ask)))
     for run in dict.fromkeys(row.run for row in rows):
-        kept.forget(run)
+        ledger.forget(run)
     return lines
 
 
@@ -462,7 +467,7 @@ def _undo_schema(entry: Mapping[str, Any]) -> None:
 
 @undoes(LEDGER)
 def _undo_ledger(entry: Mapping[str, Any]) -> None:
-    _reaching(entry, lambda: Ledger(only_on(entry["url"], _server_of(entry))).forget(entry["run"]))
+    _reaching(entry, lambda: ledger_on(entry["url"], _server_of(entry)).forget(entry["run"]))
 
 
 @undoes(ASTRAY)

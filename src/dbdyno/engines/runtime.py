@@ -82,6 +82,9 @@ class Runtime(Protocol):
     """Asks for all settings that somebody has set, each with its value."""
     NOW: str
     """The server's clock as an expression of SQL, in unix seconds."""
+    TURN: str
+    """Has a session wait for up to so many `seconds` until no other one has said this; its first column is 1
+    where it need not wait any more. It holds until the session ends."""
     LATENCY: str
     """In words, from where the ages of statements of others are read."""
     ERRORS: str

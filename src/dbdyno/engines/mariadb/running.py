@@ -28,6 +28,7 @@ SET_SQL = """SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE FROM information_schema.S
   WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', 'AUTO') AND GLOBAL_VALUE IS NOT NULL"""
 READ_ONLY = "SET SESSION TRANSACTION READ ONLY"
 NOW = "UNIX_TIMESTAMP(NOW(6))"
+TURN = "SELECT GET_LOCK('dyno_ledger', {seconds})"
 LATENCY = "the list of processes: how long each statement of other accounts has run"
 ERRORS = "the server's counters: rollbacks and clients that were cut off, those of Dyno's load included"
 

@@ -21,6 +21,7 @@ SET_SQL = """SELECT v.variable_name, v.variable_value FROM performance_schema.gl
   WHERE i.variable_source <> 'COMPILED'"""
 READ_ONLY = mariadb.READ_ONLY
 NOW = mariadb.NOW
+TURN = mariadb.TURN
 LATENCY = "performance_schema: how long each statement of other accounts has run"
 ERRORS = mariadb.ERRORS
 

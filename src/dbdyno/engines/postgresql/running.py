@@ -25,6 +25,8 @@ SET_SQL = """SELECT name, current_setting(name) FROM pg_settings
   WHERE source IN ('configuration file', 'command line', 'environment variable', 'global')"""
 READ_ONLY = "SET default_transaction_read_only = on"
 NOW = "EXTRACT(EPOCH FROM clock_timestamp())"
+TURN = """SELECT 1 FROM set_config('lock_timeout', '{seconds}s', false) AS limited,
+  LATERAL pg_advisory_lock(0, 1685679727 + 0 * length(limited)) AS turn"""
 LATENCY = "pg_stat_activity: how long each statement of sessions that are not Dyno's has run"
 ERRORS = "pg_stat_database: transactions that were rolled back, those of Dyno's load included"
 

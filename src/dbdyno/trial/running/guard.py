@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from dbdyno.engines.ledger import BEAT_S
 from dbdyno.engines.runtime import Runtime
 from dbdyno.errors import DriverFailed
 from dbdyno.records.in_use import GuardSeen
@@ -20,8 +21,6 @@ REMEMBERED = 10
 """Over so many looks the ages of statements are taken together."""
 IN_A_ROW = 2
 """So many looks over a bound stop a run."""
-BEAT_EVERY = 10
-"""Looks from one beat of the ledger to the next."""
 
 
 def words_of(server: ServerInUse, runtime: Runtime) -> str:
@@ -63,8 +62,8 @@ class Guard:
             with suppress(DriverFailed):
                 if self._server.guarded:
                     self.look()
-                if self._switch.ledger is not None and number % BEAT_EVERY == 0:
-                    self._switch.ledger.beat(self._run, self._switch.runtime.NOW)
+                if self._switch.ledger is not None and number % round(BEAT_S / LOOK_EVERY_S) == 0:
+                    self._switch.ledger.beat(self._run)
             if self._switch.stopped or self._over.wait(LOOK_EVERY_S):
                 return
 

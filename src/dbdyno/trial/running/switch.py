@@ -354,4 +354,4 @@ class Switch:
     def note_schema(self, run: str, name: str) -> None:
         """Notes on the server that a schema is about to be made, as far as that can be noted there."""
         if self.ledger is not None:
-            self.ledger.note(run, SCHEMA, name, self.server.model_dump_json(), self.runtime.NOW)
+            self.ledger.note(run, SCHEMA, {name: self.server.model_dump_json()})
