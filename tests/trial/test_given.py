@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from dbdyno.begin.given import data_of
-from dbdyno.errors import UserError
+from dbdyno.errors import DriverFailed, UserError
 from dbdyno.given.dump import Dump, dump_at
 from dbdyno.host import once
 from dbdyno.study.nouns import GivenData
@@ -77,6 +79,19 @@ def test_data_without_the_tables_of_the_workload_end_before_the_first_load(tmp_p
     (tmp_path / "dump.sql").write_text("SELECT 1;\n")
     with pytest.raises(UserError, match=r"the dump dump\.sql, sha256 \w+ holds no tables"):
         _names(tmp_path, GivenData(dump=("dump.sql",)))
+
+
+def test_a_server_that_is_not_reached_is_not_the_datas_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_given: object, **_options: object) -> None:
+        raise DriverFailed("nobody listens there", kind="connect")
+
+    monkeypatch.setattr(given, "clone_tree", lambda *_given: None)
+    monkeypatch.setattr(given, "_running", lost)
+    bench = SimpleNamespace(setup=SimpleNamespace(scratch=tmp_path))
+    with pytest.raises(DriverFailed, match="nobody listens there"):
+        given._checked(cast(given.Given, bench), tmp_path)
 
 
 def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path: Path) -> None:

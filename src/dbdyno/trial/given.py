@@ -154,6 +154,9 @@ def _checked(given: Given, folder: Path) -> list[Invariant]:
         with _running(given, clone, {}, kept=False) as server, loading(given.bench, server, Launch()) as load:
             return load.check(given.setup.job.but(url=server.url), None)
     except DriverFailed as failed:
+        if failed.kind not in ("server", "user"):
+            # Nothing was asked of the data.
+            raise
         name = given.setup.job.workload
         raise UserError(
             f"the data of the study do not hold what the workload {name} needs: {failed.message}",

@@ -109,3 +109,8 @@ def test_a_compiler_without_its_profiling_runtime_is_blocked(
     with pytest.raises(Blocked, match=r"makes no program that writes a profile: .*cannot find /lib") as found:
         require_profiles(without, Flags(compile=("-fwrite-it",)))
     assert found.value.factor == "build.pgo" and found.value.hint == f"apt-get install {package}"
+    compiler.write_text("#!/bin/sh\necho 'as: fatal error: x.o: No space left on device' >&2; exit 1\n")
+    full = without.but(version=f"{version} on a full disk")
+    with pytest.raises(Blocked, match="No space left") as refused:
+        require_profiles(full, Flags(compile=("-fwrite-it",)))
+    assert refused.value.hint == "make room on that disk"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from dbdyno.obtain.source.toolchain import (
     version_in,
 )
 from dbdyno.obtain.source.wish import Flags
-from tests.needs import needs_any_gcc, on_machine
+from tests.needs import IS_ROOT, needs_any_gcc, on_machine
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +91,29 @@ def test_a_compiler_that_is_not_here_is_blocked_with_the_remedy() -> None:
 def test_a_compiler_that_makes_no_program_is_blocked(tmp_path: Path, script: str, said: str) -> None:
     with pytest.raises(Blocked, match=said):
         toolchain(pretender(tmp_path, script))
+
+
+def test_a_disk_that_is_full_is_not_the_compilers_fault(tmp_path: Path) -> None:
+    with pytest.raises(Blocked, match="No space left on device") as refused:
+        toolchain(pretender(tmp_path, "echo 'ld: final link failed: No space left on device' >&2; exit 1"))
+    assert refused.value.hint == "make room on that disk"
+
+
+@needs_any_gcc
+@pytest.mark.skipif(not IS_ROOT, reason="only root can mount")
+def test_a_folder_whose_programs_may_not_run_is_not_the_compilers_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["-t", "tmpfs", "-o", "noexec,size=8m", "none", str(tmp_path)]
+    if subprocess.run(["mount", *options], capture_output=True).returncode:
+        pytest.skip("this host does not permit mounts")
+    try:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        with pytest.raises(Blocked, match="may not run in") as refused:
+            toolchain("gcc")
+        assert "noexec" in refused.value.hint
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
 
 
 @needs_any_gcc

@@ -135,6 +135,10 @@ def _of_clang(raw: Path, profile: Path, toolchain: Toolchain) -> Profile:
     )
 
 
+RUNTIME = re.compile(r"cannot find .*(gcov|profile|clang)|(gcov|profile|clang_rt)\S*: No such file")
+"""What a linker says where the library is missing that writes a profile."""
+
+
 def require_profiles(toolchain: Toolchain, instrumented: Flags) -> None:
     """Raises Blocked where the compiler cannot make a program that writes a profile, or nothing reads one."""
     reader(toolchain)
@@ -143,7 +147,8 @@ def require_profiles(toolchain: Toolchain, instrumented: Flags) -> None:
     except BuildFailed as failed:
         reason = f"{toolchain.name} makes no program that writes a profile: {first_error(failed.log)}"
         package = f"{'libgcc' if toolchain.family == 'gcc' else 'libclang-rt'}-{_major(toolchain)}-dev"
-        raise Blocked("build.pgo", reason, f"apt-get install {package}") from None
+        hint = f"apt-get install {package}" if RUNTIME.search(failed.log) else failed.hint
+        raise Blocked("build.pgo", reason, hint) from None
 
 
 def reader(toolchain: Toolchain) -> str:

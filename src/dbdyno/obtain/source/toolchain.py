@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -13,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from dbdyno.errors import Blocked, BuildFailed
+from dbdyno.errors import REMEDIES, Blocked, BuildFailed
 from dbdyno.frozen import Frozen
 from dbdyno.host.once import scratch
 from dbdyno.host.process import die_with_parent, kill_family
@@ -111,16 +112,20 @@ def _prove(name: str, cc: str, linker: str, link: tuple[str, ...], run: tuple[st
         if done.returncode != 0:
             at_fault = "build.compiler" if linker == DEFAULT else "build.linker"
             beside = "" if linker == DEFAULT else f" with the linker {linker}"
-            raise Blocked(
-                at_fault,
-                f"{name} cannot make a program{beside}: {first_error(done.stderr)}",
+            install = (
                 "install its linker and the C library's headers: apt-get install binutils libc6-dev"
                 if linker == DEFAULT
-                else f"install it (apt-get install {linker}), or take another linker",
+                else f"install it (apt-get install {linker}), or take another linker"
             )
+            told = f"{name} cannot make a program{beside}: {first_error(done.stderr)}"
+            raise Blocked(at_fault, told, hint_for(done.stderr, install))
         try:
             ended = ran([*run, folder / "program"]).returncode
         except OSError as error:
+            if error.errno == errno.EACCES:
+                told = f"a program of {name} may not run in {folder}: {error.strerror}"
+                hint = "point XDG_CACHE_HOME at a disk that is not mounted noexec"
+                raise Blocked("build.compiler", told, hint) from None
             ended = error.errno or -1
         if ended != ANSWER:
             reason = f"a program of {name} does not run here: it ended with {ended}, not {ANSWER}"
@@ -136,7 +141,7 @@ def tried(toolchain: Toolchain, flags: Flags) -> Tried:
         if done.returncode != 0:
             raise BuildFailed(
                 f"{toolchain.name} rejects a flag: {first_error(done.stderr)}",
-                "take the flag out, or choose a compiler that knows it",
+                hint_for(done.stderr, "take the flag out, or choose a compiler that knows it"),
                 done.stderr,
             )
         lines = recorded(folder / "program").command_lines
@@ -199,6 +204,12 @@ def first_error(said: str) -> str:
     return lines[-1] if lines else "it said nothing"
 
 
+def hint_for(said: str, otherwise: str) -> str:
+    """What mends the first error of what a compiler printed. A full disk is no fault of its own."""
+    error = first_error(said)
+    return next((hint for number, hint in REMEDIES.items() if os.strerror(number) in error), otherwise)
+
+
 PLACE_ALONE = re.compile(r"CMake Error\b.*:$")
 ERRORS = (
     r"No space left on device",
@@ -253,9 +264,12 @@ def ran(
             raise
         asked = " ".join([Path(command[0]).name, *map(str, command[1:])])
         reason = f"`{asked}` does not end within {ANSWER_MOST_S:g} s"
-        raise Blocked("build.compiler", reason, "take another compiler, or leave the flag out") from None
+        raise Blocked("build.compiler", reason, WAITED) from None
     output, errors = (part.decode(errors="replace") for part in said)
     return subprocess.CompletedProcess(command, child.returncode, output, errors)
+
+
+WAITED = "where this machine is busy, type this again; else take another compiler, or leave the flag out"
 
 
 def digest_of(files: Iterable[str | Path]) -> str:
