@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,7 +18,9 @@ import psycopg
 from dbdyno.driver.query import Rows, query
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Server
+from dbdyno.engines.network import free_port
 from dbdyno.engines.postgresql.obtaining import tool
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.reference import Reference
@@ -32,6 +35,7 @@ class UsersServer:
 
     installation: Installation
     folder: Path
+    settings: dict[str, Level] = field(default_factory=dict)
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
     server: Server | None = None
 
@@ -46,7 +50,7 @@ class UsersServer:
             life.initialise(self.installation, self.data, {})
 
         def started() -> Server:
-            return life.start(self.installation, self.data, self.folder / "r", {}, Launch())
+            return life.start(self.installation, self.data, self.folder / "r", self.settings, Launch())
 
         self.server = self.pool.submit(started).result()
 
@@ -155,11 +159,11 @@ class Address:
 
 
 @contextmanager
-def users_server(engine: str, folder: Path) -> Iterator[UsersServer]:
+def users_server(engine: str, folder: Path, **settings: Level) -> Iterator[UsersServer]:
     """A server in a folder whose path is short. Raises EngineMissing where there is none here."""
     (folder / "r").mkdir()
     installation = registry.locate(Reference.of(engine))
-    found = UsersServer(installation, folder)
+    found = UsersServer(installation, folder, settings)
     found.start()
     try:
         yield found
@@ -184,3 +188,42 @@ def replica(primary: UsersServer, folder: Path) -> Iterator[UsersServer]:
         if found.server is not None:
             found.server.kill()
         found.pool.shutdown()
+
+
+@contextmanager
+def source_and_replica(engine: str, folders: tuple[Path, Path]) -> Iterator[tuple[UsersServer, UsersServer]]:
+    """A MariaDB or a MySQL, and one that replays its log over TCP and takes no writes of others."""
+    is_mysql, port = engine.startswith("mysql"), free_port("127.0.0.1")
+    settings: dict[str, Level] = {"skip_networking": "OFF", "bind_address": "127.0.0.1", "log_bin": "bin"}
+    with ExitStack() as stack:
+        source, behind = (
+            stack.enter_context(
+                users_server(engine, folder, **settings, server_id=number, port=port + number)
+            )
+            for number, folder in enumerate(folders, start=1)
+        )
+        source.tell(
+            "CREATE USER follower@'%' IDENTIFIED BY 'x'", "GRANT REPLICATION SLAVE ON *.* TO follower@'%'"
+        )
+        file, position, *_ = source.tell("SHOW BINARY LOG STATUS" if is_mysql else "SHOW MASTER STATUS")[0]
+        word, change = ("SOURCE", "REPLICATION SOURCE") if is_mysql else ("MASTER", "MASTER")
+        place = {"HOST": "'127.0.0.1'", "PORT": port + 1, "USER": "'follower'", "PASSWORD": "'x'"}
+        place |= {"LOG_FILE": f"'{file}'", "LOG_POS": int(float(str(position)))}
+        told = [f"{word}_{name} = {value}" for name, value in place.items()]
+        told += ["GET_SOURCE_PUBLIC_KEY = 1"] if is_mysql else []
+        replica_word = "REPLICA" if is_mysql else "SLAVE"
+        behind.tell(
+            f"CHANGE {change} TO {', '.join(told)}", f"START {replica_word}", "SET GLOBAL read_only = ON"
+        )
+        source.tell("CREATE DATABASE followed")
+        deadline = time.monotonic() + 60
+        while not behind.tell("SHOW DATABASES LIKE 'followed'"):
+            assert time.monotonic() < deadline, behind.tell(f"SHOW {replica_word} STATUS")
+            time.sleep(0.05)
+        yield source, behind
+
+
+def promote(behind: UsersServer) -> None:
+    """What an administrator does with a replica whose source is gone."""
+    word = "REPLICA" if behind.installation.engine == "mysql" else "SLAVE"
+    behind.tell(f"STOP {word}", f"RESET {word} ALL", "SET GLOBAL read_only = OFF")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.query import conversation
+from dbdyno.begin.held import Noted
+from dbdyno.driver.query import conversation, query
 from dbdyno.engines import put_back as put_back_module
 from dbdyno.engines import registry
 from dbdyno.engines.ledger import TABLE, Ledger
@@ -26,10 +27,13 @@ from dbdyno.engines.put_back import (
     put_back_noted,
     restart,
 )
-from dbdyno.engines.runtime import Found, one_server
-from dbdyno.errors import AnotherServer, EngineMissing, ServerFailed, UserError
-from dbdyno.records.in_use import ServerId
-from tests.running_server import TUNER, UsersServer, replica, users_server
+from dbdyno.engines.runtime import Found, lacks_right, one_server
+from dbdyno.errors import AnotherServer, DriverFailed, EngineMissing, ServerFailed, UserError
+from dbdyno.host import paths
+from dbdyno.host.journal import open_journal
+from dbdyno.records.in_use import Identity, InUse, ServerId, Way
+from dbdyno.trial.running.switch import Switch
+from tests.running_server import TUNER, UsersServer, promote, replica, source_and_replica, users_server
 
 URL = "postgresql://tuner@db1/shop"
 SERVER = ServerId(facts={"system": "1"})
@@ -82,6 +86,54 @@ def test_a_standby_that_is_promoted_is_put_back_and_a_copy_of_it_is_another_serv
         assert (moved.after, moved.left) == ("1s", "")
         with pytest.raises(AnotherServer, match="another server answers"):
             put_back(primary.url, (standing,))
+
+
+@pytest.mark.parametrize("engine", ["mariadb@11.8", "mysql@9"])
+def test_a_replica_that_is_promoted_in_the_midst_goes_on_and_is_put_back(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="dyno-") as folder, ExitStack() as stack:
+        places = Path(folder) / "a", Path(folder) / "b"
+        for place in places:
+            place.mkdir()
+        try:
+            source, behind = stack.enter_context(source_and_replica(engine, places))
+        except EngineMissing as missing:
+            pytest.skip(f"{engine} is not here: {missing.message}")
+        monkeypatch.setenv(paths.HOST_VARIABLE, f"{folder}/host")
+        for server in (source, behind):
+            server.tell(
+                "SET sql_log_bin = 0",
+                f"CREATE USER IF NOT EXISTS {TUNER}@localhost",
+                f"GRANT ALL PRIVILEGES ON *.* TO {TUNER}@localhost",
+            )
+        name, own = "max_connect_errors", registry.engine(behind.installation.engine)
+        runtime = registry.runtime_of(own.name)
+        behind.tell(f"SET GLOBAL {name} = 150")
+        with conversation(behind.url) as ask:
+            meant = runtime.who(ask)
+            way = Way(name=name, does="moved", now="150")
+            standing = Standing.of(meant, way, runtime.standing(ask, (name,)).value[name], ("200", "300"), "")
+        in_use = InUse(
+            url=behind.url,
+            identity=Identity(version="", digest="", account=""),
+            here=True,
+            data="mine",
+            ways=(way,),
+        )
+        with open_journal() as journal:
+            switch = Switch(own, in_use, meant, (standing,), Noted(journal, None, behind.url, meant, "r"))
+            switch.take_turn({name: "200"})
+            promote(behind)
+            behind.tell("CREATE DATABASE its_own")
+            switch.take_turn({name: "300"})
+            assert behind.tell(f"SELECT @@GLOBAL.{name}")[0][0] in (300, "300", 300.0)
+            [moved] = switch.put_back()
+            assert (moved.after, moved.left) == ("150", "")
+            assert any(told.startswith("read_only from") for told in switch.others_moved.values())
+            with pytest.raises(AnotherServer, match="another server answers"):
+                put_back(source.url, (standing,))
+            journal.forget(lambda _: True)
 
 
 @pytest.fixture(params=["postgresql@15", "mariadb@11.8", "mysql@9"])
@@ -168,3 +220,19 @@ def test_a_dyno_lives_whose_servers_clock_was_set_back(
         living.join()
     assert put_back_noted(alone.url) == [f"server schema dyno_a of {alone.url}"]
     assert ledger.rows() == []
+
+
+def test_a_right_that_lacks_is_told_from_other_refusals(alone: UsersServer) -> None:
+    alone.tell(
+        "CREATE ROLE other LOGIN"
+        if alone.installation.engine == "postgresql"
+        else "CREATE USER other@localhost"
+    )
+    if alone.installation.engine != "postgresql":
+        alone.tell("GRANT SELECT ON dyno.* TO other@localhost")
+    url = alone.url.replace(f"{TUNER}@", "other@")
+    for sql, lacks in (("CREATE SCHEMA dyno_x", True), ("SELECT nonsense", False)):
+        with pytest.raises(DriverFailed) as refused:
+            query(url, sql)
+        assert lacks_right(refused.value) is lacks
+    assert not lacks_right(DriverFailed("no route (error 1044)", kind="connect"))

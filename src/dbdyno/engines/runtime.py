@@ -7,6 +7,7 @@ Everything goes over connections of one account, which needs the least right tha
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 
 from dbdyno.driver.passwords import with_password
 from dbdyno.driver.query import Ask, Rows, query
+from dbdyno.errors import DriverFailed
 from dbdyno.frozen import Level
 from dbdyno.records.in_use import Identity, ServerId, Way
 
@@ -166,6 +168,15 @@ class Runtime(Protocol):
     def of_others(self, ask: Ask) -> LoadOfOthers:
         """What sessions that are not Dyno's do now."""
         ...
+
+
+NO_RIGHT = re.compile(r"\((?:SQLSTATE 42501|error (?:1044|1142|1227|1370))\)$")
+"""How the driver ends what a PostgreSQL, a MariaDB or a MySQL says of a right that the account lacks."""
+
+
+def lacks_right(refused: DriverFailed) -> bool:
+    """Whether a GRANT would mend it."""
+    return refused.kind == "server" and NO_RIGHT.search(refused.message) is not None
 
 
 def with_own_password(url: str) -> str:

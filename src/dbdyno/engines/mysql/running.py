@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dbdyno.driver.query import Ask
 from dbdyno.engines.mariadb import running as mariadb
 from dbdyno.engines.mysql.settings import OURS
-from dbdyno.engines.runtime import Found, LoadOfOthers, first_row, named, quoted
+from dbdyno.engines.runtime import Found, LoadOfOthers, first_row, lacks_right, named, quoted
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.records.in_use import Identity, ServerId, Way
@@ -107,7 +107,9 @@ def _scopes(ask: Ask, names: Collection[str]) -> dict[str, str]:
 def lacking_for_guard(ask: Ask) -> str:
     try:
         mariadb.ages_of(ask, AGES_SQL)
-    except DriverFailed:
+    except DriverFailed as refused:
+        if not lacks_right(refused):
+            raise
         return f"GRANT SELECT ON performance_schema.* TO {mariadb.own_account(ask)}"
     return ""
 

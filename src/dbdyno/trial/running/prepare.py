@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from dbdyno.driver.job import Job
 from dbdyno.engines.found import FoundServer, server_at
 from dbdyno.engines.put_back import note_schema, reached
-from dbdyno.engines.runtime import MARK, OwnPlace, with_own_password
+from dbdyno.engines.runtime import MARK, OwnPlace, lacks_right, with_own_password
 from dbdyno.errors import DriverFailed, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
@@ -133,8 +133,8 @@ def _own_place(trial: Trial, bench: Bench, switch: Switch) -> OwnPlace:
             at.ask(place.create)
     except DriverFailed as refused:
         told = f"the server makes no schema for Dyno: {refused.message}"
-        grant = f"{place.right} {switch.in_use.identity.account}"
-        raise ServerFailed(told, f'{grant}; or write data = "mine" under [server]') from None
+        grant = f'{place.right} {switch.in_use.identity.account}; or write data = "mine" under [server]'
+        raise ServerFailed(told, grant if lacks_right(refused) else refused.hint) from None
     return place
 
 

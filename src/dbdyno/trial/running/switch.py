@@ -27,7 +27,7 @@ from dbdyno.engines.put_back import (
     restart,
     wait_until,
 )
-from dbdyno.engines.runtime import Found, Runtime, connected
+from dbdyno.engines.runtime import Found, Runtime, connected, lacks_right
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped
 from dbdyno.frozen import Level, layer_and_knob, level_text
 from dbdyno.records.in_use import InUse, Means, Moved, ServerId, Way
@@ -235,7 +235,8 @@ class Switch:
                     self._stop_for(at, name, now[name], lines[name])
             name = next((name for name in levels if name in refused.message), next(iter(levels)))
             told = f"the server does not take {name} = {level_text(levels[name])}: {refused.message}"
-            raise Blocked(f"config.{name}", told, "choose a level that it takes") from None
+            grant = self.ways[name].grant if lacks_right(refused) else ""
+            raise Blocked(f"config.{name}", told, grant or "choose a level that it takes") from None
         now = at.require_written(found, {name: level_text(level) for name, level in levels.items()})
         for name, level in levels.items():
             line = now[name] or ""
