@@ -30,10 +30,19 @@ class Frozen(BaseModel):
             return super().model_dump_json(**options)
 
 
-def listed(names: Sequence[str]) -> str:
-    """Of one name or more: a, b and c."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+def listed(names: Sequence[str], most: int | None = None, behind: Sequence[str] = ()) -> str:
+    """Names in a sentence, each with what is said `behind` it: a, b and c. Of more than `most` and one more,
+    the first `most` stand there, and how many others there are. Names stand in quotes where one of them holds
+    a comma, so that nobody takes one for two."""
+    cut = most is not None and len(names) > most + 1
+    shown = names[:most] if cut else names
+    in_quotes = len(shown) > 1 and any("," in name for name in shown)
+    told = [
+        f"{f'“{name}”' if in_quotes else name}{beside}"
+        for name, beside in zip(shown, behind or [""] * len(names), strict=False)
+    ]
+    last = f"{len(names) - len(shown)} more" if cut else told.pop() if told else ""
+    return " and ".join(filter(None, (", ".join(told), last)))
 
 
 def absent(default: T) -> T:

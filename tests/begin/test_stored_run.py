@@ -75,7 +75,7 @@ def test_every_form_of_a_stored_run_says_what_its_winner_gives_up(
     said = " ".join(dyno("report", "old", "--format", form).stdout.split())
     assert f"faster, {MARK}" in said
     if form != "junit":
-        assert f"{UNFORCED} helped most, but {MARK}: " in said
+        assert f"{UNFORCED} ({MARK}) helped most: " in said
         assert f"{CACHE} helped and gives up nothing: " in said
 
 

@@ -31,10 +31,10 @@ def test_a_page_that_nobody_asked_for_before_waits_for_the_end_of_the_block() ->
             assert (answer.status, answer.headers["retry-after"]) == (503, "10")
             assert (
                 "A block is being measured" in answer.body
-                and "helped, but gives up durability" not in answer.body
+                and "(gives up durability) helped" not in answer.body
             )
-        assert "helped, but gives up durability" in until(
-            served.visitor, "/run/one", "helped, but gives up durability"
+        assert "(gives up durability) helped" in until(
+            served.visitor, "/run/one", "(gives up durability) helped"
         )
 
 

@@ -32,7 +32,7 @@ from dbdyno.begin.study_file import study_at
 from dbdyno.begin.writes import Write, writes_lines, writes_of
 from dbdyno.cli.options import refuse_both
 from dbdyno.cli.terminal import tell, terminal
-from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent
+from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, listed
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.once import Tell
 from dbdyno.host.read_only import servers_text
@@ -333,10 +333,10 @@ def _print_foresight(console: Console, study: Study, foresight: Foresight, varia
 def _who(names: Sequence[str], variants: list[str]) -> str:
     """Variants by the numbers of their rows, or by name where they have none."""
     if not variants:
-        return ", ".join(names)
+        return listed(names)
     if len(names) == len(variants):
         return "all variants"
-    numbers = ", ".join(str(variants.index(name)) for name in names)
+    numbers = listed([str(variants.index(name)) for name in names])
     return f"variant {numbers}" if len(names) == 1 else f"variants {numbers}"
 
 
@@ -360,5 +360,5 @@ def _print_space(console: Console, study: Study, seed: int) -> None:
         console.print(Text(line))
     confirmed = f"the {FINALISTS} best candidates and the baseline"
     if study.variants:
-        confirmed += f", and {', '.join(variant.name for variant in study.variants)}"
+        confirmed += f", and {listed([variant.name for variant in study.variants])}"
     console.print(Text(f"confirmed in {plural(study.blocks, 'block')} of their own: {confirmed}"))

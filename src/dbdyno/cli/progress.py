@@ -18,6 +18,7 @@ from dbdyno.begin.estimate import beside_blocks_s
 from dbdyno.cli.looking import looking
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.time_left import TimeLeft
+from dbdyno.frozen import listed
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records import metrics
@@ -277,7 +278,7 @@ def told_to(progress: Quiet, ask: Ask, store: Store) -> Ask:
             progress.replanned(replan.trials(study), replan_text(study, replan))
         elif run.budget_s is None and (over := over_for_good(variants_of(study), records)) - known:
             fewer = trials_in_all(study, len(known)) - trials_in_all(study, len(over))
-            names = ", ".join(sorted(inert_in(records) - known))
+            names = listed(sorted(inert_in(records) - known))
             progress.left_out(fewer, f"inert, so without a further trial: {names}")
             known.update(over)
         return ask(study, run, records)

@@ -15,9 +15,9 @@ from rich.text import Text
 from dbdyno.cli.formats import write
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, listed
 from dbdyno.report.words import safe
-from dbdyno.report.words.numbers import DASH, part_text, plural, some_of
+from dbdyno.report.words.numbers import DASH, part_text, plural
 from dbdyno.report.words.safe import json_text
 from dbdyno.traffic.groups import Group, Traffic
 from dbdyno.traffic.inserts import draw_new_keys
@@ -197,7 +197,7 @@ def _about(drawn: Drawn) -> Iterator[str]:
         yield f"  to get it: {lack.remedy}"
     for (what, remedy), names in statements.items():
         every = len(names) == len(concerned)
-        yield f"not told: {what}, of {'all statements' if every else some_of(names, SHOWN_MOST)}"
+        yield f"not told: {what}, of {'all statements' if every else listed(names, SHOWN_MOST)}"
         if remedy:
             yield f"  to get it: {remedy}"
     invented = [(row.name, words) for row in drawn.taken for words in row.invented]

@@ -31,7 +31,7 @@ def test_of_versions_it_says_between_which_two_it_became_slower() -> None:
     answer, report = said(world)
     assert "It became slower between 2 and 3 (PostgreSQL 3.4): 0." in answer
     assert 'engine = ["postgresql@2", "postgresql@3"]' in report
-    assert "postgresql@2, postgresql@3, postgresql@5 began with the same rows as postgresql@0" in report
+    assert "postgresql@2, postgresql@3 and postgresql@5 began with the same rows as postgresql@0" in report
     skipped, _ = said(replace(world, ends={2: Outcome.BLOCKED}))
     assert "It became slower between 1 and 3: 1 point could not be measured" in skipped
 

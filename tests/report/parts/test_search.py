@@ -14,7 +14,7 @@ from dbdyno.frozen import Level
 from dbdyno.report import as_json
 from dbdyno.report.figures import search as figures
 from dbdyno.report.parts import search
-from dbdyno.report.words import answer
+from dbdyno.report.words import answer, naming
 from dbdyno.report.words.search import sentences
 from dbdyno.study.space import Promise
 from tests.report.forms import as_markdown, as_page, print_report
@@ -91,6 +91,18 @@ def test_what_is_given_up_is_told_in_each_form(ended: Analysis) -> None:
     page = as_page(found)
     assert 'id="given-up"' in page and search.GIVEN_UP_NOTE in page
     assert "The winner gives up durability." in as_markdown(found)
+
+
+def test_figures_call_candidates_by_what_they_change(ended: Analysis) -> None:
+    names = naming.called(ended)
+    assert names["baseline"] == "baseline"
+    assert all(" = " in name for variant, name in names.items() if variant.startswith("candidate-"))
+    assert ended.search is not None and ended.search.winner is not None
+    found = with_given_up(
+        ended, lambda levels: (Promise.DURABILITY,) if levels.get("config.log") == 1 else ()
+    )
+    marked = naming.called(found)
+    assert marked[ended.search.winner].endswith(" (gives up durability)")
 
 
 def test_where_nothing_helped_the_report_says_so() -> None:

@@ -180,7 +180,7 @@ def test_a_main_effect_leads_where_the_variants_that_helped_are_level() -> None:
     level = analysed(study, records_of(study, {"config.page_cache=64k": 4.7, both: 4.7}, trial_sd=0.02))
     headline = answer.headline(level)
     assert headline.startswith("Main effects on throughput: config.page_cache: 64k / 2k is 4.")
-    assert f"; {both} (" in headline, "names hold commas"
+    assert f"“{both}” (" in headline, "names hold commas"
     assert headline.endswith("helped. The blocks cannot tell them apart.")
 
 
@@ -229,5 +229,5 @@ def test_blocks_that_follow_one_another_and_gave_no_pair_for_one_cause_are_told_
     missing += [Dropped(block=block, variant="a=1") for block in (5, 6, 7, 9)]
     told = remarks.dropped_text(variant.model_copy(update={"dropped": tuple(missing)}))
     assert told.endswith(
-        "no pair in block 3 (baseline: failed), blocks 6 – 8 (a=1: not run), block 10 (a=1: not run)"
+        "no pair in block 3 (baseline: failed); blocks 6 – 8 (a=1: not run); block 10 (a=1: not run)"
     )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dbdyno
 from dbdyno.analyse import analyse
+from dbdyno.frozen import listed
 from dbdyno.report.words import naming
 from dbdyno.study.nouns import Application
 from tests.analyse.factory import a_run, a_study, records_of
@@ -30,3 +35,58 @@ def test_an_application_in_front_is_named_with_the_load() -> None:
     fronted = study.model_copy(update={"application": Application(name="keystone", workers=2)})
     through = naming.workload_text(analyse(fronted, a_run(fronted), records_of(fronted)))
     assert through == f"{plain}, through keystone with 2 workers"
+
+
+def test_a_name_with_a_comma_is_never_taken_for_two() -> None:
+    assert listed([]) == "" and listed(["a"]) == "a" and listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a=1, b=2", "a=3"]) == "“a=1, b=2” and “a=3”"
+    assert listed(["a=1, b=2"]) == "a=1, b=2"
+    assert listed(["a", "b"], behind=[" (1.5)", ""]) == "a (1.5) and b"
+    assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert listed(["a", "b", "c"], 2) == "a, b and c"
+
+
+MARKED = {
+    "report/words/naming.py": "it puts the mark behind a name",
+    "report/words/verdicts.py": "it puts the mark behind a verdict",
+    "report/words/search.py": "a sentence about what the winner gives up",
+    "report/words/remarks.py": "the verdict's column, and the museum",
+    "report/words/answer.py": "the mark behind each of several names",
+    "report/junit.py": "the verdict of a test case",
+    "report/parts/compare.py": "two hosts' variants as one name",
+    "report/parts/gap.py": "a share's factor",
+    "report/parts/gate.py": "the verdict of a gate",
+    "report/parts/grid.py": "a sign in a cell, and what it means",
+    "report/parts/matrix.py": "the verdict's cell",
+    "report/parts/museum.py": "an exhibit of another run",
+    "report/parts/trend.py": "the verdict's cell over days",
+    "report/parts/trial.py": "what each variant of a study gives up",
+}
+"""Who reads what a variant gives up, and why it is no second way to name a variant."""
+
+
+def test_one_place_names_a_variant_in_an_answer() -> None:
+    package = Path(dbdyno.__file__).parent
+    for folder in ("report", "serve"):
+        for file in sorted((package / folder).rglob("*.py")):
+            place = file.relative_to(package).as_posix()
+            for fault in names_by_itself(ast.parse(file.read_text()), place):
+                raise AssertionError(f"{place}: {fault}: naming.variant_text and naming.called do that")
+
+
+def names_by_itself(tree: ast.AST, place: str) -> list[str]:
+    """Where what is given up is read outside of the known places, and where a figure writes a bare name."""
+    faults = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "gives_up" and place not in MARKED:
+            faults.append(f"line {node.lineno} reads what is given up")
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("clean", "safe.clean"):
+            named = ast.unparse(node.args[0]).endswith(("variant.name", ".variant"))
+            if named and place.startswith("report/figures/"):
+                faults.append(f"line {node.lineno} writes the name of a variant")
+    return faults
+
+
+def test_another_way_to_name_a_variant_is_refused() -> None:
+    assert names_by_itself(ast.parse("safe.clean(variant.name)"), "report/figures/new.py")
+    assert names_by_itself(ast.parse("f'{one.name} loses {one.gives_up}'"), "report/parts/new.py")

@@ -81,9 +81,15 @@ def effects(analysis: Analysis) -> Spec | None:
     if not shown:
         return None
     label = labels(analysis)
-    rows = [_effect_row(variant, analysis) | {"label": label[variant.name]} for variant in shown]
+    name = naming.called(analysis)
+    rows = [
+        _effect_row(variant, analysis) | {"variant": name[variant.name], "label": label[variant.name]}
+        for variant in shown
+    ]
     blocks = [
-        _block_row(variant, pair, label[variant.name]) for variant in shown for pair in variant.block_ratios
+        _block_row(pair) | {"variant": name[variant.name], "label": label[variant.name]}
+        for variant in shown
+        for pair in variant.block_ratios
     ]
     ends = [row[end] for row in rows for end in ("low", "high")]
     ratios = [*ends, *(row["ratio"] for row in blocks)]
@@ -145,7 +151,12 @@ def trials(analysis: Analysis) -> Spec | None:
     names = [variant.name for variant in (analysis.baseline, *ranked(analysis)) if variant.name in present]
     doubtful = alt.datum.doubtful
     label = labels(analysis)
-    rows = [_trial_row(trial, analysis) | {"label": label[trial.record.variant]} for trial in measured]
+    name = naming.called(analysis)
+    rows = [
+        _trial_row(trial, analysis)
+        | {"variant": name[trial.record.variant], "label": label[trial.record.variant]}
+        for trial in measured
+    ]
     order = {} if isinstance(analysis.run, ImportedRun) else {"order": "order in block"}
     tip = tooltip(
         variant="variant", trial="trial", **_group(analysis), **order, text="response", p99="p99",
@@ -192,9 +203,10 @@ def latency(analysis: Analysis) -> Spec | None:
     shown = [variant for variant in analysis.variants if variant.latency and variant.role is not Role.TWIN]
     if not shown:
         return None
+    name = naming.called(analysis)
     rows = [
         {
-            "variant": safe.clean(variant.name),
+            "variant": name[variant.name],
             "times": 1.0 / point.above,
             "latency": max(point.latency_ms, 0.001),
             "at": numbers.percentile_text(point.above),
@@ -220,7 +232,7 @@ def latency(analysis: Analysis) -> Spec | None:
             scale=alt.Scale(type="log", nice=False, padding=8),
             axis=alt.Axis(title="latency, ms (log scale)", format="~g", tickCount=6),
         ),
-        color=_variant_colours(shown),
+        color=_variant_colours(shown, name),
         tooltip=tooltip(variant="variant", at="percentile", text="latency"),
     )
     lines = base.mark_line(interpolate="monotone", strokeWidth=1.8).encode(
@@ -230,11 +242,11 @@ def latency(analysis: Analysis) -> Spec | None:
     return spec((lines + points).properties(width="container", height=340, description="Latency percentiles"))
 
 
-def _variant_colours(shown: Sequence[VariantResult]) -> alt.Color:
+def _variant_colours(shown: Sequence[VariantResult], called: Mapping[str, str]) -> alt.Color:
     """A colour and a legend for each of a few variants; of many, their verdicts' colours, and names on
     pointing.
     """
-    names = [safe.clean(variant.name) for variant in shown]
+    names = [called[variant.name] for variant in shown]
     if len(names) > 1 + len(LINES):
         colours = [MARKS[variant.verdict.value][0] if variant.verdict else REFERENCE for variant in shown]
         return alt.Color("variant:N", scale=alt.Scale(domain=names, range=colours), legend=None)
@@ -252,9 +264,10 @@ def _variant_colours(shown: Sequence[VariantResult]) -> alt.Color:
 
 def series(analysis: Analysis) -> Spec | None:
     """Operations per second, a small figure per variant with a line per trial; the warm-up is shaded."""
+    name = naming.called(analysis)
     rows: Rows = [
         {
-            "variant": safe.clean(trial.record.variant),
+            "variant": name[trial.record.variant],
             "block": trial.record.block + 1,
             "trial": trial.record.trial,
             "second": list(trial.series.seconds),
@@ -265,7 +278,7 @@ def series(analysis: Analysis) -> Spec | None:
     ]
     if not rows:
         return None
-    names = [safe.clean(variant.name) for variant in analysis.variants]
+    names = [*name.values()]
     header = alt.Header(labelLimit=SMALL, labelAnchor="start", labelPadding=4)
     first = min(row["second"][0] for row in rows)
     figure = alt.layer(*([_warmup(first)] if first < 0 else []), _trial_lines(analysis))
@@ -428,7 +441,6 @@ def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
     effect = variant.effect
     assert effect is not None
     return {
-        "variant": safe.clean(variant.name),
         "ratio": effect.ratio,
         "low": effect.ratio if effect.low is None else effect.low,
         "high": effect.ratio if effect.high is None else effect.high,
@@ -436,18 +448,12 @@ def _effect_row(variant: VariantResult, analysis: Analysis) -> dict[str, Any]:
         "interval": numbers.interval_text(effect),
         "verdict": variant.verdict.value if variant.verdict else unjudged(variant.role),
         "blocks": str(effect.pairs),
-        "remark": "; ".join(filter(None, (_loss_text(variant), remarks.remark(variant, analysis)))),
+        "remark": remarks.remark(variant, analysis),
     }
 
 
-def _loss_text(variant: VariantResult) -> str:
-    return f"gives up {verdicts.lost(variant.gives_up)}" if variant.gives_up else ""
-
-
-def _block_row(variant: VariantResult, pair: BlockRatio, label: str) -> dict[str, Any]:
+def _block_row(pair: BlockRatio) -> dict[str, Any]:
     return {
-        "variant": safe.clean(variant.name),
-        "label": label,
         "block": pair.block + 1,
         "trial": pair.trial,
         "ratio": pair.ratio,
@@ -459,7 +465,6 @@ def _trial_row(trial: TrialResult, analysis: Analysis) -> dict[str, Any]:
     record, metric = trial.record, metrics.find(analysis.method.response)
     assert trial.response is not None
     return {
-        "variant": safe.clean(record.variant),
         "trial": record.trial,
         "block": record.block + 1,
         "order": record.position + 1,
@@ -489,8 +494,9 @@ def _reading(name: str, trial: TrialResult) -> str:
 
 def labels(analysis: Analysis) -> dict[str, str]:
     """Each variant's name as an axis shows it: on several lines if need be, without what all begin with."""
-    names = [safe.clean(variant.name) for variant in analysis.variants]
-    shared = naming.shared_beginning([safe.clean(variant.name) for variant in analysis.candidates])
+    name = naming.called(analysis)
+    names = [name[variant.name] for variant in analysis.variants]
+    shared = naming.shared_beginning([name[variant.name] for variant in analysis.candidates])
     shorter = [f"…{name[len(shared) :]}" if shared and name.startswith(shared) else name for name in names]
     return {
         variant.name: naming.wrapped(name, NAME_COLUMNS, indent="")

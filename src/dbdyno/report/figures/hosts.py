@@ -11,7 +11,7 @@ from dbdyno.analyse.model import Analysis, Ratio
 from dbdyno.records import metrics
 from dbdyno.report.figures.vega import Rows, Spec, data, margin_band, ratio_axis, spec, tooltip
 from dbdyno.report.words import hosts as words
-from dbdyno.report.words import numbers, remarks, safe
+from dbdyno.report.words import naming, numbers, remarks, safe
 
 OVER = "over hosts"
 ROW = 24
@@ -33,11 +33,12 @@ def forest(analysis: Analysis) -> Spec | None:
     if analysis.hosts is None or not analysis.hosts.variants:
         return None
     each = [_rows(analysis, one) for one in analysis.hosts.variants]
+    name = naming.called(analysis)
     ends = [row[end] for rows in each for row in rows for end in ("low", "high", "from", "to")]
     title = f"{metrics.find(analysis.method.response).title}: ratio to the baseline (log scale)"
     axis = ratio_axis(ends, analysis.method.margin, title)
     figures = [
-        _of_variant(rows, axis, analysis.method.margin, safe.clean(one.variant))
+        _of_variant(rows, axis, analysis.method.margin, name[one.variant])
         for rows, one in zip(each, analysis.hosts.variants, strict=True)
     ]
     return spec(alt.vconcat(*figures, spacing=14).properties(description="Each variant on each host"))

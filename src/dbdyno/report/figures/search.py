@@ -18,7 +18,7 @@ from dbdyno.report.figures.vega import (
     tooltip,
 )
 from dbdyno.report.words import numbers, search
-from dbdyno.report.words.naming import factor_text
+from dbdyno.report.words.naming import factor_text, levels_text
 
 HEIGHT, ROW_HEIGHT = 260, 34
 KEEPS_ALL = "nothing"
@@ -30,7 +30,6 @@ def path(found: SearchResult, margin: float) -> Spec | None:
     rows: Rows = [
         {
             "number": number,
-            "name": one.name,
             "ratio": one.ratio,
             "best": one.best,
             "text": numbers.ratio_text(one.ratio),
@@ -50,7 +49,7 @@ def path(found: SearchResult, margin: float) -> Spec | None:
         axis=alt.Axis(title="candidates in the order of the search", tickMinStep=1, grid=False),
     )
     base = alt.Chart(data(rows)).encode(
-        x=x, tooltip=tooltip(name="candidate", text="ratio in the search", changes="changes")
+        x=x, tooltip=tooltip(number="candidate", text="ratio in the search", changes="changes")
     )
     layers: list[Layer] = [*margin_band(margin, "y"), *_told_band(confirmed)]
     layers += [
@@ -93,7 +92,6 @@ def tradeoff(found: SearchResult, cost: str, response: str, margin: float) -> Sp
     where fewer than two have both."""
     rows: Rows = [
         {
-            "name": one.name,
             "ratio": one.ratio,
             "cost": one.costs[cost],
             "text": numbers.ratio_text(one.ratio),
@@ -112,7 +110,7 @@ def tradeoff(found: SearchResult, cost: str, response: str, margin: float) -> Sp
         for field, title in titles.items()
     }
     x, y = alt.X("cost:Q", **axes["cost"]), alt.Y("ratio:Q", **axes["ratio"])
-    tip = tooltip(name="candidate", text=titles["ratio"], cost_text=titles["cost"], changes="changes")
+    tip = tooltip(changes="changes", text=titles["ratio"], cost_text=titles["cost"])
     base = alt.Chart(data(rows)).encode(x=x, y=y, tooltip=tip)
     leading = alt.Chart(data([row for row in rows if row["leads"]])).encode(x=x, y=y, order="cost:Q")
     layers = [
@@ -130,11 +128,10 @@ def by_given_up(found: SearchResult, response: str, margin: float) -> Spec | Non
     given up."""
     rows: Rows = [
         {
-            "name": one.name,
             "ratio": one.ratio,
             "text": numbers.ratio_text(one.ratio),
             "lost": search.given_up_text(found, one.name) or KEEPS_ALL,
-            "changes": search.levels_text(one.changed),
+            "changes": levels_text(one.changed),
             "leads": GIVEN_UP in one.frontier,
         }
         for one in found.tried
@@ -152,7 +149,7 @@ def by_given_up(found: SearchResult, response: str, margin: float) -> Spec | Non
     layer = points.encode(
         x=x,
         y=y,
-        tooltip=tooltip(name="candidate", text=title, lost="gives up", changes="changes"),
+        tooltip=tooltip(changes="changes", text=title, lost="gives up"),
         opacity=alt.condition(alt.datum.leads, alt.value(1.0), alt.value(0.35)),
     )
     about = f"Candidates by {title} and what they give up"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.engines import DefaultsBeside, EnginesCompared, RowsDiffer
+from dbdyno.frozen import listed
 from dbdyno.report.document import Detail, Element, From, Kind, Lines, Notes, Section, table
 from dbdyno.report.words.numbers import plural
 
@@ -63,13 +64,13 @@ def _seconds(upgrade_s: Sequence[float]) -> str:
 def _rows(found: EnginesCompared) -> Iterator[str]:
     baseline = found.ran[0].level
     if found.same_rows:
-        levels = ", ".join(found.same_rows)
+        levels = listed(found.same_rows)
         yield f"Checksums over all tables show that {levels} began with the same rows as {baseline}."
     for other in found.other_rows:
         yield _difference(baseline, other)
     told = {*found.same_rows, *(other.level for other in found.other_rows)}
     if open_levels := [one.level for one in found.ran[1:] if one.level not in told]:
-        yield f"Nothing shows whether {', '.join(open_levels)} began with the same rows as {baseline}."
+        yield f"Nothing shows whether {listed(open_levels)} began with the same rows as {baseline}."
 
 
 def _difference(baseline: str, other: RowsDiffer) -> str:

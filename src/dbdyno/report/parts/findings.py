@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.analyse.model import Analysis, Exhibit
+from dbdyno.frozen import listed
 from dbdyno.records.record import Doubt
 from dbdyno.report.document import Item, Items, Mark, Section, Tone
 from dbdyno.report.words import doubts, numbers, remarks, verdicts
@@ -33,7 +34,7 @@ def _exhibit(room: list[Exhibit], analysis: Analysis) -> Item:
     first = room[0]
     return Item(
         Mark(verdicts.marked(first.verdict), first.verdict),
-        ", ".join(one.variant for one in room),
+        listed([one.variant for one in room]),
         (remarks.exhibit_text(first, analysis),),
         first.remedy,
         small=tuple(
@@ -51,7 +52,7 @@ def _warning(warning: Doubt, analysis: Analysis) -> Item:
     names = [variant.name for variant in analysis.variants if warning in variant.warnings]
     details = list(dict.fromkeys(trial.warnings[warning] for trial in trials))
     rest = f"; and {len(details) - DETAILS_MOST} more" if len(details) > DETAILS_MOST else ""
-    where = f" ({numbers.some_of(names, NAMED_MOST)})" if names else ""
+    where = f" ({listed(names, NAMED_MOST)})" if names else ""
     return Item(
         Mark(f"! {numbers.plural(len(trials), 'trial')}", Tone.DOUBT),
         f"{advice.text}{where}",

@@ -359,7 +359,7 @@ def _moved(one: VariantTrend) -> bool:
 
 
 def _names(variants: Iterator[VariantTrend]) -> str:
-    return ", ".join(one.variant for one in variants)
+    return listed([one.variant for one in variants])
 
 
 def _varied(log_sd: float | None) -> str:

@@ -46,7 +46,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
 
 
 def _effects_text(analysis: Analysis) -> str:
-    run, shared = analysis.run, naming.shared_beginning([one.name for one in analysis.candidates])
+    run, shared = analysis.run, _shared(analysis)
     if not isinstance(run, ImportedRun):
         drawn = "Dot and line: geometric mean over blocks and its interval. Ticks: single blocks."
     else:
@@ -54,6 +54,12 @@ def _effects_text(analysis: Analysis) -> str:
         drawn = f"Dot and line: the ratio and its interval.{ticks}"
     stands = f" … stands for {shared}" if shared else ""
     return f"{drawn} Band: the margin, where a difference counts as no effect.{stands}"
+
+
+def _shared(analysis: Analysis) -> str:
+    """What the names on an axis all begin with, which stands there as `…`."""
+    name = naming.called(analysis)
+    return naming.shared_beginning([name[one.name] for one in analysis.candidates])
 
 
 def _verdicts(analysis: Analysis) -> Iterator[Element]:

@@ -16,12 +16,13 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.analyse.museum import JUDGED
+from dbdyno.frozen import listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import ImportedRun
 from dbdyno.report.words import hosts, noise, plans, platforms, search
 from dbdyno.report.words.brought import alone, latencies_text, warning
-from dbdyno.report.words.naming import main_text, metric_title
+from dbdyno.report.words.naming import main_text, marks_text, metric_title, variant_text
 from dbdyno.report.words.numbers import (
     differs,
     interval_text,
@@ -40,7 +41,7 @@ from dbdyno.report.words.remarks import (
     variant_of,
 )
 from dbdyno.report.words.safe import clean
-from dbdyno.report.words.verdicts import losing, lost
+from dbdyno.report.words.verdicts import losses_of
 
 NAMED_MOST = 4
 
@@ -56,13 +57,13 @@ def headline(analysis: Analysis) -> str:
 def not_measured(analysis: Analysis) -> str:
     """Which variants were blocked in all their trials, why, and what would allow them; empty where all were
     measured. Those that share a reason are counted, because the findings below name them."""
-    blocked: dict[tuple[str, str], list[str]] = {}
+    blocked: dict[tuple[str, str], list[VariantResult]] = {}
     for one in analysis.candidates:
         if one.outcomes and set(one.outcomes) == {Outcome.BLOCKED}:
-            blocked.setdefault((one.cause, one.remedy), []).append(one.name)
+            blocked.setdefault((one.cause, one.remedy), []).append(one)
     told = []
     for said, names in blocked.items():
-        who = f"{clean(names[0])} was" if len(names) == 1 else f"{plural(len(names), 'variant')} were"
+        who = f"{variant_text(names[0])} was" if len(names) == 1 else f"{plural(len(names), 'variant')} were"
         told.append(f"{who} not measured: {'; '.join(filter(None, map(clean, said)))}.")
     return " ".join(told)
 
@@ -127,8 +128,9 @@ def _main_effects(analysis: Analysis) -> str:
     if not clear:
         return ""
     clear.sort(key=lambda main: abs(math.log(main.effect.ratio)), reverse=True)
-    told = [f"{main_text(main)} is {_with_interval(main.effect)}" for main in clear[:NAMED_MOST]]
-    text = f"Main effects on {metrics.find(analysis.method.response).title}: {', '.join(told)}."
+    first = clear[:NAMED_MOST]
+    told = listed([*map(main_text, first)], behind=[f" is {_with_interval(one.effect)}" for one in first])
+    text = f"Main effects on {metrics.find(analysis.method.response).title}: {told}."
     total = analysis.gap.total if analysis.gap is not None else None
     return (
         f"{text} The whole gap is {_with_interval(total)}." if total is not None and differs(total) else text
@@ -154,7 +156,7 @@ def _level(analysis: Analysis) -> str:
         parts = [_main_effects(analysis), f"{helped} The {analysis.method.unit}s cannot tell them apart."]
     else:
         strongest = answer.faster[0]
-        parts = [_helped(analysis, strongest, f"helped{_but_gives_up(analysis, strongest)}")]
+        parts = [_helped(analysis, strongest, "helped")]
     if answer.rivals:
         one_of = "One of " if len(answer.rivals) > 1 else ""
         parts.append(f"{one_of}{_enumerated(analysis, answer.rivals)} may help as much or more.")
@@ -163,13 +165,8 @@ def _level(analysis: Analysis) -> str:
 
 def _best(analysis: Analysis, name: str) -> str:
     most = " most" if len(analysis.candidates) > 1 else ""
-    helped = _helped(analysis, name, f"helped{most}{_but_gives_up(analysis, name)}")
+    helped = _helped(analysis, name, f"helped{most}")
     return " ".join(filter(None, (helped, _without_loss(analysis, [name]))))
-
-
-def _but_gives_up(analysis: Analysis, name: str) -> str:
-    gives_up = variant_of(analysis, name).gives_up
-    return f", but gives up {lost(gives_up)}" if gives_up else ""
 
 
 def _without_loss(analysis: Analysis, told: Sequence[str]) -> str:
@@ -184,12 +181,12 @@ def _without_loss(analysis: Analysis, told: Sequence[str]) -> str:
 
 
 def _helped(analysis: Analysis, name: str, how: str) -> str:
-    effect = variant_of(analysis, name).effect
+    variant = variant_of(analysis, name)
+    effect = variant.effect
     assert effect is not None  # a variant without an effect is never faster
-    return (
-        f"{clean(name)} {how}: {ratio_text(effect.ratio)} times the baseline’s {metric_title(analysis)}"
-        f" ({interval_text(effect)}){_beside(analysis, name)}."
-    )
+    times = f"{ratio_text(effect.ratio)} times the baseline’s {metric_title(analysis)}"
+    told = f"{variant_text(variant)} {how}: {times} ({interval_text(effect)})"
+    return f"{told}{_beside(analysis, name)}."
 
 
 def _beside(analysis: Analysis, name: str) -> str:
@@ -232,18 +229,16 @@ def _enumerated(
 ) -> str:
     """The first few by name with what is `beside` them, the rest by number: the table below names them
     all."""
-    shown = names if len(names) <= NAMED_MOST + 1 else names[:NAMED_MOST]
-    told = [_with_ratio(variant_of(analysis, name)) + beside(analysis, name) for name in shown]
-    between = "; " if any(", " in one for one in told) else ", "
-    text = between.join(told)
-    return text if len(shown) == len(names) else f"{text} and {len(names) - len(shown)} more"
+    behind = [_marks(variant_of(analysis, name)) + beside(analysis, name) for name in names]
+    return listed(list(map(clean, names)), NAMED_MOST, behind)
 
 
-def _with_ratio(variant: VariantResult) -> str:
+def _marks(variant: VariantResult) -> str:
+    """The ratio where it counts, and what the variant gives up."""
     counts = variant.verdict in JUDGED or (variant.role is Role.PLACEBO and variant.verdict is None)
     if variant.effect is None or not counts or variant.reason is Reason.BASELINE_BROKEN:
-        return clean(variant.name)
-    return f"{clean(variant.name)} ({losing(ratio_text(variant.effect.ratio), variant.gives_up)})"
+        return marks_text(losses_of(variant))
+    return marks_text(losses_of(variant), ratio_text(variant.effect.ratio))
 
 
 def notes(analysis: Analysis) -> list[str]:

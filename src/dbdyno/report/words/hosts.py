@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dbdyno.analyse.estimate import HOSTS_LEAST
 from dbdyno.analyse.fleet import HostEffect, HostsCompared, OnHosts, Told
 from dbdyno.analyse.model import Analysis
+from dbdyno.frozen import listed
 from dbdyno.records import metrics
 from dbdyno.report.words.numbers import between_text, plural, ratio_text, rough_share_text
 from dbdyno.report.words.safe import clean
@@ -53,9 +54,7 @@ def counted(analysis: Analysis, found: OnHosts) -> str:
 
 def enumerated(hosts: Sequence[str]) -> str:
     """The first few by name, the rest by number."""
-    shown = ", ".join(clean(host) for host in hosts[:NAMED_MOST])
-    rest = len(hosts) - NAMED_MOST
-    return shown if rest <= 0 else f"{shown} and {rest} more"
+    return listed([*map(clean, hosts)], NAMED_MOST)
 
 
 def interval_of(one: HostEffect) -> str:

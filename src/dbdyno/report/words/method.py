@@ -145,7 +145,7 @@ def _images_text(analysis: Analysis) -> list[str]:
 
 def _over_images(analysis: Analysis, images: int) -> str:
     over = [clean(one.name) for one in analysis.variants if one.effect is not None and one.effect.images]
-    whose = ", ".join(over) or "none"
+    whose = listed(over) or "none"
     both = " and over blocks, whichever reaches farther" if analysis.method.sequential else ""
     return (
         f"Data: pairs of blocks took {images} images of the pristine data in turn. Where the images differ by"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dbdyno.analyse.model import Analysis, FactorEffect, Interaction
-from dbdyno.frozen import level_text
+from dbdyno.analyse.model import Analysis, FactorEffect, Interaction, VariantResult
+from dbdyno.frozen import Level, level_text, listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import ImportedRun
 from dbdyno.report.words import brought
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
-from dbdyno.report.words.verdicts import lost
+from dbdyno.report.words.verdicts import losses_of, lost
+from dbdyno.study.space import Promise
 
 SHARED_LEAST = 14
 _LAYER_AND_KNOB = re.compile(r"(?:(?<=^)|(?<=, ))([a-z]+)\.([A-Za-z0-9_.-]+)(?==)")
@@ -72,6 +73,41 @@ def size_text(analysis: Analysis) -> str:
     return blocks
 
 
+def variant_text(one: VariantResult, told: str = "") -> str:
+    """A variant in an answer: its name, then in brackets what is `told` of it and what it gives up. Whoever
+    names a variant in a sentence or a figure does it here, so that no form leaves out the mark."""
+    return marked_text(one.name, losses_of(one), told)
+
+
+def marked_text(name: str, gives_up: Sequence[Promise], told: str = "") -> str:
+    """The same for what stands for a variant: the changes of a candidate, a level of a factor."""
+    return clean(f"{name}{marks_text(gives_up, told)}")
+
+
+def marks_text(gives_up: Sequence[Promise], told: str = "") -> str:
+    """What stands in brackets behind a name; empty where nothing does."""
+    beside = ", ".join(filter(None, (told, f"gives up {lost(gives_up)}" if gives_up else "")))
+    return f" ({beside})" if beside else ""
+
+
+def called(analysis: Analysis) -> dict[str, str]:
+    """What figures call each variant. Those of a search are called by what they change, because the number
+    of a candidate tells a reader nothing."""
+    found = analysis.search
+
+    def name(one: VariantResult) -> str:
+        if found is None or not one.changed:
+            return variant_text(one)
+        return marked_text(levels_text(one.changed), found.given_up.get(one.name, ()))
+
+    return {one.name: name(one) for one in analysis.variants}
+
+
+def levels_text(changed: Mapping[str, Level]) -> str:
+    """What a candidate changes."""
+    return clean(listed([f"{factor_text(name)} = {level_text(level)}" for name, level in changed.items()]))
+
+
 def factor_text(name: str) -> str:
     """A factor as tables and figures call it: the load's own knobs are known by their names alone."""
     return clean(name.removeprefix("workload."))
@@ -80,7 +116,7 @@ def factor_text(name: str) -> str:
 def main_text(row: FactorEffect) -> str:
     """A main effect: what is divided by what, and what that gives up."""
     divided = clean(f"{factor_text(row.factor)}: {level_text(row.level)} / {level_text(row.against)}")
-    return f"{divided} (gives up {lost(row.gives_up)})" if row.gives_up else divided
+    return marked_text(divided, row.gives_up)
 
 
 def pair_text(row: Interaction) -> str:

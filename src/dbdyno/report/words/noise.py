@@ -6,6 +6,7 @@ from dbdyno.analyse.floor import CONFIDENCE, noisier, smallest, unseen_share, wi
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.noise import Blocking, Components, Floor
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
+from dbdyno.frozen import listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.report.words.numbers import (
@@ -53,8 +54,9 @@ def adjusted_text(analysis: Analysis) -> str:
             "Nothing was adjusted for the CPU time of other processes: it never differed, was not read, or"
             f" there are too few blocks with Student’s interval (more than {BLOCKS_LEAST})."
         )
-    told = ", ".join(
-        f"{one.name} {effect_text(effect)} instead of {effect_text(plain)}" for one, effect, plain in found
+    told = listed(
+        [clean(one.name) for one, *_ in found],
+        behind=[f" {effect_text(effect)} instead of {effect_text(plain)}" for _, effect, plain in found],
     )
     if by_place:
         return (
@@ -70,18 +72,21 @@ def second_text(analysis: Analysis) -> str:
     if found is None:
         return ""
     title = metrics.find(found.metric).title
-    told = [
-        f"{ratio_text(one.ratio)} ({ratio_text(one.low)} {DASH} {ratio_text(one.high)}) with {one.variant}"
-        for one in found.ratios
-        if one.differs
-    ]
-    alike = len(found.ratios) - len(told)
-    differs = f"it is {', '.join(told)}, as a ratio to the baseline’s" if told else ""
+    differing = [one for one in found.ratios if one.differs]
+    told = listed(
+        [clean(one.variant) for one in differing],
+        behind=[
+            f" has {ratio_text(one.ratio)} times the baseline’s"
+            f" ({ratio_text(one.low)} {DASH} {ratio_text(one.high)})"
+            for one in differing
+        ],
+    )
+    alike = len(found.ratios) - len(differing)
     rest = f"no difference was found with {plural(alike, 'variant')}" if alike else ""
     return (
         f"{title[0].upper()}{title[1:]}, whose ratios spread {times_text(found.spread_share)} times as far as"
         f" those of {metrics.find(analysis.method.response).title} from block to block: by it,"
-        f" {'; '.join(filter(None, (differs, rest)))}. These intervals hold together; they say what the work"
+        f" {'; '.join(filter(None, (told, rest)))}. These intervals hold together; they say what the work"
         " costs, and nothing of its speed."
     )
 

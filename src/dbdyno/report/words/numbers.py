@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dbdyno.records import metrics
@@ -157,12 +156,6 @@ def about_text(seconds: float) -> str:
 
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def some_of(names: Sequence[str], most: int) -> str:
-    """The first names, and how many more there are: a, b and 3 more."""
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def is_or_are(count: int) -> str:

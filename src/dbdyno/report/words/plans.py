@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.plans import PlanChange, PlansCompared
-from dbdyno.report.words.numbers import plural, some_of
+from dbdyno.frozen import listed
+from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
 
 CHANGE_MOST = 120
@@ -32,7 +33,7 @@ def beside(analysis: Analysis, variant: str) -> str:
 
 def flipping(analysis: Analysis) -> str:
     """The statements whose plan is not the same in all blocks of the baseline; empty where there are none."""
-    return some_of([f"`{clean(name)}`" for name in _flipping(analysis)], NAMED_MOST)
+    return listed([f"`{clean(name)}`" for name in _flipping(analysis)], NAMED_MOST)
 
 
 def _flipping(analysis: Analysis) -> list[str]:

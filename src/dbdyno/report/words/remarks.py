@@ -222,7 +222,7 @@ def dropped_text(variant: VariantResult) -> str:
         f"{_blocks_text(blocks)} ({clean(name)}: {outcome.value if outcome else 'not run'})"
         for (name, outcome), blocks in _dropped_alike(variant.dropped)
     ]
-    return f"compared over {plural(variant.effect.pairs, 'block')}; no pair in " + ", ".join(parts)
+    return f"compared over {plural(variant.effect.pairs, 'block')}; no pair in " + "; ".join(parts)
 
 
 def _dropped_alike(dropped: Sequence[Dropped]) -> Iterator[tuple[tuple[str, Outcome | None], list[int]]]:

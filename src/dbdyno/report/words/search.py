@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.analyse.model import GIVEN_UP, Analysis, Change, SearchResult, Starts, Tried
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import Level, level_text, listed
 from dbdyno.records import metrics
-from dbdyno.report.words.naming import factor_text
+from dbdyno.report.words.naming import factor_text, levels_text, marked_text
 from dbdyno.report.words.numbers import interval_text, plural, ratio_text, seconds_text, share_text
 from dbdyno.report.words.safe import clean
 from dbdyno.study.space import Promise
@@ -30,9 +30,8 @@ def headline(analysis: Analysis, found: SearchResult) -> str:
     if found.winner is None or found.effect is None:
         tried = plural(len(found.tried), "candidate")
         return f"Nothing helped: of {tried}, none is shown to be faster than the baseline in fresh blocks."
-    changes = ", ".join(change_text(change) for change in found.changes)
-    if given_up := given_up_text(found, found.winner):
-        changes += f" (gives up {given_up})"
+    changed = {change.factor: change.level for change in found.changes}
+    changes = changes_text(found, found.winner, changed)
     ratio = f"{ratio_text(found.effect.ratio)} times the baseline’s {response}"
     kept = plural(len(found.changes), "change")
     best = f"the best of {len(found.finalists)} that were confirmed, " if len(found.finalists) > 1 else ""
@@ -60,15 +59,9 @@ def change_text(change: Change) -> str:
     return clean(f"{factor_text(change.factor)} = {level_text(change.level)}")
 
 
-def levels_text(changed: Mapping[str, Level]) -> str:
-    """What a candidate changes."""
-    return clean(", ".join(f"{factor_text(name)} = {level_text(level)}" for name, level in changed.items()))
-
-
 def changes_text(found: SearchResult, name: str, changed: Mapping[str, Level]) -> str:
     """What a candidate or a variant changes, and what that gives up."""
-    given_up = given_up_text(found, name)
-    return f"{levels_text(changed)} (gives up {given_up})" if given_up else levels_text(changed)
+    return marked_text(levels_text(changed), found.given_up.get(name, ()))
 
 
 def given_up_text(found: SearchResult, name: str) -> str:
@@ -121,7 +114,7 @@ def _bargain(found: SearchResult, one: Tried) -> str:
 def _removed(found: SearchResult) -> str:
     if not found.removed:
         return ""
-    names = ", ".join(change_text(change) for change in found.removed)
+    names = listed([change_text(change) for change in found.removed])
     return f"Taken back, because no contribution of them shows: {names}."
 
 
@@ -131,7 +124,7 @@ def _cut_short(found: SearchResult) -> str:
     if last is not None and last.reference != found.winner:
         return "What the last round left seems worse, or is not shown to be faster, so it does not count."
     if last is not None and last.removed:
-        names = ", ".join(factor_text(name) for name in last.removed)
+        names = listed([factor_text(name) for name in last.removed])
         return f"The time was over before the winner could be measured without {names}, which may do nothing."
     if found.winner is not None and not found.rounds and len(found.changes) > 1:
         return "The changes were not taken back one by one, so their shares are not known."
