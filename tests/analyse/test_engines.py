@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse.engines import DefaultChanged, engines_compared
+from dbdyno.analyse.engines import DefaultChanged, engines_compared, ranked
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.records.record import Evidence, Outcome, Reading, Record
 from dbdyno.study import Factor, Study, Workload
 from dbdyno.study.reference import Reference
+from tests.analyse.factory import a_study, changed, counted, records_of
 
 LEVELS = ("mariadb@10.11", "mariadb@11.8", "postgresql@17")
 STUDY = Study(
@@ -105,3 +106,35 @@ def test_defaults_are_compared_within_a_product_alone_and_without_versions_and_p
         DefaultChanged(name="gone", before="1", after=None),
         DefaultChanged(name="size", before="16M", after="32M"),
     )
+
+
+OLD = {"aria_x": "1", "innodb_snapshot_isolation": "OFF", "innodb_flush_method": "fsync", "a_note": "0"}
+YOUNG = {"aria_x": "2", "innodb_snapshot_isolation": "ON", "innodb_flush_method": "O_DIRECT", "a_note": "1"}
+
+
+def _measured(**of_tally: dict[str, dict[str, int]]) -> list[Record]:
+    """A trial of each version, with the errors that its load had."""
+    study = a_study({ENGINE_FACTOR: list(LEVELS[:2])}, blocks=1)
+    records = {str(one.levels[ENGINE_FACTOR]): one for one in records_of(study)}
+    defaults = dict(zip(LEVELS, (OLD, YOUNG), strict=False))
+    return [
+        changed(counted(records[level], **told), defaults=defaults[level]) for level, told in of_tally.items()
+    ]
+
+
+def test_defaults_on_which_a_failing_part_rests_come_first() -> None:
+    """MariaDB 11.8 began to refuse with 1020 what 10.11 let through, among seventy changes that do not
+    matter."""
+    failing = {"errors": {"1020 record changed": 455}}
+    found = engines_compared(STUDY, _measured(**{LEVELS[0]: {}, LEVELS[1]: failing}))
+    assert found is not None
+    first, second, *others = ranked(found.defaults[0])
+    assert (first.name, first.seen) == ("innodb_snapshot_isolation", "1020 record changed")
+    assert (second.name, second.seen) == ("innodb_flush_method", "")
+    assert [one.name for one in others] == ["a_note", "aria_x"]
+
+
+def test_without_a_difference_in_errors_no_default_is_told_to_be_behind_one() -> None:
+    failing = {"errors": {"1020 record changed": 455}}
+    found = engines_compared(STUDY, _measured(**{LEVELS[0]: failing, LEVELS[1]: failing}))
+    assert found is not None and {one.seen for one in found.defaults[0].changed} == {""}

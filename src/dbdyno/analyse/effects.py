@@ -39,7 +39,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.records.binary import CodeBeside
-from dbdyno.records.metrics import FAILED_SHARE, FAILED_SHARE_MAX
+from dbdyno.records.metrics import FAILED_SHARE, FAILED_SHARE_MAX, RETRIES
 from dbdyno.records.record import Outcome
 from dbdyno.study import Goal, Interval
 from dbdyno.study.builds import changed_levels
@@ -91,9 +91,12 @@ def variant_result(
 
 
 def _failing(trials: Trials) -> tuple[str, ...]:
-    """The share of what failed, where it is large enough to be told."""
-    shares = trials.values(FAILED_SHARE)
-    return (FAILED_SHARE,) if max(shares.values(), default=0.0) > FAILED_SHARE_MAX else ()
+    """The shares of what failed and of what was tried again, where they are large enough to be told."""
+    return tuple(
+        name
+        for name in (FAILED_SHARE, RETRIES)
+        if max(trials.values(name).values(), default=0.0) > FAILED_SHARE_MAX
+    )
 
 
 def decided_result(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> VariantResult | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dbdyno.frozen import ENGINE_FACTOR, Frozen, absent, level_text
+from dbdyno.records import metrics
 from dbdyno.records.record import Record
 from dbdyno.study import Study
 
@@ -28,11 +31,13 @@ class EngineRan(Frozen):
 
 
 class DefaultChanged(Frozen):
-    """A setting whose default is not the baseline's. None where an engine has no such setting."""
+    """A setting whose default is not the baseline's. None where an engine has no such setting. `seen` is what
+    the level showed more of than the baseline, and this setting decides: an error, or a metric's name."""
 
     name: str
     before: str | None
     after: str | None
+    seen: str = absent("")
 
 
 class DefaultsBeside(Frozen):
@@ -42,6 +47,45 @@ class DefaultsBeside(Frozen):
     level: str
     compared: int
     changed: tuple[DefaultChanged, ...]
+
+
+LOCKING = r"isolation|lock|snapshot|deadlock|autocommit|serializ"
+FLUSHING = (
+    r"flush|sync|doublewrite|wal|commit|checkpoint|binlog|log_bin|redo|undo|journal|purge|forced_writes"
+)
+MEMORY = r"buffer|cache|_mem\b|memory|_size$|heap|temp"
+PLANNING = r"optimizer|planner|enable_|cost|jit|join|statistics|stats|histogram|prefetch|index"
+THREADS = r"thread|parallel|worker|concurren|io_|capacity|aio|spin"
+KINDS = (LOCKING, FLUSHING, MEMORY, PLANNING, THREADS)
+"""Kinds of settings by their names, those on which speed mostly rests. The others come last."""
+ERRORS_REST_ON = (
+    (r"\b1020\b", r"snapshot_isolation|isolation"),
+    (r"\b(1205|1213|40P01|55P03|40001|deadlock|lock)", LOCKING),
+    (r"\b(1040|53300|too many)", r"max_.*connections|reserved"),
+    (r"\b(1038|1041|53200|out of memory)", MEMORY),
+    (r"\b(1153|packet)", r"packet"),
+    (r"\b(1969|3024|57014|time ?out|statement_time)", r"timeout|_time$"),
+    (r"\b(1264|1292|1364|1366|1406|22001|22003)", r"sql_mode|strict"),
+)
+"""On which settings an error rests, by its code or its text and by the settings' names."""
+COSTS_REST_ON = {
+    "written_bytes_per_op": FLUSHING,
+    "read_bytes_per_op": MEMORY,
+    "server_cpu_us_per_op": PLANNING,
+    "context_switches_per_op": THREADS,
+}
+"""On which settings it rests that a transaction costs more, by the metric."""
+COSTS_MORE, ERRORS_LEAST = 1.1, 1e-3
+
+
+def ranked(found: DefaultsBeside) -> list[DefaultChanged]:
+    """The changed defaults: those first on which something rests that was seen, then by their kind."""
+
+    def rank(one: DefaultChanged) -> tuple[bool, int, str]:
+        kinds = [number for number, kind in enumerate(KINDS) if re.search(kind, one.name, re.IGNORECASE)]
+        return not one.seen, min(kinds, default=len(KINDS)), one.name
+
+    return sorted(found.changed, key=rank)
 
 
 class RowsDiffer(Frozen):
@@ -134,16 +178,56 @@ def _other_rows(level: str, baseline: Iterable[Record], records: Iterable[Record
 
 
 def _defaults(level: str, baseline: Iterable[Record], records: Iterable[Record]) -> DefaultsBeside | None:
+    baseline, records = list(baseline), list(records)
     before, after = _first(baseline), _first(records)
     if before is None or after is None:
         return None
     names = sorted(name for name in {*before, *after} if _is_setting(name, before, after))
+    seen = [*_more_errors(baseline, records), *_more_costs(baseline, records)]
     changed = [
-        DefaultChanged(name=name, before=before.get(name), after=after.get(name))
+        DefaultChanged(
+            name=name,
+            before=before.get(name),
+            after=after.get(name),
+            seen=next((what for what, names in seen if re.search(names, name, re.IGNORECASE)), ""),
+        )
         for name in names
         if before.get(name) != after.get(name)
     ]
     return DefaultsBeside(level=level, compared=len(names), changed=tuple(changed))
+
+
+def _more_errors(baseline: Sequence[Record], records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """Errors that the level had in more of its transactions, the most frequent first, and the settings that
+    they rest on."""
+    before, after = _errors_per_transaction(baseline), _errors_per_transaction(records)
+    more = {kind: share - before.get(kind, 0.0) for kind, share in after.items()}
+    for kind in sorted((kind for kind in more if more[kind] > ERRORS_LEAST), key=lambda kind: -more[kind]):
+        for error, names in ERRORS_REST_ON:
+            if re.search(error, kind, re.IGNORECASE):
+                yield kind, names
+                break
+
+
+def _errors_per_transaction(records: Sequence[Record]) -> dict[str, float]:
+    tallies = [record.tally for record in records if record.tally is not None]
+    errors = sum((Counter(tally.errors) for tally in tallies), Counter[str]())
+    ended = sum(tally.operations + tally.failed for tally in tallies)
+    return {kind: count / ended for kind, count in errors.items()} if ended else {}
+
+
+def _more_costs(baseline: Sequence[Record], records: Sequence[Record]) -> Iterator[tuple[str, str]]:
+    """What a transaction needed more of at the level, and the settings that this rests on."""
+    for name, names in COSTS_REST_ON.items():
+        ours, theirs = _mean(name, records), _mean(name, baseline)
+        if ours is not None and theirs and ours / theirs >= COSTS_MORE:
+            yield name, names
+
+
+def _mean(metric: str, records: Sequence[Record]) -> float | None:
+    measured = [record for record in records if record.tally is not None and record.observation is not None]
+    values = [value for one in measured if (value := metrics.find(metric).read(one)) is not None]
+    return sum(values) / len(values) if values else None
 
 
 def _first(records: Iterable[Record]) -> Mapping[str, str] | None:

@@ -18,6 +18,7 @@ from dbdyno.study.act import Act
 from dbdyno.study.nouns import TPCC
 
 FAILED_SHARE, FAILED_SHARE_MAX = "failed_share", 1e-4
+RETRIES = "retries_per_op"
 """Where more fails, a percentile is said to be of the transactions that succeeded."""
 RECALL_LEAST = 0.9
 """What an approximate search must find to count as an answer, by the habit of its field."""
@@ -414,7 +415,7 @@ _OUTCOMES = (
            "that had the most: 1 where all were served alike.",
            _counted(lambda tally: _share(tally.by_client.least, tally.by_client.most)
                     if tally.by_client else None)),
-    Metric("retries_per_op", "retries per transaction", "per op", _LOWER,
+    Metric(RETRIES, "retries per transaction", "per op", _LOWER,
            "Times that a transaction was started again, over the successful transactions.",
            _counted(lambda tally: _share(tally.retries, tally.work))),
     Metric(FAILED_SHARE, "failed transactions", "", _LOWER,

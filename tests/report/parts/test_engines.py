@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse.engines import EngineRan, EnginesCompared
+from dbdyno.analyse.engines import DefaultChanged, DefaultsBeside, EngineRan, EnginesCompared
 from dbdyno.report.document import Document
 from dbdyno.report.parts.engines import sections
 from tests.report.shown import in_every_form
@@ -27,3 +27,18 @@ def test_a_data_folder_that_was_taken_over_is_told_with_its_seconds() -> None:
 
 def test_data_that_each_version_made_are_not_called_upgraded() -> None:
     assert not any("took over" in form for form in _shown(OLD, NEW))
+
+
+def test_the_default_behind_what_fails_leads_and_the_others_are_folded() -> None:
+    changed = [DefaultChanged(name=f"aria_{n}", before="0", after="1") for n in range(30)]
+    behind = DefaultChanged(
+        name="innodb_snapshot_isolation", before="OFF", after="ON", seen="1020 record changed"
+    )
+    beside = DefaultsBeside(level=NEW.level, compared=600, changed=(*changed, behind))
+    found = EnginesCompared(ran=(OLD, NEW), defaults=(beside,))
+    terminal, page, markdown = in_every_form(Document("Engines", (), (*sections(found),)))
+    for form in (terminal, page, markdown):
+        told = form.replace("\\", "")
+        assert told.index("innodb_snapshot_isolation") < told.index("aria_0")
+        assert "1020 record changed" in told and "it does not prove a cause" in told
+    assert "and 19 more: the page" in terminal and "19 more settings" in page and "aria_29" in markdown

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dbdyno.analyse.engines import DefaultsBeside, EnginesCompared, RowsDiffer
+from dbdyno.analyse.engines import DefaultsBeside, EnginesCompared, RowsDiffer, ranked
 from dbdyno.frozen import listed
-from dbdyno.report.document import Detail, Element, From, Kind, Lines, Notes, Section, table
+from dbdyno.records import metrics
+from dbdyno.report.document import Detail, Element, Fold, From, Kind, Lines, Notes, Section, table
 from dbdyno.report.words.numbers import plural
 
 TITLE = "Engines"
@@ -23,9 +24,10 @@ PRODUCTS = (
     " not say which product is better."
 )
 DEFAULTS = (
-    "The values are the servers' own word on what a setting has where nobody sets it. A default that changed"
-    " stands beside an effect; it need not be its cause."
+    "The values are the servers' own word on what a setting has where nobody sets it. Those come first on"
+    " which something rests that this version had more of. This lists changes; it does not prove a cause."
 )
+SEEN_HEAD = "it had more of"
 
 
 def sections(found: EnginesCompared) -> Iterator[Section]:
@@ -88,13 +90,26 @@ def _defaults(found: EnginesCompared, beside: DefaultsBeside) -> Iterator[Elemen
     if not beside.changed:
         yield Notes((f"The defaults of all {known} are those of {baseline}.",))
         return
-    heads = ("setting", baseline, beside.level)
-    rows = [(one.name, *_shown_beside(one.before, one.after)) for one in beside.changed]
-    whole = table(heads, rows, dict.fromkeys(heads[1:], Kind.CODE), dense=True)
-    cut = table(heads, rows[:ROWS_MOST], dict.fromkeys(heads[1:], Kind.CODE), dense=True)
-    more = Notes((f"and {len(rows) - ROWS_MOST} more: the page and Markdown have them",))
-    yield From(Detail.TEXT, (whole,), (cut, more) if rows[ROWS_MOST:] else (whole,))
+    seen = any(one.seen for one in beside.changed)
+    heads = ("setting", baseline, beside.level, *((SEEN_HEAD,) if seen else ()))
+    rows = [
+        (one.name, *_shown_beside(one.before, one.after), *((_seen(one.seen),) if seen else ()))
+        for one in ranked(beside)
+    ]
+    kinds = {baseline: Kind.CODE, beside.level: Kind.CODE, SEEN_HEAD: Kind.TEXT}
+    first, rest = (table(heads, some, kinds, dense=True) for some in (rows[:ROWS_MOST], rows[ROWS_MOST:]))
+    if rest.rows:
+        folded = Fold(f"{plural(len(rest.rows), 'more setting')}", (rest,))
+        more = Notes((f"and {len(rest.rows)} more: the page and Markdown have them",))
+        yield From(Detail.TEXT, (first, folded), (first, more))
+    else:
+        yield first
     yield Notes((f"{len(rows)} of {known} differ. {ABSENT}: it has no such setting. {DEFAULTS}",))
+
+
+def _seen(what: str) -> str:
+    """What the level showed more of: an error by its code, a metric by its title."""
+    return metrics.METRICS[what].title if what in metrics.METRICS else what
 
 
 def _shown_beside(before: str | None, after: str | None) -> tuple[str, str]:

@@ -90,6 +90,35 @@ def _costs(analysis: Analysis) -> tuple[str, ...]:
     return tuple(name for name in COSTS if any(variant.cost(name) for variant in analysis.variants))
 
 
+FAILURES = {metrics.FAILED_SHARE: "failed", metrics.RETRIES: "retried"}
+"""What of a load's errors stands beside a verdict, where variants differ in it."""
+FAILURES_APART = 1e-3
+
+
+def failures(analysis: Analysis) -> tuple[str, ...]:
+    """The kinds of failures in which a variant differs from the baseline by more than one in a thousand."""
+
+    def apart(name: str) -> bool:
+        base = _mean_of(analysis.baseline, name) or 0.0
+        seen = (_mean_of(one, name) for one in analysis.variants if one.role is not Role.BASELINE)
+        return any(abs(mean - base) > FAILURES_APART for mean in seen if mean is not None)
+
+    return tuple(name for name in FAILURES if apart(name))
+
+
+def _mean_of(variant: VariantResult, name: str) -> float | None:
+    found = variant.summary(name)
+    return None if found is None else found.mean
+
+
+def failure_text(variant: VariantResult, name: str) -> str:
+    """A share of transactions that failed, or retries per transaction, as a percentage of transactions."""
+    mean = _mean_of(variant, name)
+    if mean is None:
+        return numbers.DASH if variant.response is None else "0 %"
+    return numbers.coarse_text(mean) if mean else "0 %"
+
+
 def _layouts(analysis: Analysis) -> Iterator[Table]:
     """The table with all costs, then with fewer. The last is broken into lines where none has room."""
     costs = _costs(analysis)
@@ -112,6 +141,7 @@ def _layout(
         "ratio",
         "interval",
         "verdict",
+        *(FAILURES[name] for name in failures(analysis)),
         *(COSTS[cost][0 if intervals else 1] for cost in costs),
     )
     rows = tuple(
@@ -120,6 +150,7 @@ def _layout(
             *([_response(variant)] if response else []),
             *_ratio(variant),
             verdict(variant),
+            *(failure_text(variant, name) for name in failures(analysis)),
             *(_cost(variant.cost(cost), intervals) for cost in costs),
         )
         for variant in analysis.variants
@@ -165,6 +196,7 @@ def _on_page(analysis: Analysis) -> Table:
     response = f"{naming.metric_title(analysis)}, {unit}".strip(", ")
     columns = (
         *(Column("variant", Kind.NAME), Column(response), Column("ratio"), Column("verdict", Kind.TEXT)),
+        *(Column(FAILURES[name]) for name in failures(analysis)),
         *(Column(head) for head, _ in COSTS.values()),
     )
     shown = [analysis.baseline, *ranked(analysis)]
@@ -187,6 +219,7 @@ def _row(variant: VariantResult, analysis: Analysis) -> Row:
         Cell(_response(variant), (numbers.plural(found.trials, "trial"),)) if found else numbers.DASH,
         ratio_cell(variant.effect),
         Cell(verdict(variant), (*filter(None, (told,)), *map(_guard, variant.guards))),
+        *(failure_text(variant, name) for name in failures(analysis)),
         *(ratio_cell(variant.cost(cost)) for cost in COSTS),
     )
 
