@@ -13,8 +13,8 @@ from dbdyno.begin.study_file import study_at
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
 from tests.cli.traffic_cases import MORE
+from tests.traffic.mysql_cases import SLOW_MARIADB as MARIADB
 from tests.traffic.postgresql.logs import CSV, STDERR
-from tests.traffic.slow_log_cases import MARIADB
 
 SLOW = "".join(MARIADB.splitlines(keepends=True)[:-2]) + MORE
 
@@ -28,7 +28,7 @@ def production(homes: Path) -> Path:
     (homes / "dump.pg").write_text("--\n-- PostgreSQL database dump\n--\nCREATE TABLE customer (id int);\n")
     (homes / "slow.log.1.gz").write_bytes(gzip.compress(SLOW.encode()))
     (homes / "slow.log").write_text(SLOW)
-    (homes / "general.log").write_text("\t\t     6 Query\tSELECT 1\n")
+    (homes / "general.log").write_text("\t\t     6 Query\tSELECT 1\n\t\t     6 Quit\t\n")
     (homes / "postgresql.csv").write_text(CSV)
     (homes / "postgresql.log").write_text(STDERR)
     unseen = "query,calls\nSELECT a FROM t WHERE id = $1,3\nSELECT a FROM t WHERE f(b) = $1,2\n"

@@ -21,6 +21,8 @@ KILL 8;
 POSTGRESQL = """\
 2026-11-24 21:50:01.500 UTC [11] me@shop LOG:  duration: 0.250 ms  statement: SELECT 1
 2026-11-24 21:50:02.500 UTC [12] me@crm LOG:  duration: 0.250 ms  statement: SELECT 2
+2026-11-24 21:50:03.500 UTC [13] LOG:  checkpoint starting: time
+2026-11-24 21:50:03.500 UTC [13] LOG:  checkpoint complete
 """
 
 

@@ -13,15 +13,16 @@ from dbdyno.traffic import pg_stat_statements
 from dbdyno.traffic.formats import FORMATS, Format, format_of
 from dbdyno.traffic.groups import grouped
 from dbdyno.traffic.script import script
-from tests.traffic import general_log_cases, slow_log_cases
+from dbdyno.traffic.seen import Reading
+from tests.traffic import mysql_cases
 from tests.traffic.postgresql import logs
 from tests.traffic.read_cases import STATEMENTS
 
 SAMPLES = [
-    slow_log_cases.MARIADB,
-    slow_log_cases.MYSQL,
-    general_log_cases.MARIADB,
-    general_log_cases.MYSQL,
+    mysql_cases.SLOW_MARIADB,
+    mysql_cases.SLOW_MYSQL,
+    mysql_cases.GENERAL_MARIADB,
+    mysql_cases.GENERAL_MYSQL,
     logs.STDERR,
     logs.CSV,
     logs.JSON,
@@ -39,11 +40,11 @@ TEXTS = some.lists(LOOSE | some.text(max_size=8)).map("".join)
 
 def read(kind: Format, text: str) -> None:
     """Reads a log, and makes a script of it that TOML can hold."""
-    lines = list(enumerate(text.split("\n"), 1))
+    lines = [(number, f"{line}\n") for number, line in enumerate(text.split("\n"), 1)]
     try:
-        traffic = grouped(kind.name, kind.statements(lines), kind.dialect)
+        traffic = grouped(kind.name, kind.statements(lines, Reading("%m [%p] %q%u@%d ")), kind.dialect)
     except UserError:
-        assert kind.statements is pg_stat_statements.statements
+        assert kind.reader is pg_stat_statements.View
         return
     taken = [group for group in traffic.groups if not group.why_not]
     tomllib.loads(script("a log", traffic, taken[:1], taken[1:]))

@@ -9,8 +9,8 @@ import pytest
 from dbdyno.traffic.lacks import lacks_of, lacks_of_all
 from dbdyno.traffic.read import traffic_of
 
-UNTIMED = "2026-11-24 21:50:00 UTC [1] LOG:  execute <unnamed>: SELECT $1\n"
-CUT = "\t\t     6 Init DB\tshop\n\t\t     6 Query\tSELECT 'a\n"
+UNTIMED = "2026-11-24 21:50:00 UTC [1] LOG:  execute <unnamed>: SELECT $1\n" * 2
+CUT = "\t\t     6 Init DB\tshop\n\t\t     6 Query\tSELECT (1\n\t\t     6 Quit\t\n"
 
 
 @pytest.mark.parametrize(

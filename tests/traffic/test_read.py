@@ -9,17 +9,17 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.traffic import pg_stat_statements
 from dbdyno.traffic.read import traffic_of
-from tests.traffic import general_log_cases, slow_log_cases
+from tests.traffic import mysql_cases
 from tests.traffic.read_cases import STATEMENTS
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "digests"),
     [
-        (slow_log_cases.MARIADB, "slow log", 2),
-        (slow_log_cases.MYSQL, "slow log", 1),
-        (general_log_cases.MARIADB, "general log", 2),
-        (general_log_cases.MYSQL, "general log", 1),
+        (mysql_cases.SLOW_MARIADB, "slow log", 2),
+        (mysql_cases.SLOW_MYSQL, "slow log", 1),
+        (mysql_cases.GENERAL_MARIADB, "general log", 2),
+        (mysql_cases.GENERAL_MYSQL, "general log", 1),
         (STATEMENTS, "pg_stat_statements", 3),
     ],
 )
@@ -46,12 +46,12 @@ def test_calls_and_times_of_the_view_are_taken(tmp_path: Path) -> None:
         ("", "is empty"),
         ("SELECT 1;\n", "is no log that Dyno knows; it begins: 'SELECT 1;'"),
         (
-            "".join(slow_log_cases.MARIADB.splitlines(keepends=True)[:3]),
+            "".join(mysql_cases.SLOW_MARIADB.splitlines(keepends=True)[:3]),
             "holds the head of a log and no statement",
         ),
         ("query,calls\nSELECT,many\n", "line 2: this is no row of query, calls"),
         ("query,calls\n", "holds no statement"),
-        (f"{slow_log_cases.MARIADB.splitlines()[3]}\n", "holds no statement"),
+        (f"{mysql_cases.SLOW_MARIADB.splitlines()[3]}\n", "holds no statement"),
     ],
 )
 def test_a_file_that_tells_nothing_is_refused(tmp_path: Path, text: str, said: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
-from dbdyno.traffic.formats import FORMATS
+from dbdyno.traffic.formats import FORMATS, format_of
 from dbdyno.traffic.read import Log
 from dbdyno.traffic.record import in_time, record
 from dbdyno.traffic.recording import (
@@ -23,7 +23,6 @@ from dbdyno.traffic.recording import (
     about,
 )
 from dbdyno.traffic.seen import Seen
-from dbdyno.traffic.slow_log import statements
 from dbdyno.traffic.tokens import Dialect
 
 KINDS = {Dialect.MYSQL: "slow log", Dialect.POSTGRESQL: "PostgreSQL log"}
@@ -198,7 +197,9 @@ SELECT 1;
 SET timestamp=1795363200;
 DELETE FROM t;
 """
-    found = list(statements(enumerate(log.splitlines(), 1)))
+    kind = format_of(log.splitlines())
+    assert kind is not None
+    found = list(kind.statements(list(enumerate(log.splitlines(keepends=True), 1))))
     assert [(one.rows, one.affected) for one in found] == [(12, None), (0, 5)]
 
 

@@ -13,7 +13,7 @@ from dbdyno.traffic.read import traffic_of
 from dbdyno.traffic.script import script, weights_of
 from dbdyno.traffic.seen import Seen
 from dbdyno.traffic.tokens import Dialect
-from tests.traffic.slow_log_cases import MARIADB
+from tests.traffic.mysql_cases import SLOW_MARIADB as MARIADB
 
 SEEN = [
     *(Seen(f"SELECT a FROM t WHERE b = {n} AND c = 'it''s' LIMIT 10", n, 0.5) for n in range(1, 4)),

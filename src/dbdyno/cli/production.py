@@ -22,6 +22,7 @@ from dbdyno.engines.engine import Proposal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.given.dump import dump_at, text_of
+from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import json_text
 from dbdyno.study.nouns import GivenData
@@ -34,6 +35,7 @@ from dbdyno.traffic.lacks import lacks_of
 from dbdyno.traffic.read import traffic_of
 from dbdyno.traffic.schema import Reader, Schema
 from dbdyno.traffic.script import script, statement_of
+from dbdyno.traffic.seen import Reading
 from dbdyno.traffic.tokens import Dialect
 
 STUDY, WORKLOAD = "study.toml", "workload.toml"
@@ -62,6 +64,9 @@ def main(
     goal: str,
     clients: int | None,
     time_: str,
+    prefix: str | None,
+    zone: str,
+    whole: bool,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -69,7 +74,7 @@ def main(
     for name in (STUDY, WORKLOAD):
         if (output / name).exists():
             raise UserError(f"{output / name} is there already", "give another folder with --output")
-    traffic = traffic_of(sources, database)
+    traffic = traffic_of(sources, database, Reading(prefix, zone, whole))
     _require_one_database(traffic, sources, database)
     found = drawable(traffic, sources)
     draw_new_keys(found, data.schema(traffic.dialect), traffic.dialect, data.name)
@@ -88,15 +93,18 @@ def main(
     write(output / WORKLOAD, script(source_of(sources), traffic, taken, left_out))
     write(path, first_study.of_production(question, load, data.rows, host, str(path), time_))
     drawn = drawn_from(traffic, taken, output / WORKLOAD, sources, TO_FILL_IN)
-    _print(StudyMade(study=str(path), workload=drawn, then=f"dyno run {path} --budget {time_}"), as_json)
+    made = StudyMade(study=str(path), workload=drawn, then=f"dyno run {path} --budget {time_}")
+    _print(traffic.notes, made, as_json)
 
 
-def _print(made: StudyMade, as_json: bool) -> None:
+def _print(notes: tuple[str, ...], made: StudyMade, as_json: bool) -> None:
     if as_json:
         click.echo(json_text(made))
         return
     console = terminal()
     show_drawn(made.workload, console, on_copy=True)
+    for note in notes:
+        console.print(Text(safe.clean(note)), soft_wrap=True)
     if missing := sum(row.to_fill_in for row in made.workload.digests):
         told = f"  {plural(missing, 'digest')} left out, because {TO_FILL_IN}: see the end of the file"
         console.print(Text(told), soft_wrap=True)

@@ -13,6 +13,7 @@ from dbdyno.report.words.safe import json_text
 from dbdyno.traffic.read import log_of
 from dbdyno.traffic.record import record
 from dbdyno.traffic.recording import About
+from dbdyno.traffic.seen import Reading
 from dbdyno.traffic.tokens import Dialect
 
 SHOWN_MOST = 10
@@ -24,17 +25,25 @@ class Made(About):
     output: str
 
 
-def main(sources: tuple[Path, ...], database: str, output: Path, as_json: bool) -> None:
+def main(
+    sources: tuple[Path, ...],
+    database: str,
+    prefix: str | None,
+    zone: str,
+    whole: bool,
+    output: Path,
+    as_json: bool,
+) -> None:
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
-    log = log_of(sources)
+    log = log_of(sources, Reading(prefix, zone, whole))
     about = record(log, ", ".join(source.name for source in sources), output, database)
     _require_one_database(about, log.kind.dialect, output)
     if as_json:
         made = Made(output=str(output), **dict(about))
         click.echo(json_text(made))
     else:
-        click.echo("\n".join(_lines(about, output)))
+        click.echo("\n".join([*log.notes, *_lines(about, output)]))
 
 
 def _require_one_database(about: About, dialect: Dialect, output: Path) -> None:

@@ -24,18 +24,28 @@ from dbdyno.traffic.inserts import draw_new_keys
 from dbdyno.traffic.lacks import Lack, lacks_of, lacks_of_all
 from dbdyno.traffic.read import traffic_of
 from dbdyno.traffic.script import names_of, script, statement_of
+from dbdyno.traffic.seen import Reading
 
 SHOWN_MOST = 40
 """Rows of the table, and lines about statements; `--json` has them all."""
 DIGEST_WIDTH = 60
 
 
-def main(sources: tuple[Path, ...], database: str, limit: int, output: Path, as_json: bool) -> None:
+def main(
+    sources: tuple[Path, ...],
+    database: str,
+    limit: int,
+    prefix: str | None,
+    zone: str,
+    whole: bool,
+    output: Path,
+    as_json: bool,
+) -> None:
     if output.suffix != ".toml":
         raise UserError(f"{output} does not end in .toml, by which a workload file is known", "-o NAME.toml")
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
-    traffic = traffic_of(sources, database)
+    traffic = traffic_of(sources, database, Reading(prefix, zone, whole))
     taken = drawable(traffic, sources)[:limit]
     draw_new_keys(taken, None, traffic.dialect, "the log")
     write(output, script(source_of(sources), traffic, taken))
@@ -45,6 +55,8 @@ def main(sources: tuple[Path, ...], database: str, limit: int, output: Path, as_
         return
     console = terminal()
     show_drawn(drawn, console)
+    for note in traffic.notes:
+        console.print(Text(safe.clean(note)), soft_wrap=True)
     if missing := sum(row.to_fill_in for row in drawn.taken):
         console.print(Text(f"  {missing} of them have values to fill in: look for fill_in() in the file"))
     console.print(Text(f"  then: dyno load run {output} --url URL"), soft_wrap=True)
@@ -131,7 +143,7 @@ def drawn_from(
         took_s=traffic.took_s,
         digests=tuple(_row(group, names.get(id(group), ""), traffic, why_not) for group in traffic.groups),
         rest=dict(traffic.rest),
-        databases=traffic.databases,
+        databases={_shown(name): count for name, count in traffic.databases.items()},
         lacks=_rows(lacks_of_all(traffic)),
     )
 
@@ -141,7 +153,7 @@ def _row(group: Group, name: str, traffic: Traffic, why_not: str) -> DigestRow:
     to_fill_in = statement is not None and statement.to_fill_in
     left_out = why_not if to_fill_in and why_not else "more digests than --limit"
     return DigestRow(
-        digest=group.digest,
+        digest=_shown(group.digest),
         line=group.line,
         count=group.count,
         took_s=group.took_s,
@@ -150,12 +162,17 @@ def _row(group: Group, name: str, traffic: Traffic, why_not: str) -> DigestRow:
         why_not=group.why_not or ("" if name else left_out),
         to_fill_in=to_fill_in,
         file=group.file,
-        database=group.database,
+        database=_shown(group.database),
         lacks=_rows(lacks_of(group, traffic)),
         invented=statement.invented if statement and name else (),
         anew=statement.anew if statement and name else (),
         may_meet=group.shape.may_meet if statement and name else (),
     )
+
+
+def _shown(text: str) -> str:
+    """A text of a log, whose bytes may be no UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _rows(lacks: Sequence[Lack]) -> tuple[LackRow, ...]:

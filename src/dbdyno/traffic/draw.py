@@ -14,6 +14,7 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
 from dbdyno.traffic.keys import Beyond, Column
+from dbdyno.traffic.seen import is_text
 from dbdyno.traffic.tokens import Dialect, Kind, Token
 
 DISTINCT_MOST = 10_000
@@ -122,7 +123,7 @@ class Values:
         if token.kind is Kind.PARAMETER:
             self.unknown = True
             return
-        if token.kind is Kind.BINARY:
+        if token.kind is Kind.BINARY or not is_text(token.text):
             if len(self.binaries) < 2:
                 self.binaries.add(token.text)
             return

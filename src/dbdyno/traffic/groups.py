@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.traffic.digest import PLACE, Shaped, shaped
 from dbdyno.traffic.draw import Draw, Values
-from dbdyno.traffic.seen import Seen
+from dbdyno.traffic.seen import Seen, is_text
 from dbdyno.traffic.tokens import Dialect, Kind, Token
 
 READS = frozenset({"SELECT", "WITH", "VALUES"})
@@ -129,6 +129,8 @@ class Group:
             return "it holds a ? outside of quotes"
         if self.shape.changes_binary:
             return "it holds a binary value that changes"
+        if not all(map(is_text, (*self.shape.pieces, *(token.text for token in self.shape.first)))):
+            return "it holds bytes that are no UTF-8"
         if any(";" in piece for piece in self.shape.pieces):
             return "it is several statements in one"
         return ""
@@ -152,6 +154,7 @@ class Traffic:
     sessions: int = 0
     span_s: float = 0.0
     engine: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dbdyno.errors import UserError
-from dbdyno.traffic.seen import Seen
+from dbdyno.traffic.seen import Reading, Seen
 
 TIMES = ("total_exec_time", "total_time")
 """The column with the milliseconds of all calls: of PostgreSQL 13 and later, and of earlier versions."""
@@ -55,6 +55,21 @@ class _Head:
         return Seen(text, line, took_s, times, database="" if named is None else row[named])
 
 
+class View:
+    """Reads tables of the view."""
+
+    def __init__(self, reading: Reading) -> None:
+        """Takes what is known of every kind of file; nothing of it matters here."""
+
+    def read(self, lines: Iterable[tuple[int, str]]) -> Iterator[Seen]:
+        """What one file tells."""
+        return statements(lines)
+
+    def ended(self) -> Iterator[Seen]:
+        """Nothing goes on from file to file."""
+        yield from ()
+
+
 def statements(lines: Iterable[tuple[int, str]]) -> Iterator[Seen]:
     """A row each. Raises UserError with the line of one that is not what it should be."""
     rows = _rows(lines)
@@ -73,7 +88,7 @@ def statements(lines: Iterable[tuple[int, str]]) -> Iterator[Seen]:
 def _rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     """Each row, with the line on which it begins."""
     csv.field_size_limit(FIELD_CHARACTERS_MOST)
-    rows, line = csv.reader(f"{text}\n" for _, text in lines), 1
+    rows, line = csv.reader(text if text.endswith("\n") else f"{text}\n" for _, text in lines), 1
     try:
         for row in rows:
             yield line, row

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dbdyno.errors import UserError
 from dbdyno.traffic.digest import shaped
-from dbdyno.traffic.read import Log
+from dbdyno.traffic.read import CERTAIN, Log
 from dbdyno.traffic.recording import (
     NS_PER_S,
     About,
@@ -20,7 +20,7 @@ from dbdyno.traffic.recording import (
     StatementKind,
     Visit,
 )
-from dbdyno.traffic.seen import Seen
+from dbdyno.traffic.seen import LAST, Seen, is_text
 from dbdyno.traffic.tokens import Dialect, Kind
 
 EARLIEST_S = 86_400
@@ -40,6 +40,7 @@ CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 ASKS = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 """Statements whose rows a log counts as the server's answer does."""
 UNTOLD = "without a session or a time"
+SAMPLED = "a replay needs all of them: SET GLOBAL log_slow_rate_limit = 1; dyno init workload weighs them"
 HOW = "log for longer, with the sessions and the times: log_slow_verbosity, or log_line_prefix with %m and %c"
 
 
@@ -61,14 +62,22 @@ def in_time(log: Iterable[Seen], left_out: Counter[str]) -> Iterator[Told]:
         if seen.at_s is None or not seen.session:
             left_out[seen.rest or UNTOLD] += seen.times
             continue
-        if waiting and waiting[0].at_s != seen.at_s:
+        whole_s = _whole_s(seen)
+        if waiting and _whole_s(waiting[0]) != whole_s:
             yield from _spread(waiting)
             waiting = []
-        if seen.at_s.is_integer():
-            waiting.append(seen)
-        else:
+        if whole_s is None:
             yield Told(seen, seen.at_s, False)
+        else:
+            waiting.append(seen)
     yield from _spread(waiting)
+
+
+def _whole_s(seen: Seen) -> float | None:
+    """The whole second that a log tells of a statement; None where it tells more."""
+    if seen.whole_s is None and seen.at_s is not None and seen.at_s.is_integer():
+        return seen.at_s
+    return seen.whole_s
 
 
 def _spread(second: list[Seen]) -> Iterator[Told]:
@@ -153,6 +162,8 @@ class _Recorder:
             self._close(seen.session, at_ns)
         elif seen.rest:
             self.left_out[seen.rest] += seen.times
+        elif seen.sampled:
+            raise UserError(f"the log holds one of every {seen.times:,} statements alone", SAMPLED)
         elif self.database and seen.database and seen.database != self.database:
             self.left_out["in another database"] += 1
         else:
@@ -177,7 +188,7 @@ class _Recorder:
 
     def _write(self, seen: Seen, at_ns: int, coarse: bool) -> None:
         sort = self.sorts.of(seen.text)
-        if why := self._why_not(sort, seen.text):
+        if why := self._why_not(sort, seen.text, seen.database):
             self.left_out[why] += 1
             return
         session = self.open.setdefault(seen.session, _Session(at_ns, False, at_ns))
@@ -199,11 +210,14 @@ class _Recorder:
         session.due_ns = due_ns
         session.free_ns = max(session.free_ns, due_ns + (took_ns or 0))
 
-    def _why_not(self, sort: _Sort, text: str) -> str:
+    def _why_not(self, sort: _Sort, text: str, database: str) -> str:
         if sort.verb in ENDS_OTHERS:
             return "that end a connection or the server"
-        if sort.places:
+        if sort.places and sort.verb != "PREPARE":
+            # The places of a PREPARE are part of its text.
             return "whose values are not logged"
+        if not is_text(text) or not is_text(database):
+            return "with bytes that are no UTF-8, which the driver cannot send"
         if sort.verb == "COPY" or (sort.verb == "LOAD" and " LOCAL " in text[:DIGESTED_CHARACTERS].upper()):
             return "that read or write a file of the client's"
         return ""
@@ -232,7 +246,9 @@ def record(log: Log, source: str, output: Path, database: str = "") -> About:
         recorder.close_all()
         if not recorder.visits:
             why = ", ".join(f"{count:,} {what}" for what, count in left_out.most_common()) or "it is empty"
-            raise UserError(f"{source} holds nothing that can be played: {why}", HOW)
+            raise UserError(
+                f"{source} holds nothing that can be played: {why}", CERTAIN if LAST in left_out else HOW
+            )
         found = _about(recorder, log.kind.name, source)
         file.finish(recorder.visits, found)
     return found

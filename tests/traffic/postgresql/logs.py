@@ -36,8 +36,8 @@ JSON = (
 
 def read(text: str) -> list[Seen]:
     """The statements of a log, whose kind is told by what stands in it."""
-    lines = list(enumerate(text.splitlines(), 1))
-    found = format_of([line for _, line in lines])
+    lines = list(enumerate(text.splitlines(keepends=True), 1))
+    found = format_of([line.rstrip("\n") for _, line in lines])
     assert found is not None
     return list(found.statements(lines))
 

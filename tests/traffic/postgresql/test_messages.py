@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
-from dbdyno.traffic.postgresql.entry import Entry
-from dbdyno.traffic.postgresql.messages import statements
+from dbdyno.traffic.postgresql.entries import Entry
+from dbdyno.traffic.postgresql.messages import Messages, of_detail, planned, put_in
 from dbdyno.traffic.seen import Seen
+
+
+def statements(entries: list[Entry]) -> list[Seen]:
+    messages = Messages()
+    return [*(seen for entry in entries for seen in messages.take(entry)), *messages.ended()]
 
 
 def asked(*messages: str | tuple[str, str], session: str = "1") -> list[Seen]:
@@ -85,3 +92,68 @@ def test_sessions_do_not_disturb_each_other() -> None:
 def test_a_plan_within_a_function_is_no_statement_of_a_client() -> None:
     [found] = statements([Entry(1, "LOG", PLAN, context="PL/pgSQL function f() line 3")])
     assert found.rest == "plan within a function"
+
+
+TEXTS = some.text(some.characters(codec="utf-8"), max_size=20)
+
+
+@given(some.lists(TEXTS | some.none(), min_size=1, max_size=12))
+def test_whatever_the_values_are_they_are_read_back(values: list[str | None]) -> None:
+    written = ["NULL" if value is None else "'" + value.replace("'", "''") + "'" for value in values]
+    listed = ", ".join(f"${number} = {literal}" for number, literal in enumerate(written, 1))
+    found = of_detail(f"parameters: {listed}")
+    assert list(found.values()) == written
+    put_in("SELECT $1, $2", found)
+
+
+@pytest.mark.parametrize(
+    ("detail", "statement", "filled"),
+    [
+        ("parameters: $1 = '5', $2 = NULL", "SELECT $1, $2, '$1', a$1", "SELECT '5', NULL, '$1', a$1"),
+        ("Parameters: $1 = 'it''s, $2 = ''x'''", "SELECT $1", "SELECT 'it''s, $2 = ''x'''"),
+        ("parameters: $1 = 'a...', $2 = 'b'", "SELECT $1, $2", "SELECT $1, 'b'"),
+        ("parameters: $1 = 'a', $2 = 'b", "SELECT $1, $2", "SELECT $1, $2"),
+        ("parameters: $1 = ''', $2 = ''x''', $2 = '2'", "SELECT $1, $2", "SELECT ''', $2 = ''x''', '2'"),
+        ("parameters: $1 = '1', $10 = '10'", "SELECT $10, $1, $2", "SELECT '10', '1', $2"),
+        ("", "SELECT $1", "SELECT $1"),
+        ("prepare: PREPARE p AS SELECT $1", "EXECUTE p(1)", "EXECUTE p(1)"),
+    ],
+)
+def test_values_stand_in_the_place_of_their_parameters(detail: str, statement: str, filled: str) -> None:
+    assert put_in(statement, of_detail(detail)) == filled
+
+
+STATEMENT = 'SELECT "a"\n  FROM t\n WHERE b = $1'
+WRITTEN = r"\"a\"\n  FROM t\n WHERE b = $1"
+PLAN_TEXT = (
+    f"Query Text: {STATEMENT}\n%s"
+    "Index Scan using t_b on t  (cost=0.29..8.30 rows=1 width=4)\n  Index Cond: (b = 7)"
+)
+PLAN_JSON = '{\n  "Query Text": "SELECT ' + WRITTEN + '",\n%s  "Plan": {\n    "Node Type": "Seq Scan"\n  }\n}'
+PLAN_YAML = 'Query Text: "SELECT ' + WRITTEN + '"\n%sPlan: \n  Node Type: "Seq Scan"'
+PLAN_XML = (
+    '<explain xmlns="http://www.postgresql.org/2009/explain">\n'
+    "  <Query-Text>SELECT &quot;a&quot;\n  FROM t\n WHERE b = $1</Query-Text>\n"
+    "%s  <Plan>\n  </Plan>\n</explain>"
+)
+
+
+@pytest.mark.parametrize(
+    ("plan", "parameters"),
+    [
+        (PLAN_TEXT, "Query Parameters: $1 = 'it''s'\n"),
+        (PLAN_JSON, "  \"Query Parameters\": \"$1 = 'it''s'\",\n"),
+        (PLAN_YAML, "Query Parameters: \"$1 = 'it''s'\"\n"),
+        (PLAN_XML, "  <Query-Parameters>$1 = &apos;it''s&apos;</Query-Parameters>\n"),
+    ],
+    ids=["text", "json", "yaml", "xml"],
+)
+def test_a_plan_tells_its_statement_and_its_parameters(plan: str, parameters: str) -> None:
+    without, found = planned(plan % ""), planned(plan % parameters)
+    assert without and found
+    assert (without.text, without.parameters) == (STATEMENT, "")
+    assert (found.text, found.parameters) == (STATEMENT, "$1 = 'it''s'")
+
+
+def test_what_is_no_plan_is_none() -> None:
+    assert planned("Seq Scan on t") is None and planned("") is None

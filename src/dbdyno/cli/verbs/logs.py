@@ -23,6 +23,28 @@ DIGESTS_MOST = 50
 """Digests that are taken unless more are asked for."""
 
 
+def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what a log does not."""
+    for option in reversed(
+        (
+            click.option(
+                "--prefix",
+                help="PostgreSQL's log_line_prefix of the log, such as '%m [%p] %q%u@%d '. Default: the one"
+                " that its lines tell.",
+            ),
+            click.option("--zone", default="", help="The time zone of times without one: Europe/Berlin."),
+            click.option(
+                "--whole",
+                is_flag=True,
+                help="No file was cut, so that its last entry counts. Without it, one that may go on is left"
+                " out.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function
+
+
 def log_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say what is taken of which logs."""
     for option in reversed(
@@ -47,7 +69,7 @@ def log_options(function: Callable[..., Any]) -> Callable[..., Any]:
         )
     ):
         function = option(function)
-    return function
+    return reading_options(function)
 
 
 class FactorText(click.ParamType["Proposal"]):
@@ -92,6 +114,7 @@ def _level(text: str) -> Level:
 )
 @click.option("--database", default="", help="Keep only the statements of this database.")
 @target_option(default=Path("log.replay"), help="The recording.")
+@reading_options
 @json_option
 def replay(**asked: Any) -> None:
     """Make a recording of a log: each session with its statements, its transactions and the original times.

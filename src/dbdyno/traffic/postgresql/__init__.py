@@ -1,5 +1,5 @@
-"""What PostgreSQL tells of statements: its log in three formats, plans of auto_explain in it, and the view
-pg_stat_statements.
+"""What PostgreSQL tells of statements in its log.
 
-`stderr_log`, `csv_log` and `json_log` cut a log into entries; `messages` makes statements of these.
+`prefix` knows what stands before a line of a text; `entries` cuts text, CSV and JSON into entries;
+`messages` makes statements of these.
 """

@@ -7,18 +7,37 @@ parameters has three steps, and its time is that of all three.
 
 from __future__ import annotations
 
+import html
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dbdyno.traffic.postgresql import parameters, plans
-from dbdyno.traffic.postgresql.entry import Entry
+from dbdyno.traffic.postgresql.entries import Entry
 from dbdyno.traffic.seen import Seen
+from dbdyno.traffic.tokens import Dialect, Kind, tokens
 
 DURATION = re.compile(r"duration: (\d{1,12}(?:\.\d{1,6})?) ms(?:  (.*))?", re.DOTALL)
 SIMPLE = re.compile(r"statement: (.*)", re.DOTALL)
 STEP = re.compile(r"(parse|bind|execute fetch from|execute) ([^\n]{0,200}?): (.*)", re.DOTALL)
 PLAN = re.compile(r"plan:\s(.*)", re.DOTALL)
+LIST = re.compile(r"(?:query )?parameters: ", re.IGNORECASE)
+VALUE = re.compile(r"\$(\d{1,5}) = (NULL|'(?:[^']|'')*')(?:, |\s*\Z)")
+CUT = "...'"
+"""Ends a value that `log_parameter_max_length` cut."""
+BLANK = " \t\r\n"
+STRING = r'"(?:[^"\\]|\\.)*"'
+OBJECT = re.compile(
+    rf'\s*\{{?\s*"?Query Text"?: ({STRING})(?:,?\s*"?Query Parameters"?: ({STRING}))?', re.DOTALL
+)
+"""JSON and YAML write both as strings of JSON."""
+XML = re.compile(
+    r".*?<Query-Text>(.*?)</Query-Text>(?:\s*<Query-Parameters>(.*?)</Query-Parameters>)?", re.DOTALL
+)
+TEXT = re.compile(
+    r"\s*Query Text: (.*?)(?:\n\s*Query Parameters: (.*?))?(?:\n[^\n]*\((?:cost|actual|rows)[ =][^\n]*.*)?\Z",
+    re.DOTALL,
+)
 BEGUN = "connection authorized: "
 ENDED = "disconnection: session time"
 
@@ -38,7 +57,7 @@ class _Pending:
 
     def seen(self) -> Seen:
         took_s = self.plan_took_s if self.took_s is None else self.took_s
-        text = parameters.put_in(self.text, self.values).strip().removesuffix(";").strip()
+        text = put_in(self.text, self.values).strip(BLANK).removesuffix(";").strip(BLANK)
         return Seen(
             text,
             self.entry.line,
@@ -48,6 +67,7 @@ class _Pending:
             database=self.entry.database,
             bound=bool(self.values),
             failed=self.failed,
+            whole_s=self.entry.at_s if self.entry.whole else None,
         )
 
 
@@ -65,15 +85,16 @@ class _Session:
 
 
 @dataclass
-class _Log:
+class Messages:
+    """The statements of one log, whose files may follow one another."""
+
     sessions: dict[str, _Session] = field(default_factory=dict)
 
     def take(self, entry: Entry) -> Iterator[Seen]:
         """The statements that are complete with this entry, and what is none."""
         if entry.severity != "LOG":
             self._failed(entry)
-            rest = f"message {entry.severity}" if entry.severity else "entry that is cut off"
-            yield Seen("", entry.line, rest=rest)
+            yield Seen("", entry.line, rest=entry.lacks or f"message {entry.severity}")
             return
         session = self.sessions.setdefault(entry.session, _Session())
         took_s, message = None, entry.message
@@ -95,6 +116,7 @@ class _Log:
             yield _command(entry, "connection" if message.startswith(BEGUN) else "message LOG")
 
     def ended(self) -> Iterator[Seen]:
+        """The statements of which no more is told."""
         for session in self.sessions.values():
             yield from session.flushed()
 
@@ -115,7 +137,7 @@ class _Log:
     ) -> Iterator[Seen]:
         kind, _, text = step.groups()
         if kind == "execute":
-            yield from self._asked(session, entry, text, parameters.of_detail(entry.detail), took_s)
+            yield from self._asked(session, entry, text, of_detail(entry.detail), took_s)
         elif kind == "execute fetch from":
             yield Seen("", entry.line, rest="fetch of more rows")
         else:
@@ -136,12 +158,12 @@ class _Log:
         session.pending = asked
 
     def _planned(self, session: _Session, entry: Entry, plan: str, took_s: float) -> Iterator[Seen]:
-        found = plans.planned(plan)
+        found = planned(plan)
         if found is None or entry.context:
             rest = "plan within a function" if entry.context else "plan without its statement"
             yield Seen("", entry.line, rest=rest)
             return
-        before, values = session.pending, parameters.of_list(found.parameters)
+        before, values = session.pending, of_list(found.parameters)
         if before and before.plan_took_s is None and before.text == found.text:
             before.plan_took_s, before.values = took_s, before.values or values
             return
@@ -159,9 +181,58 @@ def _began_s(entry: Entry, took_s: float | None) -> float | None:
     return None if entry.at_s is None else entry.at_s - (took_s or 0.0)
 
 
-def statements(entries: Iterable[Entry]) -> Iterator[Seen]:
-    """What was executed, each statement when the log tells no more of it."""
-    log = _Log()
-    for entry in entries:
-        yield from log.take(entry)
-    yield from log.ended()
+def of_detail(detail: str) -> dict[str, str]:
+    """`$1` and its like with their literals of SQL, from a line of DETAIL; empty where it tells none."""
+    detail = detail.strip(BLANK)
+    found = LIST.match(detail)
+    return of_list(detail[found.end() :]) if found else {}
+
+
+def of_list(text: str) -> dict[str, str]:
+    """Of `$1 = 'a', $2 = NULL`; empty where that is not a list from its begin to its end."""
+    values, at = dict[str, str](), 0
+    while at < len(text):
+        found = VALUE.match(text, at)
+        if found is None:
+            return {}
+        values[f"${found[1]}"] = found[2]
+        at = found.end()
+    return values
+
+
+def put_in(statement: str, values: Mapping[str, str]) -> str:
+    """A statement with literals in the place of the parameters whose values are known. One that was cut
+    stays unknown."""
+    if not values:
+        return statement
+    known = {name: literal for name, literal in values.items() if not literal.endswith(CUT)}
+    return "".join(
+        known.get(token.text, token.text) if token.kind is Kind.PARAMETER else token.text
+        for token in tokens(statement, Dialect.POSTGRESQL)
+    )
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A statement of which auto_explain wrote the plan, and its parameters as they were written."""
+
+    text: str
+    parameters: str
+
+
+def planned(plan: str) -> Planned | None:
+    """The statement of what stands behind `plan:`; None where it tells none."""
+    if found := OBJECT.match(plan):
+        return Planned(_string(found[1]), _string(found[2] or '""'))
+    if found := XML.match(plan):
+        return Planned(html.unescape(found[1]), html.unescape(found[2] or ""))
+    if found := TEXT.match(plan):
+        return Planned(found[1], found[2] or "")
+    return None
+
+
+def _string(literal: str) -> str:
+    try:
+        return str(json.loads(literal, strict=False))
+    except ValueError:
+        return ""
