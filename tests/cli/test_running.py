@@ -298,6 +298,30 @@ def test_the_server_itself_refuses_a_write_to_the_users_tables(study: Path, serv
     assert "--allow-writes" in owned
 
 
+def test_with_the_users_word_statements_write_and_nothing_else_does(study: Path, server: UsersServer) -> None:
+    path = write(study, server.url, BY_RELOAD, READS, 'data = "mine"')
+    (study.parent / "script.toml").write_text(SCRIPT.format(sql="INSERT INTO item VALUES (7777)"))
+
+    def rest() -> list[object]:
+        """All else that a statement could have changed."""
+        of_server = "SELECT name, setting FROM pg_settings ORDER BY 1"
+        of_others = "SELECT count(*) FROM item WHERE id <> 7777"
+        relations = "SELECT oid::int, relname FROM pg_class WHERE relnamespace <> 'pg_toast'::regnamespace"
+        return [server.tell(sql) for sql in (of_server, of_others, f"{relations} ORDER BY 1")]
+
+    before = rest()
+    done = dyno("run", path, "--allow-server", server.url, "--allow-writes", "--name", "wrote")
+    assert done.returncode == 0, done.stderr
+    with store_there(store_url(None)) as store:
+        assert store is not None
+        tallies = [record.tally for record in store.records(store.key("wrote"))]
+    acknowledged = sum(tally.acknowledged for tally in tallies if tally is not None)
+    [[written]] = server.tell("SELECT count(*) FROM item WHERE id = 7777")
+    assert float(str(written)) == acknowledged > 0
+    assert rest() == before
+    server.tell("DELETE FROM item WHERE id = 7777")
+
+
 def test_a_load_without_a_rate_is_refused_where_others_work(study: Path, server: UsersServer) -> None:
     path = write(study, server.url, BY_SESSION, READS, 'data = "mine"')
     (study.parent / "script.toml").write_text(SCRIPT.format(sql="SELECT count(*) FROM item"))
