@@ -222,6 +222,20 @@ def test_a_dyno_lives_whose_servers_clock_was_set_back(
     assert ledger.rows() == []
 
 
+@pytest.mark.parametrize("alone", ["mariadb@11.8", "mysql@9"], indirect=True)
+def test_a_clock_that_was_set_back_does_not_make_a_server_another_or_started_again(
+    alone: UsersServer,
+) -> None:
+    runtime = registry.runtime_of(alone.installation.engine)
+    with conversation(alone.url) as ask:
+        meant = runtime.who(ask)
+        for hours in (-1, 1):
+            # Its session's own clock, from which it counts how long it is up.
+            ask("SET timestamp = DEFAULT")
+            ask(f"SET timestamp = UNIX_TIMESTAMP() + {hours * 3600}")
+            assert runtime.who(ask) == meant
+
+
 def test_a_right_that_lacks_is_told_from_other_refusals(alone: UsersServer) -> None:
     alone.tell(
         "CREATE ROLE other LOGIN"

@@ -69,8 +69,10 @@ PLACE = ("server_uid", "server_uuid", "hostname", "port", "datadir")
 """What a server is known by, as far as its version has it."""
 WHO_SQL = """SELECT LOWER(VARIABLE_NAME), VARIABLE_VALUE FROM {values}
   WHERE LOWER(VARIABLE_NAME) IN ({names})
-  UNION ALL SELECT 'started', UNIX_TIMESTAMP() - VARIABLE_VALUE FROM {status}
+  UNION ALL SELECT 'started', UNIX_TIMESTAMP() - CAST(VARIABLE_VALUE AS SIGNED) FROM {status}
   WHERE VARIABLE_NAME = 'UPTIME'"""
+"""A server counts from its clock of the day, so its uptime is below zero once that was set back before its
+start."""
 VALUES = "information_schema.GLOBAL_VARIABLES"
 LOGGED = "gtid"
 """How the names begin of what moves with every write."""
