@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -123,9 +123,8 @@ def other() -> Iterator[UsersServer]:
 @pytest.fixture
 def address(server: UsersServer) -> Iterator[Address]:
     """A port that leads to the server."""
-    found = Address(socket_of(server))
-    yield found
-    found.close()
+    with closing(Address(socket_of(server))) as found:
+        yield found
 
 
 def socket_of(server: UsersServer) -> Path:
@@ -303,7 +302,6 @@ def test_with_the_users_word_statements_write_and_nothing_else_does(study: Path,
     (study.parent / "script.toml").write_text(SCRIPT.format(sql="INSERT INTO item VALUES (7777)"))
 
     def rest() -> list[object]:
-        """All else that a statement could have changed."""
         of_server = "SELECT name, setting FROM pg_settings ORDER BY 1"
         of_others = "SELECT count(*) FROM item WHERE id <> 7777"
         relations = "SELECT oid::int, relname FROM pg_class WHERE relnamespace <> 'pg_toast'::regnamespace"
