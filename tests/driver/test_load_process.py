@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ import pytest
 from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.driver.tally import Acknowledged
-from dbdyno.errors import DriverFailed
+from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.host.launch import Launch
 from tests.needs import needs_any_gcc
 
@@ -79,6 +81,15 @@ def test_a_load_process_that_is_closed_between_slices_ends(load: LoadProcess, jo
     assert load.begin(job) is None
     load.close()
     assert not Path(f"/proc/{load.process_id}").exists()
+
+
+def test_a_load_process_that_the_kernel_kills_says_where_to_look(load: LoadProcess, job: Job) -> None:
+    """As where memory runs out."""
+    load.begin(job)
+    os.kill(load.process_id, signal.SIGKILL)
+    with pytest.raises(LoadDied, match=r"died during `go on` \(SIGKILL") as died:
+        load.go_on()
+    assert "dmesg" in died.value.hint
 
 
 def test_slices_that_cannot_be_are_refused(load: LoadProcess, job: Job) -> None:

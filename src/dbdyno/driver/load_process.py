@@ -22,6 +22,7 @@ QUERY_TIMEOUT_S = 60.0
 EXPLAIN_TIMEOUT_S = 120.0
 PREPARE_TIMEOUT_S = 3600.0
 CLOSE_S = 5.0
+OF_KILLED = "the kernel kills where memory runs out, and says so (dmesg); else somebody killed it"
 
 
 class LoadProcess(InStretches):
@@ -126,7 +127,8 @@ class LoadProcess(InStretches):
 def _death(verb: str, code: int, said: str) -> DriverFailed:
     how = _signal_name(-code) if code < 0 else f"exit code {code}"
     last_line = f"; it said: {said.splitlines()[-1]}" if said else ""
-    return LoadDied(f"the load process died during `{verb}` ({how}){last_line}")
+    hint = OF_KILLED if code == -signal.SIGKILL else ""
+    return LoadDied(f"the load process died during `{verb}` ({how}){last_line}", hint)
 
 
 def _signal_name(number: int) -> str:
