@@ -72,7 +72,8 @@ def test_every_form_of_a_stored_run_says_what_its_winner_gives_up(
     form: str, stored: Callable[..., None]
 ) -> None:
     stored("old")
-    said = " ".join(dyno("report", "old", "--format", form).stdout.split())
+    details = ["--details"] if form == "terminal" else []
+    said = " ".join(dyno("report", "old", "--format", form, *details).stdout.split())
     assert f"faster, {MARK}" in said
     if form != "junit":
         assert f"{UNFORCED} ({MARK}) helped most: " in said

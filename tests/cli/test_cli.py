@@ -99,12 +99,12 @@ def test_a_plan_says_that_levels_were_not_checked(study: Path) -> None:
 
 def test_a_plan_tells_of_the_images_of_the_data(study: Path) -> None:
     told = " ".join(dyno("plan", str(study)).stdout.split())
-    assert "6 images, which pairs of blocks take in turn, if the further 5 take at most" in told
+    assert "up to 6 copies, each made anew; fewer if the others take longer than" in told
     study.write_text("images = 3\n" + STUDY)
     plans = {blocks: dyno("plan", str(study), "--blocks", blocks).stdout for blocks in ("2", "4", "6")}
-    assert "pristine data: 1 image\n" in plans["2"], "both blocks of a pair have the same"
-    assert "pristine data: 2 images, which pairs of blocks take in turn" in plans["4"]
-    assert "pristine data: 3 images, which pairs of blocks take in turn" in plans["6"]
+    assert "data: 1 copy\n" in plans["2"], "both blocks of a pair have the same"
+    assert "data: 2 copies, each made anew" in plans["4"]
+    assert "data: 3 copies, each made anew" in plans["6"]
 
 
 def test_a_plan_tells_which_trials_are_counted(study: Path) -> None:

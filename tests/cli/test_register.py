@@ -48,11 +48,13 @@ def test_a_chain_that_somebody_changed_is_told(homes: Path) -> None:
 
 def test_a_report_says_that_its_run_was_not_registered(homes: Path) -> None:
     keep("first")
-    told = "This run was not registered before it began."
+    told = "This run was not registered: nobody wrote down beforehand what it would measure."
     assert told in dyno("report", "first", "--format", "markdown").stdout
-    assert told not in dyno("report", "first").stdout, "a terminal says it where there is more to say"
+    assert told not in dyno("report", "first", "--details").stdout, (
+        "a terminal says it where there is more to say"
+    )
     keep("second")
-    said = " ".join(dyno("report", "first").stdout.split())
+    said = " ".join(dyno("report", "first", "--details").stdout.split())
     assert (
         f"{told} The store knows 1 other run of this study: second (not registered, not published)." in said
     )

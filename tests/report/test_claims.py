@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 INFERENCE = re.compile(
-    r"\binterval|holds? together|told apart|called different|correlate|\bluck\b|noise floor|smallest differ"
+    r"\binterval|right at once|told apart|called different|correlate|\bluck\b|noise floor|smallest differ"
     r"|settle it|would settle|\bp = |promised|true share|stands? out|moved|shown to|is shown|not shown"
     r"|explain|spreads? |by chance|cannot say|cannot exclude|plausible|helped|as many trials|real differ"
     r"|carry that|student|prediction|\blimits?\b|no difference",
@@ -71,6 +71,7 @@ STAYS = "test_drift.py::test_a_quantity_that_stays_is_rarely_called_rising"
 CONFIRMED = "test_search.py::test_the_lower_end_of_the_best_of_three_confirmed_is_seldom_too_high"
 TAKEN_BACK = "test_elimination.py::test_what_is_taken_away_together_is_seldom_worth_more_than_the_margin"
 CLAIMS: dict[str, Claim] = {
+    "words/answer._why_open": claim(2, VERDICT),
     "words/answer._of_measured": claim(3, LAYOUT, BEST_OF_ALL),
     "words/answer._without_loss": claim(2, VERDICT),
     "words/answer.findings": claim(1, LAYOUT),
@@ -103,6 +104,9 @@ CLAIMS: dict[str, Claim] = {
         "test_second.py::test_equal_costs_are_told_apart_in_one_run_of_twenty_at_most",
         "test_second.py::test_a_cost_that_repeats_no_better_is_told_apart_as_seldom",
     ),
+    "words/noise.neighbours_warning": claim(
+        1, "test_floor.py::test_blocks_that_are_alike_are_told_from_independent_ones"
+    ),
     "words/noise._neighbours_text": claim(
         3, "test_floor.py::test_blocks_that_are_alike_are_told_from_independent_ones"
     ),
@@ -111,7 +115,8 @@ CLAIMS: dict[str, Claim] = {
         "test_components.py::test_slices_that_resemble_their_neighbours_are_not_taken_for_starts",
         "test_components.py::test_the_spread_of_a_trial_s_mean_is_that_of_slices_that_resemble_their_neighbours",
     ),
-    "words/noise._smallest": claim(
+    "words/noise._smallest": claim(1, SMALLEST),
+    "words/noise.SMALLEST": claim(
         1,
         SMALLEST,
         "test_floor.py::test_equal_comparisons_are_seldom_called_noisier",
@@ -153,7 +158,6 @@ CLAIMS: dict[str, Claim] = {
     "parts/gap._note": claim(2, GAP, FACTORS),
     "parts/gap._note_of_fraction": claim(1, FRACTION),
     "parts/gate.CAPTION": claim(1, GATE),
-    "parts/gate._smallest": claim(1, SMALLEST),
     "parts/gate.way_text": claim(1, GATE),
     "parts/gate.next_steps": claim(2, IMAGES, GATE_OF_ONE),
     "parts/gate._why_open": claim(2, GATE, GATE_OF_ONE),
@@ -192,7 +196,9 @@ CLAIMS: dict[str, Claim] = {
     "parts/trend._ratio_cells": claim(1, LAST_RUN),
 }
 FACTS: dict[str, int] = {
-    "words/doubts.WARNINGS": 2,
+    "words/doubts.WARNINGS": 3,
+    "parts/gap.RESIDUAL": 1,
+    "parts/screen._warnings": 1,
     "words/machine.headline": 1,
     "words/method.calibration_text": 1,
     "words/tally.tally_text": 1,

@@ -289,7 +289,7 @@ def judged(residual: Ratio, margin: float, runs: int, alternating: bool) -> tupl
         return (Conclusion.NO_GAP if runs >= RUNS_LEAST else Conclusion.NO_GAP_OF_RUNS), ""
     if not excludes_one(residual):
         more = "runs" if runs >= RUNS_LEAST else "blocks"
-        reason = f"the residual's interval holds 1 and reaches beyond the margin: more {more} are needed"
+        reason = f"what is left may be 1: more {more} are needed"
         return Conclusion.OPEN, reason
     if runs < RUNS_LEAST:
         return Conclusion.OPEN, TOO_FEW_RUNS

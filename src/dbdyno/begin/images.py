@@ -18,11 +18,10 @@ def images_text(study: Study, budget_s: float | None) -> str:
     if study.server is not None:
         return ""
     if study.search is not None:
-        return "pristine data: the confirmation takes images of its own"
+        return "data: the confirmation makes copies of its own"
     if study.images is not None:
         images = min(study.images, math.ceil(study.blocks / 2))
-        turns = ", which pairs of blocks take in turn" if images > 1 else ""
-        return f"pristine data: {plural(images, 'image')}{turns}"
-    limit = f"at most {seconds_text(worth_s(study, budget_s))}; two if the second one does; else one"
-    turns = f"{IMAGES_ENOUGH} images, which pairs of blocks take in turn"
-    return f"pristine data: {turns}, if the further {IMAGES_ENOUGH - 1} take {limit}"
+        copies = plural(images, "copy", "copies")
+        return f"data: {copies}, each made anew" if images > 1 else f"data: {copies}"
+    limit = f"fewer if the others take longer than {seconds_text(worth_s(study, budget_s))} to make"
+    return f"data: up to {IMAGES_ENOUGH} copies, each made anew; {limit}"

@@ -43,6 +43,9 @@ def main(
     sys.exit(gate_code(gate, fail_on))
 
 
-def deliver_gate(gate: Gate, form: str, output: Path | None, fail_on: tuple[str, ...]) -> None:
+def deliver_gate(
+    gate: Gate, form: str, output: Path | None, fail_on: tuple[str, ...], details: bool = True
+) -> None:
     """Prints the gate, or writes it and prints where."""
-    deliver("gate", gate, form, output, {"junit": partial(junit.gate, gate, verdicts_of(fail_on))})
+    as_junit = partial(junit.gate, gate, verdicts_of(fail_on))
+    deliver("gate", gate, form, output, {"junit": as_junit}, details)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from dbdyno.analyse import Analysis
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.stored_run import analysis_to_read, without_speeds
-from dbdyno.cli.deliver import deliver
+from dbdyno.cli.deliver import deliver, page_of_run
 from dbdyno.cli.exit_codes import (
     GATE_FAILS_ON,
     exit_code,
@@ -25,6 +27,7 @@ from dbdyno.cli.stored_run import run_to_read
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
+from dbdyno.report.words.safe import argument
 
 if TYPE_CHECKING:
     from dbdyno.analyse.gate import Gate
@@ -58,6 +61,8 @@ def main(
 
                 analysis = with_gate(opened, analysis)
         deliver_report(analysis, form, output, details, fail_on, reruns_of(opened, found))
+        if form == "terminal" and output is None and not details:
+            tell_page(found.run)
     if fail_on:
         held = _gate_in(analysis)
         sys.exit(exit_code(analysis, fail_on) if held is None else gate_code(held, fail_on))
@@ -81,6 +86,13 @@ def deliver_report(
         return junit.render(analysis, verdicts_of(failing))
 
     deliver("report", analysis, form, output, {"junit": as_junit}, details, reruns=reruns)
+
+
+def tell_page(run: str) -> None:
+    """Says where the page of a run is, or how it is made."""
+    page = page_of_run(run)
+    made = f"dyno report {argument(run)} --format html --output {argument(f'{run}.html')}"
+    click.echo(f"Page: {page if page.exists() else made}")
 
 
 def _gate_in(analysis: Analysis) -> Gate | None:

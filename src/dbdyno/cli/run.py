@@ -200,11 +200,11 @@ def _delivered(
         from dbdyno.begin.gate import before
         from dbdyno.cli.gate import deliver_gate
 
-        deliver_gate(gate, form, output, gate_fails_on(fail_on))
+        deliver_gate(gate, form, output, gate_fails_on(fail_on), details=False)
         analysis = before(gate, analysis)
     with waiting("drawing its page"):
         page = page_beside(document(analysis, reruns), analysis.run.run)
-    click.echo(f"report: {page}", err=form != "terminal")
+    click.echo(f"Page: {page}", err=form != "terminal")
     return exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on))
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dbdyno.frozen import Frozen, absent
 
+NO_PLAN_NEEDED = "it needs no plan"
+"""Why a statement has no plan, and nobody has to be told: a commit, a SET."""
+
 
 class StatementPlan(Frozen):
     """One kind of statement with its plan, or with why it has none.

@@ -206,6 +206,20 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Screen:
+    """What a terminal shows of a report where nobody asks for details, in one screen: a table in several
+    layouts of the same rows, the first row and those below it by how much they matter; lines, the gravest
+    first, each cut where it is longer than the terminal is wide; and commands, which are never cut. Its
+    `answer` stands in place of the document's where it has one."""
+
+    layouts: tuple[Table, ...]
+    lines: tuple[Words, ...]
+    steps: tuple[str, ...]
+    facts: str = ""
+    answer: tuple[Words, ...] = ()
+
+
+@dataclass(frozen=True)
 class Document:
     """A report. `eyebrow` says on a page what kind it is, and `heading` what its title says where the title
     alone would say more than a page needs. A terminal shows the title unless the answer says it all."""
@@ -220,6 +234,7 @@ class Document:
     footer: str = ""
     numbered: bool = False
     titled: bool = True
+    screen: Screen | None = None
 
 
 def table(

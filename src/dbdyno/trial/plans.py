@@ -13,7 +13,7 @@ from dbdyno.driver.load import ExplainedStatement
 from dbdyno.engines.plan import ReadPlan, Step, lines, titles
 from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running
-from dbdyno.records.plan import Plans, StatementPlan
+from dbdyno.records.plan import NO_PLAN_NEEDED, Plans, StatementPlan
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
 
@@ -63,7 +63,7 @@ def _plan(name: str, told: ExplainedStatement, read: ReadPlan) -> StatementPlan:
     except ValueError as problem:
         return StatementPlan(statement=name, text=told.text, why_not=f"its plan cannot be read: {problem}")
     if not steps:
-        return StatementPlan(statement=name, text=told.text, why_not="it needs no plan")
+        return StatementPlan(statement=name, text=told.text, why_not=NO_PLAN_NEEDED)
     return planned(name, told.text, steps)
 
 

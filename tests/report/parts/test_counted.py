@@ -121,7 +121,7 @@ def with_instructions(record: Record, per_op: float) -> Record:
 
 def in_every_form(analysis: Analysis) -> list[str]:
     output = StringIO()
-    print_report(analysis, Console(file=output, width=160))
+    print_report(analysis, Console(file=output, width=160), details=True)
     return [
         shown(text.replace("\\", ""))
         for text in (output.getvalue(), as_markdown(analysis), as_page(analysis))

@@ -24,7 +24,7 @@ def test_a_row_tells_who_was_late_and_what_went_otherwise() -> None:
 
 def forms(records: list[Record]) -> list[str]:
     analysis = analyse(STUDY, a_run(STUDY), records)
-    printed = on_terminal(lambda console: print_report(analysis, console))
+    printed = on_terminal(lambda console: print_report(analysis, console, details=True))
     return [printed, as_page(analysis), as_markdown(analysis)]
 
 

@@ -63,7 +63,7 @@ def test_what_went_wrong_and_what_the_search_overstated_is_told(ended: Analysis)
 
 def test_each_form_holds_the_search(ended: Analysis) -> None:
     console = Console(file=io.StringIO(), width=100)
-    print_report(ended, console)
+    print_report(ended, console, details=True)
     assert isinstance(console.file, io.StringIO)
     assert "The search" in console.file.getvalue()
     assert "## The search" in as_markdown(ended)

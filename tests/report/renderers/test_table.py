@@ -120,7 +120,7 @@ def cells(name: str) -> tuple[Printed, list[str]]:
         "gap": of_sections([*gap.sections(gap_found)]),
         "frontier": of_sections([*frontier.sections(frontier_found)]),
         "gate": (
-            lambda console: terminal.render(gate.document(GATE), console),
+            lambda console: terminal.render(gate.document(GATE), console, details=True),
             [row[:-1] for row in gate.rows(GATE)],
         ),
         "overhead": of_sections([*overhead.sections(all_verdicts)]),

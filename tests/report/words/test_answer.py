@@ -114,7 +114,7 @@ def test_no_floor_contradicts_the_interval_of_a_row() -> None:
     quiet, loud = records_of(study, trial_sd=0.004), records_of(study, trial_sd=0.2)
     records = [one if one.variant != noisy else other for one, other in zip(quiet, loud, strict=True)]
     told = noise.floor_text(analysed(study, records))
-    seen = re.search(r"is about (\S+) %, and (\S+) % with config.page_cache=64k", told)
+    seen = re.search(r"can see: (\S+) %, and (\S+) % with config.page_cache=64k", told)
     assert seen is not None and float(seen[1]) < 1.0 and float(seen[2]) > 8.0, told
 
 
@@ -199,9 +199,9 @@ def test_what_the_load_had_no_use_for_is_not_called_without_effect() -> None:
     records = idle(records_of(study, trial_sd=0.001))
     found = analysed(study, records)
     (variant,) = [one for one in found.variants if one.changed]
-    assert remarks.verdict_text(variant) == "= not exercised"
-    assert [title for title, _ in answer.findings(found)] == ["Not exercised by this load"]
-    assert remarks.exhibit_text(found.museum[0], found).endswith("not exercised: no log")
+    assert remarks.verdict_text(variant) == "= not used by the load"
+    assert [title for title, _ in answer.findings(found)] == ["Not used by this load"]
+    assert remarks.exhibit_text(found.museum[0], found).endswith("the load did not use it: no log")
     exercised = analysed(study, records_of(study, trial_sd=0.001))
     assert [title for title, _ in answer.findings(exercised)] == ["No effect (within 2 %)"]
 
@@ -210,7 +210,7 @@ def test_a_difference_that_the_level_cannot_have_made_is_said_to_come_from_elsew
     study = a_study(blocks=12)
     records = idle(records_of(study, {"config.page_cache=64k": 1.5}, trial_sd=0.001))
     told = "\n".join(answer.notes(analysed(study, records)))
-    assert "not exercised (no log), so something else made the difference" in told
+    assert "the load did not use it (no log), so something else made the difference" in told
 
 
 def test_more_blocks_are_not_asked_for_where_the_load_has_no_use_for_a_level() -> None:
@@ -218,7 +218,7 @@ def test_more_blocks_are_not_asked_for_where_the_load_has_no_use_for_a_level() -
     records = idle(records_of(study, trial_sd=0.2))
     (variant,) = [one for one in analysed(study, records).variants if one.changed]
     told = remarks.remark(variant, analysed(study, records))
-    assert told == "not exercised (no log), so more blocks would say nothing about it"
+    assert told == "the load did not use it (no log), so more blocks would say nothing about it"
     notes = answer.notes(analysed(study, records))
     assert not any("--add-blocks" in line for line in notes) and answer.LESS_NOISE not in notes
 
@@ -230,4 +230,36 @@ def test_blocks_that_follow_one_another_and_gave_no_pair_for_one_cause_are_told_
     told = remarks.dropped_text(variant.model_copy(update={"dropped": tuple(missing)}))
     assert told.endswith(
         "no pair in block 3 (baseline: failed); blocks 6 – 8 (a=1: not run); block 10 (a=1: not run)"
+    )
+
+
+def test_a_few_blocks_that_agree_are_told_with_what_a_verdict_needs() -> None:
+    """Three repetitions of an import all say 1.10: nobody should read that it could be slower."""
+    study = a_study(blocks=3)
+    told = answer.headline(analysed(study, records_of(study, {"config.page_cache=64k": 1.1}, trial_sd=0.0)))
+    assert re.fullmatch(
+        r"Not settled yet: config.page_cache=64k \(1\.\d+\): a verdict needs 6 blocks; "
+        r"(all 3 blocks say 1\.\d+|the 3 blocks so far say 1\.\d+ to 1\.\d+)\.",
+        told,
+    ), told
+
+
+def test_a_wide_interval_is_told_by_its_ends_whatever_the_ratio() -> None:
+    study = a_study(blocks=8)
+    told = answer.headline(analysed(study, records_of(study, {"config.page_cache=64k": 8.0}, trial_sd=3.0)))
+    assert "could be" not in told and re.search(r"its interval, \S+ – \S+, holds 1\.$", told), told
+
+
+def test_a_run_of_the_baseline_alone_compares_nothing() -> None:
+    study = a_study({}, blocks=6)
+    told = answer.headline(analysed(study, records_of(study)))
+    assert told == "Only the baseline was measured, so there is nothing to compare it with."
+
+
+def test_where_no_speed_counts_the_cause_is_told_and_no_place_to_look_for_it() -> None:
+    study = a_study(blocks=6)
+    failing = {"config.page_cache=64k": ended(Outcome.FAILED, "the server died of SIGSEGV")}
+    told = answer.headline(analysed(study, records_of(study, changes=failing)))
+    assert told == (
+        "Nothing was measured beside the baseline. config.page_cache=64k: the server died of SIGSEGV."
     )

@@ -27,7 +27,7 @@ def with_reset(analysis: Analysis, reset: Callable[[int], dict[str, Level]]) -> 
     return analysis.model_copy(update={"trials": trials})
 
 
-@pytest.mark.parametrize(("images", "said"), [(1, "Data: made once,"), (2, "pairs of blocks took 2 images")])
+@pytest.mark.parametrize(("images", "said"), [(1, "Data: made once,"), (2, "pairs of blocks took 2 copies")])
 def test_a_report_says_how_many_images_it_rests_on(images: int, said: str) -> None:
     analysis = with_reset(CASES["guards"](), lambda block: {"image": block % images})
     [line] = [line for line in method_text(analysis) if line.startswith("Data:")]
@@ -37,7 +37,7 @@ def test_a_report_says_how_many_images_it_rests_on(images: int, said: str) -> No
 def test_a_report_names_whose_interval_is_over_images() -> None:
     analysis = with_reset(CASES["guards"](), lambda block: {"image": block % 6})
     [line] = [line for line in method_text(analysis) if line.startswith("Data:")]
-    assert "took 6 images" in line and line.endswith("of none here.")
+    assert "took 6 copies" in line and line.endswith("of none here.")
     first, second, *others = analysis.variants
     assert second.effect is not None
     second = second.but(effect=second.effect.but(images=6))

@@ -246,12 +246,12 @@ def searchable(memory_bytes: int) -> tuple[Searchable, ...]:
             ["one-thread-per-connection", "pool-of-threads"],
             "a pool has fewer threads than clients",
         ),
-        Searchable("tmp_table_size", TEMPORARY_TABLES, "larger temporary tables go to the disk"),
+        Searchable("tmp_table_size", TEMPORARY_TABLES, "temporary tables larger than this go to disk"),
         Searchable("max_heap_table_size", TEMPORARY_TABLES, "the smaller of the two counts"),
         Searchable(
             "sort_buffer_size",
             {"from": "256K", "to": "16M", "scale": "log", "baseline": "2M"},
-            "larger sorts go to the disk",
+            "sorts larger than this go to disk",
         ),
         Searchable(
             "join_buffer_size",

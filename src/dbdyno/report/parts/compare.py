@@ -144,13 +144,13 @@ def sentence(gap: VariantGap, found: Comparison) -> str:
     margin = numbers.share_text(found.margin)
     if gap.conclusion in (Conclusion.NO_GAP, Conclusion.NO_GAP_OF_RUNS):
         assert gap.residual is not None
-        rest = f"leaves {multiple_text(gap.residual)}, within the margin of {margin}."
+        rest = f"{multiple_text(gap.residual)}, within the margin of {margin}."
         return f"There is {gap.conclusion.value}. {head} That is {_made_of(gap)}. {_explained(gap)}{rest}"
     if gap.conclusion is Conclusion.GAP:
         assert gap.residual is not None
-        rest = f"leaves {multiple_text(gap.residual)}, which nothing here explains."
+        rest = f"{multiple_text(gap.residual)}, which nothing here explains."
         return f"There is a gap. {head} {_explained(gap)}{rest} {gap.runs[0]} and {gap.runs[1]} runs in turn."
-    left = f" {_explained(gap)}leaves {multiple_text(gap.residual)}." if gap.residual is not None else ""
+    left = f" {_explained(gap)}{multiple_text(gap.residual)}." if gap.residual is not None else ""
     return f"{head}{left} The data cannot say whether there is a gap: {gap.why_open}."
 
 
@@ -207,7 +207,7 @@ def _explained(gap: VariantGap) -> str:
             f"cores x GHz ({numbers.ratio_text(gap.hardware)}: {cores[1]} x {clocks[1]} over "
             f"{cores[0]} x {clocks[0]})"
         )
-    return f"Taking out {' and '.join(parts)} " if parts else "That "
+    return f"Without {' and '.join(parts)}, it is " if parts else "It is "
 
 
 def note(found: Comparison) -> str:

@@ -8,11 +8,11 @@ from dbdyno.analyse.model import Analysis, FactorEffect, Interaction
 from dbdyno.report.document import Mark, Notes, Row, Section, Tone, table
 from dbdyno.report.words import naming, numbers
 
-HEADS = ("effect of", "ratio", "interval", "blocks", "settings")
+HEADS = ("effect of", "ratio", "interval", "blocks", "combinations")
 NOTE = (
-    "Main effects are averaged over the settings of all other factors; their intervals hold together with the"
-    " verdicts. ×: how far two factors together are from the product of each alone (1: they multiply); these"
-    " intervals hold together by themselves."
+    "Main effects are averaged over the levels of all other factors; their intervals are right at once with"
+    " the verdicts. ×: how far two factors together are from the product of each alone (1: they multiply);"
+    " these intervals are right at once by themselves."
 )
 
 

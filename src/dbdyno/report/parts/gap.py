@@ -23,7 +23,7 @@ from dbdyno.report.document import (
 from dbdyno.report.words import naming, numbers, verdicts
 from dbdyno.study import fraction
 
-RESIDUAL = "residual"
+RESIDUAL = "not explained"
 
 
 def document(gap: Gap, title: str) -> Document:
@@ -65,11 +65,21 @@ def title(gap: Gap) -> str:
     whole = f"{_with_interval(gap.total)} (fast / slow, {gap.metric})"
     if not numbers.differs(gap.total):
         return f"The data cannot say whether there is a gap: {whole} may be 1."
-    shares = sorted(gap.shares, key=lambda share: abs(_log(share.share)), reverse=True)
-    largest = f"{_named(shares[0])}, ×{_ratio(shares[0].share)}"
+    shares = sorted(gap.shares, key=distance, reverse=True)
+    largest = f"{named(shares[0])}, ×{_ratio(shares[0].share)}"
     if len(shares) > 1 and not _told_apart(shares[0], shares[1]):
         return f"The gap is {whole}. The data cannot say which part is the largest; it may be {largest}."
     return f"The gap is {whole}. Its largest part is {largest}."
+
+
+def distance(share: Share) -> float:
+    """How far a share is from 1, whichever way."""
+    return abs(_log(share.share))
+
+
+def cells(ratio: Ratio) -> tuple[str, str]:
+    """A ratio and its interval, as two cells."""
+    return numbers.ratio_text(ratio.ratio), numbers.interval_text(ratio)
 
 
 def _told_apart(one: Share, other: Share) -> bool:
@@ -89,7 +99,8 @@ def _ends(share: Share) -> tuple[float, float] | None:
     return (min(ends) if numbers.differs(found) else 0.0), max(ends)
 
 
-def _named(share: Share) -> str:
+def named(share: Share) -> str:
+    """A share's factor, with what its fast level gives up."""
     return verdicts.losing(naming.factor_text(share.factor), share.gives_up)
 
 
@@ -119,11 +130,11 @@ def _note(gap: Gap) -> str:
         return (
             f"{over}Share: each variant over the one before it, so the shares multiply to the total exactly."
             " They hold for this order: in another one the same step may gain more, or less. The intervals of"
-            f" total and shares hold together with {numbers.share_text(gap.confidence)}."
+            f" total and shares are right at once with {numbers.share_text(gap.confidence)}."
         )
     return (
         f"{over}Share: averaged over every order of the changes (Shapley), so the shares multiply to the "
-        f"total exactly, with no residual. The intervals of total and shares hold together with "
+        f"total exactly, and nothing is left over. The intervals of total and shares are right at once with "
         f"{numbers.share_text(gap.confidence)}; each of all others holds by itself. "
         "Alone: on the slow variant. Last: when all others have been changed. Step: in the study's order. "
         "Interactions: the total over the product of the gains alone; 1 where the factors multiply."
@@ -157,9 +168,10 @@ def _note_of_fraction(gap: Gap) -> str:
     return (
         f"{gap.variants_measured} of {2 ** len(gap.factors):,} variants were measured. "
         "Share: the factor's effect, averaged over the settings of the others, clear of interactions of two "
-        "factors; where no three interact it is Shapley's share. Total and shares hold together with "
-        f"{numbers.share_text(gap.confidence)}, as does the table of interactions; the residual by itself. "
-        "Residual: the total, measured, over the product of the "
+        "factors; where no three interact it is Shapley's share. Total and shares are right at once with "
+        f"{numbers.share_text(gap.confidence)}, as is the table of interactions; what is not explained "
+        "stands by itself. "
+        "Not explained: the total, measured, over the product of the "
         "shares: interactions of three or more factors, and noise. "
         f"{hidden if besides else ''}Interactions of two factors do not change the total: what one "
         "gains before the other, it loses after it. Those in one line cannot be told apart."

@@ -21,13 +21,14 @@ from dbdyno.report.document import (
     Look,
     Mark,
     Notes,
+    Screen,
     Section,
     Steps,
     Table,
     Words,
     table,
 )
-from dbdyno.report.words import answer, numbers, remarks, safe, verdicts
+from dbdyno.report.words import answer, noise, numbers, remarks, safe, verdicts
 from dbdyno.report.words.moments import day_text, moment_text
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 
@@ -56,7 +57,19 @@ def document(found: Gate) -> Document:
         footer=f"Dyno {found.run.dyno_version} · run {found.run.run}",
         titled=False,
         numbered=True,
+        screen=screen(found),
     )
+
+
+def screen(found: Gate) -> Screen:
+    """What was held against what, in one screen: the response, the costs that differ, and the guards."""
+    lines = rows(found)
+    costs = zip(found.result.costs, lines[1:], strict=False)
+    told = [lines[0], *(line for cost, line in costs if numbers.differs(cost))]
+    guards = [line for line in lines if line[0].startswith("guard ")]
+    last = f"Details: dyno report {safe.argument(found.run.run)} --details"
+    layout = table(HEADS, (*told, *guards), {"says": Kind.TEXT})
+    return Screen((layout,), (changes_text(found),), (*next_steps(found), last))
 
 
 def gate_in(analysis: Analysis) -> Gate | None:
@@ -106,7 +119,7 @@ def changes_text(found: Gate) -> str:
         if theirs != ours and name not in OF_EACH_RUN
     ]
     if not told:
-        return "Nothing that Dyno knows of changed: engine, build, levels, host and Dyno are the same."
+        return "Nothing that Dyno knows of changed (engine, build, levels, host, Dyno)."
     return f"What changed: {'; '.join(told)}."
 
 
@@ -130,7 +143,7 @@ def _smallest(found: Gate) -> str:
     least = smallest([found.result.effect])
     if found.result.reason is not Reason.SPREAD or least is None:
         return ""
-    seen = f"The smallest difference that it can see is about {numbers.rough_share_text(least)}."
+    seen = f"{noise.SMALLEST}: {numbers.rough_share_text(least)}."
     if found.method.response == INSTRUCTIONS_PER_OP:
         return seen
     counts = f'`response = "{INSTRUCTIONS_PER_OP}"` under [goal] counts them'

@@ -41,7 +41,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     )
     each = [row for one in compared.variants for row in _each(analysis, one)]
     share = numbers.share_text(compared.confidence_each)
-    said = f"Each interval is Student’s over the blocks of one host, with {share}: all hold together."
+    said = f"Each interval is Student’s over the blocks of one host, with {share}: all are right at once."
     yield Section(
         "On each host", (table(EACH, each, KINDS, dense=True), Notes((said,))), detail=Detail.DETAILS
     )

@@ -185,7 +185,7 @@ def _note(found: Matrix) -> str:
     luck = f" Luck of layout: {WITHIN}" if found.luck else ""
     return (
         f"{metric.title[:1].upper()}{metric.title[1:]}: variant / baseline of the same run, {better} is "
-        f"better. The intervals of one run hold together at {numbers.share_text(found.confidence)}, and "
+        f"better. The intervals of one run are right at once at {numbers.share_text(found.confidence)}, and "
         "those of all runs do not. So the best and the worst of many cells owe something to chance."
         f"{luck}{f' {glyphs}.' if glyphs else ''}"
     )

@@ -14,8 +14,8 @@ TITLE = "Plans"
 HEADS = ("variant", "statement", "baseline’s plan", "variant’s plan", "blocks")
 NOTE = (
     "How the engine said after each load that it would execute a statement, with the same values in all"
-    " trials. Costs and estimates are left out. A plan that changed stands beside an effect; it need not be"
-    " its cause."
+    " trials. Costs and estimates are left out. This lists changes; it does not prove a"
+    " cause."
 )
 KINDS = dict.fromkeys(HEADS[1:-1], Kind.CODE)
 TEXT_MOST = 60

@@ -35,7 +35,7 @@ def registered_text(study: Study, run: BaseRun) -> str:
     """One sentence: whether the run was registered, when, and whether it kept to that."""
     entry = run.registered
     if entry is None:
-        return "This run was not registered before it began."
+        return "This run was not registered: nobody wrote down beforehand what it would measure."
     when = moment_text(entry.registered_unix_s)
     told = (
         f"This run was registered before it began, on {when}, as entry {entry.number} ({entry.digest[:12]})"

@@ -20,6 +20,7 @@ from dbdyno.report.parts import (
     grid,
     overhead,
     registered,
+    screen,
     verdicts,
 )
 from dbdyno.report.words import answer, method, naming, numbers
@@ -57,6 +58,7 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
         findings=tuple(answer.findings(analysis)),
         footer=f"Dyno {run.dyno_version} · run {run.run} · made from {records}",
         numbered=True,
+        screen=screen.of_run(analysis) if held is None else _of_part("dbdyno.report.parts.gate:screen", held),
     )
 
 

@@ -93,7 +93,9 @@ def document(found: SoakResult) -> Document:
 
 def _sections(found: SoakResult) -> Iterator[Section]:
     told = Lines(tuple(findings(found)), bullets=True)
-    yield Section("The rungs", (told, *_rungs(found)), aside="Each is a trial on a server of its own.")
+    yield Section(
+        "The rungs", (told, *_rungs(found)), aside="A rung is one number of clients, on a server of its own."
+    )
     if rows := drift_rows(found):
         yield Section("What grew", (_table(DRIFT_HEADS, rows),), aside=GREW_NOTE)
     for place, rung in enumerate(found.rungs):
@@ -353,7 +355,7 @@ def notes(found: SoakResult) -> Iterator[str]:
     yield (
         "Each rung is a trial on a server of its own, on pristine data. Growth is Theil and Sen's slope under"
         " the sustained load, without its autocorrelation, and without the beginning that grew less and less,"
-        f" which is warm-up. All intervals hold together with a confidence of {sure}."
+        f" which is warm-up. All intervals are right at once with a confidence of {sure}."
     )
     asked = found.run.soak
     yield (

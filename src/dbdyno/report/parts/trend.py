@@ -242,7 +242,7 @@ def notes(found: Trend) -> Iterator[str]:
     yield f"{SPEEDS_COMPARE_BADLY}{varied}"
     yield (
         "The run is the unit, because all its blocks share a day. A ratio in a run has the interval of that"
-        " run's report. All else has Student's or Welch's intervals over runs, which hold together with a"
+        " run's report. All else has Student's or Welch's intervals over runs, which are right at once with a"
         f" confidence of {numbers.share_text(found.confidence)} on this page. An earlier run that stood out"
         " did so by itself: of many runs one does by chance. Change points are searched in the row of all"
         " runs (E-divisive, with a test by permutations): of pages without a change at most"

@@ -122,18 +122,30 @@ def failure_text(variant: VariantResult, name: str) -> str:
 def _layouts(analysis: Analysis) -> Iterator[Table]:
     """The table with all costs, then with fewer. The last is broken into lines where none has room."""
     costs = _costs(analysis)
-    yield _layout(analysis, costs)
-    yield _layout(analysis, costs[:2])
-    yield _layout(analysis, costs, intervals=False)
-    yield _layout(analysis, costs[:2], intervals=False)
-    yield _layout(analysis, ())
-    yield _layout(analysis, (), response=False)
-    yield _layout(analysis, ())
+    called = {one.name: one.name for one in analysis.variants}
+    yield layout(analysis, costs, called)
+    yield layout(analysis, costs[:2], called)
+    yield layout(analysis, costs, called, intervals=False)
+    yield layout(analysis, costs[:2], called, intervals=False)
+    yield layout(analysis, (), called)
+    yield layout(analysis, (), called, response=False)
+    yield layout(analysis, (), called)
 
 
-def _layout(
-    analysis: Analysis, costs: tuple[str, ...], intervals: bool = True, response: bool = True
+NOT_MEASURED = (Verdict.BROKEN, Verdict.BLOCKED, Verdict.FAILED, Verdict.INERT)
+
+
+def layout(
+    analysis: Analysis,
+    costs: tuple[str, ...],
+    called: Mapping[str, str],
+    intervals: bool = True,
+    response: bool = True,
+    brief: bool = False,
 ) -> Table:
+    """The table of those variants that are `called` something, in that order, with some costs beside the
+    verdict. In `brief` a cost that may be 1 is a dash."""
+    intervals = intervals and not brief
     metric = metrics.find(analysis.method.response)
     heads = (
         "variant",
@@ -146,17 +158,21 @@ def _layout(
     )
     rows = tuple(
         (
-            variant.name,
+            called[variant.name],
             *([_response(variant)] if response else []),
             *_ratio(variant),
             verdict(variant),
             *(failure_text(variant, name) for name in failures(analysis)),
-            *(_cost(variant.cost(cost), intervals) for cost in costs),
+            *(_cost(_told(variant.cost(cost), brief), intervals) for cost in costs),
         )
-        for variant in analysis.variants
+        for variant in (remarks.variant_of(analysis, name) for name in called)
     )
     columns = tuple(Column(head, KINDS.get(head, Kind.FIGURE)) for head in heads)
     return Table(columns, rows, dense=True, note=COSTS_NOTE if costs else "")
+
+
+def _told(ratio: Ratio | None, brief: bool) -> Ratio | None:
+    return None if ratio is None or (brief and not numbers.differs(ratio)) else ratio
 
 
 def _response(variant: VariantResult) -> str:

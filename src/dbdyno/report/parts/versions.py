@@ -85,7 +85,7 @@ def _note(found: Versions) -> str:
     better = "more" if found.higher_is_better else "less"
     return (
         f"{metric.title[:1].upper()}{metric.title[1:]}: the version / {found.first} under the same condition,"
-        f" {better} is better. The intervals of all {numbers.plural(len(found.cells), 'cell')} hold together"
-        f" at {numbers.share_text(found.confidence)}. The best and the worst of many cells owe something to"
-        " luck. Where one of the two has no speed, its verdict is shown instead."
+        f" {better} is better. The intervals of all {numbers.plural(len(found.cells), 'cell')} are right at"
+        f" once at {numbers.share_text(found.confidence)}. The best and the worst of many cells owe something"
+        " to luck. Where one of the two has no speed, its verdict is shown instead."
     )

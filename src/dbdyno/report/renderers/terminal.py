@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich import table as rich_table
 from rich.console import Console
@@ -25,6 +26,7 @@ from dbdyno.report.document import (
     Lines,
     Mark,
     Notes,
+    Screen,
     Section,
     Steps,
     Table,
@@ -32,7 +34,7 @@ from dbdyno.report.document import (
     Words,
 )
 from dbdyno.report.renderers.table import fitted, stack
-from dbdyno.report.words import safe, verdicts
+from dbdyno.report.words import naming, numbers, safe, verdicts
 
 STYLES = {
     Tone.STRONG: "bold",
@@ -47,7 +49,11 @@ INDENT, INDENT_MORE = 2, 4
 
 
 def render(report: Document, console: Console, details: bool = False) -> None:
-    """Prints a document; its width is the console's, and colours come only where the console has them."""
+    """Prints a document; its width is the console's, and colours come only where the console has them. A
+    document that has a screen is one where nobody asks for details."""
+    if report.screen is not None and not details:
+        _print_screen(report, report.screen, console)
+        return
     if report.titled:
         console.print(Text(safe.clean(report.title), style="bold"))
         if report.facts:
@@ -68,6 +74,97 @@ def render(report: Document, console: Console, details: bool = False) -> None:
             console.print()
         _print_section(section, body, console)
         below = True
+
+
+LINES_MOST, ROWS_LEAST, ANSWER_LINES = 23, 5, 5
+"""A screen leaves the last of 24 lines to whoever says where the page is. It always has room for the baseline
+and four variants."""
+
+
+def _print_screen(report: Document, screen: Screen, console: Console) -> None:
+    """The answer, the table, the lines and the commands. Where they would be too long there are fewer rows,
+    then short names, then fewer lines."""
+    lines = screen.lines
+    count = max((len(layout.rows) for layout in screen.layouts), default=0)
+    made = _screen(report, screen, console, count, lines, short=False)
+    for short in (False, True):
+        for rows in range(count, min(count, ROWS_LEAST) - 1, -1):
+            made = _screen(report, screen, console, rows, lines, short)
+            if len(made) <= LINES_MOST:
+                break
+        if len(made) <= LINES_MOST:
+            break
+    rows = min(count, ROWS_LEAST)
+    for kept in range(len(lines) - 1, 0, -1):
+        if len(made) <= LINES_MOST:
+            break
+        fewer = (*lines[:kept], f"and {numbers.plural(len(lines) - kept, 'more line')}: see the details")
+        made = _screen(report, screen, console, rows, fewer, short=True)
+    for line in made:
+        console.print(line, no_wrap=True, overflow="ellipsis", crop=False)
+
+
+def _screen(
+    report: Document, screen: Screen, console: Console, rows: int, lines: Sequence[Words], short: bool
+) -> list[Text]:
+    """The lines of a screen. `short` names are cut in their middle, and have a line each."""
+    width = console.width
+    made = [_cut(Text(safe.clean(report.title), style="bold"), width)] if report.titled else []
+    made += [_cut(Text(safe.clean(screen.facts), style="dim"), width)] if screen.facts else []
+    for words in screen.answer or report.answer:
+        told = Text.assemble(text(words), style="bold").wrap(console, width)
+        made += told[:ANSWER_LINES]
+        if len(told) > ANSWER_LINES:
+            made[-1] = _cut(Text.assemble(made[-1], " …", style="bold"), width)
+    if screen.layouts and screen.layouts[0].rows:
+        made += [Text(), *_rows_of(screen.layouts, console, rows, short)]
+    made += [_cut(text(words), width) for words in lines]
+    for step in screen.steps:
+        made += Text(safe.clean(step)).wrap(console, width)
+    return made
+
+
+def _rows_of(layouts: Sequence[Table], console: Console, most: int, short: bool) -> list[Text]:
+    """The first layout that has room, in lines, with how many rows are left out."""
+    for layout in layouts:
+        fewer = replace(layout, rows=layout.rows[:most], note="")
+        laid_out = _laid_out(_with_short_names(fewer, console) if short else fewer, console)
+        if laid_out is not None:
+            break
+    else:
+        return []
+    with console.capture() as captured:
+        console.print(laid_out)
+    made = [Text.from_ansi(line.rstrip()) for line in captured.get().rstrip("\n").split("\n")]
+    left = len(layouts[0].rows) - most
+    return [*made, Text(f"and {numbers.plural(left, 'more variant')}", style="dim")] if left > 0 else made
+
+
+def _with_short_names(found: Table, console: Console) -> Table:
+    """The table with names that the figures leave room for, cut in their middle."""
+    rows = [[document.cell(one) for one in row] for row in found.rows]
+    others = [max(len(str(_in_lines(row[place]))) for row in rows) for place in range(1, len(found.columns))]
+    heads = [len(column.head) for column in found.columns[1:]]
+    room = console.width - sum(map(max, others, heads)) - len(found.columns)
+    width = max(room, NAME_LEAST)
+    names = [document.plain(row[0].words) for row in rows]
+    cut = [_cut_middle(name, width) for name in naming.fitting(names, width)]
+    return replace(found, rows=tuple((name, *row[1:]) for name, row in zip(cut, found.rows, strict=True)))
+
+
+NAME_LEAST = 18
+
+
+def _cut_middle(name: str, width: int) -> str:
+    if len(name) <= width:
+        return name
+    first = (width - 1) // 3
+    return f"{name[:first]}…{name[first + 1 - width :]}"
+
+
+def _cut(line: Text, width: int) -> Text:
+    line.truncate(width, overflow="ellipsis")
+    return line
 
 
 def _has_room(element: Element, console: Console) -> bool:

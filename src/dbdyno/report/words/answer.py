@@ -33,6 +33,7 @@ from dbdyno.report.words.numbers import (
 )
 from dbdyno.report.words.remarks import (
     blocks_text,
+    cause,
     dropped_text,
     guard_text,
     mean_text,
@@ -40,7 +41,7 @@ from dbdyno.report.words.remarks import (
     remark,
     variant_of,
 )
-from dbdyno.report.words.safe import clean
+from dbdyno.report.words.safe import clause, clean
 from dbdyno.report.words.verdicts import losses_of
 
 NAMED_MOST = 4
@@ -91,22 +92,17 @@ def _of_measured(analysis: Analysis) -> str:
     judged = len(answer.slower) + len(answer.no_effect)
     if answer.inconclusive and not judged:
         reasons = {variant_of(analysis, name).reason for name in answer.inconclusive}
-        rest = (
-            ""
-            if reasons & {Reason.FAILS_MORE, Reason.GUARD, Reason.LAYOUT, Reason.LOST, Reason.MEAN}
-            else " could be faster or slower"
-        )
         if found := _main_effects(analysis):
             return f"{found} No variant is settled by itself yet."
         if reasons == {Reason.LAYOUT}:
             builds = _enumerated(analysis, answer.inconclusive)
             return f"No build is told from luck of layout, as far as its placebos can say: {builds}."
-        return f"Not settled yet: {_enumerated(analysis, answer.inconclusive)}{rest}."
+        return f"Not settled yet: {_enumerated(analysis, answer.inconclusive)}{_why_open(analysis)}."
     if not analysis.candidates and analysis.method.layout is not None:
         reach = rough_share_text(analysis.method.layout.difference)
         return f"Placebos alone were measured: luck of layout reaches {reach}."
     if not judged:
-        return "" if not_measured(analysis) else "No variant has a speed that counts: see the museum."
+        return "" if not_measured(analysis) else _nothing_counts(analysis)
     if _frontier_differs(analysis):
         return "No variant is faster by itself, but curves differ at the same recall: see the frontier."
     if answer.slower and len(answer.slower) == len(analysis.candidates):
@@ -114,6 +110,48 @@ def _of_measured(analysis: Analysis) -> str:
         return f"Slower than the baseline in {metric_title(analysis)}: {slower}."
     others = ", which leaves open what is inconclusive" if answer.inconclusive else ""
     return f"Nothing helped: no variant is faster than the baseline{others}."
+
+
+def _why_open(analysis: Analysis) -> str:
+    """Why no variant is settled, where all have one reason; empty where they have several, or another that
+    stands beside each."""
+    found = [variant_of(analysis, name) for name in analysis.answer.inconclusive]
+    reasons = {one.reason for one in found}
+    if reasons == {Reason.TOO_FEW_PAIRS}:
+        needs = f": a verdict needs {plural(analysis.method.blocks_least, analysis.method.unit)}"
+        return needs if len(found) > 1 else f"{needs}; {_so_far(found[0], analysis)}"
+    if reasons != {Reason.SPREAD}:
+        return ""
+    if len(found) > 1:
+        return ": their intervals hold 1"
+    return f": its interval, {interval_text(found[0].effect)}, holds 1" if found[0].effect else ""
+
+
+def _so_far(variant: VariantResult, analysis: Analysis) -> str:
+    """What the few blocks say of a variant."""
+    ratios = [one.ratio for one in variant.block_ratios]
+    if not ratios and variant.effect is not None:  # Repetitions that belong to no others have one ratio.
+        ratios = [variant.effect.ratio] * sum(variant.outcomes.values())
+    if not ratios:
+        return "none has a ratio so far"
+    least, most = ratio_text(min(ratios)), ratio_text(max(ratios))
+    unit = analysis.method.unit
+    if len(ratios) == 1:
+        return f"one {unit} says {least}"
+    if least == most:
+        return f"all {len(ratios)} {unit}s say {least}"
+    return f"the {len(ratios)} {unit}s so far say {least} to {most}"
+
+
+def _nothing_counts(analysis: Analysis) -> str:
+    """Why no variant can be compared: there is none, or what became of the first."""
+    if not analysis.candidates:
+        return "Only the baseline was measured, so there is nothing to compare it with."
+    first = next((one for one in analysis.candidates if cause(one)), None)
+    why = f"{clean(first.name)}: {clause(cause(first))}" if first is not None else "no variant ran to its end"
+    if any(one.verdict is Verdict.BROKEN for one in analysis.candidates):
+        return f"The speed of no variant counts. {why}."
+    return f"Nothing was measured beside the baseline. {why}."
 
 
 def _main_effects(analysis: Analysis) -> str:
@@ -209,14 +247,17 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
         ("Also faster", tuple(name for name in answer.faster if name not in told_first)),
         ("Slower", answer.slower),
         (f"No effect (within {share_text(analysis.method.margin)})", no_effect),
-        ("Not exercised by this load", idle),
+        ("Not used by this load", idle),
         ("Within luck of layout", lucky),
         ("Inconclusive", inconclusive),
         ("Broken", answer.broken),
         ("Blocked", answer.blocked),
         ("Failed", answer.failed),
         ("Inert (the baseline’s code)", answer.inert),
-        ("Placebos", tuple(one.name for one in analysis.variants if one.role is Role.PLACEBO)),
+        (
+            "Placebos (the baseline’s code at other addresses)",
+            tuple(one.name for one in analysis.variants if one.role is Role.PLACEBO),
+        ),
     )
     told = [("Brought", warning(run.brought, analysis.method.unit))] if isinstance(run, ImportedRun) else []
     told += [(title, _enumerated(analysis, names, _beside)) for title, names in groups if names]
@@ -263,12 +304,12 @@ def notes(analysis: Analysis) -> list[str]:
     if isinstance(analysis.run, ImportedRun):
         latencies = [latencies_text(variant) for variant in analysis.variants]
         return [*lines, *filter(None, latencies), *(f"{one}." for one in analysis.run.brought.remarks)]
-    return [*lines, *_to_go_on(analysis)]
+    return [*lines, *to_go_on(analysis)]
 
 
 TWO_NUMBERS = (
-    "Where two numbers of blocks are given, the noise is too large for one: half of such cases need no more"
-    " than the first, four of five no more than the second."
+    "Where two numbers of blocks are given, the noise is too large for one: half of such cases"
+    " finish by the first number, 80 % by the second."
 )
 TIMES_BLOCKS = 4
 """Whoever needs more than so many times the blocks that there are needs a quieter machine."""
@@ -286,7 +327,7 @@ def _open(analysis: Analysis) -> list[VariantResult]:
     ]
 
 
-def _to_go_on(analysis: Analysis) -> list[str]:
+def to_go_on(analysis: Analysis) -> list[str]:
     """The command that goes on, or what keeps this machine from an answer where the blocks would be too many.
     A search has its own end."""
     found, run = _open(analysis), clean(analysis.run.run)

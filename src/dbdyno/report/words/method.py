@@ -137,7 +137,7 @@ def _images_text(analysis: Analysis) -> list[str]:
         return [_over_images(analysis, len(images))]
     if len(images) > 1:
         return [
-            f"Data: pairs of blocks took {len(images)} images of the pristine data in turn. Intervals hold"
+            f"Data: pairs of blocks took {len(images)} copies of the pristine data in turn. Intervals hold"
             " for these layouts of the data, and do not say how far another one could favour a variant."
         ]
     return ["Data: made once, so the intervals do not cover whether their layout favours one variant."]
@@ -148,10 +148,10 @@ def _over_images(analysis: Analysis, images: int) -> str:
     whose = listed(over) or "none"
     both = " and over blocks, whichever reaches farther" if analysis.method.sequential else ""
     return (
-        f"Data: pairs of blocks took {images} images of the pristine data in turn. Where the images differ by"
+        f"Data: pairs of blocks took {images} copies of the pristine data in turn. Where the copies differ by"
         " more than their blocks explain (F test at a level of 25 %, and of more where many intervals hold"
         " together), the interval is over the means of"
-        f" images{both} (Ibragimov and Müller, JBES 28, 2010): of {whose} here."
+        f" copies{both} (Ibragimov and Müller, JBES 28, 2010): of {whose} here."
     )
 
 

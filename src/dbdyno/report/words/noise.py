@@ -86,9 +86,24 @@ def second_text(analysis: Analysis) -> str:
     return (
         f"{title[0].upper()}{title[1:]}, whose ratios spread {times_text(found.spread_share)} times as far as"
         f" those of {metrics.find(analysis.method.response).title} from block to block: by it,"
-        f" {'; '.join(filter(None, (told, rest)))}. These intervals hold together; they say what the work"
+        f" {'; '.join(filter(None, (told, rest)))}. These intervals are right at once; they say what the work"
         " costs, and nothing of its speed."
     )
+
+
+def smallest_text(analysis: Analysis) -> str:
+    """The smallest difference that the run can see, in a line. Empty where no verdict can be given yet."""
+    floor = analysis.floor
+    return "" if floor is None else f"{SMALLEST}: {_seen(analysis, floor)}"
+
+
+def neighbours_warning(analysis: Analysis) -> str:
+    """That blocks are not independent, in a line; empty where they may be."""
+    floor = analysis.floor
+    if floor is None or floor.neighbours_p >= 1.0 - CONFIDENCE:
+        return ""
+    wider = times_text(widened(floor.neighbours))
+    return f"! Neighbouring blocks are alike, so intervals are {wider} times too narrow: measure longer."
 
 
 def _neighbours_text(floor: Floor) -> str:
@@ -124,6 +139,21 @@ def _smallest(analysis: Analysis, floor: Floor) -> str:
     """The smallest difference that can be found, one for all variants: the table has each one's interval."""
     twin = f" The baseline and its twin: below {rough_share_text(floor.difference)}." if floor.twin else ""
     effects = {variant.name: variant.effect for variant in analysis.candidates}
+    whose = "the other comparisons" if noisier(effects) else "all comparisons"
+    blocks = plural(floor.blocks, "block")
+    return (
+        f"{SMALLEST}: {_seen(analysis, floor)}. That is half the width"
+        f" of an interval over {blocks}, its spread pooled over {whose}. A stall that strikes fewer"
+        f" than {rough_share_text(unseen_share(floor.blocks))} of blocks can be in none of these.{twin}"
+    )
+
+
+SMALLEST = "Smallest difference this run can see"
+
+
+def _seen(analysis: Analysis, floor: Floor) -> str:
+    """A share, and that of the noisiest variant where some are noisier than the others."""
+    effects = {variant.name: variant.effect for variant in analysis.candidates}
     noisy = noisier(effects)
     of_intervals = smallest(effect for name, effect in effects.items() if name not in noisy)
     told = rough_share_text(floor.difference if of_intervals is None else of_intervals)
@@ -131,13 +161,7 @@ def _smallest(analysis: Analysis, floor: Floor) -> str:
         noisy.sort(key=lambda name: smallest([effects[name]]) or 0.0)
         told += f", and {rough_share_text(smallest([effects[noisy[-1]]]) or 0.0)} with {clean(noisy[-1])}"
         told += f" ({plural(len(noisy), 'comparison')} are noisier)" if len(noisy) > 1 else ""
-    blocks = plural(floor.blocks, "block")
-    whose = "the other comparisons" if noisy else "all comparisons"
-    return (
-        f"Noise floor: the smallest difference that this run can see is about {told}. That is half the width"
-        f" of an interval over {blocks}, its spread pooled over {whose}. A stall that strikes fewer"
-        f" than {rough_share_text(unseen_share(floor.blocks))} of blocks can be in none of these.{twin}"
-    )
+    return told
 
 
 def _blocking_text(blocking: Blocking) -> str:

@@ -154,8 +154,8 @@ def about_text(seconds: float) -> str:
     return seconds_text(round(seconds) if seconds < 90 else 60 * round(seconds / 60))
 
 
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
 def is_or_are(count: int) -> str:

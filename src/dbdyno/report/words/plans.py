@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.plans import PlanChange, PlansCompared
 from dbdyno.frozen import listed
+from dbdyno.records.plan import NO_PLAN_NEEDED
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
 
@@ -50,10 +51,9 @@ def unchanged(found: PlansCompared) -> str:
     """The short line where no plan differs from the baseline's; empty where one does, or none is known."""
     if any(one.changes for one in found.variants) or not found.statements:
         return ""
-    of = f"The {plural(found.statements, 'statement')} with a known plan"
     if not found.variants:
         return f"Plans are known of {plural(found.statements, 'statement')}."
-    return f"{of} had the baseline’s in every variant."
+    return "Query plans: the same in all variants."
 
 
 def _short(text: str) -> str:
@@ -72,7 +72,11 @@ def remarks(found: PlansCompared, most: int = 8) -> list[str]:
         + "."
         for flip in found.flips
     ]
-    lines += [f"No plan of `{clean(one.name)}` is known: {clean(one.why)}." for one in found.unexplained]
+    lines += [
+        f"No plan of `{clean(one.name)}` is known: {clean(one.why)}."
+        for one in found.unexplained
+        if one.why != NO_PLAN_NEEDED
+    ]
     return [*lines[:most], *_more(lines[most:])]
 
 

@@ -48,7 +48,7 @@ def verdict_text(variant: VariantResult) -> str:
 def _verdict_alone(variant: VariantResult) -> str:
     """The baseline, its twin and placebos have a word of their own."""
     if not_exercised(variant):
-        return f"{LOOKS[Verdict.NO_EFFECT].glyph} not exercised"
+        return f"{LOOKS[Verdict.NO_EFFECT].glyph} not used by the load"
     if variant.reason is Reason.LAYOUT:
         return f"{LOOKS[Verdict.INCONCLUSIVE].glyph} within luck of layout"
     if variant.verdict is not None:
@@ -70,16 +70,17 @@ def remark(variant: VariantResult, analysis: Analysis) -> str:
     empty.
     """
     if variant.verdict is Verdict.INCONCLUSIVE and variant.idle:
-        return f"not exercised ({clean(variant.idle)}), so more blocks would say nothing about it"
+        return f"the load did not use it ({clean(variant.idle)}), so more blocks would say nothing about it"
     if variant.verdict is Verdict.INCONCLUSIVE:
         return _why_inconclusive(variant, analysis.method)
     if variant.verdict in (Verdict.FASTER, Verdict.SLOWER):
         idle = (
-            variant.idle and f"not exercised ({clean(variant.idle)}), so something else made the difference"
+            variant.idle
+            and f"the load did not use it ({clean(variant.idle)}), so something else made the difference"
         )
         return idle or "; ".join(filter(None, (_maybe_within(variant, analysis), _carried_text(variant))))
     if not_exercised(variant):
-        return f"not exercised: {clean(variant.idle)}"
+        return f"the load did not use it: {clean(variant.idle)}"
     if variant.verdict is Verdict.NO_EFFECT and variant.effect is not None and differs(variant.effect):
         return "a real difference, but smaller than the margin"
     return cause(variant)
@@ -130,7 +131,7 @@ def _why_inconclusive(variant: VariantResult, method: Method) -> str:
         middle = ratio_text(variant.effect.ratio)
         return f"the middle of its blocks is {middle}, and {mean_text(variant)}: they disagree"
     if variant.reason is Reason.SPREAD and method.unit is not Unit.BLOCK:
-        return f"its interval holds 1 and reaches beyond the margin: more {method.unit}s would narrow it"
+        return f"it may be 1: more {method.unit}s would narrow its interval"
     if variant.reason is Reason.SPREAD:
         more = blocks_text(variant)
         return f"{more} would settle it" if more else _out_of_reach(variant)
@@ -173,7 +174,7 @@ def _out_of_reach(variant: VariantResult) -> str:
         return f"its interval is over the means of {variant.effect.hosts} hosts: more hosts would narrow it"
     if variant.effect is not None and variant.effect.images:
         return (
-            f"the {variant.effect.images} images of the data favour it differently, and more blocks of these"
+            f"the {variant.effect.images} copies of the data favour it differently, and more blocks of these"
             " do not settle it; `images` in the study takes more of them"
         )
     if most := _most_more(variant):

@@ -191,8 +191,8 @@ METHOD = (
     "Search: each candidate is compared with the baseline in the same block. The first ones change a few"
     " factors at random. Later ones are picked around the best one: three of four by a Gaussian process of"
     " all ratios, one by a tree-structured Parzen estimator. Such a ratio is the best of many, so it is too"
-    " good. The confirmation measures the best candidates anew, in blocks with keys, data images and servers"
-    " of their own, and only its intervals give a verdict. The elimination takes each change of the winner"
-    " back in turn: a share is the ratio winner / winner without the change, and the intervals of a round"
-    " hold together."
+    " good. The confirmation measures the best candidates anew, in blocks with keys, copies of the data and"
+    " servers of their own, and only its intervals give a verdict. The elimination takes each change of the"
+    " winner back in turn: a share is the ratio winner / winner without the change, and the intervals of a"
+    " round are right at once."
 )

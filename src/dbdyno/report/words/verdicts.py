@@ -33,7 +33,7 @@ LOOKS: dict[Verdict, Look] = {
     Verdict.BROKEN: Look(
         "✗", "bold red", "cross", "it violated an invariant or a guard, so its speed does not count"
     ),
-    Verdict.BLOCKED: Look("⊘", "magenta", "cross", "it could not be put into effect here"),
+    Verdict.BLOCKED: Look("⊘", "magenta", "cross", "the setting could not be applied here"),
     Verdict.FAILED: Look(
         "✗", "bold red", "cross", "it did not build, start or survive, or the driver was the limit"
     ),
