@@ -181,6 +181,17 @@ def test_many_differences_are_one_variant_and_a_bisection(homes_with_engines: Pa
     assert len(study.factors) == 7
 
 
+def test_the_version_may_be_an_option_and_agrees_with_the_name(homes: Path) -> None:
+    newest = homes / "option.toml"
+    version = registry.engine("sqlite").obtaining.offers()[0].version
+    said = dyno("init", "sqlite", "--engine", f"sqlite@{version}", "--output", str(newest))
+    assert said.returncode == 0, said.stderr
+    assert study_at(newest).engine.version == version
+    told = complaint("init", "mariadb", "--engine", "postgresql@17", "--output", str(homes / "no.toml"))
+    assert "mariadb and --engine postgresql@17 are not the same" in told
+    assert "dyno init postgresql@17" in told
+
+
 def test_the_engine_of_a_first_study_may_have_a_version(homes: Path) -> None:
     path = homes / "first.toml"
     assert dyno("init", "firebird@5", "--output", str(path)).returncode == 0

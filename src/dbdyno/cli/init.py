@@ -129,10 +129,17 @@ def command(context: click.Context, example: str | None) -> None:
     type=ServerUrl(),
     help="A running server, whose settings are the baseline: they are written beside the study.",
 )
+@click.option(
+    "--engine",
+    "version_of",
+    metavar="ENGINE@VERSION",
+    help="The version that the file is for, as in mariadb@10.11. The name before may have it as well.",
+)
 @target_option(default=Path("study.toml"), help="The study.")
 @click.pass_context
 def study(
     context: click.Context,
+    version_of: str | None,
     goal: str | None,
     workload: str | None,
     clients: int | None,
@@ -152,7 +159,7 @@ def study(
 
     The proposed levels and clients suit the memory and the CPUs of this host.
     """
-    reference = Reference.of(str(context.info_name))
+    reference = _in_version(Reference.of(str(context.info_name)), version_of)
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
     refuse_both("--url", url, **{"from": base})
@@ -277,6 +284,19 @@ def _asked_of(
     if other is None:
         return own_files.of_file(reference, base, folder, host.memory_bytes)
     return own_files.between(reference, base, other, folder, tell)
+
+
+def _in_version(named: Reference, version_of: str | None) -> Reference:
+    """The engine that is named, in the version that --engine gives it."""
+    if version_of is None:
+        return named
+    asked = Reference.of(version_of)
+    if asked.engine != named.engine or (named.version and named.version != asked.version):
+        raise UserError(
+            f"{named.written} and --engine {version_of} are not the same",
+            f"give one of them: dyno init {version_of}",
+        )
+    return asked
 
 
 def _versioned(reference: Reference) -> Reference:
