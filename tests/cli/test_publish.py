@@ -128,7 +128,7 @@ def test_what_verify_prints_for_programs_is_as_its_schema_says(published: Publis
 
 def test_what_was_published_is_noted_in_the_chain(published: Published) -> None:
     with pytest.MonkeyPatch.context() as patch, homes_in(published.folder.parent, patch):
-        assert "published" in dyno("report", published.runs[0]).stdout
+        assert "published" in dyno("report", published.runs[0], "--details").stdout
         listed = dyno("register", "--json").stdout
         require_valid("register-list", listed)
         [entry] = json.loads(listed)

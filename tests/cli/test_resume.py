@@ -115,7 +115,8 @@ def test_blocks_are_added_to_a_run_that_is_over(study: Path) -> None:
     said = dyno("run", "--resume", "last", "--add-blocks", "1", "--quiet")
     assert said.returncode == 0, said.stderr
     assert "3 blocks, 6 trials" in said.stdout
-    assert "however often they were looked at" in " ".join(said.stdout.split())
+    details = dyno("report", "last", "--details").stdout
+    assert "however often they were looked at" in " ".join(details.split())
 
 
 def test_blocks_are_added_to_a_run_that_is_named(study: Path) -> None:

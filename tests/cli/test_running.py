@@ -191,7 +191,9 @@ def test_levels_are_put_in_and_what_stood_is_put_back(
     path = write(study, server.url, "\n".join((BY_RELOAD, BY_SESSION)))
     done = dyno("run", path, "--allow-server", server.url, "--name", "moved")
     assert done.returncode == 0, done.stderr
-    assert "7min, put back and read" in " ".join(done.stdout.split())
+    assert "and read again: checkpoint_timeout" in " ".join(done.stdout.split())
+    details = dyno("report", "moved", "--details").stdout
+    assert "7min, put back and read" in " ".join(details.split())
     found = json.loads(dyno("report", "moved", "--json").stdout)
     assert found["run"]["arrangement"] == "side-by-side"
     assert found["run"]["in_use"]["here"]
@@ -280,7 +282,7 @@ def test_a_replica_is_recognised_and_only_read(study: Path, server: UsersServer,
     assert "it is a replica: a standby" in " ".join(dyno("plan", path).stdout.split())
     done = dyno("run", path, "--allow-server", standby)
     assert done.returncode == 0, done.stderr
-    assert "It was only read." in done.stdout
+    assert "It was only read." in " ".join(done.stdout.split())
     owned = complaint("run", write(study, standby, BY_SESSION), "--allow-server", standby)
     assert "the server is a replica" in owned
 
@@ -291,7 +293,7 @@ def test_the_server_itself_refuses_a_write_to_the_users_tables(study: Path, serv
     rows = server.tell("SELECT count(*) FROM item")
     done = dyno("run", path, "--allow-server", server.url)
     assert done.returncode == 3
-    assert "read-only transaction" in done.stdout + done.stderr
+    assert "read-only transaction" in " ".join((done.stdout + done.stderr).split())
     assert server.tell("SELECT count(*) FROM item") == rows
     owned = complaint("run", write(study, server.url, BY_SESSION, READS), "--allow-server", server.url)
     assert "--allow-writes" in owned

@@ -125,10 +125,10 @@ def test_a_search_ends_with_a_winner_that_is_confirmed_and_told_in_every_form(ho
     }
     assert not images[Purpose.SEARCH] & images[Purpose.CONFIRMATION], "the search never saw those data"
     for form, expected in (
-        ("terminal", "The search"),
+        ("terminal", "(gives up durability)"),
         ("markdown", "## The search"),
         ("html", "Its path"),
-        ("terminal", "The winner gives up durability."),
+        ("markdown", "The winner gives up durability."),
         ("junit", "testcase"),
     ):
         told = dyno("report", "tuned", "--format", form)

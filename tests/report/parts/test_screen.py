@@ -73,6 +73,11 @@ def test_what_one_should_believe_less_stands_in_a_line_and_the_rest_in_the_detai
     assert "Neighbouring blocks correlate" in details and "pooled over" in details
 
 
+def test_work_that_was_to_be_counted_is_told() -> None:
+    told = require_a_screen(run.document(KINDS["answers/counted_beside"]()))
+    assert "Counted work, instructions as a ratio: " in told
+
+
 def test_a_gap_is_told_by_its_factors_and_not_by_the_variants_between() -> None:
     told = require_a_screen(run.document(ANALYSES["fraction_of_seven"]()))
     assert told.split("\n")[2].startswith("The gap is ") and "the whole gap" in told

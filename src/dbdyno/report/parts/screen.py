@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from dbdyno.analyse.engines import EnginesCompared, ranked
 from dbdyno.analyse.model import Analysis, Kept, Role, Verdict
+from dbdyno.analyse.registered import departures
 from dbdyno.frozen import listed
+from dbdyno.records.in_use import InUse
 from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import Kind, Mark, Screen, Table, Tone, Words, plain, table
 from dbdyno.report.parts import gap, verdicts
@@ -25,8 +27,9 @@ def of_run(analysis: Analysis) -> Screen:
     last = f"Details: dyno report {run} --details"
     if analysis.study.of_platforms:
         return Screen((), _of_platforms(analysis), (last,))
-    lines = (noise.smallest_text(analysis), *_warnings(analysis), _too_noisy(analysis))
-    facts = naming.engine_text(analysis), naming.workload_text(analysis), naming.size_text(analysis)
+    lines = (noise.smallest_text(analysis), _counted(analysis), *_warnings(analysis), _too_noisy(analysis))
+    size = f"{naming.size_text(analysis)}, {numbers.plural(len(analysis.trials), 'trial')}"
+    facts = naming.engine_text(analysis), naming.workload_text(analysis), size
     return Screen(
         (*(_of_factors(analysis) or _layouts(analysis)),),
         tuple(line for line in lines if plain(line)),
@@ -41,6 +44,14 @@ def _is_of_a_gap(analysis: Analysis) -> bool:
     screen has rows."""
     factors = analysis.study.factors
     return len(analysis.candidates) > VARIANTS_MOST and all(len(one.levels) == 2 for one in factors)
+
+
+def _counted(analysis: Analysis) -> str:
+    """The instructions of the variants as ratios, where a study asks for a count beside its blocks."""
+    ratios = [one for one in analysis.counted if one.ratio is not None]
+    behind = [f" {numbers.ratio_text(one.ratio)}{'' if one.told else '~'}" for one in ratios if one.ratio]
+    told = listed([naming.factor_text(one.variant) for one in ratios], VARIANTS_MOST, behind)
+    return f"Counted work, instructions as a ratio: {told}" if told else ""
 
 
 def _too_noisy(analysis: Analysis) -> str:
@@ -96,8 +107,24 @@ def _warnings(analysis: Analysis) -> Iterator[Words]:
     yield from _of_doubts(analysis)
     yield noise.neighbours_warning(analysis)
     run = analysis.run
-    if not isinstance(run, ImportedRun) and run.in_use is not None and run.in_use.others_moved:
-        yield f"! While the run went on, others changed {listed([*run.in_use.others_moved])}."
+    if not isinstance(run, ImportedRun) and run.in_use is not None:
+        yield from _of_server(run.in_use)
+    if not isinstance(run, ImportedRun) and departures(analysis.study, run):
+        yield "! The run was carried out otherwise than it was registered: see the details."
+
+
+def _of_server(found: InUse) -> Iterator[Words]:
+    """Whether the user's server is as it was, and what else became of it."""
+    if found.identity.replica:
+        yield f"The server is {found.identity.replica}. It was only read."
+    if back := [one.name for one in found.moved if one.after is not None and not one.left]:
+        yield f"Put back on {found.url} and read again: {listed(back)}"
+    if left := [one.name for one in found.moved if one.after is None or one.left]:
+        yield f"! Not as it was on {found.url}: {listed(left)}"
+    if found.others_moved:
+        yield f"! While the run went on, others changed {listed([*found.others_moved])}."
+    if found.seen is not None and found.seen.stopped:
+        yield f"! The run was stopped, because {found.seen.stopped}."
 
 
 def _of_engines(found: EnginesCompared) -> Iterator[Words]:

@@ -76,7 +76,7 @@ def render(report: Document, console: Console, details: bool = False) -> None:
         below = True
 
 
-LINES_MOST, ROWS_LEAST, ANSWER_LINES = 23, 5, 5
+LINES_MOST, ROWS_LEAST, ANSWER_LINES, LINE_MOST = 23, 5, 5, 3
 """A screen leaves the last of 24 lines to whoever says where the page is. It always has room for the baseline
 and four variants."""
 
@@ -86,42 +86,60 @@ def _print_screen(report: Document, screen: Screen, console: Console) -> None:
     then short names, then fewer lines."""
     lines = screen.lines
     count = max((len(layout.rows) for layout in screen.layouts), default=0)
-    made = _screen(report, screen, console, count, lines, short=False)
+    least = min(count, ROWS_LEAST)
+    made = _screen(report, screen, console, least, lines, short=False, line_most=LINE_MOST)
+    line_most = LINE_MOST if len(made) <= LINES_MOST else 1
     for short in (False, True):
-        for rows in range(count, min(count, ROWS_LEAST) - 1, -1):
-            made = _screen(report, screen, console, rows, lines, short)
+        for rows in range(count, least - 1, -1):
+            made = _screen(report, screen, console, rows, lines, short, line_most)
             if len(made) <= LINES_MOST:
                 break
         if len(made) <= LINES_MOST:
             break
-    rows = min(count, ROWS_LEAST)
     for kept in range(len(lines) - 1, 0, -1):
         if len(made) <= LINES_MOST:
             break
         fewer = (*lines[:kept], f"and {numbers.plural(len(lines) - kept, 'more line')}: see the details")
-        made = _screen(report, screen, console, rows, fewer, short=True)
+        made = _screen(report, screen, console, least, fewer, short=True)
     for line in made:
         console.print(line, no_wrap=True, overflow="ellipsis", crop=False)
 
 
 def _screen(
-    report: Document, screen: Screen, console: Console, rows: int, lines: Sequence[Words], short: bool
+    report: Document,
+    screen: Screen,
+    console: Console,
+    rows: int,
+    lines: Sequence[Words],
+    short: bool,
+    line_most: int = 1,
 ) -> list[Text]:
-    """The lines of a screen. `short` names are cut in their middle, and have a line each."""
+    """The lines of a screen. `short` names are cut in their middle, and have a line each; each of `lines` is
+    cut where it would be more than `line_most` lines."""
     width = console.width
     made = [_cut(Text(safe.clean(report.title), style="bold"), width)] if report.titled else []
     made += [_cut(Text(safe.clean(screen.facts), style="dim"), width)] if screen.facts else []
     for words in screen.answer or report.answer:
-        told = Text.assemble(text(words), style="bold").wrap(console, width)
-        made += told[:ANSWER_LINES]
-        if len(told) > ANSWER_LINES:
-            made[-1] = _cut(Text.assemble(made[-1], " …", style="bold"), width)
+        made += _wrapped(Text.assemble(text(words), style="bold"), console, ANSWER_LINES)
     if screen.layouts and screen.layouts[0].rows:
         made += [Text(), *_rows_of(screen.layouts, console, rows, short)]
-    made += [_cut(text(words), width) for words in lines]
+    for words in lines:
+        made += _wrapped(text(words), console, line_most)
     for step in screen.steps:
         made += Text(safe.clean(step)).wrap(console, width)
     return made
+
+
+def _wrapped(words: Text, console: Console, most: int) -> list[Text]:
+    """Words in lines, the last one cut where there would be more than `most`."""
+    if most == 1:
+        return [_cut(words, console.width)]
+    told = words.wrap(console, console.width)
+    kept = [*told[:most]]
+    if len(told) > most:
+        kept[-1].rstrip()
+        kept[-1] = _cut(Text.assemble(kept[-1], " …"), console.width)
+    return kept
 
 
 def _rows_of(layouts: Sequence[Table], console: Console, most: int, short: bool) -> list[Text]:
