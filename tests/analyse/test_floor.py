@@ -115,7 +115,7 @@ def test_blocks_that_are_alike_are_told_from_independent_ones(
 def test_a_report_tells_how_neighbouring_blocks_correlate() -> None:
     found = analysed(1, block_sd=0.05, trial_sd=0.02)
     assert found.floor is not None and found.floor.neighbours < found.floor.neighbours_high
-    assert "cannot exclude" in floor_text(found) and "narrow" not in floor_text(found)
+    assert "nothing shows that they do" in floor_text(found) and "narrow" not in floor_text(found)
     above = found.floor.but(neighbours=0.5, neighbours_p=0.01)
     assert "too narrow, by about 1.7" in floor_text(found.but(floor=above))
 

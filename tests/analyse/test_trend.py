@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from dbdyno.analyse.compare import excludes_one
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import Ratio
-from dbdyno.analyse.trend import Earlier, Movement, Omission, Trend, beyond_blocks, run_of, trend
+from dbdyno.analyse.trend import (
+    READ_AFTER_EACH,
+    Earlier,
+    Movement,
+    Omission,
+    Trend,
+    beyond_blocks,
+    run_of,
+    trend,
+)
 from dbdyno.frozen import Level
 from dbdyno.records.circumstances import Circumstance
 from dbdyno.records.run import Calibrated
@@ -201,6 +210,25 @@ def test_a_page_of_equal_runs_seldom_says_that_something_moved(draw: Draw) -> No
         against = of_last(found)
         alarms += moved or (against is not None and excludes_one(against))
     assert alarms <= 0.05 * PAGES + 3.0 * math.sqrt(0.05 * 0.95 * PAGES)
+
+
+def test_who_reads_a_page_after_each_run_meets_alarms_as_often_as_is_told() -> None:
+    """With normal noise, by the tenth and by the twentieth page."""
+    random, rows, alarms = np.random.default_rng(11), 120, {10: 0, 20: 0}
+    for _ in range(rows):
+        ratios = np.exp(random.normal(0.4, 0.03, 20)).tolist()
+        first = next((count for count in range(4, 21) if alarmed(followed(ratios[:count]))), 99)
+        for count in alarms:
+            alarms[count] += first <= count
+    for count, seen in alarms.items():
+        assert within_binomial_error(seen, rows, READ_AFTER_EACH[count])
+
+
+def alarmed(found: Trend) -> bool:
+    """Whether a page says of anything that it changed."""
+    [variant], against = found.variants, of_last(found)
+    moved = any(shift.movement is Movement.MOVED for shift in variant.shifts)
+    return moved or bool(variant.change_points) or (against is not None and excludes_one(against))
 
 
 def test_a_run_of_seven_spreads_stands_out() -> None:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 INFERENCE = re.compile(
     r"\binterval|right at once|told apart|called different|correlate|\bluck\b|noise floor|smallest differ"
     r"|settle it|would settle|\bp = |promised|true share|stands? out|moved|shown to|is shown|not shown"
-    r"|explain|spreads? |by chance|cannot say|cannot exclude|plausible|helped|as many trials|real differ"
+    r"|explain|spreads? |by chance|cannot say|suppose that|plausible|helped|as many trials|real differ"
     r"|carry that|student|prediction|\blimits?\b|no difference",
     re.IGNORECASE,
 )
@@ -185,7 +185,9 @@ CLAIMS: dict[str, Claim] = {
     ),
     "parts/trend._change_text": claim(1, ROW, PLACE),
     "parts/trend._shift_text": claim(3, PAGE),
-    "parts/trend.notes": claim(1, PAGE),
+    "parts/trend.notes": claim(
+        1, PAGE, "test_trend.py::test_who_reads_a_page_after_each_run_meets_alarms_as_often_as_is_told"
+    ),
     "parts/trend._beyond_blocks": claim(2, RUNS),
     "parts/verdicts._effects_text": claim(2, VERDICT),
     "parts/verdicts.COSTS_NOTE": claim(1, ALONE),

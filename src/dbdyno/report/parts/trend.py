@@ -10,6 +10,7 @@ from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.intervals import within
 from dbdyno.analyse.model import Role
 from dbdyno.analyse.trend import (
+    READ_AFTER_EACH,
     ChangePoint,
     Movement,
     Omission,
@@ -248,6 +249,12 @@ def notes(found: Trend) -> Iterator[str]:
         " runs (E-divisive, with a test by permutations): of pages without a change at most"
         f" {numbers.share_text(1.0 - found.confidence)} show one, if runs do not depend on each other."
     )
+    if read := [count for count in READ_AFTER_EACH if count <= len(found.runs)]:
+        often = numbers.coarse_text(READ_AFTER_EACH[read[-1]])
+        yield (
+            f"Each page keeps that by itself. Who reads one after each of {read[-1]} equal runs meets an"
+            f" alarm in {often} of cases, for each variant (simulated): wait for the next run before you act."
+        )
     yield from _beyond_blocks(found)
     if order := ORDERS[found.axis]:
         yield order

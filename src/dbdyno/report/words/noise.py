@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse.floor import CONFIDENCE, noisier, smallest, unseen_share, widened
+from dbdyno.analyse.floor import ALIKE_MOST, CONFIDENCE, noisier, smallest, unseen_share, widened
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.noise import Blocking, Components, Floor
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
@@ -108,16 +108,20 @@ def neighbours_warning(analysis: Analysis) -> str:
 
 def _neighbours_text(floor: Floor) -> str:
     """Whether blocks are independent, as every interval supposes, and how far they may not be."""
-    told = f"Neighbouring blocks correlate by {floor.neighbours:+.2f}"
     if floor.neighbours_p < 1.0 - CONFIDENCE:
-        wider = times_text(widened(floor.neighbours))
         return (
-            f"{told} (p = {floor.neighbours_p:.2g}), so intervals are too narrow, by about {wider} times:"
-            " measure longer blocks."
+            f"Blocks resemble their neighbours (correlation {floor.neighbours:+.2f}, p ="
+            f" {floor.neighbours_p:.2g}), so intervals are too narrow, by about"
+            f" {times_text(widened(floor.neighbours))} times: measure longer blocks."
         )
+    told = "Intervals suppose that blocks do not resemble their neighbours"
+    if floor.neighbours_high >= ALIKE_MOST:
+        return f"{told}: {plural(floor.blocks, 'block')} are too few to check that."
+    limit = max(0.0, floor.neighbours_high)
     return (
-        f"{told}; {plural(floor.blocks, 'block')} cannot exclude {floor.neighbours_high:+.2f}, with which"
-        f" intervals would have to be {times_text(widened(floor.neighbours_high))} times as wide."
+        f"{told}: nothing shows that they do. A correlation of up to {limit:+.2f} would not show in"
+        f" {plural(floor.blocks, 'block')}; with that much, intervals should be"
+        f" {times_text(widened(limit))} times as wide."
     )
 
 

@@ -203,8 +203,11 @@ def guard_text(guard: GuardResult) -> str:
         return f"{clean(guard.text)}: no power was cut"
     if guard.value is None:
         percentile = guard.metric.removesuffix("_ms") in SHARES_ABOVE
-        why = f": fewer than {OBSERVED_ABOVE} transactions of a trial lie above it" if percentile else ""
-        return f"{clean(guard.text)}: no block has a reading{why}"
+        why = (
+            f": fewer than {OBSERVED_ABOVE} transactions of a trial lie above it; measure longer, or guard a"
+            " lower percentile"
+        )
+        return f"{clean(guard.text)}: no block has a reading{why if percentile else ''}"
     if guard.baseline is not None:
         ours, theirs = (value_text(guard.metric, value) for value in (guard.value, guard.baseline))
         return f"{clean(guard.text)}: {ours}, the baseline {theirs}"
