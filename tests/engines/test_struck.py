@@ -18,7 +18,7 @@ from dbdyno.errors import EngineMissing
 from dbdyno.study.reference import Reference
 from tests.engines.struck import FAULTS, KINDS
 
-CASES = int(os.environ.get("DYNO_FAULTS", "50"))
+CASES = int(os.environ.get("DYNO_FAULTS", "40"))
 SEED = int(os.environ.get("DYNO_FAULTS_SEED", "1"))
 
 
