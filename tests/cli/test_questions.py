@@ -46,4 +46,4 @@ def test_a_page_can_be_typed_as_it_stands(
             skip_blocked(said.stderr, "what the hint says")
         assert said.returncode == 0, said.stdout + said.stderr
         if arguments[0] == "run":
-            assert "Verdicts" in said.stdout
+            assert "--details" in said.stdout and "verdict" in said.stdout

@@ -128,7 +128,7 @@ def test_one_that_does_not_is_not_and_every_form_is_written(homes: Path) -> None
     said = dyno("soak", study(homes, "still"), "--clients", "1", "--quiet")
     assert said.returncode == 0, said.stdout + said.stderr
     assert "✓ stands" in said.stdout
-    page = Path(said.stdout.rsplit("report: ", 1)[1].strip())
+    page = Path(said.stdout.rsplit("Page: ", 1)[1].strip())
     assert "data-figure" in page.read_text()
     with Store(store_url()) as store:
         [record] = store.records(store.run("last").run)

@@ -91,7 +91,7 @@ def main(
             sys.exit(interrupted(opened, begun.run, allowed))
     found = bisected(begun.study, begun.run, records)
     deliver("bisect", found, form, output)
-    click.echo(f"report: {page_beside(document(found), found.run.run)}", err=form != "terminal")
+    click.echo(f"Page: {page_beside(document(found), found.run.run)}", err=form != "terminal")
 
 
 def _along(settings: bool, versions: bool) -> Along:

@@ -322,7 +322,7 @@ def _print_foresight(console: Console, study: Study, foresight: Foresight, varia
         console.print(Text(f"blocked, {who}: {refusal.reason}{remedy}", style="yellow"))
     for idle in foresight.idle:
         who = _who(idle.variants, variants)
-        told = f"not exercised, {who}: {idle.factor} cannot matter, because {idle.reason}"
+        told = f"not used by the load, {who}: {idle.factor} cannot matter, because {idle.reason}"
         console.print(Text(told, style="yellow"))
     stopped = {name for refusal in foresight.blocked for name in refusal.variants}
     if stopped and variants:

@@ -60,7 +60,7 @@ def main(
         records = _soak(begun, here, wait_s)
     found = soaked(begun.study, begun.run, records)
     deliver("soak", found, form, output)
-    click.echo(f"report: {page_beside(document(found), found.run.run)}", err=form != "terminal")
+    click.echo(f"Page: {page_beside(document(found), found.run.run)}", err=form != "terminal")
     sys.exit(soak_code(found))
 
 

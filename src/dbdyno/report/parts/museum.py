@@ -161,7 +161,7 @@ def _cause(one: Occurrence) -> str:
         moved = [f"{metrics.find(cost.metric).title} {_ratio(cost.ratio)}" for cost in one.counters]
         told.append(f"beside it {', '.join(moved)}")
     if one.idle:
-        told.append(f"not exercised, because {one.idle}")
+        told.append(f"the load did not use it, because {one.idle}")
     return "; ".join(told)
 
 
