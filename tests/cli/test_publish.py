@@ -66,7 +66,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
         for blocks in ("2", "3"):
             said = dyno("run", str(study), "--quiet", "--blocks", blocks)
             assert said.returncode == 0, said.stderr
-        told = dyno("report", "last").stdout
+        told = " ".join(dyno("report", "last").stdout.split())
         assert "was carried out otherwise: blocks 3 in place of 2" in told
         assert "knows 1 other run of this study" in told
         said = dyno("publish", "last", str(folder), "--key", str(key))

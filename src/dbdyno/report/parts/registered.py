@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.model import Analysis
-from dbdyno.analyse.registered import departures
+from dbdyno.analyse.registered import Departure, departures
 from dbdyno.records.chain import Rerun
 from dbdyno.records.run import BaseRun, ImportedRun
 from dbdyno.report.document import Detail, Lines, Section
@@ -43,8 +43,12 @@ def registered_text(study: Study, run: BaseRun) -> str:
     found = departures(study, run)
     if not found:
         return f"{told}, and was carried out as registered."
-    differing = "; ".join(f"{one.name} {one.carried_out} in place of {one.registered}" for one in found)
-    return f"{told}, but was carried out otherwise: {differing}."
+    return f"{told}, but was carried out otherwise: {departures_text(found)}."
+
+
+def departures_text(found: Sequence[Departure]) -> str:
+    """What was carried out otherwise than it was registered."""
+    return "; ".join(f"{one.name} {one.carried_out} in place of {one.registered}" for one in found)
 
 
 def others_text(others: Sequence[Rerun]) -> str:

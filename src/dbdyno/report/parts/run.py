@@ -58,7 +58,9 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
         findings=tuple(answer.findings(analysis)),
         footer=f"Dyno {run.dyno_version} · run {run.run} · made from {records}",
         numbered=True,
-        screen=screen.of_run(analysis) if held is None else _of_part("dbdyno.report.parts.gate:screen", held),
+        screen=screen.of_run(analysis, reruns)
+        if held is None
+        else _of_part("dbdyno.report.parts.gate:screen", held),
     )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.engines import EnginesCompared, ranked
 from dbdyno.analyse.model import Analysis, Kept, Role, Verdict
 from dbdyno.analyse.registered import departures
 from dbdyno.frozen import listed
+from dbdyno.records.chain import Rerun
 from dbdyno.records.in_use import InUse
 from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import Kind, Mark, Screen, Table, Tone, Words, plain, table
 from dbdyno.report.parts import gap, verdicts
+from dbdyno.report.parts.registered import departures_text
 from dbdyno.report.words import answer, doubts, naming, noise, numbers, remarks, safe
 from dbdyno.report.words.verdicts import marked
 from dbdyno.report.words.verdicts import ranked as ranked_variants
@@ -20,14 +22,21 @@ VARIANTS_MOST = 4
 COSTS = ("p99_ms", "server_cpu_us_per_op")
 
 
-def of_run(analysis: Analysis) -> Screen:
-    """The screen of a run that was held against no other one."""
+def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
+    """The screen of a run that was held against no other one. `reruns` are all runs of the same study that
+    the store knows, where it was asked."""
     run = safe.argument(analysis.run.run)
     steps = [one for one in answer.to_go_on(analysis) if "dyno run" in one]
     last = f"Details: dyno report {run} --details"
     if analysis.study.of_platforms:
         return Screen((), _of_platforms(analysis), (last,))
-    lines = (noise.smallest_text(analysis), _counted(analysis), *_warnings(analysis), _too_noisy(analysis))
+    lines = (
+        noise.smallest_text(analysis),
+        _counted(analysis),
+        *_warnings(analysis),
+        _others(analysis, reruns),
+        _too_noisy(analysis),
+    )
     size = f"{naming.size_text(analysis)}, {numbers.plural(len(analysis.trials), 'trial')}"
     facts = naming.engine_text(analysis), naming.workload_text(analysis), size
     return Screen(
@@ -44,6 +53,16 @@ def _is_of_a_gap(analysis: Analysis) -> bool:
     screen has rows."""
     factors = analysis.study.factors
     return len(analysis.candidates) > VARIANTS_MOST and all(len(one.levels) == 2 for one in factors)
+
+
+def _others(analysis: Analysis, reruns: Sequence[Rerun] | None) -> str:
+    """That the study was run before or again, because whoever runs it often enough finds something."""
+    others = sum(one.run != analysis.run.run for one in reruns or ())
+    return (
+        f"The store knows {numbers.plural(others, 'other run')} of this study: see the details"
+        if others
+        else ""
+    )
 
 
 def _counted(analysis: Analysis) -> str:
@@ -109,8 +128,8 @@ def _warnings(analysis: Analysis) -> Iterator[Words]:
     run = analysis.run
     if not isinstance(run, ImportedRun) and run.in_use is not None:
         yield from _of_server(run.in_use)
-    if not isinstance(run, ImportedRun) and departures(analysis.study, run):
-        yield "! The run was carried out otherwise than it was registered: see the details."
+    if not isinstance(run, ImportedRun) and (found := departures(analysis.study, run)):
+        yield f"! It was registered, but was carried out otherwise: {departures_text(found)}"
 
 
 def _of_server(found: InUse) -> Iterator[Words]:
