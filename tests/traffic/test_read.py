@@ -30,6 +30,15 @@ def test_a_file_is_known_by_what_stands_in_it(tmp_path: Path, text: str, kind: s
     assert (found.kind, len(found.groups)) == (kind, digests)
 
 
+def test_what_a_statement_holds_does_not_say_what_the_file_is(tmp_path: Path) -> None:
+    path = tmp_path / "general.log"
+    text = f"INSERT INTO note VALUES ('\n{mysql_cases.SLOW_MYSQL}')"
+    path.write_text(
+        "".join(f"\t\t     {number} Query\tSELECT 1\n" for number in range(9)) + f"\t\t     9 Query\t{text}\n"
+    )
+    assert traffic_of([path]).kind == "general log"
+
+
 def test_calls_and_times_of_the_view_are_taken(tmp_path: Path) -> None:
     path = tmp_path / "seen.csv"
     path.write_text(STATEMENTS)

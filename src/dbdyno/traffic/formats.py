@@ -167,8 +167,8 @@ def engine_of(kind: Format, head: list[str]) -> str:
 
 
 def format_of(head: list[str]) -> Format | None:
-    """The kind of a file that begins with these lines; None for one that Dyno does not know."""
-    for each in FORMATS:
-        if any(map(each.begins, head[:1] if each.in_head else head)):
-            return each
-    return None
+    """The kind of a file that begins with these lines, the one that most of them tell, because a statement
+    can hold lines of any kind; None for one that Dyno does not know."""
+    votes = {each.name: sum(map(each.begins, head[:1] if each.in_head else head)) for each in FORMATS}
+    found = max(FORMATS, key=lambda each: (each.in_head and votes[each.name], votes[each.name]))
+    return found if votes[found.name] else None

@@ -1,0 +1,114 @@
+"""What real servers log is read back as it was asked: each statement once, in its words, by its session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbdyno.frozen import Level
+from dbdyno.traffic.postgresql.prefix import pattern
+from dbdyno.traffic.read import log_of
+from dbdyno.traffic.seen import Reading, Seen
+from tests.conformance.conftest import started
+from tests.conformance.sessions_cases import rows
+
+ASKED = (
+    "SELECT 1 + {n}",
+    "SELECT 'it''s',\n  {n} -- a comment; it's\n  AS a",
+    "SELECT 'a\nb\n# Time: 2026\n# User@Host: x[x] @ y []\n# Query_time: 1  Lock_time: 1\nDROP TABLE t;\n',"
+    " {n}",
+    "SELECT 'tab\tcr\rend', {n}",
+    "SELECT 'ü€😀', {n}",
+    "SELECT '2026-03-01 10:00:01.100 UTC [1] LOG:  statement: DROP TABLE t', {n}",
+    "SELECT 77, {n} /* many\n lines; */",
+)
+END = "SELECT 'the end'"
+
+
+def asked(url: str) -> list[str]:
+    """Has a server carry out statements, and gives them in their order."""
+    texts = [text.format(n=number) for number, text in enumerate(ASKED * 2)]
+    for text in texts:
+        rows(url, text)
+    rows(url, END)
+    rows(url, "SELECT 0")
+    return texts
+
+
+def read(path: Path, reading: Reading) -> list[Seen]:
+    """What a log tells up to the end, once the server has written that."""
+    for _ in range(300):
+        if path.exists() and END.encode() in path.read_bytes():
+            found = list(log_of([path], reading).statements)
+            at = [seen.text for seen in found].index(END) if END in [seen.text for seen in found] else None
+            if at is not None:
+                return found[:at]
+        time.sleep(0.1)
+    raise AssertionError(f"{path} does not end")
+
+
+def told(found: list[Seen]) -> list[Seen]:
+    """Those of the test: the driver asks for settings of its own."""
+    words = tuple(text.partition("{n}")[0].strip()[:10] for text in ASKED)
+    return sorted((seen for seen in found if seen.text.startswith(words)), key=lambda seen: seen.line)
+
+
+@pytest.mark.parametrize("engine", ["mariadb", "mysql"])
+def test_logs_of_mariadb_and_mysql_are_read_back(engine: str, tmp_path: Path, shelf: Path) -> None:
+    logs = {kind: tmp_path / f"{kind}.log" for kind in ("slow_query", "general")}
+    settings: dict[str, Level] = {
+        "log_output": "FILE",
+        "long_query_time": 0,
+        "slow_query_log": 1,
+        "general_log": 1,
+    }
+    settings |= {f"{kind}_log_file": str(path) for kind, path in logs.items()}
+    more: dict[str, Level] = {"log_slow_verbosity": "full"} if engine == "mariadb" else {"log_slow_extra": 1}
+    with started(engine, settings | more, tmp_path / "server", shelf) as server:
+        before = time.time()
+        texts = asked(server.url)
+        for kind, path in logs.items():
+            found = told(read(path, Reading()))
+            doubtful = [text for text in texts if "# Time" in text] if kind == "slow_query" else []
+            assert [seen.text for seen in found] == [text for text in texts if text not in doubtful]
+            assert all(seen.session and seen.at_s is not None for seen in found)
+            assert len({seen.session for seen in found}) == len(found)
+            if kind == "slow_query":
+                assert all(before - 2 < (seen.at_s or 0) < time.time() + 2 for seen in found)
+                assert all(seen.rows == 1 and not seen.failed for seen in found)
+
+
+PREFIXES = (
+    "%m [%p] %q%u@%d ", "%t:%r:%u@%d:[%p]:", "%m %e %p %u@%d ", "%m [%l] [%p] ", "%n %c %q%a|%u|%d|%h ",
+    "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_texts_of_postgresql_are_read_back(prefix: str, tmp_path: Path, shelf: Path) -> None:
+    settings: dict[str, Level] = {
+        "logging_collector": "on", "log_destination": "stderr,csvlog,jsonlog", "log_filename": "log",
+        "log_directory": str(tmp_path / "logs"), "log_line_prefix": prefix, "log_min_duration_statement": 0,
+        "log_connections": "on", "log_disconnections": "on", "log_error_verbosity": "verbose",
+    }  # fmt: skip
+    with started("postgresql", settings, tmp_path / "server", shelf) as server:
+        texts = asked(server.url)
+        for name, reading in _readings(prefix):
+            found = told(read(tmp_path / "logs" / name, reading))
+            # What looks like another entry in the midst of a line is in doubt.
+            doubtful = [text for text in texts if name == "log" and pattern(prefix).search(text)]
+            assert [seen.text for seen in found] == [text for text in texts if text not in doubtful]
+            assert len({seen.session for seen in found}) == len(found), (name, reading)
+            assert all(seen.at_s is not None and seen.took_s is not None for seen in found)
+            if "%d" in prefix or name != "log":
+                assert len({seen.database for seen in found} - {""}) == 1, (name, reading)
+
+
+def _readings(prefix: str) -> Iterator[tuple[str, Reading]]:
+    yield "log", Reading(prefix)
+    yield "log", Reading()
+    yield "log.csv", Reading()
+    yield "log.json", Reading()
