@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -61,11 +62,9 @@ def test_what_varied_is_drawn_and_what_never_changed_stays() -> None:
     assert found["select_3"]["values"] == {"p1": "uniform(1, 5)", "p2": "uniform(2, 6)"}
 
 
-def test_a_value_that_is_part_of_the_syntax_stays() -> None:
+def test_what_says_the_type_of_a_text_stays_with_a_value_that_is_drawn() -> None:
     _, found = made(SEEN)
-    assert found["update_1"]["statements"] == [
-        "UPDATE t SET a = _utf8'x' WHERE d > DATE '2024-01-01' AND e = :p1"
-    ]
+    assert found["update_1"]["statements"] == ["UPDATE t SET a = :p1 WHERE d > CAST(:p2 AS DATE) AND e = :p3"]
 
 
 def test_values_that_nobody_knows_are_to_be_filled_in() -> None:
@@ -112,3 +111,64 @@ def test_a_number_that_was_bound_is_drawn_as_a_number_and_stays_a_text_where_it_
     _, found = made(seen, Dialect.POSTGRESQL)
     assert found["select_1"]["values"] == {"p1": "uniform(1, 9)", "p2": "choice('01', '09')"}
     assert found["select_1"]["statements"] == ["SELECT a FROM t WHERE b = :p1 AND c = :p2 AND d = '7'"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("b BETWEEN {0} AND {1}", {"p1": "uniform(1, 9001)", "p2": ":p1 + uniform(9, 19)"}),
+        ("b >= {0} AND b < {1}", {"p1": "uniform(1, 9001)", "p2": ":p1 + uniform(9, 19)"}),
+        ("b < {1} AND b > {0}", {"p2": "uniform(1, 9001)", "p1": ":p2 + uniform(9, 19)"}),
+        ("b >= {0} AND c < {1}", {"p1": "uniform(1, 9001)", "p2": "uniform(10, 9020)"}),
+    ],
+)
+def test_the_ends_of_a_range_are_drawn_together(condition: str, found: dict[str, str]) -> None:
+    ranges = ((1, 10), (5001, 5010), (9001, 9020))
+    seen = [Seen(f"SELECT a FROM t WHERE {condition.format(*ends)}", 1) for ends in ranges]
+    assert made(seen)[1]["select_1"]["values"] == found
+
+
+def test_ends_that_are_texts_are_those_that_were_seen_together() -> None:
+    days = (("2024-01-01", "2024-02-01"), ("2024-03-01", "2024-03-05"))
+    seen = [
+        Seen(f"SELECT a FROM t WHERE d BETWEEN DATE '{one}' AND DATE '{other}'", 1) for one, other in days
+    ]
+    _, found = made(seen)
+    assert found["select_1"]["statements"] == [
+        "SELECT a FROM t WHERE d BETWEEN CAST(:p1 AS DATE) AND CAST(:p2 AS DATE)"
+    ]
+    assert found["select_1"]["values"] == {
+        "p1n": "uniform(1, 2)",
+        "p1": "case when :p1n = 1 then '2024-01-01' when :p1n = 2 then '2024-03-01' end",
+        "p2": "case when :p1n = 1 then '2024-02-01' when :p1n = 2 then '2024-03-05' end",
+    }
+
+
+@pytest.mark.parametrize(
+    ("dialect", "texts", "sql", "values"),
+    [
+        (Dialect.MYSQL, ("_utf8mb4'a'", "_utf8mb4 'b'"), "SELECT :p1", {"p1": "choice('a', 'b')"}),
+        (Dialect.MYSQL, ("N'a'", "N'b'"), "SELECT :p1", {"p1": "choice('a', 'b')"}),
+        (Dialect.MYSQL, ("TIMESTAMP '2024-01-01'", "TIMESTAMP '2024-01-02'"),
+         "SELECT CAST(:p1 AS DATETIME(6))", {"p1": "date('2024-01-01', '2024-01-02')"}),
+        (Dialect.POSTGRESQL, ("INTERVAL '1 day'", "INTERVAL '2 days'"), "SELECT CAST(:p1 AS INTERVAL)",
+         {"p1": "choice('1 day', '2 days')"}),
+        (Dialect.POSTGRESQL, ("tags[lo:hi], 1", "tags[lo:hi], 2"), "SELECT tags[lo: hi], :p1",
+         {"p1": "uniform(1, 2)"}),
+        (Dialect.POSTGRESQL, ("tags[1:3]::text", "tags[2:4]::text"), "SELECT tags[:p1: :p2]::text",
+         {"p1": "uniform(1, 2)", "p2": "uniform(3, 4)"}),
+    ],
+)  # fmt: skip
+def test_what_stands_before_a_text_goes_with_it(
+    dialect: Dialect, texts: tuple[str, str], sql: str, values: dict[str, str]
+) -> None:
+    _, found = made([Seen(f"SELECT {text}", 1) for text in texts], dialect)
+    assert found["select_1"]["statements"] == [sql] and found["select_1"]["values"] == values
+
+
+def test_a_value_that_must_stand_in_its_text_is_never_another_one_without_a_word() -> None:
+    for one, other in (("_latin1'a'", "_latin1'b'"), ("x'00'", "x'01'"), ("a COLLATE 'b'", "a COLLATE 'c'")):
+        traffic = grouped("", [Seen(f"SELECT {one}", 1), Seen(f"SELECT {other}", 2)], Dialect.MYSQL)
+        assert traffic.groups[0].why_not in (
+            "it holds a binary value that changes", "a value changes that must stand in its text"
+        )  # fmt: skip

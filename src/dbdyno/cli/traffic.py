@@ -14,11 +14,14 @@ from rich.text import Text
 
 from dbdyno.cli.formats import write
 from dbdyno.cli.terminal import terminal
+from dbdyno.driver.review import review
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen, listed
+from dbdyno.host import once
 from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import DASH, part_text, plural
 from dbdyno.report.words.safe import json_text
+from dbdyno.traffic.draw import FILL_IN
 from dbdyno.traffic.groups import Group, Traffic
 from dbdyno.traffic.inserts import draw_new_keys
 from dbdyno.traffic.lacks import Lack, lacks_of, lacks_of_all
@@ -64,13 +67,30 @@ def main(
 
 def drawable(traffic: Traffic, sources: Sequence[Path]) -> list[Group]:
     """The digests that a script can draw. Raises UserError where there is none."""
-    found = [group for group in traffic.groups if not group.why_not]
+    found = _accepted(traffic, [group for group in traffic.groups if not group.why_not])
     if not found:
         raise UserError(
             f"{source_of(sources)} holds no statement that a script can draw: {traffic.groups[0].why_not}",
             "log SELECT, INSERT, UPDATE and DELETE",
         )
     return found
+
+
+def _accepted(traffic: Traffic, found: list[Group]) -> list[Group]:
+    """Those whose script the driver takes, so that one strange statement does not end the whole file."""
+    if _mistake(traffic, found):
+        for group in found:
+            group.refused = _mistake(traffic, [group])
+    return [group for group in found if not group.refused]
+
+
+def _mistake(traffic: Traffic, groups: Sequence[Group]) -> str:
+    """What the driver refuses in a script of these; empty where it takes it."""
+    text = script("log", traffic, groups).replace(FILL_IN, "uniform(1, 2)")
+    with once.scratch("log") as folder:
+        (folder / "log.toml").write_text(text, encoding="utf-8")
+        mistakes = review("script", {"file": "log.toml"}, folder).mistakes
+    return mistakes[0].message if mistakes else ""
 
 
 def source_of(sources: Sequence[Path]) -> str:

@@ -19,7 +19,7 @@ SIGN = re.compile(
 """The end of a text whose minus belongs to the number behind it, not between two values."""
 SIGN_CHARACTERS = 16
 """More than that end can have."""
-QUOTED = re.compile(r"[eE]?['\"`]|\$\w*\$")
+QUOTED = re.compile(r"(?:[eEnN]|[uU]&|_\w+\s*)?['\"`]|\$\w*\$")
 """What a text or a name in quotes begins with."""
 PLACE = "?"
 """Stands for a value in shapes and digests."""
@@ -76,9 +76,10 @@ def _ends(token: Token) -> bool:
     text = token.text
     if text.startswith("/*"):
         return len(text) >= 4 and text.endswith("*/")
-    if token.kind not in (Kind.TEXT, Kind.NAME) or not (marked := QUOTED.match(text)):
+    if token.kind not in (Kind.TEXT, Kind.NAME, Kind.BINARY) or not (marked := QUOTED.match(text)):
         return True
-    return len(text) > len(marked[0]) and text.endswith(marked[0].lstrip("eE"))
+    end = marked[0] if marked[0].startswith("$") else marked[0][-1]
+    return len(text) > len(marked[0]) and text.endswith(end)
 
 
 _LIST = re.compile(r"\( ?\?(?: ?, ?\?)+ ?\)|(?i:(?<=\bin )\( ?\? ?\)|(?<=\bin)\( ?\? ?\))")

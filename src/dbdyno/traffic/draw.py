@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
@@ -35,6 +35,8 @@ MOMENTS: tuple[Moment, ...] = (
 )
 NUMBER = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d{1,6})?")
 """A bound value that is a number: one with a nought before it is the text of a code."""
+INTRODUCER = re.compile(r"\A(?:[eEnN]|_\w+\s*)(?=['\"])")
+"""What says of which kind a text in quotes is."""
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "Z": "\x1a"}
 FILL_IN = "fill_in()"
 """No function of scripts, so a script with it is refused until somebody has filled it in."""
@@ -143,6 +145,64 @@ class Values:
         return not self.unknown and distinct == 1
 
 
+@dataclass
+class Range:
+    """The two ends of a range, `low` and `high` places of a statement: how far they lay apart where both are
+    numbers, and which ends stood together where they are texts."""
+
+    low: int
+    high: int
+    distances: Numbers = field(default_factory=Numbers)
+    ends: Counter[tuple[str, str]] = field(default_factory=Counter)
+    others: bool = False
+
+    def add(self, tokens: Sequence[Token], dialect: Dialect, bound: bool) -> None:
+        """Takes the ends of one statement."""
+        low, high = (_value(tokens[place], dialect, bound) for place in (self.low, self.high))
+        if isinstance(low, Decimal) and isinstance(high, Decimal):
+            self.distances.add(f"{high - low:f}")
+        elif isinstance(low, str) and isinstance(high, str):
+            if (low, high) in self.ends or len(self.ends) < DISTINCT_MOST:
+                self.ends[low, high] += 1
+        else:
+            self.others = True
+
+    def draws(self, values: Sequence[Values], names: tuple[str, str]) -> dict[str, Draw]:
+        """How both ends are drawn; empty where nothing is known of them together."""
+        low, high = names
+        if self.others or bool(self.ends) == bool(self.distances.counts):
+            return {}
+        if self.ends:
+            pairs = [ends for ends, _ in self.ends.most_common(CHOICES_MOST)]
+            every = f"{len(pairs)} of {len(self.ends):,} pairs" if len(pairs) < len(self.ends) else "pairs"
+            told = f"the lower end: {every} that were seen"
+            return {
+                f"{low}n": Draw(f"uniform(1, {len(pairs)})", f"one of {len(pairs)} ranges"),
+                low: Draw(_case(f"{low}n", [one for one, _ in pairs]), told),
+                high: Draw(_case(f"{low}n", [other for _, other in pairs]), "the upper end of the same"),
+            }
+        lower, apart = _between(values[self.low].numbers), _between(self.distances)
+        if lower is None or apart is None:
+            return {}
+        words = f"{apart.words.removeprefix('whole numbers ')} above :{low}"
+        return {low: lower, high: Draw(f":{low} + {apart.expression}", words)}
+
+
+def _case(name: str, texts: Sequence[str]) -> str:
+    """An expression that gives the n-th text for the number of a variable."""
+    whens = (f"when :{name} = {number} then {_text(text)}" for number, text in enumerate(texts, 1))
+    return f"case {' '.join(whens)} end"
+
+
+def _value(token: Token, dialect: Dialect, bound: bool) -> Decimal | str | None:
+    if token.kind is Kind.NUMBER:
+        return _decimal(token.text)
+    if token.kind is not Kind.TEXT or not is_text(token.text):
+        return None
+    text = unquoted(token.text, dialect)
+    return _decimal(text) if bound and NUMBER.fullmatch(text) else text
+
+
 @dataclass(frozen=True)
 class Draw:
     """An expression of the script's language, and what it draws in words. `invented` marks what no log
@@ -225,7 +285,7 @@ def unquoted(literal: str, dialect: Dialect) -> str:
         tag = literal[: literal.index("$", 1) + 1]
         return literal.removeprefix(tag).removesuffix(tag)
     escapes = dialect is Dialect.MYSQL or literal[0] in "eE"
-    literal = literal.lstrip("eE") if dialect is Dialect.POSTGRESQL else literal
+    literal = INTRODUCER.sub("", literal)
     quote = literal[0]
     inner = literal[1:].removesuffix(quote) if len(literal) > 1 else ""
     pattern = rf"{quote}{quote}|\\(.)" if escapes else f"{quote}{quote}()"

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dbdyno.traffic.digest import PLACE, Shaped, shaped
-from dbdyno.traffic.draw import Draw, Values
+from dbdyno.traffic.draw import Draw, Range, Values
+from dbdyno.traffic.keys import ranges_in
 from dbdyno.traffic.seen import Seen, is_text
 from dbdyno.traffic.tokens import Dialect, Kind, Token
 
@@ -31,8 +32,11 @@ VALUES_MOST = 200
 """A statement with more values than this makes no script that can be read."""
 SESSIONS_MOST = 100_000
 """Further connections are not counted."""
-KEPT_BEHIND = frozenset({"FROM", "DATE", "TIME", "TIMESTAMP", "INTERVAL", "AS", "BY", "ESCAPE", "COLLATE"})
+KEPT_BEHIND = frozenset({"FROM", "AS", "BY", "ESCAPE", "COLLATE"})
 """Behind these words a value is part of the syntax, so no parameter can stand there."""
+TYPED = {"DATE": "DATE", "TIME": "TIME(6)", "TIMESTAMP": "DATETIME(6)"}
+"""What a text behind the word is cast to in MySQL's language. In PostgreSQL's it is the word, and `INTERVAL`
+is one too."""
 
 
 @dataclass
@@ -44,6 +48,8 @@ class Shape:
     pieces: tuple[str, ...]
     first: tuple[Token, ...]
     values: tuple[Values, ...]
+    dialect: Dialect
+    ranges: tuple[Range, ...] = ()
     count: int = 0
     new: dict[int, Draw] = field(default_factory=dict)
     may_meet: tuple[str, ...] = ()
@@ -52,10 +58,33 @@ class Shape:
         """Whether the value of a place stays in the text."""
         if self.first[place].kind is Kind.PARAMETER or place in self.new:
             return False
+        return self.values[place].constant or self._is_syntax(place)
+
+    def _is_syntax(self, place: int) -> bool:
         before = self.pieces[place]
-        word = re.search(r"(\w+)\s*$", before)
         touches = before[-1:].isalnum() or before[-1:] in ("_", ".", "$")
-        return self.values[place].constant or touches or bool(word and word[1].upper() in KEPT_BEHIND)
+        return touches or self._word(place) in KEPT_BEHIND
+
+    def _word(self, place: int) -> str:
+        found = re.search(r"(\w+)\s*$", self.pieces[place])
+        return found[1].upper() if found else ""
+
+    def cast(self, place: int) -> tuple[str, str]:
+        """The word behind which a value is of a type, and that type in a cast; empty where there is none."""
+        word = self._word(place)
+        if self.first[place].kind is not Kind.TEXT:
+            return "", ""
+        if self.dialect is Dialect.MYSQL:
+            return (word, TYPED[word]) if word in TYPED else ("", "")
+        return (word, word) if word in (*TYPED, "INTERVAL") else ("", "")
+
+    @property
+    def changes_syntax(self) -> bool:
+        """Whether a value changed that must stand in the text."""
+        return any(
+            self.kept(place) and not values.constant and not values.unknown
+            for place, values in enumerate(self.values)
+        )
 
     @property
     def changes_binary(self) -> bool:
@@ -66,7 +95,8 @@ class Shape:
 @dataclass
 class Group:
     """The statements of one digest in one database. `took_s` is None where the log does not tell of times;
-    `line` and `file` are where the first one stood. Of `cut` ones a part of the text is missing."""
+    `line` and `file` are where the first one stood. Of `cut` ones a part of the text is missing. `refused`
+    is why the driver takes no script of it."""
 
     digest: str
     verb: str
@@ -78,6 +108,7 @@ class Group:
     untimed: int = 0
     unknown: int = 0
     took_s: float | None = None
+    refused: str = ""
     shapes: dict[str, Shape] = field(default_factory=dict)
 
     def add(self, seen: Seen, taken: Shaped, dialect: Dialect) -> None:
@@ -90,11 +121,20 @@ class Group:
         if len(taken.values) > VALUES_MOST or (taken.shape not in self.shapes and self._full):
             return
         shape = self.shapes.setdefault(
-            taken.shape, Shape(taken.pieces, taken.values, tuple(Values() for _ in taken.values))
+            taken.shape,
+            Shape(
+                taken.pieces,
+                taken.values,
+                tuple(Values() for _ in taken.values),
+                dialect,
+                tuple(Range(*ends) for ends in ranges_in(taken.pieces)),
+            ),
         )
         shape.count += seen.times
         for values, token in zip(shape.values, taken.values, strict=True):
             values.add(token, dialect, seen.bound)
+        for ends in shape.ranges:
+            ends.add(taken.values, dialect, seen.bound)
 
     @property
     def _full(self) -> bool:
@@ -127,6 +167,10 @@ class Group:
             return f"it holds more than {VALUES_MOST} values"
         if any(PLACE in piece for piece in self.shape.pieces):
             return "it holds a ? outside of quotes"
+        if self.refused:
+            return f"its script is refused: {self.refused}"
+        if self.shape.changes_syntax:
+            return "a value changes that must stand in its text"
         if self.shape.changes_binary:
             return "it holds a binary value that changes"
         if not all(map(is_text, (*self.shape.pieces, *(token.text for token in self.shape.first)))):

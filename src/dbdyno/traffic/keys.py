@@ -109,6 +109,34 @@ def is_upper_end(pieces: Sequence[str], place: int) -> bool:
     return place > 0 and pieces[place].strip().upper() == "AND" and bool(RANGE.search(pieces[place - 1]))
 
 
+_TYPE = r"\s*(?:\b(?:DATE|TIME|TIMESTAMP)\s*)?\Z"
+LOWER = re.compile(r"(?P<column>[\w.\"`]+)\s*>=?" + _TYPE, re.IGNORECASE)
+UPPER = re.compile(r"(?P<column>[\w.\"`]+)\s*<=?" + _TYPE, re.IGNORECASE)
+BETWEEN = re.compile(r"\bBETWEEN" + _TYPE, re.IGNORECASE)
+BOTH, UPPER_END = re.compile(r"\s*AND\s", re.IGNORECASE), re.compile(r"\s*AND" + _TYPE, re.IGNORECASE)
+
+
+def ranges_in(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of the lower and the upper end of each range: `BETWEEN`, or two comparisons of one column
+    side by side."""
+    found = list[tuple[int, int]]()
+    place = 0
+    while place + 2 < len(pieces):
+        before, between = pieces[place], pieces[place + 1]
+        ends = None
+        if BETWEEN.search(before) and UPPER_END.match(between):
+            ends = (place, place + 1)
+        elif BOTH.match(between):
+            for one, other, order in ((LOWER, UPPER, (0, 1)), (UPPER, LOWER, (1, 0))):
+                first, second = one.search(before), other.search(between)
+                if first and second and first["column"] == second["column"]:
+                    ends = (place + order[0], place + order[1])
+        if ends:
+            found.append(ends)
+        place += 2 if ends else 1
+    return found
+
+
 def part_of(pieces: Sequence[str], place: int) -> str:
     """`LIMIT` or `OFFSET` where the value of a place is that of one; empty elsewhere."""
     found = PART.search(pieces[place])

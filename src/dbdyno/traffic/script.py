@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.traffic import keys
@@ -44,23 +45,50 @@ class Statement:
 def statement_of(shape: Shape) -> Statement:
     """The statement that draws values as they were seen. A value that nobody saw is drawn from the column
     that it is compared with."""
-    text, draws, new = shape.pieces[0], dict[str, Draw](), set[str]()
-    number = 0
+    text, draws, new = _escaped(shape.pieces[0]), dict[str, Draw](), set[str]()
+    drawn = [place for place in range(len(shape.values)) if not shape.kept(place)]
+    names = {place: f"p{number}" for number, place in enumerate(drawn, 1)}
+    together = _together(shape, names)
     for place, values in enumerate(shape.values):
-        if shape.kept(place):
+        name = names.get(place)
+        if name is None:
             text += shape.first[place].text
         else:
-            number += 1
-            name = f"p{number}"
             if place in shape.new:
                 draws[name] = shape.new[place]
                 new.add(name)
-            else:
-                unseen = _unseen(shape.pieces, place, number) if values.unknown else {}
+            elif place not in together:
+                unseen = _unseen(shape.pieces, place, int(name[1:])) if values.unknown else {}
                 draws |= unseen or {name: draw(values)}
-            text += f":{name}"
-        text += shape.pieces[place + 1]
+            draws |= together.get(place, {})
+            word, cast = shape.cast(place)
+            if cast:
+                text = text.rstrip()[: -len(word)] + f"CAST(:{name} AS {cast})"
+            else:
+                text += f" :{name}" if text.endswith(":") and not text.endswith("::") else f":{name}"
+        text += _escaped(shape.pieces[place + 1])
     return Statement(text.strip(), draws, frozenset(new))
+
+
+def _together(shape: Shape, names: Mapping[int, str]) -> dict[int, dict[str, Draw]]:
+    """The draws of values that belong together, at the first place of each; the others have none."""
+    found = dict[int, dict[str, Draw]]()
+    for ends in shape.ranges:
+        low, high = names.get(ends.low), names.get(ends.high)
+        if low is None or high is None or {ends.low, ends.high} & shape.new.keys():
+            continue
+        if draws := ends.draws(shape.values, (low, high)):
+            found |= {min(ends.low, ends.high): draws, max(ends.low, ends.high): {}}
+    return found
+
+
+COLON = re.compile(r"(\"[^\"]*\"|`[^`]*`)|(?<!:):(?=[A-Za-z_])")
+
+
+def _escaped(piece: str) -> str:
+    """A piece of a statement in which no colon is taken for a value's place: a blank behind it changes
+    nothing."""
+    return COLON.sub(lambda found: found[1] or ": ", piece)
 
 
 def _unseen(pieces: Sequence[str], place: int, number: int) -> dict[str, Draw]:

@@ -7,6 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+CHARACTER_SETS = (
+    "armscii8|ascii|big5|binary|cp\\d+|dec8|eucjpms|euckr|gb18030|gb2312|gbk|geostd8|greek|hebrew|hp8|keybcs2"
+    "|koi8[ru]|latin[1257]|mac(?:ce|roman)|sjis|swe7|tis620|ucs2|ujis|utf(?:8|8mb3|8mb4|16|16le|32)"
+)
+"""Of MariaDB and MySQL, as `SHOW CHARACTER SET` lists them."""
+
 
 class Kind(Enum):
     """What a token is. `BLANK` is white space or a comment; `BINARY` a value in hexadecimal or bits;
@@ -47,13 +53,20 @@ def _patterns(dialect: Dialect) -> Iterator[tuple[Kind, str]]:
     # MySQL takes two minuses for a comment only with white space behind them.
     comment = r"--(?=\s|\Z)[^\n]*|\#[^\n]*" if mysql else r"--[^\n]*"
     yield Kind.BLANK, rf"\s+|{comment}|/\*(?![!+]).*?(?:\*/|\Z)"
-    yield Kind.BINARY, r"[xXbB]'[0-9A-Fa-f]*'|0x[0-9A-Fa-f]+(?!\w)|0b[01]+(?!\w)"
+    binary = r"[xXbB]'[0-9A-Fa-f]*'|0x[0-9A-Fa-f]+(?!\w)|0b[01]+(?!\w)"
     if mysql:
-        yield Kind.TEXT, f"{_quoted(chr(39), True)}|{_quoted(chr(34), True)}"
+        # A text may say its characters: `_utf8mb4'a'`. In others than UTF-8 its bytes mean something else.
+        quoted = f"{_quoted(chr(39), True)}|{_quoted(chr(34), True)}"
+        others = rf"_(?!utf8(?:mb[34])?\b)(?:{CHARACTER_SETS})\s*(?:{quoted})"
+        said = rf"_(?:{CHARACTER_SETS})\s*(?:[xXbB]'[0-9A-Fa-f]*'|0x[0-9A-Fa-f]+)"
+        yield Kind.BINARY, f"{binary}|{others}|{said}"
+        yield Kind.TEXT, rf"(?:_utf8(?:mb[34])?\s*|[nN](?='))?(?:{quoted})"
     else:
+        yield Kind.BINARY, rf"{binary}|[uU]&{_quoted(chr(39), False)}"
         yield (
             Kind.TEXT,
-            rf"[eE]{_quoted(chr(39), True)}|{_quoted(chr(39), False)}|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z)",
+            rf"[eE]{_quoted(chr(39), True)}|[nN]?{_quoted(chr(39), False)}"
+            r"|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)",
         )
     yield Kind.PARAMETER, r"\$\d+"
     yield Kind.NUMBER, r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w$])"
