@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from dbdyno.traffic.digest import PLACE, Shaped, shaped
+from dbdyno.traffic.digest import PLACE, Shaped, Shaper
 from dbdyno.traffic.draw import Draw, Range, Values
 from dbdyno.traffic.keys import ranges_in
 from dbdyno.traffic.seen import Seen, is_text
@@ -120,16 +120,12 @@ class Group:
             self.took_s = (self.took_s or 0.0) + seen.took_s
         if len(taken.values) > VALUES_MOST or (taken.shape not in self.shapes and self._full):
             return
-        shape = self.shapes.setdefault(
-            taken.shape,
-            Shape(
-                taken.pieces,
-                taken.values,
-                tuple(Values() for _ in taken.values),
-                dialect,
-                tuple(Range(*ends) for ends in ranges_in(taken.pieces)),
-            ),
-        )
+        shape = self.shapes.get(taken.shape)
+        if shape is None:
+            empty = tuple(Values() for _ in taken.values)
+            ranges = tuple(Range(*ends) for ends in ranges_in(taken.pieces))
+            shape = Shape(taken.pieces, taken.values, empty, dialect, ranges)
+            self.shapes[taken.shape] = shape
         shape.count += seen.times
         for values, token in zip(shape.values, taken.values, strict=True):
             values.add(token, dialect, seen.bound)
@@ -244,6 +240,7 @@ def grouped(kind: str, statements: Iterable[Seen], dialect: Dialect, database: s
     `database`, the groups are those of its statements alone."""
     groups: dict[tuple[str, str], Group] = {}
     rest, databases, meter = Counter[str](), Counter[str](), _Meter()
+    shaper = Shaper(dialect)
     for seen in statements:
         if seen.rest:
             rest[seen.rest] += seen.times
@@ -252,11 +249,13 @@ def grouped(kind: str, statements: Iterable[Seen], dialect: Dialect, database: s
         if database and seen.database != database:
             continue
         meter.add(seen)
-        taken = shaped(seen.text, dialect)
-        group = groups.setdefault(
-            (seen.database, taken.digest),
-            Group(taken.digest, taken.verb, seen.line, seen.file, seen.database, taken.cut),
-        )
+        taken = shaper.of(seen.text)
+        name = (seen.database, taken.digest)
+        group = groups.get(name)
+        if group is None:
+            group = groups[name] = Group(
+                taken.digest, taken.verb, seen.line, seen.file, seen.database, taken.cut
+            )
         group.add(seen, taken, dialect)
     ordered = sorted(groups.values(), key=lambda group: (-(group.took_s or 0.0), -group.count, group.line))
     counted = dict(databases.most_common())

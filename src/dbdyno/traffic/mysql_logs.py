@@ -94,6 +94,8 @@ class Entry:
     body: Body = field(default_factory=Body)
     start: int = 0
     quote: str = ""
+    rank: int = -1
+    """Of the head's lines that stand in an order, the last one's place in it."""
 
     def take(self, number: int, line: str) -> None:
         """Adds a line to the statement."""
@@ -247,16 +249,19 @@ class SlowLog(_Log):
         self._used, self._written, self._mariadb = "", "", False
 
     def begins(self, line: str) -> bool:
-        return line.startswith("# ") and SLOW.match(line) is not None
+        return line.startswith(RANKS) and SLOW.match(line) is not None
 
     def first(self, number: int, line: str) -> Entry:
-        return Entry(number, [line])
+        return Entry(number, [line], rank=_rank(line))
 
     def joins(self, entry: Entry, line: str) -> bool:
         if entry.start or not line.startswith("#") or ADMINISTRATOR.match(line):
             return False
-        if self.begins(line) and _rank(line) <= max(map(_rank, entry.head)):
-            return False
+        if self.begins(line):
+            rank = _rank(line)
+            if rank <= entry.rank:
+                return False
+            entry.rank = rank
         entry.head.append(line)
         return True
 

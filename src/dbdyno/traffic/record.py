@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.errors import UserError
-from dbdyno.traffic.digest import shaped
+from dbdyno.traffic.digest import Shaper
 from dbdyno.traffic.read import CERTAIN, Log
 from dbdyno.traffic.recording import (
     NS_PER_S,
@@ -27,8 +26,6 @@ EARLIEST_S = 86_400
 """A log tells of a statement when it is over, so one may have begun before the first that is told."""
 DIGESTED_CHARACTERS = 4_096
 """A statement is told apart by its beginning."""
-PLAIN_VALUE = re.compile(r"'[^'\\]*'|\b\d+\b")
-KNOWN_MOST = 100_000
 DIGESTS_MOST = 20_000
 VERBS_MOST = 15
 OTHER = "other"
@@ -116,23 +113,17 @@ class _Sort:
 
 @dataclass
 class _Sorts:
-    """What statements are. Those that are alike but for their plain values are taken apart once, because a
-    log has millions of them."""
+    """What statements are."""
 
     dialect: Dialect
-    known: dict[str, _Sort] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._shaper = Shaper(self.dialect)
 
     def of(self, text: str) -> _Sort:
-        text = text[:DIGESTED_CHARACTERS]
-        key = PLAIN_VALUE.sub("?", text)
-        found = self.known.get(key)
-        if found is None:
-            if len(self.known) >= KNOWN_MOST:
-                self.known.clear()
-            taken = shaped(text, self.dialect)
-            places = any(value.kind is Kind.PARAMETER for value in taken.values)
-            found = self.known[key] = _Sort(taken.digest, taken.verb, places)
-        return found
+        taken = self._shaper.of(text[:DIGESTED_CHARACTERS])
+        places = any(value.kind is Kind.PARAMETER for value in taken.values)
+        return _Sort(taken.digest, taken.verb, places)
 
 
 @dataclass
