@@ -12,6 +12,7 @@ from dbdyno.frozen import Level
 from dbdyno.traffic.postgresql.prefix import pattern
 from dbdyno.traffic.read import log_of
 from dbdyno.traffic.seen import Reading, Seen
+from tests.cli.calls import dyno
 from tests.conformance.conftest import started
 from tests.conformance.sessions_cases import rows
 
@@ -79,6 +80,48 @@ def test_logs_of_mariadb_and_mysql_are_read_back(engine: str, tmp_path: Path, sh
             if kind == "slow_query":
                 assert all(before - 2 < (seen.at_s or 0) < time.time() + 2 for seen in found)
                 assert all(seen.rows == 1 and not seen.failed for seen in found)
+
+
+LOAD = ("--clients", "2", "--warmup", "0", "--time", "2")
+
+
+def test_a_workload_of_a_log_reads_as_many_rows_as_the_log_says(
+    homes_with_engines: Path, tmp_path: Path, shelf: Path
+) -> None:
+    settings: dict[str, Level] = {"log_output": "FILE", "long_query_time": 0}
+    logs = [tmp_path / f"{number}.log" for number in (1, 2)]
+    with started("mariadb", settings, tmp_path / "server", shelf) as server:
+        rows(server.url, "CREATE TABLE item (id INT PRIMARY KEY, made DATE) AS SELECT seq AS id, "
+             "DATE '2020-01-01' + INTERVAL seq % 1000 DAY AS made FROM seq_1_to_10000")  # fmt: skip
+        _log_to(server.url, logs[0])
+        for number in range(1, 9000, 300):
+            rows(server.url, f"SELECT id FROM item WHERE id BETWEEN {number} AND {number + 9 + number % 7}")
+            rows(server.url, f"SELECT id + 0 FROM item WHERE id >= {number} AND id < {number + 20}")
+        rows(server.url, "SELECT 0")
+        script = homes_with_engines / "item.toml"
+        made = dyno("init", "workload", "--from", str(logs[0]), "-o", str(script))
+        assert made.returncode == 0, made.stderr
+        _log_to(server.url, logs[1])
+        said = dyno("load", "run", str(script), "--url", server.url, *LOAD, "--json")
+        assert said.returncode == 0, said.stderr
+        rows(server.url, "SET GLOBAL slow_query_log = OFF")
+        asked_, drawn = map(_rows_of, logs)
+        assert asked_.keys() == drawn.keys() and len(asked_) == 2
+        assert all(drawn[name] == pytest.approx(mean, rel=0.1) for name, mean in asked_.items())
+
+
+def _log_to(url: str, log: Path) -> None:
+    rows(url, f"SET GLOBAL slow_query_log_file = '{log}'")
+    rows(url, "SET GLOBAL slow_query_log = ON")
+
+
+def _rows_of(log: Path) -> dict[str, float]:
+    """The rows that each sort of statement sent on average."""
+    sent: dict[str, list[int]] = {}
+    for seen in log_of([log]).statements:
+        if " FROM item" in seen.text and seen.rows is not None:
+            sent.setdefault(seen.text.partition(" FROM")[0], []).append(seen.rows)
+    return {name: sum(counts) / len(counts) for name, counts in sent.items()}
 
 
 PREFIXES = (
