@@ -102,7 +102,7 @@ def test_plans_that_auto_explain_wrote_are_asked_again(
 
 
 def _asked_again(url: str, log: Path, script: Path) -> dict[str, Any]:
-    made = dyno("init", "workload", "--from", str(log), "-o", str(script), "--json")
+    made = dyno("init", "workload", "--from", str(log), "--whole", "-o", str(script), "--json")
     assert made.returncode == 0, made.stderr
     require_valid("init-workload", made.stdout)
     drawn: dict[str, Any] = json.loads(made.stdout)
