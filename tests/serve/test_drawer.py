@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from dbdyno.host.undisturbed import Look
-from dbdyno.serve.drawer import Drawer, Page, page_of
+from dbdyno.serve.drawer import READY_MOST, Drawer, KeptPages, Page, page_of
 
 PATIENCE_S = 20.0
 PAGE = "/run/one"
@@ -27,6 +27,10 @@ class Story:
         return page_of(word)
 
 
+def a_drawer(story: Story) -> Drawer:
+    return Drawer(story.draw, lambda: story.word, lambda _path: None, KeptPages.of_store("sqlite:///one"))
+
+
 def wait_for_page(drawer: Drawer) -> bytes:
     until_s = time.monotonic() + PATIENCE_S
     while drawer.is_asked(PAGE):
@@ -37,7 +41,7 @@ def wait_for_page(drawer: Drawer) -> bytes:
 
 def test_who_asks_while_a_page_is_drawn_gets_what_the_store_says_by_then(homes: Path) -> None:
     story = Story()
-    drawer = Drawer(story.draw, lambda: story.word, lambda _path: None)
+    drawer = a_drawer(story)
     drawer.start()
     drawer.ask(PAGE)
     assert story.reading.wait(PATIENCE_S)
@@ -46,3 +50,40 @@ def test_who_asks_while_a_page_is_drawn_gets_what_the_store_says_by_then(homes: 
     story.go_on.set()
     assert wait_for_page(drawer) == b"over"
     assert not drawer.is_asked(PAGE)
+
+
+def test_a_server_that_begins_during_a_block_has_the_pages_that_the_last_one_drew(homes: Path) -> None:
+    story = Story()
+    story.go_on.set()
+    before = a_drawer(story)
+    before.start()
+    before.ask(PAGE)
+    drawn = wait_for_page(before)
+    after = a_drawer(Story())
+    assert {path: page.body for path, page in after.ready.items()} == {PAGE: drawn}
+    assert not KeptPages.of_store("sqlite:///another").read()
+    story.word = "over"
+    after.draw = story.draw
+    after.start()
+    after.ask(PAGE)
+    assert wait_for_page(after) == b"over", "what an earlier server drew is stale"
+
+
+def test_no_page_is_kept_that_could_not_be_drawn_or_is_torn(homes: Path) -> None:
+    kept = KeptPages.of_store("sqlite:///one")
+    kept.keep(PAGE, page_of("what it said"))
+    kept.keep(PAGE, page_of("the store does not answer", 500))
+    kept.keep("/museum", page_of("torn"))
+    torn = max(kept.folder.glob("*.json"), key=lambda file: "torn" in file.read_text())
+    torn.write_bytes(torn.read_bytes()[:20])
+    assert {path: page.body for path, page in kept.read().items()} == {PAGE: b"what it said"}
+
+
+def test_no_more_pages_are_kept_than_are_ready(homes: Path) -> None:
+    drawer = Drawer(
+        lambda path, _look: page_of(path), lambda: 0, lambda _path: None, KeptPages.of_store("sqlite:///one")
+    )
+    for number in range(READY_MOST + 3):
+        with Look() as look:
+            drawer._draw(f"/run/{number}", look)
+    assert drawer.kept.read().keys() == drawer.ready.keys() and len(drawer.ready) == READY_MOST

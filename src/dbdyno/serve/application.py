@@ -17,7 +17,7 @@ from dbdyno.host.alone import holder
 from dbdyno.host.undisturbed import measured_now
 from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address
-from dbdyno.serve.drawer import Drawer
+from dbdyno.serve.drawer import Drawer, KeptPages
 from dbdyno.serve.guard import Guard
 from dbdyno.serve.pages import LIVE, METRICS, RUN, Pages, is_page
 
@@ -75,7 +75,10 @@ class Application:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sent: dict[str, str] = {}
         self.following = Following()
-        self.drawer = Drawer(pages.draw, pages.state, self._drawn)
+        self.drawer = Drawer(pages.draw, pages.state, self._drawn, KeptPages.of_store(pages.store_url))
+        if self.drawer.ready:
+            # Their figures ask for it, and during a block nobody draws a page that would load it.
+            page.vega()
         self._is_collected = False
         if pinned:
             self.drawer.watch(pinned)

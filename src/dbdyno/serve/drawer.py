@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from dbdyno.errors import DynoError
+from dbdyno.host import paths
 from dbdyno.host.alone import holder
+from dbdyno.host.once import keep_beside
 from dbdyno.host.undisturbed import Look
 
 LOOK_EVERY_S = 1.0
@@ -35,6 +40,45 @@ class Page:
     media_type: str = "text/html"
 
 
+@dataclass(frozen=True)
+class KeptPages:
+    """Pages that outlast the server that drew them: one that begins during a block draws none, and has these.
+    One file a page."""
+
+    folder: Path
+
+    @classmethod
+    def of_store(cls, url: str) -> KeptPages:
+        """Those of a store. Its URL may hold a password, so nothing of it stands in a name."""
+        folder = paths.cache_place() / "pages" / hashlib.sha256(url.encode()).hexdigest()[:16]
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return cls(folder)
+
+    def read(self) -> dict[str, Page]:
+        """All of them by path, the latest last. What cannot be read is none."""
+        found: list[tuple[float, str, Page]] = []
+        for file in self.folder.glob("*.json"):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                told = json.loads(file.read_text(encoding="utf-8"))
+                path, body = told.pop("path"), told.pop("body").encode()
+                found.append((file.stat().st_mtime, path, Page(body=body, **told)))
+        return {path: page for _, path, page in sorted(found, key=lambda one: one[:2])}
+
+    def keep(self, path: str, page: Page) -> None:
+        """A page that could not be drawn takes the place of none."""
+        if page.status == 200:
+            told = {**asdict(page), "path": path, "body": page.body.decode()}
+            keep_beside(self._file(path), json.dumps(told))
+
+    def drop(self, path: str) -> None:
+        with suppress(OSError):
+            self._file(path).unlink(missing_ok=True)
+
+    def _file(self, path: str) -> Path:
+        return self.folder / f"{hashlib.sha256(path.encode()).hexdigest()[:16]}.json"
+
+
 def page_of(text: str, status: int = 200, media_type: str = "text/html") -> Page:
     """A page that tells its own script which one it is."""
     body = text.encode()
@@ -50,19 +94,22 @@ Drawn = Callable[[str], None]
 
 @dataclass
 class Drawer:
-    """What is drawn, by path. Where `state` is another than before, all of it is stale."""
+    """What is drawn, by path. Where `state` is another than before, all of it is stale, and so is what an
+    earlier server has `kept`."""
 
     draw: Draw
     state: Callable[[], Hashable]
     drawn: Drawn
+    kept: KeptPages
     ready: dict[str, Page] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.ready |= self.kept.read()
         self._changed = threading.Condition()
         self._asked: set[str] = set()
         self._taken: set[str] = set()
         self._watched: Counter[str] = Counter()
-        self._stale: set[str] = set()
+        self._stale: set[str] = set(self.ready)
         self._seen: Hashable = None
         self._rest_until_s = 0.0
 
@@ -142,6 +189,7 @@ class Drawer:
             self._stale.discard(path)
             self.ready.pop(path, None)
             self.ready[path] = page
+            self.kept.keep(path, page)
             self._drop_oldest()
             if before is None or before.shown != page.shown:
                 self.drawn(path)
@@ -155,3 +203,4 @@ class Drawer:
         for path in old[: max(0, len(self.ready) - READY_MOST)]:
             del self.ready[path]
             self._stale.discard(path)
+            self.kept.drop(path)

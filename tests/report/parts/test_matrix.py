@@ -79,6 +79,8 @@ def test_placebos_tell_of_luck_in_the_last_row_and_are_no_extreme() -> None:
     assert made.best is not None and made.worst is not None
     assert made.best.variant == made.worst.variant == "build.lto=full"
     assert words.document(made).title == "1 variant under 2 loads"
+    again = matrix([measured("read_write", 8, ratios, factors=LAYOUTS) for _ in range(2)])
+    assert words.document(again).title == "1 variant under 1 load", "two runs of one load"
 
 
 def test_what_was_counted_has_a_table_of_its_own() -> None:

@@ -32,7 +32,7 @@ WITHIN = (
 def document(found: Matrix) -> Document:
     """The two cells, then the tables."""
     variants = numbers.plural(sum(not row.placebo for row in found.rows), "variant")
-    loads = numbers.plural(len(found.loads), "load")
+    loads = numbers.plural(len({(load.workload, load.clients) for load in found.loads}), "load")
     return Document(
         title=f"{variants} under {loads}",
         answer=tuple(_headline(found)),
