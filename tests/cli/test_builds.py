@@ -162,7 +162,7 @@ def test_builds_are_counted_unasked(study: Path, monkeypatch: pytest.MonkeyPatch
     assert report["run"]["counting"]["by"] == "valgrind"
     baseline, other = report["counted"]
     assert baseline["instructions_per_op"] > 0 and other["ratio"] is not None
-    shown = " ".join(dyno("report", report["run"]["run"]).stdout.split())
+    shown = " ".join(dyno("report", report["run"]["run"], "--details").stdout.split())
     assert "Counted work" in shown
     # What a run decided on holds for all of it.
     monkeypatch.setattr(counting, "counts", lambda event: "")
@@ -213,7 +213,7 @@ def test_an_inert_build_and_placebos_are_told_from_a_build_that_differs(
         assert placebo["code"]["likeness"] == "inert" and placebo["code"]["moved"] >= 1
     assert report["method"]["layout"]["placebos"] == 2
     require_valid("report", done.stdout)
-    text = " ".join(dyno("report", "first").stdout.split())
+    text = " ".join(dyno("report", "first", "--details").stdout.split())
     assert "2 placebo builds differ from the baseline by up to" in text
     assert "What the builds changed" in text and "≡ inert" in text
     assert "build.flags = -Wall" in dyno("museum", "--outcome", "inert").stdout

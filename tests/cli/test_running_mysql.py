@@ -154,5 +154,8 @@ def test_a_guard_needs_the_right_to_see_others(study: Path, server: UsersServer)
     guarded = 'data = "mine"\nguard_p99 = "500ms"'
     path = write(study, server.url, BY_SESSION, f"{READS}\nrate_per_s = 50", guarded)
     (study.parent / "script.toml").write_text(SCRIPT.format(sql="SELECT count(*) FROM item"))
+    told = complaint("plan", path)
+    assert "the baseline cannot be put into effect here" in told and "which is guarded" in told
     refused = complaint("run", path, "--allow-server", server.url)
-    assert f"to '{TUNER}'@'localhost'" in refused.replace("TO", "to")
+    for said in (told, refused):
+        assert f"to '{TUNER}'@'localhost'" in said.replace("TO", "to")

@@ -163,6 +163,20 @@ def refusals_of(study: Study, variants: tuple[Variant, ...]) -> Iterator[Refusal
             found.setdefault((one.factor, one.message, one.hint), []).append(variant.name)
     for (factor, reason, remedy), names in found.items():
         yield Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
+    if lacking := _lacking_for_guard(study, looked.in_use):
+        every = tuple(variant.name for variant in variants)
+        yield Refusal(factor="server", reason=_unseen(looked.in_use), remedy=lacking, variants=every)
+
+
+def _lacking_for_guard(study: Study, found: InUse) -> str:
+    """What would let the account see the load that the study guards; empty where it does, or guards none."""
+    if study.server is None or not study.server.guarded:
+        return ""
+    return registry.runtime_of(study.engine.engine).lacking_for_guard(connected(found.url))
+
+
+def _unseen(found: InUse) -> str:
+    return f"{found.identity.account} does not see the server's own load, which is guarded"
 
 
 def server_lines(study: Study) -> Iterator[str]:
@@ -187,7 +201,7 @@ def server_lines(study: Study) -> Iterator[str]:
             yield f"  {way.name} (now {way.now}): {way.does}; {right}"
     yield f"  data: {_data_words(study)}"
     if found.guard:
-        lacking = registry.runtime_of(study.engine.engine).lacking_for_guard(connected(found.url))
+        lacking = _lacking_for_guard(study, found)
         lack = f"; {who.account} does not see that: {lacking}" if lacking else ""
         yield f"  guard of the server's own load: {found.guard}{lack}"
     if pending := pending_of(study):
@@ -222,7 +236,6 @@ def require_allowed(study: Study, allowed: Allowed) -> None:
         told = f"{study.path} puts a load on a server that runs already, {url}, and moves {names} on it"
         raise UserError(told, f"dyno plan {study.path} says what is done; to allow it: {OPTION} '{url}'")
     found = looked_at(study).in_use
-    runtime, ask = registry.runtime_of(study.engine.engine), connected(url)
     own = study.server.data == "own"
     if own and found.identity.replica:
         hint = 'write data = "mine" under [server]'
@@ -233,10 +246,8 @@ def require_allowed(study: Study, allowed: Allowed) -> None:
         told = f"{study.workload.name} has statements of your own, which may write to tables of the server"
         raise UserError(told, 'write data = "mine" to have them read, or give --allow-writes')
     _require_paced(study, found)
-    if study.server.guarded and (lacking := runtime.lacking_for_guard(ask)):
-        raise UserError(
-            f"{found.identity.account} does not see the server's own load, which is guarded", lacking
-        )
+    if lacking := _lacking_for_guard(study, found):
+        raise UserError(_unseen(found), lacking)
     if pending := pending_of(study):
         told = f"others have changed {', '.join(pending)}, which the server has not taken over, and now would"
         raise UserError(told, "have it taken over, or take it back; then type this again")

@@ -103,10 +103,7 @@ fn drive(
     let Driven { blocking, names, gather, ledger, playback, thread: work } = driven;
     let target = target_of(job)?;
     let backend = if blocking { Backend::Blocking } else { Backend::choose(&job.backend)? };
-    let rate = match &job.load {
-        Load::Open { rate_per_s, schedule, .. } => Some(Rate::new(*rate_per_s, schedule.as_ref())?),
-        Load::Closed { .. } => None,
-    };
+    let rate = offered(&job.load)?;
     let think = Think::new(&job.load)?;
     let mut live = Live::new(job, &names, witness)?;
     let course = Course::new(job).gathering(gather).keeping(ledger);
@@ -156,6 +153,14 @@ fn drive(
     tally.interrupted = interrupted;
     live.end(&tally)?;
     Ok(tally)
+}
+
+/// What an open loop offers.
+fn offered(load: &Load) -> Result<Option<Rate>> {
+    match load {
+        Load::Open { rate_per_s, schedule, .. } => Rate::new(*rate_per_s, schedule.as_ref()).map(Some),
+        Load::Closed { .. } => Ok(None),
+    }
 }
 
 /// Hosts share what clients do not have in common beyond their numbers.
