@@ -63,3 +63,10 @@ def test_the_hint_to_prepare_is_for_a_missing_table(homes: Path, url: str, sql: 
     message = complaint("load", "run", str(script), "--url", url, "--warmup", "0", code=1)
     assert "asks.sql:1" in message
     assert ("prepare the script's tables first" in message) is hinted
+
+
+@pytest.mark.parametrize("workload", ["tpcb", "read_write", "vector_search"])
+def test_an_application_is_asked_for_no_sql(homes: Path, workload: str) -> None:
+    said = complaint("load", "run", workload, "--url", "http://127.0.0.1:1")
+    assert f"{workload} writes SQL, and an application takes requests" in said
+    assert "script" in said

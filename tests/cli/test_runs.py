@@ -7,6 +7,7 @@ import json
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -38,6 +39,22 @@ def test_each_stored_run_is_parsed_once(runs: Path, verb: str) -> None:
     with calls_counted() as calls:
         assert dyno(verb).returncode == 0
     assert calls["Store._parse_run"] == 3
+
+
+def test_a_list_says_what_each_run_said_and_reads_its_records_once(runs: Path) -> None:
+    def listed() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(dyno("runs", "--json").stdout)
+        return found
+
+    assert all(run["verdicts"] == {} for run in listed()), "none is finished"
+    with Store(store_url()) as store:
+        store.finish_run("first")
+    first = next(run for run in listed() if run["run"] == "first")
+    assert first["verdicts"] == {"inconclusive": 1} and "config.page_size=16384" in first["answer"]
+    assert "1 inconclusive" in dyno("runs").stdout
+    with calls_counted() as calls:
+        assert first in listed()
+    assert not calls["Store.records"]
 
 
 def test_a_list_needs_no_word_and_takes_one(runs: Path) -> None:

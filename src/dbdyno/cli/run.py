@@ -38,10 +38,12 @@ from dbdyno.host.allowed import Allowed
 from dbdyno.host.alone import alone
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
+from dbdyno.records.readings import Readings, RunOfIndex
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, SearchRun
 from dbdyno.records.store import Store, writable_store
 from dbdyno.report.parts.run import document
+from dbdyno.report.words.answer import in_brief
 
 if TYPE_CHECKING:
     from dbdyno.analyse.gate import Gate
@@ -103,7 +105,15 @@ def main(
         reruns = reruns_of(opened, run)
     with waiting(f"analysing {run.run}"):
         analysis = analysed(begun.study if run == begun.run else study_of(run), run, records)
+        if gate is None:
+            _keep_in_brief(store_url(store), analysis)
     sys.exit(_delivered(analysis, reruns, gate, form, output, fail_on))
+
+
+def _keep_in_brief(url: str, analysis: Analysis) -> None:
+    """What lists of runs say of it, so that they need not read its records."""
+    with Store(url) as store:
+        Readings(store).of(store.summary(analysis.run), RunOfIndex, lambda: in_brief(analysis))
 
 
 def _make_ready(servers: tuple[str, ...], needing: Path | None) -> None:

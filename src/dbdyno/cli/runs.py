@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 
 import click
 from rich.console import Console
@@ -16,11 +17,13 @@ from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.records.place import store_url
-from dbdyno.records.readings import Readings
+from dbdyno.records.readings import Readings, RunOfIndex
 from dbdyno.records.store import RunSummary, Store, writable_store
 from dbdyno.report.words import safe
 from dbdyno.report.words.moments import moment_text
 
+READ_MOST = 20
+"""So many of the latest runs are read where it is not kept what they say; a list of more stays quick."""
 BESIDE_NAME = 50
 """Columns that the rest of a row needs beside the name; where there are fewer, a run has lines of its own."""
 
@@ -51,18 +54,19 @@ def list_(
     """List the runs in the store, the latest first."""
     with Store(store_url(store or group_store)) as opened:
         summaries, unreadable = opened.runs_and_unreadable()
-    since_unix_s = time.time() - age_s if age_s is not None else 0.0
-    chosen = [
-        summary
-        for summary in summaries
-        if (study or "") in summary.run.study_path and summary.run.created_unix_s >= since_unix_s
-    ][:limit]
+        since_unix_s = time.time() - age_s if age_s is not None else 0.0
+        chosen = [
+            summary
+            for summary in summaries
+            if (study or "") in summary.run.study_path and summary.run.created_unix_s >= since_unix_s
+        ][:limit]
+        said = _said(opened, chosen)
     if as_json:
-        click.echo(safe.json_text([_document(summary) for summary in chosen]))
+        click.echo(safe.json_text([_document(summary, said.get(summary.run.run)) for summary in chosen]))
     elif not chosen:
         click.echo("no such run" if summaries else f"no run yet in {opened.place}", err=True)
     else:
-        _show(chosen, terminal())
+        _show([_row(summary, said.get(summary.run.run)) for summary in chosen], terminal())
     for one in unreadable:
         click.echo(f"left out: run {one.run} cannot be read: {safe.clean(one.why)}", err=True)
     if unreadable:
@@ -111,39 +115,56 @@ def rm(group_store: str | None, runs: tuple[str, ...], yes: bool, store: str | N
             click.echo(f"deleted {run}")
 
 
-def _show(summaries: list[RunSummary], console: Console) -> None:
-    if console.width < BESIDE_NAME + max(len(summary.run.run) for summary in summaries):
-        for summary in summaries:
-            name, *rest = _row(summary)
+def _said(store: Store, summaries: list[RunSummary]) -> dict[str, RunOfIndex]:
+    """What finished runs say, of those of which it is kept or which are among the latest."""
+    readings, said = Readings(store), dict[str, RunOfIndex]()
+    for place, summary in enumerate(summaries):
+        found = readings.kept(summary, RunOfIndex)
+        if found is None and place < READ_MOST and summary.finished:
+            # Here, because what a run says is mostly kept.
+            from dbdyno.serve.index import read_in_brief
+
+            found = readings.of(summary, RunOfIndex, partial(read_in_brief, store, summary))
+        if found is not None:
+            said[summary.run.run] = found
+    return said
+
+
+def _show(rows: list[list[str]], console: Console) -> None:
+    if console.width < BESIDE_NAME + max(len(name) for name, *_ in rows):
+        for name, *rest in rows:
             console.print(Text(name), soft_wrap=True)
             console.print(Padding(Text(", ".join(rest)), (0, 0, 0, 2)))
     else:
-        console.print(_table(summaries), crop=False)
+        console.print(_table(rows), crop=False)
 
 
-def _table(summaries: list[RunSummary]) -> Table:
+def _table(rows: list[list[str]]) -> Table:
     """A row per run. A name is whole at every width, because people copy it; the rest is folded."""
     table = Table(box=None, pad_edge=False)
-    longest = max(len(summary.run.run) for summary in summaries)
-    table.add_column("run", no_wrap=True, min_width=longest)
-    for heading in ("began", "study, name and note", "trials", "state"):
+    table.add_column("run", no_wrap=True, min_width=max(len(name) for name, *_ in rows))
+    for heading in ("began", "study, name and note", "trials", "verdicts"):
         table.add_column(heading, overflow="fold")
-    for summary in summaries:
-        table.add_row(*map(Text, _row(summary)))
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
 
 
-def _row(summary: RunSummary) -> list[str]:
+def _row(summary: RunSummary, said: RunOfIndex | None) -> list[str]:
     began = moment_text(summary.run.created_unix_s)
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.outcomes.items()))
-    state = "finished" if summary.finished else "unfinished"
+    verdicts = said.verdicts if said is not None else {}
+    told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    state = (told or "finished") if summary.finished else "unfinished"
     named = ", ".join((*filter(None, [summary.name]), *(f"baseline {name}" for name in summary.baselines)))
     about = "; ".join(filter(None, (summary.run.study_path, named, summary.note)))
     return [summary.run.run, began, safe.clean(about), outcomes or "no trial", state]
 
 
 class RunRow(Frozen):
-    """A run as `--json` lists it; `outcomes` counts its trials."""
+    """A run as `--json` lists it; `outcomes` counts its trials, `verdicts` its variants by theirs; `answer`
+    is its first sentence. Both are empty where it is not finished, or neither read so far nor of the
+    latest."""
 
     run: str
     created_unix_s: float
@@ -153,9 +174,11 @@ class RunRow(Frozen):
     baselines: tuple[str, ...]
     finished: bool
     outcomes: dict[str, int]
+    answer: str
+    verdicts: dict[str, int]
 
 
-def _document(summary: RunSummary) -> RunRow:
+def _document(summary: RunSummary, said: RunOfIndex | None) -> RunRow:
     return RunRow(
         run=summary.run.run,
         created_unix_s=summary.run.created_unix_s,
@@ -165,4 +188,6 @@ def _document(summary: RunSummary) -> RunRow:
         baselines=summary.baselines,
         finished=summary.finished,
         outcomes=summary.outcomes,
+        answer=said.answer if said is not None else "",
+        verdicts=said.verdicts if said is not None else {},
     )

@@ -24,7 +24,22 @@ from dbdyno.host.once import keep_beside, shelf
 from dbdyno.records.store import RunSummary, Store
 
 KIND = "readings"
+BLOCKS_LEAST = 2
+"""Of a line over the blocks of a run."""
 Reading = TypeVar("Reading", bound=Frozen)
+
+
+class RunOfIndex(Frozen):
+    """What a list of runs says of one, from its records. `line` are the ratios of the variant `line_of` to
+    the baseline, or to what it was held against, in the order of the blocks; `verdicts` counts the variants
+    by theirs."""
+
+    title: str
+    answer: str
+    verdicts: dict[str, int]
+    line_of: str = ""
+    line_against: str = "the baseline"
+    line: tuple[float, ...] = ()
 
 
 def nothing_between() -> None:
@@ -43,16 +58,18 @@ class Readings:
     ) -> Reading | None:
         """The reading of a run, made where none is kept that follows from the run as it is. Of a run that is
         not finished nothing is kept, and what cannot be read (None) is asked for again."""
-        place = self.place_of(summary, noun.__name__)
-        if place is None:
-            return make()
-        follows_from = self.follows_from(summary)
-        if (kept := _kept(place, noun, follows_from)) is not None:
+        if (kept := self.kept(summary, noun)) is not None:
             return kept
         made = make()
-        if made is not None:
-            keep_beside(place, f"{follows_from}\n{made.model_dump_json()}\n")
+        place = None if made is None else self.place_of(summary, noun.__name__)
+        if made is not None and place is not None:
+            keep_beside(place, f"{self.follows_from(summary)}\n{made.model_dump_json()}\n")
         return made
+
+    def kept(self, summary: RunSummary, noun: type[Reading]) -> Reading | None:
+        """The reading of a run where one is kept that follows from the run as it is."""
+        place = self.place_of(summary, noun.__name__)
+        return None if place is None else _kept(place, noun, self.follows_from(summary))
 
     def place_of(self, summary: RunSummary, what: str) -> Path | None:
         """Where something of a run is kept; None where nothing is."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,40 +10,26 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dbdyno.analyse.gate import Gate
-from dbdyno.analyse.model import Analysis, VariantResult
+from dbdyno.analyse.model import Analysis
 from dbdyno.begin.gate import held_gate
 from dbdyno.begin.stored_run import analysed, without_speeds
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import DynoError
-from dbdyno.frozen import Frozen
 from dbdyno.host.alone import holder
-from dbdyno.records.readings import Readings
+from dbdyno.records.readings import BLOCKS_LEAST, Readings, RunOfIndex
 from dbdyno.records.run import WITHOUT_SPEEDS, ImportedRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report import document
 from dbdyno.report.parts import gate
 from dbdyno.report.results import RESULTS
-from dbdyno.report.words import answer
+from dbdyno.report.words.answer import in_brief
 from dbdyno.report.words.moments import minute_text
 from dbdyno.report.words.numbers import plural, ratio_text
 
 WIDTH, HEIGHT, EDGE = 120.0, 24.0, 2.0
 """Of the line over a run's blocks, in pixels."""
-BLOCKS_LEAST = 2
 NOTHING = "nothing measured yet"
 UNREADABLE = "this Dyno cannot read it"
-
-
-class RunOfIndex(Frozen):
-    """What is read of a run's records. `line` are the ratios of the variant `line_of` to the baseline, in
-    the order of the blocks, or to what it was held against; `verdicts` counts the variants by theirs."""
-
-    title: str
-    answer: str
-    verdicts: dict[str, int]
-    line_of: str = ""
-    line_against: str = "the baseline"
-    line: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,14 +131,14 @@ class Index:
         seen = self._seen.get(summary.run.run)
         if seen is not None and seen[0] == summary.outcomes:
             return seen[1]
-        found = readings.of(summary, RunOfIndex, partial(_run_of_index, store, summary))
+        found = readings.of(summary, RunOfIndex, partial(read_in_brief, store, summary))
         found = found or RunOfIndex(title=Path(summary.run.study_path).name, answer=UNREADABLE, verdicts={})
         self._seen[summary.run.run] = summary.outcomes, found
         return found
 
 
-def _run_of_index(store: Store, summary: RunSummary) -> RunOfIndex | None:
-    """None where this Dyno cannot read the run's study or its records."""
+def read_in_brief(store: Store, summary: RunSummary) -> RunOfIndex | None:
+    """What a run says, read anew. None where this Dyno cannot read the run's study or its records."""
     run = summary.run
     try:
         study = study_of(run)
@@ -165,21 +150,9 @@ def _run_of_index(store: Store, summary: RunSummary) -> RunOfIndex | None:
             return RunOfIndex(title=study.title, answer=" ".join(map(document.plain, told)), verdicts={})
         analysis = analysed(study, run, store.records(run.run))
         held = held_gate(store, run, history=False)
-        return _of_analysis(analysis) if held is None else _of_gate(analysis, held)
+        return in_brief(analysis) if held is None else _of_gate(analysis, held)
     except DynoError:
         return None
-
-
-def _of_analysis(analysis: Analysis) -> RunOfIndex:
-    counted = Counter(one.verdict.value for one in analysis.candidates if one.verdict is not None)
-    shown = _shown(analysis)
-    return RunOfIndex(
-        title=analysis.study.title,
-        answer=answer.headline(analysis),
-        verdicts=counted,
-        line_of=shown.name if shown else "",
-        line=tuple(one.ratio for one in shown.block_ratios) if shown else (),
-    )
 
 
 def _of_gate(analysis: Analysis, held: Gate) -> RunOfIndex:
@@ -194,17 +167,6 @@ def _of_gate(analysis: Analysis, held: Gate) -> RunOfIndex:
         line_against=held.against,
         line=tuple(one.ratio for one in ratios) if len(ratios) >= BLOCKS_LEAST else (),
     )
-
-
-def _shown(analysis: Analysis) -> VariantResult | None:
-    """The variant that the line is of: the best, or that which differs most."""
-    lined = [one for one in analysis.candidates if len(one.block_ratios) >= BLOCKS_LEAST and one.effect]
-    best = [one for one in lined if one.name == analysis.answer.best]
-    return max(best or lined, key=_distance, default=None)
-
-
-def _distance(result: VariantResult) -> float:
-    return abs(math.log(result.effect.ratio)) if result.effect and result.effect.ratio > 0.0 else 0.0
 
 
 def _row(summary: RunSummary, read: RunOfIndex, under_way: bool) -> IndexRow:

@@ -16,7 +16,10 @@ pub(crate) trait Activity {
 /// Finds the types that a job names and does the activity with them. It is compiled for each of their pairs that has a
 /// sense.
 pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
-    by_protocol!(job.target()?.protocol, S => with_its_workload(job, With::<S, A>(activity, PhantomData)))
+    let workload = job.workload.as_str();
+    by_protocol!(job.target()?.protocol, S => {
+        with_its_workload(job, With { activity, workload, session: PhantomData::<S> })
+    })
 }
 
 /// Finds the workload that a job names and hands it to `task`.
@@ -37,18 +40,23 @@ pub(crate) fn with_its_workload<T: WithWorkload>(job: &Job, task: T) -> Result<T
     with_workload(&job.workload, &job.options, &circumstances, task)
 }
 
-struct With<S, A>(A, PhantomData<S>);
+struct With<'a, S, A> {
+    activity: A,
+    /// As it was asked for.
+    workload: &'a str,
+    session: PhantomData<S>,
+}
 
-impl<S: Session, A: Activity> WithWorkload for With<S, A> {
+impl<S: Session, A: Activity> WithWorkload for With<'_, S, A> {
     type Output = A::Output;
 
     fn with<W: Workload>(self, workload: W) -> Result<A::Output> {
         // A constant, so that a pair without a sense is not compiled.
         if const { S::TAKES_SQL || W::SENDS_REQUESTS } {
-            self.0.perform::<S, W>(workload)
+            self.activity.perform::<S, W>(workload)
         } else {
-            Err(Error::user(format!("{} writes SQL, and an application takes requests", W::OFFERS[0].name))
-                .hint("a script may hold requests: workload.name = \"script\""))
+            Err(Error::user(format!("{} writes SQL, and an application takes requests", self.workload))
+                .hint("name a script: it may hold requests"))
         }
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from dbdyno.analyse.layout import apart_by_layout
@@ -18,6 +19,7 @@ from dbdyno.analyse.model import (
 from dbdyno.analyse.museum import JUDGED
 from dbdyno.frozen import listed
 from dbdyno.records import metrics
+from dbdyno.records.readings import BLOCKS_LEAST, RunOfIndex
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import ImportedRun
 from dbdyno.report.words import hosts, noise, plans, platforms, search
@@ -361,3 +363,27 @@ def _blocks_needed(variants: Sequence[VariantResult]) -> str:
         f"{len(variants)} variants are inconclusive: "
         f"{blocks_text(first)} would settle the first of them, {blocks_text(last)} the last"
     )
+
+
+def in_brief(analysis: Analysis) -> RunOfIndex:
+    """What a list of runs says of one that was held against no other."""
+    counted = Counter(one.verdict.value for one in analysis.candidates if one.verdict is not None)
+    shown = _shown(analysis)
+    return RunOfIndex(
+        title=analysis.study.title,
+        answer=headline(analysis),
+        verdicts=counted,
+        line_of=shown.name if shown else "",
+        line=tuple(one.ratio for one in shown.block_ratios) if shown else (),
+    )
+
+
+def _shown(analysis: Analysis) -> VariantResult | None:
+    """The variant that the line is of: the best, or that which differs most."""
+    lined = [one for one in analysis.candidates if len(one.block_ratios) >= BLOCKS_LEAST and one.effect]
+    best = [one for one in lined if one.name == analysis.answer.best]
+    return max(best or lined, key=_distance, default=None)
+
+
+def _distance(result: VariantResult) -> float:
+    return abs(math.log(result.effect.ratio)) if result.effect and result.effect.ratio > 0.0 else 0.0
