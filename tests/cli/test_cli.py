@@ -40,11 +40,11 @@ def test_all_help_names_every_verb(homes: Path) -> None:
         "engines",
         "cache",
         "load",
-        "schema",
         "cleanup",
     ):
         assert f"\n  {verb} " in result.stdout
         assert dyno(verb, "--help").returncode == 0
+    assert "For programs and packagers: schema, completion, man" in result.stdout
 
 
 def test_the_version(homes: Path) -> None:

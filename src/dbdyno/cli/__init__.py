@@ -34,7 +34,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "demo": "Carry out a first study in about two minutes: no server, no root.",
         "init": "Write a first study; or a study, workload or recording from a production log.",
         "plan": "Show a study's variants, its trials in their order, and the time they will take.",
-        "probe": "Find out what this host offers, by trying it.",
         "register": "Write a study down before its first trial, so that others can see what was planned.",
         "calibrate": "Find the CPU binding on this host that shows the smallest differences, and keep it.",
     },
@@ -72,20 +71,24 @@ GROUPS: dict[str, dict[str, str]] = {
     "Keep house": {
         "runs": "List the runs in the store; name, annotate and delete them.",
         "hosts": "List the hosts of a fleet: what they are, do and can; take one out.",
+        "probe": "Find out what this host offers, by trying it.",
         "engines": "List the engines that are here or can be obtained; fetch one.",
         "driver": "Copy the load driver to another host, for studies whose load comes from there.",
         "builds": "List the builds that are kept, with size, time and origin.",
         "data": "Make, read, inspect and list sets of vectors for vector_search.",
         "cache": "List what is kept (engines, sources, builds, data, images, vectors), and free it.",
         "config": "Show what is set once in the configuration file, and where each value comes from.",
-        "schema": "Print the JSON Schema of a study, or of an output.",
-        "completion": "Print the completion script of a shell: bash, zsh or fish.",
-        "man": "Write the manual pages into a folder.",
         "cleanup": "Restore what a killed Dyno left behind.",
     },
 }
 """The verbs by what one wants of them, in the order in which a newcomer needs them."""
-VERBS = {name: told for verbs in GROUPS.values() for name, told in verbs.items()}
+HIDDEN = {
+    "schema": "Print the JSON Schema of a study, or of an output.",
+    "completion": "Print the completion script of a shell: bash, zsh or fish.",
+    "man": "Write the manual pages into a folder.",
+}
+"""Verbs that programs and packagers call: no help lists them with what they do."""
+VERBS = {name: told for verbs in (*GROUPS.values(), HIDDEN) for name, told in verbs.items()}
 FIRST_WEEK: dict[str, dict[str, str]] = {
     "Is it faster: a setting, an upgrade, a build, an index?": {
         "demo": "a first study, which needs no server and no root",
@@ -158,6 +161,8 @@ class _Verbs(click.Group):
             formatter.write(f"\n{title}\n")
             with formatter.indentation():
                 formatter.write_dl([(name.ljust(widest), told) for name, told in verbs.items()])
+        if groups is GROUPS:
+            formatter.write(f"\nFor programs and packagers: {', '.join(HIDDEN)}\n")
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
