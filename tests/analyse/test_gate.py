@@ -174,7 +174,7 @@ def test_an_open_gate_says_in_its_first_line_what_it_can_see_and_what_sees_more(
     value = log_mean(an_analysis())
     assert value is not None
     told = sentence(stored(an_analysis(), past_of(*(value + day for day in (0.0, 0.05, -0.05)))))
-    assert told.startswith("Inconclusive: ") and "can see is about 28 %" in told
+    assert told.startswith("Inconclusive: ") and "run can see: 28 %" in told
     assert 'response = "instructions_per_op"' in told
 
 

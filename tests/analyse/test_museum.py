@@ -48,7 +48,7 @@ def test_the_headline_says_who_may_help_more() -> None:
     open_still = found.answer.but(best=None, rivals=("config.a=3", "config.a=4"))
     said = headline(found.but(answer=open_still))
     assert said.startswith("config.a=1 helped: 1.195 times the baseline’s throughput (1.170 – 1.221). ")
-    assert said.endswith("One of config.a=3 (0.995), config.a=4 (0.993) may help as much or more.")
+    assert said.endswith("One of config.a=3 (0.995) and config.a=4 (0.993) may help as much or more.")
     alike = open_still.but(level=found.answer.faster, rivals=("config.a=3",))
     said = headline(found.but(answer=alike))
     assert "cannot tell them apart. config.a=3 (0.995) may help as much or more." in said
