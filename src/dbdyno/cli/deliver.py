@@ -47,14 +47,15 @@ def deliver(
 
 def page_beside(report: Document, run: str) -> Path:
     """Writes the page of a run among the reports and returns its path."""
+    paths.data()
     path = page_of_run(run)
     formats.write(path, page_of(report))
     return path
 
 
 def page_of_run(run: str) -> Path:
-    """Where the page of a run is written when it ends."""
-    return paths.data() / "reports" / f"{run}.html"
+    """Where the page of a run is written when it ends. It need not be there, nor be writable."""
+    return paths.data_place() / "reports" / f"{run}.html"
 
 
 def page_of(report: Document) -> str:
