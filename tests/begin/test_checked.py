@@ -331,3 +331,16 @@ def test_plan_starts_the_server_of_each_variant_where_that_is_asked(homes: Path)
     assert "blocked" not in dyno("plan", str(path)).stdout
     said = " ".join(dyno("plan", str(path), "--start").stdout.split())
     assert "blocked, variant 1: mmap_size = 9000000000000: " in said and "will run: variant 0" in said
+
+
+def test_plan_names_each_setting_of_a_file_that_an_engine_lacks_once(homes: Path) -> None:
+    (homes / "own.conf").write_text("DefaultDbCachePages = 512\nTempCacheLimit = 64M\n")
+    path = homes / "study.toml"
+    path.write_text(
+        'engine = { name = "firebird@5", configuration = "own.conf" }\nworkload.name = "tpcb"\n'
+        'factors.engine = ["firebird@5", "sqlite"]\n'
+    )
+    said = " ".join(dyno("plan", str(path), "--start").stdout.split())
+    for name in ("DefaultDbCachePages", "TempCacheLimit"):
+        assert said.count(f"no setting '{name}'; take it out of own.conf, or give it a level that each") == 1
+    assert said.count("blocked, variant 1: ") == 2 and "will run: variant 0" in said

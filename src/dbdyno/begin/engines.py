@@ -47,22 +47,35 @@ def _here(reference: Reference) -> Installation:
 
 
 def untaken_of(study: Study, variants: Iterable[Variant], allowed: Allowed) -> tuple[Refusal, ...]:
-    """The variants that are blocked because their engine does not take a level which another engine of the
-    study takes. An engine that is not here is not asked."""
+    """The variants that are blocked because their engine does not take levels which another engine of the
+    study takes: a refusal for each of these levels. An engine that is not here is not asked."""
     refused: dict[tuple[str, str, str], list[str]] = {}
     for variant in variants if len(study.engines) > 1 else ():
         levels = {**study.settings, **variant.levels}
         found = located(study.engine_of(levels))
         installation = found if isinstance(found, Installation) else None
-        why = untaken(levels, LAYERS, engine_of(study, levels), installation, allowed)
-        if why is None and study.upgraded and installation is not None:
-            why = _not_taken_over(study, levels, installation)
-        if why is not None:
-            refused.setdefault((why.factor, why.message, why.hint), []).append(variant.name)
+        whys = list(untaken(levels, LAYERS, engine_of(study, levels), installation, allowed))
+        if not whys and study.upgraded and installation is not None:
+            whys = list(filter(None, [_not_taken_over(study, levels, installation)]))
+        for why in whys:
+            hint = _for_all(study, why.factor) or why.hint
+            refused.setdefault((why.factor, why.message, hint), []).append(variant.name)
     return tuple(
         Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
         for (factor, reason, remedy), names in refused.items()
     )
+
+
+def _for_all(study: Study, factor: str) -> str:
+    """What to do about a setting of all variants that one of their engines does not take; else empty. Its
+    name is no slip of the pen, because another engine of the study takes it."""
+    of_file = study.configuration
+    if of_file is not None and study.settings.get(factor) == of_file.settings.get(factor):
+        where = of_file.path
+    else:
+        where = "[settings]"
+    every = f"take it out of {where}, or give it a level that each engine of the study takes"
+    return every if factor in study.settings else ""
 
 
 def _not_taken_over(study: Study, levels: Mapping[str, Level], installation: Installation) -> Blocked | None:

@@ -144,8 +144,7 @@ def _untaken(found: OldDefaults, engine: Engine, installation: Installation) -> 
     refused = {}
     for name in found.old:
         for level in (found.old[name], found.new[name]):
-            why = untaken({name: level}, LAYERS, engine, installation)
-            if why is not None:
+            for why in untaken({name: level}, LAYERS, engine, installation):
                 refused[name.removeprefix("config.")] = why.message.removeprefix(f"{name}: ")
     return refused
 

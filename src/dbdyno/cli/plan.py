@@ -148,9 +148,16 @@ class _Whole:
 
     def start(self, tell: Tell) -> None:
         """Adds the variants whose servers do not start. Raises StudyError where the baseline's does not."""
-        found = tuple(unstartable(self.study, self.plan.variants, tell))
+        told = self.foresight.blocked
+        known = {(one.factor, name) for one in told for name in one.variants}
+        found = tuple(
+            one
+            for one in unstartable(self.study, self.plan.variants, tell)
+            # A server that does not know a setting does not tell it either: that was said.
+            if any((one.factor, name) not in known for name in one.variants)
+        )
         require_baseline_unblocked(self.study, found)
-        self.foresight = self.foresight.but(blocked=(*self.foresight.blocked, *found))
+        self.foresight = self.foresight.but(blocked=(*told, *found))
 
     @property
     def document(self) -> PlanDocument:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, Mistake
@@ -21,7 +21,7 @@ def taken_of(
     return {
         name: level
         for name, level in levels.items()
-        if untaken({name: level}, layers, engine, installation, beside=levels) is None
+        if not any(untaken({name: level}, layers, engine, installation, beside=levels))
     }
 
 
@@ -32,18 +32,17 @@ def untaken(
     installation: Installation | None,
     allowed: Allowed = NOTHING_ALLOWED,
     beside: Mapping[str, Level] | None = None,
-) -> Blocked | None:
-    """Why an engine cannot run with these levels (by factor) beside others, by the first that it does not
-    take; None where it takes them all. No server starts."""
+) -> Iterator[Blocked]:
+    """Why an engine cannot run with these levels (by factor) beside others: the first mistake of each level
+    that it does not take. No server starts."""
     others = {**(beside or {}), **levels}
     for name, level in levels.items():
         layer = layers.get(layer_and_knob(name)[0])
         if layer is None or name == ENGINE_FACTOR:
             continue
         factor = Factor(name=name, levels=(level,))
-        for mistake in mistakes_beside(layer, factor, others, engine, installation, allowed):
-            return Blocked(name, mistake.message, mistake.hint)
-    return None
+        for mistake in mistakes_beside(layer, factor, others, engine, installation, allowed)[:1]:
+            yield Blocked(name, mistake.message, mistake.hint)
 
 
 def mistakes_beside(

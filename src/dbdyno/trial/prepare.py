@@ -186,7 +186,8 @@ def _require_taken(trial: Trial, bench: Bench) -> None:
     study's reader has asked it."""
     if bench.engines:
         levels = {**bench.study.settings, **trial.variant.levels}
-        refusal = untaken(levels, bench.layers, bench.engine, bench.installation, bench.allowed)
+        refusals = untaken(levels, bench.layers, bench.engine, bench.installation, bench.allowed)
+        refusal = next(refusals, None)
         if refusal is None and (first := bench.taken_from) is not None:
             # Here, because few studies compare versions.
             from dbdyno.engines.upgrade import not_taken_over
