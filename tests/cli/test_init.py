@@ -238,10 +238,13 @@ def test_a_wrong_password_names_its_source(homes_with_engines: Path, monkeypatch
                 output = str(homes_with_engines / "first.toml")
                 said = complaint("init", "mariadb", "--url", server.url, "--output", output, code=1)
                 load = complaint("load", "run", "tpcb", "--url", server.url, code=1)
+                monkeypatch.delenv("MYSQL_PWD")
+                none = complaint("init", "mariadb", "--url", server.url, "--output", output, code=1)
         except EngineMissing as missing:
             pytest.skip(f"mariadb@11.8 is not here: {missing.message}")
     for told in (said, load):
         assert "the password comes from MYSQL_PWD" in told and "wrong" not in told
+    assert "give a password: neither the URL nor ~/.my.cnf nor MYSQL_PWD holds one" in none
 
 
 def test_files_that_set_nothing_differently_give_no_study(homes: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.passwords import source_of, with_password
+from dbdyno.driver.passwords import source_of, with_password, without_any
 
 VARIABLES = ("MYSQL_PWD", "PGPASSWORD", "PGPASSFILE")
 
@@ -101,6 +101,13 @@ def test_the_source_of_a_password_is_told(home: Path, monkeypatch: pytest.Monkey
     assert source_of(completed("postgresql://me@h/d")) == "PGPASSWORD"
     for url in ("postgresql://me:own@h/d", "postgresql://me@h/d", "sqlite:///x"):
         assert source_of(url) == ""
+
+
+def test_where_no_password_was_found_is_told() -> None:
+    assert without_any("postgresql://me@h/d") == "the URL nor PGPASSWORD nor ~/.pgpass"
+    assert without_any("mariadb://me@h/d") == "the URL nor ~/.my.cnf nor MYSQL_PWD"
+    for url in ("postgresql://me:own@h/d", "mysql://me:@h/d", "sqlite:///x"):
+        assert without_any(url) == ""
 
 
 def test_for_postgresql_the_variable_wins_over_the_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

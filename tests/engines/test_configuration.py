@@ -13,7 +13,8 @@ import pytest
 from dbdyno.driver.query import query
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration, require_settings
-from dbdyno.engines.line import A_PATH, NOT_SHOWN, OF_DYNO, OTHER_FILE, UNREADABLE, NoConfiguration
+from dbdyno.engines.line import A_PATH, A_PROGRAM, NOT_SHOWN, OF_DYNO, OTHER_FILE, UNREADABLE, NoConfiguration
+from dbdyno.engines.postgresql.settings import NOT_ARCHIVED
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Configuration, Level, LineCount
 from dbdyno.host.launch import Launch
@@ -51,6 +52,8 @@ ssl_cert_file = '/etc/ssl/cert.pem'
 stats_file = '/var/run/stats'
 work_mem = 16MB
 = 4
+archive_command = 'cp %p wal/%f'
+archive_mode = on
 """
 FIREBIRD_CONF = """
 #TempBlockSize = 1M
@@ -103,7 +106,7 @@ def read(tmp_path: Path) -> Read:
                 "config.work_mem": "16MB",
                 "config.search_path": "a, 'b'",
             },
-            {6: OF_DYNO, 7: OF_DYNO, 8: OF_DYNO, 9: A_PATH, 11: UNREADABLE},
+            {6: OF_DYNO, 7: OF_DYNO, 8: OF_DYNO, 9: A_PATH, 11: UNREADABLE, 12: A_PROGRAM, 13: NOT_ARCHIVED},
         ),
         (
             "firebird",
@@ -266,6 +269,27 @@ def test_settings_that_depend_on_each_other_are_judged_together(
     both = {"collation_server": "utf8mb4_general_ci", "character_set_server": "latin1"}
     refused = registry.engine(of_options.engine).settings.refused(of_options, both)
     assert list(refused) in (["collation_server"], ["character_set_server"])
+
+
+@pytest.mark.parametrize(
+    ("engine", "text", "setting"),
+    [
+        ("postgresql", "TimeZone = 'Etc/UTC'\n", "TimeZone"),
+        ("postgresql", "timezone = 'Etc/UTC'\n", "TimeZone"),
+        ("postgresql", "WORK_MEM = 8MB\n", "work_mem"),
+        ("firebird", "defaultdbcachepages = 512\n", "DefaultDbCachePages"),
+    ],
+)
+def test_names_are_read_in_any_case(
+    homes_with_engines: Path, tmp_path: Path, engine: str, text: str, setting: str
+) -> None:
+    try:
+        here = registry.locate(Reference(engine))
+    except DynoError as missing:
+        pytest.skip(f"{engine} cannot be had here: {missing.message}")
+    (tmp_path / "own.conf").write_text(text)
+    found = read_configuration(registry.engine(engine), here, "own.conf", tmp_path)
+    assert list(found.settings) == [f"config.{setting}"] and not found.not_taken
 
 
 EXPORTS = {

@@ -49,6 +49,15 @@ def source_of(url: str) -> str:
     return source if whole == url else ""
 
 
+def without_any(url: str) -> str:
+    """Where no password was found for a URL, in words that follow "neither"; empty where the URL has one, or
+    where its server takes none."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in OF_SCHEME or ":" in rest.partition("/")[0].rpartition("@")[0]:
+        return ""
+    return f"the URL nor {PLACES[OF_SCHEME[scheme]]}"
+
+
 def _found(url: str, tell: Tell) -> tuple[str, str]:
     """The URL with the password, and where that is from."""
     scheme, found, rest = url.partition("://")
@@ -156,3 +165,5 @@ OF_SCHEME: Mapping[str, Callable[[_Account, Tell], tuple[str, str]]] = {
     "postgresql": _of_postgresql,
     "postgres": _of_postgresql,
 }
+PLACES = {_of_mysql: f"{MY_CNF} nor MYSQL_PWD", _of_postgresql: f"PGPASSWORD nor {PGPASS}"}
+"""Where each of them looks, as a sentence that begins with "neither" names it."""

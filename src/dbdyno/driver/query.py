@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from dbdyno.driver import _driver
-from dbdyno.driver.passwords import source_of
+from dbdyno.driver.passwords import source_of, without_any
 from dbdyno.errors import DriverFailed
 
 Rows = list[list[str | float | None]]
@@ -53,8 +53,13 @@ def failed(url: str, error: _driver.DriverError) -> DriverFailed:
 
 
 def hint_with_source(url: str, hint: str) -> str:
-    """A hint, with where the password in a URL comes from where the hint is about that."""
-    source = source_of(url) if "its password" in hint else ""
+    """A hint, with where the password in a URL comes from where the hint is about that, or with where one was
+    looked for where there is none."""
+    if "its password" not in hint:
+        return hint
+    source, places = source_of(url), without_any(url)
+    if places:
+        return f"give a password: neither {places} holds one; {hint}"
     return f"{hint.replace(' in the URL', '')}; the password comes from {source}" if source else hint
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from dbdyno.engines import exported
+from dbdyno.engines.confined import reach
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.included import Follower
-from dbdyno.engines.line import Line, NoConfiguration
+from dbdyno.engines.line import A_PATH, A_PROGRAM, Line, NoConfiguration
 from dbdyno.frozen import Configuration, LineCount, NotTaken
 from dbdyno.obtain.installation import Installation
 
@@ -23,7 +24,12 @@ def read_configuration(
     """
     known = engine.settings.names(installation) if installation else None
     follower = Follower(lambda text: engine.settings.configured(text, installation))
-    lines = [_judged(line, engine, installation, known) for line in follower.lines(name, folder)]
+    # PostgreSQL and Firebird read the names of settings in any case.
+    spelled = {one.lower(): one for one in known or ()}
+    named = (
+        replace(one, name=spelled.get(one.name.lower(), one.name)) for one in follower.lines(name, folder)
+    )
+    lines = [_judged(line, engine, installation, known) for line in named]
     # As in a server, the last line of a setting counts.
     last = {line.name: line for line in lines if not line.untaken}
     settings = {one: line.level for one, line in last.items()}
@@ -61,7 +67,12 @@ def require_settings(found: Configuration) -> Configuration:
 def _judged(
     line: Line, engine: Engine, installation: Installation | None, known: frozenset[str] | None
 ) -> Line:
-    if line.untaken or known is None or line.name in known or installation is None:
+    if line.untaken or line.include is not None:
+        return line
+    # A run refuses such a level, and no variant would be left.
+    if reach(line.name, line.level, engine.settings.CONFINED) is not None:
+        return _without(line, A_PROGRAM if line.name in engine.settings.CONFINED else A_PATH)
+    if known is None or line.name in known or installation is None:
         return line
     return _without(line, f"{engine.title} {installation.version} has no such setting")
 

@@ -10,6 +10,7 @@ from dbdyno.frozen import Level
 OF_DYNO = "Dyno sets this itself, so that the server stays private"
 OTHER_FILE = "Dyno does not follow this line: write what matters of the other file into this one"
 A_PATH = "it is a path of the server that the file was written for"
+A_PROGRAM = "it lets the server run a program or open files of its host, which a run refuses"
 NOT_SHOWN = "no variable of the server shows it, so nothing would prove it"
 UNREADABLE = "Dyno does not understand this line"
 

@@ -7,6 +7,7 @@ hook."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from dbdyno.driver.query import Ask
@@ -65,6 +66,11 @@ WAYS_SQL = """SELECT s.name, s.context, s.source, current_setting(s.name), {righ
 RIGHTS = (
     "has_parameter_privilege(current_user, s.name, 'SET')::int,"
     " has_parameter_privilege(current_user, s.name, 'ALTER SYSTEM')::int"
+)
+
+SEES_FILE = (
+    "(has_table_privilege('pg_catalog.pg_file_settings', 'SELECT') AND"
+    " has_function_privilege('pg_show_all_file_settings()', 'EXECUTE'))::int"
 )
 
 
@@ -144,20 +150,37 @@ def known(ask: Ask) -> frozenset[str]:
     return frozenset(str(row[0]) for row in ask("SELECT name FROM pg_settings")) - OURS
 
 
-def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, Way]:
-    [number, account, reloads] = first_row(
+@dataclass(frozen=True)
+class _Rights:
+    """What an account may on a server, whatever the setting: reload it, and see what its file holds. `fine`
+    servers have a right for each setting. On `disabled` ones nobody may write that file."""
+
+    account: str
+    reloads: bool
+    sees: bool
+    fine: bool
+    disabled: bool
+
+
+def _rights(ask: Ask) -> _Rights:
+    [number, account, reloads, sees] = first_row(
         ask,
         "SELECT current_setting('server_version_num'), current_user,"
-        " has_function_privilege('pg_reload_conf()', 'EXECUTE')::int",
+        f" has_function_privilege('pg_reload_conf()', 'EXECUTE')::int, {SEES_FILE}",
     )
-    fine = int(number) >= RIGHTS_FROM
-    rows = ask(_ways_sql(names, fine))
     disabled = ask("SELECT 1 FROM pg_settings WHERE name = 'allow_alter_system' AND setting = 'off'")
+    return _Rights(account, reloads == "1", sees == "1", int(number) >= RIGHTS_FROM, bool(disabled))
+
+
+def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, Way]:
+    rights = _rights(ask)
     found = {}
-    for name, context, source, now, may_set, may_alter in (map(str, row) for row in rows):
-        way = _way(name, context, may_set == "1", account, hook)
+    for name, context, source, now, may_set, may_alter in (
+        map(str, row) for row in ask(_ways_sql(names, rights.fine))
+    ):
+        way = _way(name, context, may_set == "1", rights.account, hook)
         if way.means is not Means.SESSION and not way.refused:
-            way = _within_rights(way, source, may_alter == "1", reloads == "1", fine, bool(disabled), account)
+            way = _within_rights(way, source, may_alter == "1", rights)
         found[name] = way.but(now=now)
     return found
 
@@ -207,40 +230,49 @@ def _way(name: str, context: str, may_set: bool, account: str, hook: bool) -> Wa
     return Way(name=name, means=Means.RESTART, does=does, right=right, grant=grant)
 
 
-def _within_rights(
-    way: Way, source: str, may_alter: bool, reloads: bool, fine: bool, disabled: bool, account: str
-) -> Way:
-    """The way, or who refuses it."""
-    if disabled:
+def _within_rights(way: Way, source: str, may_alter: bool, rights: _Rights) -> Way:
+    """The way, or who refuses it. All rights that lack are named together, because each takes somebody who
+    may grant it."""
+    account = rights.account
+    if rights.disabled:
         return way.but(
             refused="the server refuses ALTER SYSTEM (allow_alter_system = off)", remedy=way.remedy
         )
     if source == "command line":
         told = f"{way.name} stands on the server's command line, which wins over ALTER SYSTEM"
         return way.but(refused=told, remedy="take it out there")
+    if not may_alter and not rights.fine:
+        remedy = f"before version 15 that takes a superuser, and {account} is none"
+        return way.but(refused=f"{account} may not ALTER SYSTEM SET {way.name}", remedy=remedy)
+    lacking: list[tuple[str, str]] = []
     if not may_alter:
-        told = f"{account} may not ALTER SYSTEM SET {way.name}"
-        remedy = way.grant if fine else f"before version 15 that takes a superuser, and {account} is none"
-        return way.but(refused=told, remedy=remedy)
-    if way.means is Means.SERVER and not reloads:
+        lacking.append((f"may not ALTER SYSTEM SET {way.name}", way.grant))
+    if way.means is Means.SERVER and not rights.reloads:
         grant = f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {account}"
-        return way.but(refused=f"{account} may not reload the configuration", remedy=grant)
-    return way
+        lacking.append(("may not reload the configuration", grant))
+    if not rights.sees:
+        lacking.append(_unseen([way.name], account))
+    if not lacking:
+        return way
+    refused = " and ".join(told for told, _ in lacking)
+    return way.but(refused=f"{account} {refused}", remedy="; ".join(grant for _, grant in lacking))
+
+
+def _unseen(names: Collection[str], account: str) -> tuple[str, str]:
+    """What an account cannot see that is not granted pg_file_settings, and what grants it."""
+    return (
+        f"cannot see what {AUTO_CONF} holds for {', '.join(names)}, which is to be put back",
+        f"GRANT SELECT ON pg_file_settings TO {account};"
+        f" GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {account}",
+    )
 
 
 def standing(ask: Ask, names: Collection[str]) -> Read[dict[str, str | None]]:
-    reads, account = first_row(
-        ask,
-        "SELECT (has_table_privilege('pg_catalog.pg_file_settings', 'SELECT') AND"
-        " has_function_privilege('pg_show_all_file_settings()', 'EXECUTE'))::int, current_user",
-    )
+    sees, account = first_row(ask, f"SELECT {SEES_FILE}, current_user")
     # What is in force does not tell: a line may stand there that nobody has taken over yet.
-    if reads != "1":
-        raise UserError(
-            f"{account} cannot see what {AUTO_CONF} holds for {', '.join(names)}, which is to be put back",
-            f"GRANT SELECT ON pg_file_settings TO {account};"
-            f" GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {account}",
-        )
+    if sees != "1":
+        told, grants = _unseen(names, account)
+        raise UserError(f"{account} {told}", grants)
     server, found = _read(ask, LINES_SQL.format(names=", ".join(f"({quoted(name)})" for name in names)))
     return Read(server, dict(found))
 

@@ -249,6 +249,7 @@ def names(installation: Installation) -> frozenset[str]:
 LINE = re.compile(r"([A-Za-z_][\w.]*)\s*(?:=|\s)\s*('(?:[^']|'')*'|[^\s#]+)\s*(?:#.*)?")
 OF_THE_NETWORK = re.compile(r"(ssl|krb|lc|unix_socket|shared_preload).*")
 """What belongs to the machine that the file was written for: its network, locales and libraries."""
+NOT_ARCHIVED = "without the program that archives, the server keeps its whole log, and complains"
 INCLUDES = {"include": "", "include_if_exists": "", "include_dir": ".conf"}
 """The lines that lead to other files; of a folder, to those with this ending."""
 
@@ -276,6 +277,8 @@ def _configured(number: int, line: str) -> Line:
         return Line(number, line, include=Include(level, INCLUDES[name]))
     if name in OURS or OF_THE_NETWORK.fullmatch(name):
         return Line(number, line, name, level, OF_DYNO)
+    if name == "archive_mode":
+        return Line(number, line, name, level, NOT_ARCHIVED)
     return Line(number, line, name, level, A_PATH if is_path(level) else "")
 
 
