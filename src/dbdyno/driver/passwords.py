@@ -165,5 +165,8 @@ OF_SCHEME: Mapping[str, Callable[[_Account, Tell], tuple[str, str]]] = {
     "postgresql": _of_postgresql,
     "postgres": _of_postgresql,
 }
-PLACES = {_of_mysql: f"{MY_CNF} nor MYSQL_PWD", _of_postgresql: f"PGPASSWORD nor {PGPASS}"}
+PLACES: Mapping[Callable[[_Account, Tell], tuple[str, str]], str] = {
+    _of_mysql: f"{MY_CNF} nor MYSQL_PWD",
+    _of_postgresql: f"PGPASSWORD nor {PGPASS}",
+}
 """Where each of them looks, as a sentence that begins with "neither" names it."""
