@@ -199,7 +199,8 @@ def server_lines(study: Study) -> Iterator[str]:
         else:
             right = f"needs {way.right}, which {who.account} has" if way.right else "needs no right"
             yield f"  {way.name} (now {way.now}): {way.does}; {right}"
-    yield f"  data: {_data_words(study)}"
+    lacking = _lacking_for_data(study)
+    yield f"  data: {_data_words(study)}{f'; {who.account} may not: {lacking}' if lacking else ''}"
     if found.guard:
         lacking = _lacking_for_guard(study, found)
         lack = f"; {who.account} does not see that: {lacking}" if lacking else ""
@@ -207,6 +208,14 @@ def server_lines(study: Study) -> Iterator[str]:
     if pending := pending_of(study):
         yield f"  others have changed {', '.join(pending)}, which it has not taken over: no run begins before"
     yield f"  nothing is changed without {OPTION} {found.url}"
+
+
+def _lacking_for_data(study: Study) -> str:
+    """The statement that lets the account make the study's data; empty where it may."""
+    assert study.server is not None
+    if study.server.data != "own":
+        return ""
+    return registry.runtime_of(study.engine.engine).lacking_for_schema(connected(study.engine.url))
 
 
 def _data_words(study: Study) -> str:
@@ -245,6 +254,9 @@ def require_allowed(study: Study, allowed: Allowed) -> None:
     if own and study.names_files and not allowed.writes:
         told = f"{study.workload.name} has statements of your own, which may write to tables of the server"
         raise UserError(told, 'write data = "mine" to have them read, or give --allow-writes')
+    if lacking := _lacking_for_data(study):
+        hint = f'{lacking}; or write data = "mine" under [server]'
+        raise UserError(f"{found.identity.account} may not make a schema for Dyno's data", hint)
     _require_paced(study, found)
     if lacking := _lacking_for_guard(study, found):
         raise UserError(_unseen(found), lacking)

@@ -161,6 +161,10 @@ class Runtime(Protocol):
         """A schema of Dyno's own in the server at a URL."""
         ...
 
+    def lacking_for_schema(self, ask: Ask) -> str:
+        """The statement that lets the account make such a schema; empty where it may, as far as is told."""
+        ...
+
     def lacking_for_guard(self, ask: Ask) -> str:
         """The statement that lets the account see what others do; empty where it does."""
         ...

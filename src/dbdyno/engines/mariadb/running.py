@@ -34,6 +34,11 @@ ERRORS = "the server's counters: rollbacks and clients that were cut off, those 
 
 RIGHT = "SUPER"
 ALL = "ALL PRIVILEGES"
+OWN_SCHEMA = "GRANT ALL ON `dyno\\_%`.* TO"
+MAKES_SCHEMA = re.compile(
+    r"GRANT (?:ALL PRIVILEGES|(?:.*, )?CREATE(?:,.*)?) ON (?:\*|`(?:dyno|%).*`)\.\* TO "
+)
+"""A grant of `SHOW GRANTS` that lets an account make a database of Dyno's own."""
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 WAYS_SQL = """SELECT LOWER(VARIABLE_NAME), VARIABLE_SCOPE, READ_ONLY, GLOBAL_VALUE, SESSION_VALUE
@@ -300,8 +305,16 @@ def own_place(url: str, name: str) -> OwnPlace:
         create=f"CREATE DATABASE {name}",
         drop=f"DROP DATABASE IF EXISTS {name}",
         url=within(url, name),
-        right="GRANT ALL ON `dyno\\_%`.* TO",
+        right=OWN_SCHEMA,
     )
+
+
+def lacking_for_schema(ask: Ask) -> str:
+    grants = [str(row[0]) for row in ask("SHOW GRANTS")]
+    # What a role gives is not told by each server, so a role may give it.
+    if any(MAKES_SCHEMA.match(grant) or " ON " not in grant for grant in grants):
+        return ""
+    return f"{OWN_SCHEMA} {own_account(ask)}"
 
 
 def lacking_for_guard(ask: Ask) -> str:

@@ -41,6 +41,7 @@ in_force = mariadb.in_force
 explains = mariadb.explains
 taken = mariadb.taken
 own_place = mariadb.own_place
+lacking_for_schema = mariadb.lacking_for_schema
 
 
 def identity(ask: Ask) -> Identity:

@@ -327,6 +327,14 @@ def own_place(url: str, name: str) -> OwnPlace:
     )
 
 
+def lacking_for_schema(ask: Ask) -> str:
+    [account, database, makes] = first_row(
+        ask,
+        "SELECT current_user, current_database(), has_database_privilege(current_database(), 'CREATE')::int",
+    )
+    return "" if makes == "1" else f"GRANT CREATE ON DATABASE {database} TO {account}"
+
+
 def lacking_for_guard(ask: Ask) -> str:
     [account, sees] = first_row(
         ask, "SELECT current_user, pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')::int"
