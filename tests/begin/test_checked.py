@@ -212,7 +212,11 @@ def test_no_server_is_started_beside_one_who_measures(homes: Path) -> None:
     path = written(homes, WRONG)
     with alone("another study", 60), calls_counted() as calls:
         planned = dyno("plan", str(path))
+        refused = dyno("plan", str(path), "--start")
     assert planned.returncode == 0, planned.stderr
+    # A plan has no option to wait.
+    assert refused.returncode != 0 and "--wait" not in refused.stderr
+    assert "type this again when it has ended" in refused.stderr
     assert "the statements were not checked, because another dyno measures" in " ".join(
         planned.stdout.split()
     )

@@ -51,7 +51,7 @@ def another(**environment: str) -> Iterator[subprocess.Popen[str]]:
 
 def test_who_is_refused_is_told_whom_to_wait_for(homes: Path) -> None:
     elsewhere = {"XDG_STATE_HOME": str(homes / "other"), "XDG_RUNTIME_DIR": "/nowhere"}
-    with another(**elsewhere) as other, pytest.raises(RunLocked) as refused, alone("mine", 1.0):
+    with another(**elsewhere) as other, pytest.raises(RunLocked) as refused, alone("mine", 1.0, 0.0):
         pass
     said = refused.value.message
     assert f"another dyno measures on this machine: process {other.pid} of " in said

@@ -60,17 +60,22 @@ class Holder:
         return f'process {self.process_id} of {user_name(self.user_id)}, "{study}", since {since}, {left}'
 
 
+TO_WAIT = "add --wait to wait until it ends, or --wait 10m to wait for ten minutes at most"
+
+
 @contextmanager
 def alone(
-    study: str, expected_s: float, wait_s: float = 0.0, tell: Tell = silently, run: str = ""
+    study: str, expected_s: float, wait_s: float | None = None, tell: Tell = silently, run: str = ""
 ) -> Iterator[None]:
     """Holds the lock of this host within, for a study that takes about `expected_s`, and its `run`.
 
-    Raises RunLocked, which names the holder, where another Dyno still has it after `wait_s`.
+    Raises RunLocked, which names the holder, where another Dyno still has it after `wait_s`. None is of a
+    command that cannot wait, so that no hint tells its user to.
     """
+    hint = TO_WAIT if wait_s is not None else "type this again when it has ended"
     with paths.lock("run.lock").open() as lock:
-        deadline = time.monotonic() + wait_s
-        _wait(lambda: _taken(lock), deadline, tell)
+        deadline = time.monotonic() + (wait_s or 0.0)
+        _wait(lambda: _taken(lock), deadline, tell, hint)
         note = paths.host() / NOTE
         try:
             _write(note, study, expected_s, run, turn=0)
@@ -79,7 +84,7 @@ def alone(
             drawing_until = time.monotonic() + DRAWING_S
             while time.monotonic() < drawing_until and any(other.turn == 0 for other in _others()):
                 time.sleep(ASK_AGAIN_S)
-            _wait(lambda: all(_goes_behind(other, turn) for other in _others()), deadline, tell)
+            _wait(lambda: all(_goes_behind(other, turn) for other in _others()), deadline, tell, hint)
             yield
         finally:
             paths.discard(note)
@@ -139,14 +144,14 @@ def _read(note: Path) -> Holder:
     return found
 
 
-def _wait(may: Callable[[], bool], deadline: float, tell: Tell) -> None:
+def _wait(may: Callable[[], bool], deadline: float, tell: Tell, hint: str) -> None:
     told = False
     while not may():
         if time.monotonic() >= deadline:
             waited = " still" if told else ""
             raise RunLocked(
                 f"another dyno{waited} measures on this machine{_whom()}",
-                "add --wait to wait until it ends, or --wait 10m to wait for ten minutes at most",
+                hint,
             )
         if not told:
             tell(f"waiting for another dyno to end{_whom()}")
