@@ -195,3 +195,14 @@ def test_a_real_setup_is_profiled(homes_with_engines: Path, tmp_path: Path) -> N
     assert sum(int(ns) for _, _, ns in stacks) > 0 and any(";" in stack for stack, _, _ in stacks)
     kept = json.loads(dyno("runs", "--json").stdout)
     assert [run["outcomes"] for run in kept] == [{"measured": 2}], "a profile is no measured trial"
+
+
+def test_a_store_of_another_machine_is_never_made_here(homes: Path) -> None:
+    kept = homes / "second.sqlite"
+    kept.touch()
+    meant = str(kept).lstrip("/")
+    said = complaint("compare", "a1", "b1", "--right-store", f"sqlite:///{meant}")
+    assert f"no store {meant}" in said and f"a path from the root has four slashes: sqlite:///{kept}" in said
+    gone = homes / "gone.sqlite"
+    assert f"no store {gone}" in complaint("compare", "a1", "b1", "--right-store", f"sqlite:///{gone}")
+    assert not gone.exists()

@@ -14,9 +14,9 @@ from dbdyno.cli.stored_run import chosen
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
-from dbdyno.records.place import store_url
+from dbdyno.records.place import from_root, place_of, store_url
 from dbdyno.records.run import Run
-from dbdyno.records.store import Store
+from dbdyno.records.store import Store, store_there
 from dbdyno.study.differences import difference
 
 
@@ -32,6 +32,8 @@ def main(
     store: str | None,
 ) -> None:
     form = format_of(form, as_json, output)
+    if right_store is not None:
+        _require_there(right_store)
     sides = _analyses(left, store_url(store)), _analyses(right, right_store or store_url(store))
     _require_comparable(sides)
     ends = _ends((sides[0][0], sides[1][0]), left_variant, right_variant)
@@ -39,6 +41,16 @@ def main(
     if not found.gaps:
         raise UserError("no variant was measured in both runs", "see: dyno report RUN")
     deliver("compare", found, form, output)
+
+
+def _require_there(url: str) -> None:
+    """Raises UserError for a file that is not there: a store of another machine is not to be made here."""
+    with store_there(url) as found:
+        if found is None:
+            place = place_of(url)
+            raise UserError(
+                f"no store {place}", from_root(place) or "name the file of the other machine's store"
+            )
 
 
 def _analyses(names: str, url: str) -> list[Analysis]:

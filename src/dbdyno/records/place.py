@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dbdyno.errors import UserError
 from dbdyno.host import paths
 from dbdyno.passwords import without_passwords
@@ -29,6 +31,14 @@ def place_of(url: str) -> str:
     # What has no scheme can hold a password anywhere.
     known = found and scheme.isalnum()
     raise UserError(f"no store speaks {scheme}" if known else "not a store's URL: it has no scheme", URL_HINT)
+
+
+def from_root(place: str) -> str:
+    """What to write for the file at a place that was meant from the root; empty where there is none. Three
+    slashes lead to a path from the folder of the command."""
+    meant = Path("/", place)
+    is_meant = not place.startswith("/") and meant.is_file()
+    return f"a path from the root has four slashes: {SQLITE}{meant}" if is_meant else ""
 
 
 def _path(path: str) -> str:

@@ -24,7 +24,7 @@ from dbdyno.passwords import json_without_passwords, without_passwords
 from dbdyno.records.chain import Entry, Publication, Registration, RunBegan, canonical
 from dbdyno.records.database import Execute, Unavailable, open_database
 from dbdyno.records.fence import LeaseOver, fence_of, note_late, require_in_force
-from dbdyno.records.place import LAST, SQLITE, place_of
+from dbdyno.records.place import LAST, SQLITE, from_root, place_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, run_of_document
 from dbdyno.records.spool import Spool, Waiting
@@ -351,7 +351,8 @@ class Store:
             asked = "" if name == LAST else f"no run {name!r}: "
             return UserError(
                 f"{asked}no run yet in {self.place}",
-                "dyno init ENGINE writes a first study, and dyno run STUDY carries it out",
+                from_root(self.place)
+                or "dyno init ENGINE writes a first study, and dyno run STUDY carries it out",
             )
         if name == LAST:
             ((run,),) = latest
