@@ -163,9 +163,19 @@ def refusals_of(study: Study, variants: tuple[Variant, ...]) -> Iterator[Refusal
             found.setdefault((one.factor, one.message, one.hint), []).append(variant.name)
     for (factor, reason, remedy), names in found.items():
         yield Refusal(factor=factor, reason=reason, remedy=remedy, variants=tuple(names))
-    if lacking := _lacking_for_guard(study, looked.in_use):
-        every = tuple(variant.name for variant in variants)
-        yield Refusal(factor="server", reason=_unseen(looked.in_use), remedy=lacking, variants=every)
+    every = tuple(variant.name for variant in variants)
+    for reason, remedy in _forbidden(study, looked.in_use):
+        yield Refusal(factor="server", reason=reason, remedy=remedy, variants=every)
+
+
+def _forbidden(study: Study, found: InUse) -> Iterator[tuple[str, str]]:
+    """What the account may not do that every trial needs, and what would let it."""
+    account = found.identity.account
+    if lacking := _lacking_for_data(study):
+        hint = f'{lacking}; or write data = "mine" under [server]'
+        yield f"{account} may not make a schema for Dyno's data", hint
+    if lacking := _lacking_for_guard(study, found):
+        yield f"{account} does not see the server's own load, which is guarded", lacking
 
 
 def _lacking_for_guard(study: Study, found: InUse) -> str:
@@ -173,10 +183,6 @@ def _lacking_for_guard(study: Study, found: InUse) -> str:
     if study.server is None or not study.server.guarded:
         return ""
     return registry.runtime_of(study.engine.engine).lacking_for_guard(connected(found.url))
-
-
-def _unseen(found: InUse) -> str:
-    return f"{found.identity.account} does not see the server's own load, which is guarded"
 
 
 def server_lines(study: Study) -> Iterator[str]:
@@ -254,12 +260,9 @@ def require_allowed(study: Study, allowed: Allowed) -> None:
     if own and study.names_files and not allowed.writes:
         told = f"{study.workload.name} has statements of your own, which may write to tables of the server"
         raise UserError(told, 'write data = "mine" to have them read, or give --allow-writes')
-    if lacking := _lacking_for_data(study):
-        hint = f'{lacking}; or write data = "mine" under [server]'
-        raise UserError(f"{found.identity.account} may not make a schema for Dyno's data", hint)
+    for told, hint in _forbidden(study, found):
+        raise UserError(told, hint)
     _require_paced(study, found)
-    if lacking := _lacking_for_guard(study, found):
-        raise UserError(_unseen(found), lacking)
     if pending := pending_of(study):
         told = f"others have changed {', '.join(pending)}, which the server has not taken over, and now would"
         raise UserError(told, "have it taken over, or take it back; then type this again")
