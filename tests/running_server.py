@@ -193,21 +193,19 @@ def replica(primary: UsersServer, folder: Path) -> Iterator[UsersServer]:
 @contextmanager
 def source_and_replica(engine: str, folders: tuple[Path, Path]) -> Iterator[tuple[UsersServer, UsersServer]]:
     """A MariaDB or a MySQL, and one that replays its log over TCP and takes no writes of others."""
-    is_mysql, port = engine.startswith("mysql"), free_port("127.0.0.1")
+    is_mysql, ports = engine.startswith("mysql"), [free_port("127.0.0.1") for _ in folders]
     settings: dict[str, Level] = {"skip_networking": "OFF", "bind_address": "127.0.0.1", "log_bin": "bin"}
     with ExitStack() as stack:
         source, behind = (
-            stack.enter_context(
-                users_server(engine, folder, **settings, server_id=number, port=port + number)
-            )
-            for number, folder in enumerate(folders, start=1)
+            stack.enter_context(users_server(engine, folder, **settings, server_id=number, port=port))
+            for number, (folder, port) in enumerate(zip(folders, ports, strict=True), start=1)
         )
         source.tell(
             "CREATE USER follower@'%' IDENTIFIED BY 'x'", "GRANT REPLICATION SLAVE ON *.* TO follower@'%'"
         )
         file, position, *_ = source.tell("SHOW BINARY LOG STATUS" if is_mysql else "SHOW MASTER STATUS")[0]
         word, change = ("SOURCE", "REPLICATION SOURCE") if is_mysql else ("MASTER", "MASTER")
-        place = {"HOST": "'127.0.0.1'", "PORT": port + 1, "USER": "'follower'", "PASSWORD": "'x'"}
+        place = {"HOST": "'127.0.0.1'", "PORT": ports[0], "USER": "'follower'", "PASSWORD": "'x'"}
         place |= {"LOG_FILE": f"'{file}'", "LOG_POS": int(float(str(position)))}
         told = [f"{word}_{name} = {value}" for name, value in place.items()]
         told += ["GET_SOURCE_PUBLIC_KEY = 1"] if is_mysql else []

@@ -100,7 +100,7 @@ def test_inserts_of_a_log_meet_no_row_that_exists(production: Production, homes_
     folder = homes_with_engines / "shop"
     made = dyno(
         "init", "study", "--from", str(production.log), "--dump", str(production.dump),
-        "--engine", production.engine, "-o", str(folder),
+        "--whole", "--engine", production.engine, "-o", str(folder),
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     assert "numbers beyond the largest orders.id" in made.stdout and "may meet" not in made.stdout
