@@ -68,9 +68,9 @@ def test_what_one_should_believe_less_stands_in_a_line_and_the_rest_in_the_detai
     told = require_a_screen(run.document(ANALYSES["all_verdicts"]()))
     assert "Smallest difference this run can see: 1.8 %" in told
     assert "! 6 of 72 trials: the driver was the limit" in told
-    assert "Neighbouring blocks correlate" not in told and "pooled over" not in told
+    assert "resemble their neighbours" not in told and "pooled over" not in told
     details = printed(run.document(ANALYSES["all_verdicts"]()))
-    assert "blocks do not resemble their neighbours" in details and "pooled over" in details
+    assert "Blocks resemble their neighbours" in details and "pooled over" in details
 
 
 def test_work_that_was_to_be_counted_is_told() -> None:
