@@ -64,9 +64,7 @@ def main(
     goal: str,
     clients: int | None,
     time_: str,
-    prefix: str | None,
-    zone: str,
-    whole: bool,
+    reading: Reading,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -74,7 +72,7 @@ def main(
     for name in (STUDY, WORKLOAD):
         if (output / name).exists():
             raise UserError(f"{output / name} is there already", "give another folder with --output")
-    traffic = traffic_of(sources, database, Reading(prefix, zone, whole))
+    traffic = traffic_of(sources, database, reading)
     _require_one_database(traffic, sources, database)
     found = drawable(traffic, sources)
     draw_new_keys(found, data.schema(traffic.dialect), traffic.dialect, data.name)

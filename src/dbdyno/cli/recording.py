@@ -28,15 +28,13 @@ class Made(About):
 def main(
     sources: tuple[Path, ...],
     database: str,
-    prefix: str | None,
-    zone: str,
-    whole: bool,
+    reading: Reading,
     output: Path,
     as_json: bool,
 ) -> None:
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
-    log = log_of(sources, Reading(prefix, zone, whole))
+    log = log_of(sources, reading)
     about = record(log, ", ".join(source.name for source in sources), output, database)
     _require_one_database(about, log.kind.dialect, output)
     if as_json:

@@ -38,9 +38,7 @@ def main(
     sources: tuple[Path, ...],
     database: str,
     limit: int,
-    prefix: str | None,
-    zone: str,
-    whole: bool,
+    reading: Reading,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -48,7 +46,7 @@ def main(
         raise UserError(f"{output} does not end in .toml, by which a workload file is known", "-o NAME.toml")
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
-    traffic = traffic_of(sources, database, Reading(prefix, zone, whole))
+    traffic = traffic_of(sources, database, reading)
     taken = drawable(traffic, sources)[:limit]
     draw_new_keys(taken, None, traffic.dialect, "the log")
     write(output, script(source_of(sources), traffic, taken))

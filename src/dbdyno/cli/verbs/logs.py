@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from dbdyno.cli.verbs import body
 from dbdyno.frozen import Level
 from dbdyno.study import values
 from dbdyno.traffic import KNOWN
+from dbdyno.traffic.seen import Reading
 
 if TYPE_CHECKING:
     from dbdyno.engines.engine import Proposal
@@ -24,7 +26,12 @@ DIGESTS_MOST = 50
 
 
 def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what a log does not."""
+    """The options that say what a log does not. The verb is given them as one `reading`."""
+
+    @wraps(function)
+    def with_reading(prefix: str | None, zone: str, whole: bool, **asked: Any) -> Any:
+        return function(reading=Reading(prefix, zone, whole), **asked)
+
     for option in reversed(
         (
             click.option(
@@ -41,8 +48,8 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
         )
     ):
-        function = option(function)
-    return function
+        option(with_reading)
+    return with_reading
 
 
 def log_options(function: Callable[..., Any]) -> Callable[..., Any]:
