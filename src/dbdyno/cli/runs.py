@@ -119,15 +119,20 @@ def _said(store: Store, summaries: list[RunSummary]) -> dict[str, RunOfIndex]:
     """What finished runs say, of those of which it is kept or which are among the latest."""
     readings, said = Readings(store), dict[str, RunOfIndex]()
     for place, summary in enumerate(summaries):
-        found = readings.kept(summary, RunOfIndex)
-        if found is None and place < READ_MOST and summary.finished:
-            # Here, because what a run says is mostly kept.
-            from dbdyno.serve.index import read_in_brief
-
-            found = readings.of(summary, RunOfIndex, partial(read_in_brief, store, summary))
+        if place < READ_MOST and summary.finished:
+            found = readings.of(summary, RunOfIndex, partial(_read, store, summary))
+        else:
+            found = readings.kept(summary, RunOfIndex)
         if found is not None:
             said[summary.run.run] = found
     return said
+
+
+def _read(store: Store, summary: RunSummary) -> RunOfIndex | None:
+    # Here, because what a run says is mostly kept.
+    from dbdyno.serve.index import read_in_brief
+
+    return read_in_brief(store, summary)
 
 
 def _show(rows: list[list[str]], console: Console) -> None:

@@ -58,12 +58,15 @@ class Readings:
     ) -> Reading | None:
         """The reading of a run, made where none is kept that follows from the run as it is. Of a run that is
         not finished nothing is kept, and what cannot be read (None) is asked for again."""
-        if (kept := self.kept(summary, noun)) is not None:
+        place = self.place_of(summary, noun.__name__)
+        if place is None:
+            return make()
+        follows_from = self.follows_from(summary)
+        if (kept := _kept(place, noun, follows_from)) is not None:
             return kept
         made = make()
-        place = None if made is None else self.place_of(summary, noun.__name__)
-        if made is not None and place is not None:
-            keep_beside(place, f"{self.follows_from(summary)}\n{made.model_dump_json()}\n")
+        if made is not None:
+            keep_beside(place, f"{follows_from}\n{made.model_dump_json()}\n")
         return made
 
     def kept(self, summary: RunSummary, noun: type[Reading]) -> Reading | None:

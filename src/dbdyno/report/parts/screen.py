@@ -26,7 +26,8 @@ def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
     """The screen of a run that was held against no other one. `reruns` are all runs of the same study that
     the store knows, where it was asked."""
     run = safe.argument(analysis.run.run)
-    steps = [one for one in answer.to_go_on(analysis) if "dyno run" in one]
+    to_go_on = answer.to_go_on(analysis)
+    steps = [one for one in to_go_on if "dyno run" in one]
     last = f"Details: dyno report {run} --details"
     if analysis.study.of_platforms:
         return Screen((), _of_platforms(analysis), (last,))
@@ -35,7 +36,7 @@ def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
         _counted(analysis),
         *_warnings(analysis),
         _others(analysis, reruns),
-        _too_noisy(analysis),
+        _too_noisy(analysis, to_go_on),
     )
     size = f"{naming.size_text(analysis)}, {numbers.plural(len(analysis.trials), 'trial')}"
     facts = naming.engine_text(analysis), naming.workload_text(analysis), size
@@ -73,10 +74,9 @@ def _counted(analysis: Analysis) -> str:
     return f"Counted work, instructions as a ratio: {told}" if told else ""
 
 
-def _too_noisy(analysis: Analysis) -> str:
+def _too_noisy(analysis: Analysis, to_go_on: Sequence[str]) -> str:
     """That more blocks would not do, and what may; empty where they would, or where nothing is open."""
-    found = answer.to_go_on(analysis)
-    if not {answer.LESS_NOISE, answer.LESS_NOISE_IN_USE} & {*found}:
+    if not {answer.LESS_NOISE, answer.LESS_NOISE_IN_USE} & {*to_go_on}:
         return ""
     margin = numbers.share_text(analysis.method.margin)
     return f"! Too noisy to tell a margin of {margin}: measure longer (workload.duration)"

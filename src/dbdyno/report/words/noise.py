@@ -99,20 +99,23 @@ def smallest_text(analysis: Analysis) -> str:
 
 def neighbours_warning(analysis: Analysis) -> str:
     """That blocks are not independent, in a line; empty where they may be."""
-    floor = analysis.floor
-    if floor is None or floor.neighbours_p >= 1.0 - CONFIDENCE:
-        return ""
-    wider = times_text(widened(floor.neighbours))
-    return f"! Neighbouring blocks are alike, so intervals are {wider} times too narrow: measure longer."
+    wider = "" if analysis.floor is None else _too_narrow(analysis.floor)
+    told = f"! Neighbouring blocks are alike, so intervals are {wider} times too narrow: measure longer."
+    return told if wider else ""
+
+
+def _too_narrow(floor: Floor) -> str:
+    """By how many times intervals are too narrow, where blocks are shown to be alike; else empty."""
+    return times_text(widened(floor.neighbours)) if floor.neighbours_p < 1.0 - CONFIDENCE else ""
 
 
 def _neighbours_text(floor: Floor) -> str:
     """Whether blocks are independent, as every interval supposes, and how far they may not be."""
-    if floor.neighbours_p < 1.0 - CONFIDENCE:
+    if wider := _too_narrow(floor):
         return (
             f"Blocks resemble their neighbours (correlation {floor.neighbours:+.2f}, p ="
-            f" {floor.neighbours_p:.2g}), so intervals are too narrow, by about"
-            f" {times_text(widened(floor.neighbours))} times: measure longer blocks."
+            f" {floor.neighbours_p:.2g}), so intervals are too narrow, by about {wider} times: measure longer"
+            " blocks."
         )
     told = "Intervals suppose that blocks do not resemble their neighbours"
     if floor.neighbours_high >= ALIKE_MOST:
