@@ -205,12 +205,9 @@ def server_lines(study: Study) -> Iterator[str]:
         else:
             right = f"needs {way.right}, which {who.account} has" if way.right else "needs no right"
             yield f"  {way.name} (now {way.now}): {way.does}; {right}"
-    lacking = _lacking_for_data(study)
-    yield f"  data: {_data_words(study)}{f'; {who.account} may not: {lacking}' if lacking else ''}"
+    yield f"  data: {_data_words(study)}"
     if found.guard:
-        lacking = _lacking_for_guard(study, found)
-        lack = f"; {who.account} does not see that: {lacking}" if lacking else ""
-        yield f"  guard of the server's own load: {found.guard}{lack}"
+        yield f"  guard of the server's own load: {found.guard}"
     if pending := pending_of(study):
         yield f"  others have changed {', '.join(pending)}, which it has not taken over: no run begins before"
     yield f"  nothing is changed without {OPTION} {found.url}"

@@ -47,7 +47,7 @@ def deliver(
 
 def page_beside(report: Document, run: str) -> Path:
     """Writes the page of a run among the reports and returns its path."""
-    paths.data()
+    paths.data()  # Makes the folder, or says why it cannot.
     path = page_of_run(run)
     formats.write(path, page_of(report))
     return path

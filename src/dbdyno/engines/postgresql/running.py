@@ -322,7 +322,7 @@ def own_place(url: str, name: str) -> OwnPlace:
         create=f"CREATE SCHEMA {name}",
         drop=f"DROP SCHEMA IF EXISTS {name} CASCADE",
         url=url,
-        right=f"GRANT CREATE ON DATABASE {unquote(urlsplit(url).path[1:])} TO",
+        right=_right_to_make(unquote(urlsplit(url).path[1:])),
         opening=(f"SET search_path = {name}",),
     )
 
@@ -332,7 +332,12 @@ def lacking_for_schema(ask: Ask) -> str:
         ask,
         "SELECT current_user, current_database(), has_database_privilege(current_database(), 'CREATE')::int",
     )
-    return "" if makes == "1" else f"GRANT CREATE ON DATABASE {database} TO {account}"
+    return "" if makes == "1" else f"{_right_to_make(database)} {account}"
+
+
+def _right_to_make(database: str) -> str:
+    """The GRANT that lets an account make a schema, up to the name of the account."""
+    return f"GRANT CREATE ON DATABASE {database} TO"
 
 
 def lacking_for_guard(ask: Ask) -> str:
