@@ -86,6 +86,10 @@ BROKEN = {
         "requirements.txt", lines(21, "--index-url x", "polars==1.0 --hash=sha256:0")
     ),
     "each_version_has_a_date": Source("CHANGELOG.md", "## 0.1.0\n"),
+    "a_change_is_told_in_a_line": Source("CHANGELOG.md", "- It runs\n  faster."),
+    "the_map_fits_two_hundred_lines_and_a_decision_six": Source(
+        "docs/decisions/host.md", lines(6, "- **Long**", "  because it is so")
+    ),
     "prose_is_wrapped": Source("docs/guide.md", lines(1, "## Long", "long " * 21)),
     "links_lead_somewhere": Source("docs/guide.md", "See [this](#there) and [that](guide.md).\n## Here"),
     "nothing_is_declared_for_nobody": Source("src/dbdyno/frozen.py", "UNUSED = 1\n"),

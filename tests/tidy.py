@@ -85,6 +85,8 @@ ENGINE_ASKED = re.compile(
 KNOWS_ENGINES = ("src/dbdyno/engines/", "src/dbdyno/obtain/", "/session/", "records/store.py", "tests/")
 PERCENTAGE = re.compile(r"100(\.0)? \* .* %|:[^{}]*%\}")
 PROSE_COLUMNS_MAX = 100
+MAP_LINES_MAX = 200
+DECISION_LINES_MAX = 6
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 RUST_FUNCTION = re.compile(r'(\s*)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe |extern "C" )*fn (\w+)')
@@ -424,6 +426,24 @@ def each_version_has_a_date(source: Source) -> Iterator[str]:
     for heading in re.findall(r"^## (.*)", source.text, re.MULTILINE):
         if not re.fullmatch(r"\d+\.\d+\.\d+, (\d{4}-\d{2}-\d{2}|unreleased)", heading):
             yield f"{heading}: not VERSION, YYYY-MM-DD or VERSION, unreleased"
+
+
+@rule
+def a_change_is_told_in_a_line(source: Source) -> Iterator[str]:
+    if source.path == "CHANGELOG.md":
+        for number, line in enumerate(source.lines, 1):
+            if line.startswith("  "):
+                yield f"line {number}: goes on from the line before: {line.strip()[:60]}"
+
+
+@rule
+def the_map_fits_two_hundred_lines_and_a_decision_six(source: Source) -> Iterator[str]:
+    if source.path == "ARCHITECTURE.md" and len(source.lines) > MAP_LINES_MAX:
+        yield f"has {len(source.lines)} lines; decisions belong to docs/decisions"
+    if source.path.startswith("docs/decisions/"):
+        for decision in re.findall(r"^- .*(?:\n  .*)*", source.text, re.MULTILINE):
+            if (lines := decision.count("\n") + 1) > DECISION_LINES_MAX:
+                yield f"{lines} lines: {decision[2:60]}"
 
 
 @rule
