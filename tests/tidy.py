@@ -428,6 +428,16 @@ def each_version_has_a_date(source: Source) -> Iterator[str]:
             yield f"{heading}: not VERSION, YYYY-MM-DD or VERSION, unreleased"
 
 
+KIND_ASKED = re.compile(r"isinstance\([^)]*Run\b")
+
+
+@rule
+def a_run_says_how_it_differs(source: Source) -> Iterator[str]:
+    """What is told of a run asks it by a property that says what differs, and not for its kind."""
+    if room_of(source.module) in ("analyse", "findings", "report") and KIND_ASKED.search(source.text):
+        yield "asks for the kind of a run"
+
+
 @rule
 def a_change_is_told_in_a_line(source: Source) -> Iterator[str]:
     if source.path == "CHANGELOG.md":

@@ -71,7 +71,7 @@ from dbdyno.frozen import Level
 from dbdyno.records import metrics
 from dbdyno.records.left_out import blocked_at_first, leaves_out, over_for_good
 from dbdyno.records.record import Doubt, Outcome, Record
-from dbdyno.records.run import ComparisonRun, ImportedRun, Run
+from dbdyno.records.run import Run
 from dbdyno.study import Arrangement, Design, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
@@ -142,7 +142,7 @@ def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
     # Per variant, in the study's order.
     shown = np.concatenate([each.rows.places for each in trials])
     confidence, baseline = study.goal.confidence, variants[0].name
-    brought, hosts = isinstance(run, ImportedRun), hosts_compared(trials, results, method)
+    brought, hosts = run.of_logs is not None, hosts_compared(trials, results, method)
     return Analysis(
         study=study,
         run=run,
@@ -266,7 +266,7 @@ def _results(study: Study, run: Run, trials: Sequence[Trials], method: Method) -
 def _costs(method: Method, run: Run) -> tuple[str, ...]:
     """The metrics that stand beside the response, instructions among them where the CPU counts those of
     builds."""
-    counting = run.counting if isinstance(run, ComparisonRun) else None
+    counting = run.counting_builds
     by_counters = counting is not None and counting.by == "counters"
     beside = (INSTRUCTIONS_PER_OP,) if by_counters else ()
     return (*COSTS, *beside) if method.unit is Unit.BLOCK else LATENCIES
@@ -278,7 +278,7 @@ def _shown(trials: Sequence[Trials]) -> int:
 
 def _in_all(study: Study, run: Run, trials: Sequence[Trials], records: Sequence[Record]) -> int:
     """How many trials in blocks the run is to have; one without a plan has all that it has."""
-    return _shown(trials) if run.sequential or isinstance(run, ImportedRun) else _planned(study, run, records)
+    return _shown(trials) if run.sequential or run.of_logs else _planned(study, run, records)
 
 
 def _planned(study: Study, run: Run, records: Sequence[Record]) -> int:
@@ -413,9 +413,9 @@ def _method(study: Study, run: Run, trials: Sequence[Trials], unfinished: bool) 
 
 
 def _unit(run: Run) -> Unit:
-    if not isinstance(run, ImportedRun):
+    if run.of_logs is None:
         return Unit.BLOCK
-    return Unit.PAIR if run.brought.paired else Unit.REPETITION
+    return Unit.PAIR if run.of_logs.paired else Unit.REPETITION
 
 
 def _aa_check(study: Study, trials: Sequence[Trials]) -> AaCheck | None:

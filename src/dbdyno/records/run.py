@@ -160,6 +160,31 @@ class BaseRun(Frozen):
         """Whether it was begun to be held against another run."""
         return False
 
+    @property
+    def of_logs(self) -> Brought | None:
+        """What was brought, where another tool measured: there are no host, proof, checks or order then."""
+        return None
+
+    @property
+    def counting_builds(self) -> Counting | None:
+        """How the work of builds is counted beside what is compared; None where that is no question."""
+        return None
+
+    @property
+    def took_turns_with(self) -> str:
+        """The run that took turns with this one; empty where none did."""
+        return ""
+
+    @property
+    def soaked(self) -> Soak | None:
+        """What its server had to stand, where it compares nothing but soaks one."""
+        return None
+
+    @property
+    def bisected(self) -> Line | None:
+        """The line whose points it probed, where it looked for the one that changed the speed."""
+        return None
+
     def host_of(self, block: int) -> FleetHost | None:
         """The host of a fleet that carries a block out; None where the run has no fleet. Pairs of blocks go
         round the hosts, because a pair is mirrored as a whole. The first host has what is in no block."""
@@ -185,6 +210,14 @@ class ComparisonRun(BaseRun):
     def held(self) -> bool:
         return bool(self.reference or self.against)
 
+    @property
+    def counting_builds(self) -> Counting | None:
+        return self.counting
+
+    @property
+    def took_turns_with(self) -> str:
+        return self.reference or ""
+
 
 class SearchRun(BaseRun):
     """A search, which has its time. Its servers take at most `room_bytes` of memory together; None in a run
@@ -201,6 +234,10 @@ class SoakRun(BaseRun):
     kind: Literal[RunKind.SOAK] = RunKind.SOAK
     soak: Soak
 
+    @property
+    def soaked(self) -> Soak | None:
+        return self.soak
+
 
 class BisectionRun(BaseRun):
     """A bisection, which probes points of a `line`. Each question takes at most `blocks` blocks. `counting`
@@ -210,12 +247,20 @@ class BisectionRun(BaseRun):
     line: Line
     counting: Counting
 
+    @property
+    def bisected(self) -> Line | None:
+        return self.line
+
 
 class ImportedRun(BaseRun):
     """Logs of another tool. It has no study but what it says of itself; `study_text` lists the logs."""
 
     kind: Literal[RunKind.IMPORTED] = RunKind.IMPORTED
     brought: Brought
+
+    @property
+    def of_logs(self) -> Brought | None:
+        return self.brought
 
 
 def _with_kind(document: Any) -> Any:

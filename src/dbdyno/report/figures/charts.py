@@ -19,7 +19,6 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.analyse.times import RequestTimes, TimeSplit
 from dbdyno.records import metrics
-from dbdyno.records.run import ImportedRun
 from dbdyno.report.figures.vega import (
     REFERENCE,
     Layer,
@@ -157,7 +156,7 @@ def trials(analysis: Analysis) -> Spec | None:
         | {"variant": name[trial.record.variant], "label": label[trial.record.variant]}
         for trial in measured
     ]
-    order = {} if isinstance(analysis.run, ImportedRun) else {"order": "order in block"}
+    order = {} if analysis.run.of_logs else {"order": "order in block"}
     tip = tooltip(
         variant="variant", trial="trial", **_group(analysis), **order, text="response", p99="p99",
         cpu="server CPU", steady="steady from", evidence="read back", checks="checks", warnings="warnings",

@@ -8,7 +8,6 @@ from dbdyno.analyse.bisect import Answer, Bisection, By, Course, Look, Placed, S
 from dbdyno.analyse.counted import InstructionChange
 from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.records.metrics import number_text
-from dbdyno.records.run import BisectionRun
 from dbdyno.report.document import Document, Kind, Lines, Mark, Notes, Section, Steps, Table, Tone, table
 from dbdyno.report.parts import engines
 from dbdyno.report.words import numbers
@@ -71,8 +70,8 @@ def _level_of(line: Line, place: int) -> str:
 
 def line_of(found: Bisection) -> Line:
     """The line that was bisected."""
-    assert isinstance(found.run, BisectionRun), "the run is a bisection"
-    return found.run.line
+    assert found.run.bisected is not None, "the run is a bisection"
+    return found.run.bisected
 
 
 def headline(found: Bisection) -> str:

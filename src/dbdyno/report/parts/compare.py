@@ -16,7 +16,6 @@ from dbdyno.analyse.compare import (
 from dbdyno.analyse.model import Ratio
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
-from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import (
     Cell,
     Document,
@@ -82,7 +81,7 @@ def _differences(found: Comparison) -> Section:
 
 def nothing_differs(found: Comparison) -> str:
     """What is said in the place of an empty table."""
-    if isinstance(found.left, ImportedRun):
+    if found.left.of_logs:
         return "Apples to apples? Nobody knows: the logs do not tell of hosts, servers or settings."
     return "Apples to apples: nothing that Dyno reads differs between the two runs."
 
@@ -223,8 +222,8 @@ def note(found: Comparison) -> str:
         lines.append(
             "*: no cycles were counted; the frequency is the one that the host names, at the run's start."
         )
-    if isinstance(found.left, ImportedRun):
-        lines.append(f"Both runs were made of logs of {found.left.brought.tool}, not measured by Dyno.")
+    if found.left.of_logs:
+        lines.append(f"Both runs were made of logs of {found.left.of_logs.tool}, not measured by Dyno.")
     if any(found.doubtful):
         lines.append(f"Measured trials with warnings: {found.doubtful[0]} left, {found.doubtful[1]} right.")
     if found.sequential:

@@ -10,7 +10,6 @@ from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
-from dbdyno.records.run import ComparisonRun, Counting
 from dbdyno.report.document import Detail, Document, Fold, From, Notes, Section, Table, table
 from dbdyno.report.parts.profile import FUNCTIONS_IN_DOCUMENT, SHOWN
 from dbdyno.report.words import numbers, safe
@@ -156,12 +155,8 @@ def _response_head(analysis: Analysis) -> str:
     return f"{metrics.find(analysis.method.response).title}, ratio"
 
 
-def _counting(analysis: Analysis) -> Counting | None:
-    return analysis.run.counting if isinstance(analysis.run, ComparisonRun) else None
-
-
 def _by_counters(analysis: Analysis) -> bool:
-    counting = _counting(analysis)
+    counting = analysis.run.counting_builds
     return counting is not None and counting.by == "counters"
 
 
@@ -186,7 +181,7 @@ def beside_notes(analysis: Analysis) -> list[str]:
         f"{one.variant} was not counted: {safe.clause(one.cause)}." for one in analysis.counted if one.cause
     ]
     counted = [*missing, BESIDE, NOTES[0]] if analysis.counted else []
-    counting = _counting(analysis)
+    counting = analysis.run.counting_builds
     why_not = counting.why_not if counting is not None else ""
     not_counted = [f"Instructions are not counted: {safe.clause(why_not)}."] if why_not else []
     return [*counted, *not_counted, *([BY_COUNTERS] if _by_counters(analysis) else [])]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dbdyno.analyse.model import Analysis, TrialResult
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Outcome, Reading, Record
-from dbdyno.records.run import ImportedRun, Run
+from dbdyno.records.run import Run
 from dbdyno.report.document import (
     Cell,
     Column,
@@ -53,7 +53,7 @@ class Proof:
 
 def sections(analysis: Analysis) -> Iterator[Section]:
     """The evidence of levels, the records, and the host."""
-    if not isinstance(analysis.run, ImportedRun):
+    if not analysis.run.of_logs:
         yield Section("Evidence", (_evidence(analysis), Notes((PROVED,))), detail=Detail.PAGE)
     yield Section("Records", (*_records(analysis),), detail=Detail.PAGE)
     yield Section("Host and study", (*_host(analysis.run),), detail=Detail.PAGE)
@@ -109,7 +109,7 @@ def _reading(reading: Reading | None, remark: str = "") -> Cell:
 
 def _records(analysis: Analysis) -> Iterator[Element]:
     order = "Every trial in the order in which it ran."
-    yield Notes((order if not isinstance(analysis.run, ImportedRun) else "Every repetition, by variant.",))
+    yield Notes((order if not analysis.run.of_logs else "Every repetition, by variant.",))
     columns = (*_columns(analysis),)
     rows = tuple(tuple(_record(trial, analysis)) for trial in analysis.trials)
     yield Fold(numbers.plural(len(rows), "trial"), (Table(columns, rows, dense=True),))
@@ -123,7 +123,7 @@ def _columns(analysis: Analysis) -> Iterator[Column]:
     yield Column("trial")
     if group := brought.group_text(analysis.run):
         yield Column(group)
-    if not isinstance(analysis.run, ImportedRun):
+    if not analysis.run.of_logs:
         yield Column("order")
     yield Column("variant", Kind.NAME)
     yield Column("outcome", Kind.TEXT)
@@ -139,7 +139,7 @@ def _record(trial: TrialResult, analysis: Analysis) -> Iterator[str | Mark | Cel
     yield str(record.trial)
     if brought.group_text(analysis.run):
         yield str(record.block + 1)
-    if not isinstance(analysis.run, ImportedRun):
+    if not analysis.run.of_logs:
         yield str(record.position + 1)
     yield record.variant
     yield Cell(record.outcome.value, (record.cause,) if record.cause else ())
@@ -174,7 +174,7 @@ def _host(run: Run) -> Iterator[Element]:
             *((f"installation.{key}", str(value)) for key, value in run.installation.model_dump().items()),
             *_flattened(run.host.model_dump()),
             ("study", f"{run.study_path} sha256 {run.study_digest}"),
-            *(() if isinstance(run, ImportedRun) else (("seed", str(run.seed)),)),
+            *(() if run.of_logs else (("seed", str(run.seed)),)),
         )
     )
     if run.configuration is not None:

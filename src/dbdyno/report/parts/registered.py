@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.registered import Departure, departures
 from dbdyno.records.chain import Rerun
-from dbdyno.records.run import BaseRun, ImportedRun
+from dbdyno.records.run import BaseRun
 from dbdyno.report.document import Detail, Lines, Section
 from dbdyno.report.words.moments import moment_text
 from dbdyno.report.words.numbers import plural
@@ -21,7 +21,7 @@ def sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Sec
     """What the run says of itself and, where its store was asked, what that says of other runs. A terminal
     shows it where there is more to say than that nothing was registered."""
     run = analysis.run
-    if isinstance(run, ImportedRun):
+    if run.of_logs:
         return
     lines = [registered_text(analysis.study, run)]
     others = [one for one in reruns or () if one.run != run.run]

@@ -9,7 +9,6 @@ from typing import Any
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.versions import versions_of
 from dbdyno.records.chain import Rerun
-from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import Detail, Document, Figure, Lines, Section
 from dbdyno.report.parts import (
     builds,
@@ -82,7 +81,7 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if names := [one.name for one in analysis.run.fleet]:
         yield "Fleet", f"{numbers.plural(len(names), 'host')} ({words_hosts.enumerated(names)})"
     yield "Size", f"{naming.size_text(analysis)}, {trials}"
-    if not isinstance(analysis.run, ImportedRun):
+    if not analysis.run.of_logs:
         load = analysis.study.workload
         warmup, measured = map(numbers.seconds_text, (load.warmup_s, load.duration_s))
         yield "Each", f"{warmup} warm-up, {measured} measured"
@@ -111,7 +110,7 @@ def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Se
         yield from _of_part("dbdyno.report.parts.gap:sections", analysis.gap)
     if analysis.frontier is not None:
         yield from _of_part("dbdyno.report.parts.frontier:sections", analysis.frontier)
-    if not isinstance(analysis.run, ImportedRun) and analysis.run.in_use is not None:
+    if analysis.run.in_use is not None:
         yield from _of_part("dbdyno.report.parts.running:sections", analysis)
     if analysis.survival is not None:
         yield from _of_part("dbdyno.report.parts.restarts:sections", analysis)
@@ -138,7 +137,7 @@ def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Se
 
 def _figures(analysis: Analysis) -> Iterator[Section]:
     """Every trial as a point, and what each measured."""
-    below = ", blocks one under the other" if not isinstance(analysis.run, ImportedRun) else ""
+    below = ", blocks one under the other" if not analysis.run.of_logs else ""
     for title, drawing, aside in (
         ("Trials", "trials", f"Every measured trial{below}. {TRIALS}"),
         ("Latency", "latency", LATENCY),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.records.in_use import InUse, Means, Moved
-from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import Detail, Element, From, Kind, Lines, Notes, Section, table
 from dbdyno.report.words.numbers import plural
 
@@ -31,10 +30,8 @@ UNKNOWN_HOST = (
 
 def sections(analysis: Analysis) -> Iterator[Section]:
     """What the run keeps of its server; nothing where it started its own."""
-    run = analysis.run
-    found = None if isinstance(run, ImportedRun) else run.in_use
-    if found is not None:
-        yield Section(TITLE, (*_body(found),))
+    if analysis.run.in_use is not None:
+        yield Section(TITLE, (*_body(analysis.run.in_use),))
 
 
 def _body(found: InUse) -> Iterator[Element]:

@@ -10,7 +10,6 @@ from dbdyno.analyse.registered import departures
 from dbdyno.frozen import listed
 from dbdyno.records.chain import Rerun
 from dbdyno.records.in_use import InUse
-from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import Kind, Mark, Screen, Table, Tone, Words, plain, table
 from dbdyno.report.parts import gap, verdicts
 from dbdyno.report.parts.registered import departures_text
@@ -113,8 +112,8 @@ def _layouts(analysis: Analysis) -> Iterator[Table]:
 
 def _warnings(analysis: Analysis) -> Iterator[Words]:
     """What changes what one should believe, the gravest first, each in a line."""
-    if isinstance(analysis.run, ImportedRun):
-        tool = safe.clean(analysis.run.brought.tool)
+    if analysis.run.of_logs:
+        tool = safe.clean(analysis.run.of_logs.tool)
         yield f"! From logs of {tool}, not measured by Dyno: nothing proves them."
     if analysis.engines is not None:
         yield from _of_engines(analysis.engines)
@@ -126,9 +125,9 @@ def _warnings(analysis: Analysis) -> Iterator[Words]:
     yield from _of_doubts(analysis)
     yield noise.neighbours_warning(analysis)
     run = analysis.run
-    if not isinstance(run, ImportedRun) and run.in_use is not None:
+    if run.in_use is not None:
         yield from _of_server(run.in_use)
-    if not isinstance(run, ImportedRun) and (found := departures(analysis.study, run)):
+    if not run.of_logs and (found := departures(analysis.study, run)):
         yield f"! It was registered, but was carried out otherwise: {departures_text(found)}"
 
 

@@ -18,7 +18,6 @@ from dbdyno.records.load_words import by_kind
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import Guested
 from dbdyno.records.recovery import Recovery
-from dbdyno.records.run import SoakRun
 from dbdyno.report.document import (
     Detail,
     Document,
@@ -271,10 +270,8 @@ def drift_rows(found: SoakResult) -> list[tuple[str, ...]]:
 
 def _growth(drift: Drift, found: SoakResult) -> str:
     """What a gauge gains by the hour, or in the load where that was too short to speak of hours."""
-    gauge, lasted_s = (
-        GAUGES[drift.gauge],
-        found.run.soak.duration_s if isinstance(found.run, SoakRun) else HOURLY_FROM_S,
-    )
+    gauge, soak = GAUGES[drift.gauge], found.run.soaked
+    lasted_s = HOURLY_FROM_S if soak is None else soak.duration_s
     if lasted_s >= HOURLY_FROM_S:
         return f"{gauge.format(drift.per_s.value * 3600.0)} per hour"
     return f"{gauge.format(drift.per_s.value * lasted_s)} in {numbers.seconds_text(lasted_s)}"

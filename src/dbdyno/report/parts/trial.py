@@ -12,7 +12,7 @@ from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record
 from dbdyno.records.recovery import Recovery
-from dbdyno.records.run import ComparisonRun, ImportedRun, Run
+from dbdyno.records.run import Run
 from dbdyno.report.document import Document, Element, Facts, Kind, Lines, Section, Table, Text, table
 from dbdyno.report.parts import configuration, plans
 from dbdyno.report.words import brought, naming, numbers, safe, verdicts
@@ -47,8 +47,8 @@ def _run_facts(analysis: Analysis) -> Facts:
             ("from", run.installation.origin),
             ("host", f"{run.host.name or ''}, {run.host.cpu.model or ''}"),
             ("kernel", run.host.kernel or ""),
-            *(() if isinstance(run, ImportedRun) else (("blocks", str(run.blocks)), ("seed", str(run.seed)))),
-            ("reference", (run.reference or "") if isinstance(run, ComparisonRun) else ""),
+            *(() if run.of_logs else (("blocks", str(run.blocks)), ("seed", str(run.seed)))),
+            ("reference", run.took_turns_with),
             ("gives up", _losses_text(analysis)),
             ("dyno", run.dyno_version),
         )
@@ -67,7 +67,7 @@ def _configuration(run: Run) -> Iterator[Section]:
 
 def _files(run: Run) -> Iterator[Section]:
     """A line for each file that the study refers to. Their texts are for `--json`."""
-    if run.files is None and not isinstance(run, ImportedRun):
+    if run.files is None and not run.of_logs:
         unknown = "files of the study: not known, because the Dyno that made the run kept none"
         yield Section("", (Lines((unknown,)),))
     if not run.files:
@@ -178,7 +178,7 @@ def _place(record: Record, run: Run) -> dict[str, str]:
     if record.of_no_block:
         return {group: "none: its engine is restarted" if record.of_restarts else "none: its work is counted"}
     block = record.block + 1
-    return {group: str(block) if isinstance(run, ImportedRun) else f"{block}, place {record.position + 1}"}
+    return {group: str(block) if run.of_logs else f"{block}, place {record.position + 1}"}
 
 
 def _counted_row(one: CountedVariant) -> Iterator[str]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from dbdyno.analyse.model import Analysis, GuardResult, Kept, Ratio, Role, VariantResult, Verdict
 from dbdyno.records import metrics
-from dbdyno.records.run import ImportedRun
 from dbdyno.report.document import (
     Cell,
     Column,
@@ -47,10 +46,10 @@ def sections(analysis: Analysis) -> Iterator[Section]:
 
 def _effects_text(analysis: Analysis) -> str:
     run, shared = analysis.run, _shared(analysis)
-    if not isinstance(run, ImportedRun):
+    if run.of_logs is None:
         drawn = "Dot and line: geometric mean over blocks and its interval. Ticks: single blocks."
     else:
-        ticks = " Ticks: single pairs." if run.brought.paired else ""
+        ticks = " Ticks: single pairs." if run.of_logs.paired else ""
         drawn = f"Dot and line: the ratio and its interval.{ticks}"
     stands = f" … stands for {shared}" if shared else ""
     return f"{drawn} Band: the margin, where a difference counts as no effect.{stands}"

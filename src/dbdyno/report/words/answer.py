@@ -21,7 +21,6 @@ from dbdyno.frozen import listed
 from dbdyno.records import metrics
 from dbdyno.records.readings import BLOCKS_LEAST, RunOfIndex
 from dbdyno.records.record import Outcome
-from dbdyno.records.run import ImportedRun
 from dbdyno.report.words import hosts, noise, plans, platforms, search
 from dbdyno.report.words.brought import alone, latencies_text, warning
 from dbdyno.report.words.naming import main_text, marks_text, metric_title, variant_text
@@ -81,7 +80,7 @@ def _of_measured(analysis: Analysis) -> str:
         return search.headline(analysis, analysis.search)
     if not any(trial.response is not None for trial in analysis.trials):
         return f"No trial has a {analysis.method.response} above zero, so nothing can be compared."
-    if isinstance(analysis.run, ImportedRun) and not analysis.candidates:
+    if analysis.run.of_logs and not analysis.candidates:
         return alone(analysis)
     if answer.baseline_broken:
         return (
@@ -261,7 +260,7 @@ def findings(analysis: Analysis) -> list[tuple[str, str]]:
             tuple(one.name for one in analysis.variants if one.role is Role.PLACEBO),
         ),
     )
-    told = [("Brought", warning(run.brought, analysis.method.unit))] if isinstance(run, ImportedRun) else []
+    told = [("Brought", warning(run.of_logs, analysis.method.unit))] if run.of_logs else []
     told += [(title, _enumerated(analysis, names, _beside)) for title, names in groups if names]
     flipping = plans.flipping(analysis)
     return [*told, ("Plans that flip in the baseline", flipping)] if flipping else told
@@ -303,9 +302,9 @@ def notes(analysis: Analysis) -> list[str]:
         beside = mean_text(variant) if variant.reason is not Reason.MEAN else ""
         said += [f"its ratio is the middle of its blocks, {beside}" if beside else "", dropped_text(variant)]
         lines += [f"{clean(variant.name)}: {text}" for text in said if text]
-    if isinstance(analysis.run, ImportedRun):
+    if analysis.run.of_logs:
         latencies = [latencies_text(variant) for variant in analysis.variants]
-        return [*lines, *filter(None, latencies), *(f"{one}." for one in analysis.run.brought.remarks)]
+        return [*lines, *filter(None, latencies), *(f"{one}." for one in analysis.run.of_logs.remarks)]
     return [*lines, *to_go_on(analysis)]
 
 
@@ -334,7 +333,7 @@ def to_go_on(analysis: Analysis) -> list[str]:
     A search has its own end."""
     found, run = _open(analysis), clean(analysis.run.run)
     allowed, less_noise = "", LESS_NOISE
-    if not isinstance(analysis.run, ImportedRun) and analysis.run.in_use is not None:
+    if analysis.run.in_use is not None:
         allowed, less_noise = f" --allow-server {clean(analysis.run.in_use.url)}", LESS_NOISE_IN_USE
     if analysis.search is not None or not found:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.analyse.model import Analysis, Unit, VariantResult
 from dbdyno.records import metrics
-from dbdyno.records.run import Brought, ImportedRun, Run
+from dbdyno.records.run import Brought, Run
 from dbdyno.report.words.numbers import plural, value_text
 from dbdyno.report.words.safe import clean
 
@@ -47,9 +47,9 @@ def size_text(analysis: Analysis) -> str:
 
 def group_text(run: Run) -> str:
     """What trials that belong together are called; empty where none do."""
-    if not isinstance(run, ImportedRun):
+    if run.of_logs is None:
         return "block"
-    return "pair" if run.brought.paired else ""
+    return "pair" if run.of_logs.paired else ""
 
 
 def alone(analysis: Analysis) -> str:

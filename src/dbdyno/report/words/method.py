@@ -10,7 +10,7 @@ from dbdyno.driver.link import LoadHost
 from dbdyno.frozen import level_text, listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
-from dbdyno.records.run import Brought, ImportedRun
+from dbdyno.records.run import Brought
 from dbdyno.report.words import brought, hosts, search
 from dbdyno.report.words.numbers import (
     effect_text,
@@ -40,8 +40,8 @@ INTERVALS: dict[Interval, str] = {
 
 def method_text(analysis: Analysis) -> list[str]:
     """How each number was made, a sentence or two per item."""
-    if isinstance(analysis.run, ImportedRun):
-        return _brought_text(analysis, analysis.run.brought)
+    if analysis.run.of_logs:
+        return _brought_text(analysis, analysis.run.of_logs)
     method = analysis.method
     return [
         _response_text(method),
@@ -91,7 +91,7 @@ def _brought_text(analysis: Analysis, told: Brought) -> list[str]:
 
 def ratio_text_of(analysis: Analysis) -> str:
     """What a ratio of the response is."""
-    if isinstance(analysis.run, ImportedRun):
+    if analysis.run.of_logs:
         return brought.RATIOS[analysis.method.unit]
     if analysis.hosts is not None and analysis.hosts.over_hosts:
         return "Ratio: variant / baseline, geometric mean over the blocks of a host, then over hosts."

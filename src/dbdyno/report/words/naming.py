@@ -9,7 +9,6 @@ from dbdyno.analyse.model import Analysis, FactorEffect, Interaction, VariantRes
 from dbdyno.frozen import Level, level_text, listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
-from dbdyno.records.run import ImportedRun
 from dbdyno.report.words import brought
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
@@ -33,8 +32,8 @@ def metric_title(analysis: Analysis) -> str:
 
 def engine_text(analysis: Analysis) -> str:
     """The engine, in the version that answered."""
-    if isinstance(analysis.run, ImportedRun):
-        return f"logs of {analysis.run.brought.tool}"
+    if analysis.run.of_logs:
+        return f"logs of {analysis.run.of_logs.tool}"
     answered = [trial.record for trial in analysis.trials if trial.record.outcome is Outcome.MEASURED]
     records = answered or [trial.record for trial in analysis.trials]
     study, versions = analysis.study, dict[str, set[str]]()
@@ -50,8 +49,8 @@ def engine_text(analysis: Analysis) -> str:
 
 def workload_text(analysis: Analysis) -> str:
     """The workload and how it is driven."""
-    if isinstance(analysis.run, ImportedRun):
-        return brought.workload_text(analysis.run.brought)
+    if analysis.run.of_logs:
+        return brought.workload_text(analysis.run.of_logs)
     workload = analysis.study.workload
     loop = "" if workload.rate_per_s is None else f", {workload.rate_per_s:,.6g} per s offered"
     schedule = f", schedule {workload.schedule}" if workload.schedule else ""
@@ -64,7 +63,7 @@ def workload_text(analysis: Analysis) -> str:
 
 def size_text(analysis: Analysis) -> str:
     """How many times each variant ran."""
-    if isinstance(analysis.run, ImportedRun):
+    if analysis.run.of_logs:
         return brought.size_text(analysis)
     blocks = plural(analysis.study.blocks, "block")
     if analysis.search is not None:
