@@ -249,6 +249,23 @@ def test_a_map_that_an_import_contradicts_is_refused() -> None:
     ]
 
 
+def test_small_modules_with_one_user_become_fewer() -> None:
+    found = tidy.small_modules_with_one_user(tree(), python_arrows())
+    assert len(found) <= tidy.SMALL_MODULES_MOST, "\n".join(found)
+
+
+def test_a_small_module_with_one_user_is_found_unless_it_says_why() -> None:
+    small, large = "\n" * 59, "\n" * 60
+    sources = [
+        Source("src/dbdyno/study/act.py", small),
+        Source("src/dbdyno/study/soak.py", large),
+        Source("src/dbdyno/study/size.py", f'"""Alone, because it is slow to import."""{small[1:]}'),
+        Source("src/dbdyno/errors.py", small),
+    ]
+    arrows = {"study.soak": {"study.act", "study.size", "errors"}, "study": {"study.soak"}}
+    assert tidy.small_modules_with_one_user(sources, arrows) == ["study.act is a part of study.soak"]
+
+
 def test_the_files_that_take_longest_are_there() -> None:
     assert [name for name in LONG if not (ROOT / "tests" / name).exists()] == []
 

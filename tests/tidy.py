@@ -551,6 +551,37 @@ def _named(tree: ast.Module) -> Iterator[str]:
             yield from re.findall(r"\w+", node.value)
 
 
+SMALL_LINES = 60
+SMALL_MODULES_MOST = 46
+"""How many small modules with one user there are. The number may only fall."""
+
+
+def small_modules_with_one_user(
+    sources: Iterable[Source], arrows: Mapping[str, Collection[str]]
+) -> list[str]:
+    """Modules of fewer than 60 lines that one module alone imports, which lies in the same folder. They are
+    a part of it. A module may have a reason: the first line of its docstring says "because"."""
+    users: dict[str, list[str]] = {}
+    for module, targets in arrows.items():
+        for target in targets:
+            users.setdefault(target, []).append(module)
+    found = []
+    for source in sources:
+        module, is_folder = source.module, source.path.endswith("__init__.py")
+        if is_folder or len(source.lines) >= SMALL_LINES or len(users.get(module, ())) != 1:
+            continue
+        reason = (ast.get_docstring(source.tree) or "").partition("\n")[0]
+        if _folder(users[module][0], arrows) == module.rpartition(".")[0] and "because" not in reason:
+            found.append(f"{module} is a part of {users[module][0]}")
+    return found
+
+
+def _folder(module: str, modules: Collection[str]) -> str:
+    """The folder that a module lies in; of a folder's own module, the folder."""
+    inside = any(other.startswith(f"{module}.") for other in modules)
+    return module if inside else module.rpartition(".")[0]
+
+
 def subjects_are_short_and_bodies_say_why(messages: Iterable[str]) -> list[str]:
     """Subjects of commits over 60 characters, and commits without a body."""
     faults = []
