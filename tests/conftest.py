@@ -17,14 +17,14 @@ from tests.needs import INITDB, lasting_folder  # isort: split
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dbdyno import gate
+from dbdyno import build_check
 from dbdyno.cli.preferences import KEYS
 from dbdyno.engines.mariadb import galera
 from dbdyno.engines.mariadb import obtaining as mariadb
 from dbdyno.engines.mysql import obtaining as mysql
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
-from dbdyno.host import once, paths
+from dbdyno.host import cache, paths
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import covers
 from dbdyno.obtain.source import making
@@ -53,8 +53,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONG = (
     "cli/test_soak.py", "conformance/test_engines.py", "cli/test_builds.py", "conformance/test_given.py",
-    "conformance/test_lua.py", "conformance/test_production.py", "test_gate.py", "cli/test_training.py",
-    "trial/test_pristine.py", "cli/test_driver.py", "trial/test_count.py", "report/test_pages.py",
+    "conformance/test_lua.py", "conformance/test_production.py", "test_build_check.py",
+    "cli/test_training.py", "trial/test_pristine.py", "cli/test_driver.py", "trial/test_count.py",
+    "report/test_pages.py",
     "test_pipelines.py", "cli/test_live.py", "cli/test_bisect.py", "serve/test_undisturbed.py",
     "cli/test_calibrate.py", "test_tidy.py",
     "conformance/test_sessions.py", "trial/acts/test_rounds.py", "test_simulation.py", "cli/test_bad_luck.py",
@@ -142,7 +143,7 @@ def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
         patch.setenv("XDG_RUNTIME_DIR", runtime)
         yield folder
-    once.release()
+    cache.release()
 
 
 @pytest.fixture
@@ -196,8 +197,8 @@ def store_server() -> Iterator[PostgreSQL]:
 
 @pytest.fixture
 def quick_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The correctness gate asks each build less. `tests/test_gate.py` says what it finds by how much."""
-    monkeypatch.setattr(gate, "OPERATIONS", 200)
+    """Each build is asked less. `tests/test_build_check.py` says what its check finds by how much."""
+    monkeypatch.setattr(build_check, "OPERATIONS", 200)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from dbdyno.engines.needs import Need
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import process
-from dbdyno.host.facts import Host
+from dbdyno.host.fingerprint import Host
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers.registry import LAYERS

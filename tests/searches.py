@@ -10,7 +10,7 @@ import numpy as np
 
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Level
-from dbdyno.host.facts import Host
+from dbdyno.host.fingerprint import Host
 from dbdyno.plan.search.ask import Memory, next_block, trials_of
 from dbdyno.plan.search.sampler import settled
 from dbdyno.records.record import Outcome, PhaseRecord, Record

@@ -26,9 +26,9 @@ from dbdyno.records.store import Store
 from dbdyno.study.trials import Trial
 from dbdyno.trial import drive, prepare
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.draft import Draft
 from dbdyno.trial.placement import place
 from dbdyno.trial.pristine import pristine_data
+from dbdyno.trial.record_builder import Draft
 from tests.simulated import process
 from tests.simulated.seed import wrong_with
 from tests.simulated.studies import KINDS

@@ -62,9 +62,9 @@ def rule(check: Callable[[Source], Iterator[str]]) -> Rule:
 
 STAGES = frozenset({"prepare", "verify", "observe", "drive", "check"})
 PARTS_OF_PREPARE = frozenset({"pristine", "placement"})
-SPINE = frozenset({"run", "gate", "begin", "cli"})
+SPINE = frozenset({"run", "build_check", "begin", "cli"})
 ROOT_MODULES = frozenset(
-    {"__init__", "__main__", "errors", "frozen", "gate", "interrupts", "passwords", "registry", "run"}
+    {"__init__", "__main__", "errors", "frozen", "build_check", "interrupts", "passwords", "registry", "run"}
 )
 PURE_ROOMS = frozenset({"analyse", "plan", "report"})
 NOT_PURE = frozenset({"engines", "obtain", "driver", "host", "layers", "trial", "records.store"})
@@ -603,7 +603,7 @@ def the_map_names_every_room(table: str, rooms: Iterable[str]) -> list[str]:
     ]
 
 
-FLOW = ("gate", "plan", "run", "trial")
+FLOW = ("build_check", "plan", "run", "trial")
 DRIVER = "crates/driver/src/"
 UNKNOWN_TO_A_ROOM: dict[str, tuple[str, ...]] = {
     "analysis": ("analyse",),

@@ -16,7 +16,8 @@ import psutil
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
-from dbdyno.host import once, paths
+from dbdyno.host import cache as once
+from dbdyno.host import paths
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.cgroups import PREFIX
 from dbdyno.host.journal import Journal, open_journal

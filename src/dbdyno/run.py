@@ -32,14 +32,14 @@ from dbdyno.trial.check import check
 from dbdyno.trial.code import code_beside_baseline, require_own_code
 from dbdyno.trial.count import count
 from dbdyno.trial.defaults import defaults_of, has_defaults
-from dbdyno.trial.draft import Draft
 from dbdyno.trial.drive import Steps, drive
+from dbdyno.trial.extra_clients import Visit, guests_of
 from dbdyno.trial.fill import fill, has_passes
-from dbdyno.trial.guests import Visit, guests_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.plans import has_plans, plans_of
 from dbdyno.trial.platform import platform_of
 from dbdyno.trial.prepare import prepare
+from dbdyno.trial.record_builder import Draft
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
 
@@ -329,7 +329,7 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
     if running.setup.built is not None:
         with draft.stage(Stage.GATE):
             # Here, because most trials run no build.
-            from dbdyno.gate import gated
+            from dbdyno.build_check import gated
 
             draft.gated(gated(running.setup.built, bench))
     if has_passes(running.setup) and not bench.callgrind:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dbdyno.driver.tally import OpenLoop, Second, Tally
 from dbdyno.frozen import Level
-from dbdyno.host.facts import Host, Installed
+from dbdyno.host.fingerprint import Host, Installed
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, PhaseRecord, Reading, Record

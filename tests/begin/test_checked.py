@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.begin.catalogue import located
-from dbdyno.host import once, paths
-from dbdyno.host.alone import alone
+from dbdyno.host import cache, paths
+from dbdyno.host.host_lock import alone
 from dbdyno.host.room import memory_limit
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.reference import Reference
@@ -245,7 +245,7 @@ def test_what_a_server_said_is_kept_by_what_it_was_asked(homes: Path) -> None:
     assert calls["_said"] == 1
     listed = json.loads(dyno("cache", "list", "--json").stdout)["things"]
     assert [row["kind"] for row in listed] == ["statements"] * 2
-    once.release()
+    cache.release()
     assert dyno("cache", "free", "--kind", "statements").returncode == 0
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from dbdyno import gate
+from dbdyno import build_check
 from dbdyno.begin import handing
 from dbdyno.begin.begun import Begun
 from dbdyno.begin.building import wishes_of
@@ -26,7 +26,7 @@ from dbdyno.fleet import kept_builds
 from dbdyno.fleet.kept_builds import KeptBuild, Maker
 from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.obtain.source import making, packed
 from dbdyno.records.database import Unavailable
@@ -78,7 +78,7 @@ class Hosts:
         """This process is that host from now on; returns its shelf of builds."""
         self._patch.setattr(engines_built, "_looks", engines_built._Looks())
         self._patch.setenv("XDG_CACHE_HOME", str(self.folder / name))
-        return once.shelf("builds").folder
+        return cache.shelf("builds").folder
 
     def hold(self, name: str, goes_on: Callable[[], bool] = lambda: True, run: str = "first") -> bool:
         """Has a host hold the builds of a run."""
@@ -138,7 +138,7 @@ def test_a_build_is_made_and_asked_on_one_host_and_taken_by_the_others(
     assert hosts.made("a") == 2 and len([line for line in hosts.told["a"] if "gate, with" in line]) == 2
     with monkeypatch.context() as patch:
         patch.setattr(making, "_carry_out", None)
-        patch.setattr(gate, "_ask", None)
+        patch.setattr(build_check, "_ask", None)
         assert hosts.hold("b") and hosts.taken("b") == 2
         assert hosts.hold("b") and hosts.taken("b") == 2, "what a host holds it does not take again"
     ours, theirs = contents(hosts.enter("a")), contents(hosts.enter("b"))
@@ -294,10 +294,10 @@ def test_a_baseline_that_fails_the_gate_on_one_host_fails_on_all(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_fork_again(hosts.folder, CODE + wrong_code(LOSES_ROWS))
-    monkeypatch.setattr(gate, "OPERATIONS", 2000)
+    monkeypatch.setattr(build_check, "OPERATIONS", 2000)
     with pytest.raises(BaselineFailed, match="balances_equal"):
         hosts.hold("a")
-    monkeypatch.setattr(gate, "_ask", None)
+    monkeypatch.setattr(build_check, "_ask", None)
     with pytest.raises(BaselineFailed, match="balances_equal"):
         hosts.hold("b")
 

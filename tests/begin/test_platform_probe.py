@@ -9,8 +9,8 @@ import pytest
 from dbdyno.begin.platform_probe import engine_findings, probe_platform
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
+from dbdyno.host.cache import silently
 from dbdyno.host.journal import open_journal
-from dbdyno.host.once import silently
 from dbdyno.obtain.architecture import architecture
 
 FOREIGN = "s390x"

@@ -16,7 +16,7 @@ from dbdyno.begin.registered import (
 )
 from dbdyno.begin.stored_study import asked_by
 from dbdyno.begin.study_file import study_at
-from dbdyno.host.once import silently
+from dbdyno.host.cache import silently
 from dbdyno.records.chain import Publication, Registration
 from dbdyno.records.run import ComparisonRun, SoakRun, of_kind
 from dbdyno.records.store import Store

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbdyno.begin.stored_study import study_of
-from dbdyno.host.facts import Host
+from dbdyno.host.fingerprint import Host
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines.sqlite.obtaining import LIBRARY
-from dbdyno.host import libraries, once
+from dbdyno.host import cache, libraries
 from tests.cli.calls import complaint, dyno
 from tests.needs import on_machine
 from tests.sqlite_fork import make_fork
@@ -125,7 +125,7 @@ def test_versions_stand_beside_both_ends_and_each_has_data_of_its_own(homes: Pat
     assert [point["name"] for point in found["run"]["line"]["points"]] == [f"{at}/{LIBRARY}" for at in "abc"]
     assert found["engines"]["same_rows"] == levels[1:]
     # What confirms an answer has images of its own.
-    assert len(once.shelf("pristine").names()) >= len(levels)
+    assert len(cache.shelf("pristine").names()) >= len(levels)
 
 
 def test_a_study_without_a_repository_is_refused(study: Path) -> None:

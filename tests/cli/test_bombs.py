@@ -57,8 +57,8 @@ def test_a_benchmarks_log_that_unpacks_to_gigabytes_is_refused(
 READ = """
 import sys
 from pathlib import Path
-from dbdyno.traffic.read import log_of
-from dbdyno.traffic.seen import CUT_OFF, TOO_LONG
+from dbdyno.sql_logs.read import log_of
+from dbdyno.sql_logs.seen import CUT_OFF, TOO_LONG
 print([seen.rest in (CUT_OFF, TOO_LONG) for seen in log_of([Path(sys.argv[1])]).statements])
 """
 
@@ -73,9 +73,9 @@ def test_a_servers_log_that_unpacks_to_too_much_is_read(tmp_path: Path, piece: b
 FEED = """
 import sys
 from pathlib import Path
-from dbdyno.given.dump import dump_at, text_of
-from dbdyno.given.feed import Client, environment, feed
-from tests.given.test_feed import REFUSAL
+from dbdyno.user_data.dump import dump_at, text_of
+from dbdyno.user_data.feed import Client, environment, feed
+from tests.user_data.test_feed import REFUSAL
 dump = dump_at(Path(sys.argv[1]))
 client = Client([sys.executable, "-c", "import sys\\nwhile sys.stdin.read(1 << 20): pass"], {}, REFUSAL)
 with text_of(dump) as text:
@@ -94,9 +94,9 @@ def test_a_dump_of_one_line_passes_through(tmp_path: Path) -> None:
 READ_TABLES = """
 import sys
 from pathlib import Path
-from dbdyno.given.dump import dump_at, text_of
-from dbdyno.traffic.schema import Reader
-from dbdyno.traffic.tokens import Dialect
+from dbdyno.user_data.dump import dump_at, text_of
+from dbdyno.sql_logs.schema import Reader
+from dbdyno.sql_logs.tokens import Dialect
 reader = Reader(Dialect.MYSQL)
 with text_of(dump_at(Path(sys.argv[1]))) as text:
     reader.take(text.source)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno import gate
+from dbdyno import build_check
 from dbdyno.begin import counting
 from dbdyno.begin.gate import setup_of
 from dbdyno.engines import built
-from dbdyno.host import once, paths
+from dbdyno.host import cache, paths
 from dbdyno.obtain.source import commands, compared, making
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
@@ -109,7 +109,7 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
     planned = dyno("plan", str(study)).stdout
     assert "3 builds, 3 of them there" in planned
     assert "gcc -O0: there; correctness gate: passed" in planned and "to ask" not in planned
-    once.release()
+    cache.release()
     assert dyno("cache", "free", "--kind", "builds").returncode == 0
     assert json.loads(dyno("builds", "--json").stdout) == []
 
@@ -131,7 +131,7 @@ def test_a_build_that_answers_wrongly_is_broken_and_stays_so(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its patch adds functions that take the place of the host's. It loses one row in a thousand."""
-    monkeypatch.setattr(gate, "OPERATIONS", 2000)
+    monkeypatch.setattr(build_check, "OPERATIONS", 2000)
     write_patch(study.parent / "hasty.patch", wrong_code(LOSES_ROWS))
     study.write_text(STUDY.split('"build.opt')[0] + '"source.patches" = ["none", "hasty.patch"]\n')
     done = dyno("run", str(study), "--json", "--name", "hasty")
@@ -318,7 +318,7 @@ def test_a_build_is_asked_by_the_gate_before_the_next_is_made(
 ) -> None:
     """A baseline that fails ends the run, and nobody waited for the other builds. It loses one row in a
     thousand."""
-    monkeypatch.setattr(gate, "OPERATIONS", 2000)
+    monkeypatch.setattr(build_check, "OPERATIONS", 2000)
     (study.parent / "fork" / "fork.c").write_text(CODE + wrong_code(LOSES_ROWS))
     with (study.parent / "recipe.toml").open("a") as recipe:
         # So each build is made by itself.

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.host import once, paths
-from dbdyno.host.once import ACCOUNT
+from dbdyno.host import cache, paths
+from dbdyno.host.cache import ACCOUNT
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
 
@@ -22,14 +22,14 @@ def keep(kind: str, name: str, within: Path | None = None, days: float = 0.0) ->
 
     def make(making: Path) -> tuple[str, str]:
         (making / "content").write_bytes(bytes(1 << 20))
-        for marker in once.WHOLE.values():
+        for marker in cache.WHOLE.values():
             (making / marker).write_text("{}")
         return f"{kind} of a test", "the test"
 
-    folder = once.shelf(kind, within).once(name, make)
-    once.release()
+    folder = cache.shelf(kind, within).once(name, make)
+    cache.release()
     used = time.time() - days * 86_400.0
-    os.utime(folder / once.WHOLE.get(kind, ACCOUNT), (used, used))
+    os.utime(folder / cache.WHOLE.get(kind, ACCOUNT), (used, used))
     return folder
 
 

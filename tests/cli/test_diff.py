@@ -13,7 +13,7 @@ from dbdyno.cli.diff import complete_build
 from dbdyno.cli.verbs.read import diff
 from dbdyno.engines import built as engines_built
 from dbdyno.engines.sqlite import SQLITE
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.obtain.source import making
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
@@ -103,8 +103,8 @@ def test_a_name_that_could_be_several_builds_is_refused_with_them(kept: list[str
 
 
 def test_a_build_of_an_older_dyno_is_named_by_its_file(kept: list[str]) -> None:
-    once.release()
-    manifest = once.shelf("builds").folder / kept[0] / making.MANIFEST
+    cache.release()
+    manifest = cache.shelf("builds").folder / kept[0] / making.MANIFEST
     account = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({name: value for name, value in account.items() if name != "program"}))
     assert "which file is its program" in complaint("diff", *kept)

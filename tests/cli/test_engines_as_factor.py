@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dbdyno.engines.sqlite.obtaining import LIBRARY
 from dbdyno.frozen import ENGINE_FACTOR
-from dbdyno.host import libraries, once
+from dbdyno.host import cache, libraries
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store
@@ -55,7 +55,7 @@ def test_each_variant_runs_on_its_own_engine_and_its_own_data(homes: Path) -> No
         )
         held.add(evidence.effective.source)
     assert len(held) == 2, "each load process holds a file of its own"
-    assert len(once.shelf("pristine").names()) == 2, "each engine has made its own data"
+    assert len(cache.shelf("pristine").names()) == 2, "each engine has made its own data"
     [level] = run.engines
     assert run.engines[level].digest != run.installation.digest
     assert run.engines[level].version == run.installation.version

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from dbdyno.cli.patience import LINE_EVERY_S, SILENT_S, Patience
-from dbdyno.host.once import Step
+from dbdyno.host.cache import Step
 from tests.fakes import Clock
 
 

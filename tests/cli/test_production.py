@@ -13,8 +13,8 @@ from dbdyno.begin.study_file import study_at
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
 from tests.cli.traffic_cases import MORE
-from tests.traffic.mysql_cases import SLOW_MARIADB as MARIADB
-from tests.traffic.postgresql.logs import CSV, STDERR
+from tests.sql_logs.mysql_cases import SLOW_MARIADB as MARIADB
+from tests.sql_logs.postgresql.logs import CSV, STDERR
 
 SLOW = "".join(MARIADB.splitlines(keepends=True)[:-2]) + MORE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.host import once, paths
+from dbdyno.host import cache, paths
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
@@ -47,7 +47,7 @@ def test_records_of_a_finished_run_are_read_once(three: Path, verb: str, argumen
     assert told(verb, *arguments) == first
     listed = json.loads(dyno("cache", "list", "--json").stdout)["things"]
     assert [one["kind"] for one in listed] == ["readings"]
-    once.release()
+    cache.release()
     assert dyno("cache", "free", "--kind", "readings").returncode == 0
     assert told(verb, *arguments) != first
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement
@@ -52,7 +52,7 @@ def test_each_run_draws_an_order_and_records_it(homes: Path) -> None:
     assert len(set(seeds)) == 3 and 2**63 - 1 in seeds
     assert all(run.mirrored for run in runs)
     assert len(loads) == 3, "the variants of a block draw the same keys, another run draws others"
-    assert len(once.shelf("pristine").names()) == 1, "data do not depend on the order"
+    assert len(cache.shelf("pristine").names()) == 1, "data do not depend on the order"
 
 
 def test_data_are_made_anew_where_connections_begin_otherwise(homes: Path) -> None:
@@ -61,7 +61,7 @@ def test_data_are_made_anew_where_connections_begin_otherwise(homes: Path) -> No
         path.write_text(STUDY.replace('"tpcb"\n', f'"tpcb"\n{begin}'))
         said = dyno("run", str(path), "--blocks", "1", "--json")
         assert said.returncode == 0, said.stderr
-    assert len(once.shelf("pristine").names()) == 2
+    assert len(cache.shelf("pristine").names()) == 2
 
 
 def test_a_study_times_its_statements(homes: Path) -> None:

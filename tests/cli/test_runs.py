@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 from dbdyno.host import perf
-from dbdyno.host.alone import alone
+from dbdyno.host.host_lock import alone
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from tests.cli.calls import STUDY, calls_counted, complaint, dyno

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
 from tests.cli.traffic_cases import MORE
-from tests.traffic.mysql_cases import SLOW_MARIADB as MARIADB
+from tests.sql_logs.mysql_cases import SLOW_MARIADB as MARIADB
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from dbdyno.host import once, paths
-from dbdyno.host.alone import alone
+from dbdyno.host import cache, paths
+from dbdyno.host.host_lock import alone
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.bolt import proved_bolt
 from dbdyno.obtain.source.toolchain import toolchain
@@ -190,7 +190,7 @@ def test_a_run_that_was_ended_in_a_training_goes_on_with_a_new_one(folder: Path,
     assert done.returncode == 0, done.stderr
     assert {outcome for outcome, _ in outcomes(json.loads(done.stdout)).values()} == {"measured"}
     assert not list((paths.cache() / "trials").glob("*training*"))
-    once.release()
+    cache.release()
 
 
 def test_builds_that_are_made_ahead_hold_this_host_while_one_trains_alone(folder: Path) -> None:

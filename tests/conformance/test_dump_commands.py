@@ -17,9 +17,9 @@ from dbdyno.engines.mysql.obtaining import SERVER as MYSQL
 from dbdyno.engines.postgresql.obtaining import SERVER as POSTGRESQL
 from dbdyno.engines.postgresql.taking import require_dump
 from dbdyno.errors import EngineMissing, UserError
-from dbdyno.given.dump import dump_at
 from dbdyno.obtain.client import program
 from dbdyno.obtain.installation import Installation
+from dbdyno.user_data.dump import dump_at
 from tests.conformance.conftest import bench_for
 from tests.given_data import mysql_options
 

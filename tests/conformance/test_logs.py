@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.frozen import Level
-from dbdyno.traffic.postgresql.prefix import pattern
-from dbdyno.traffic.read import log_of
-from dbdyno.traffic.seen import Reading, Seen
+from dbdyno.sql_logs.postgresql.prefix import pattern
+from dbdyno.sql_logs.read import log_of
+from dbdyno.sql_logs.seen import Reading, Seen
 from tests.cli.calls import dyno
 from tests.conformance.conftest import started
 from tests.conformance.sessions_cases import rows

@@ -16,11 +16,11 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.tally import Replay, Tally
 from dbdyno.engines.server import ServerProcess
 from dbdyno.frozen import Level
-from dbdyno.traffic.formats import FORMATS
-from dbdyno.traffic.read import Log, log_of
-from dbdyno.traffic.record import record
-from dbdyno.traffic.recording import About, about
-from dbdyno.traffic.seen import Seen
+from dbdyno.sql_logs.formats import FORMATS
+from dbdyno.sql_logs.read import Log, log_of
+from dbdyno.sql_logs.record import record
+from dbdyno.sql_logs.recording import About, about
+from dbdyno.sql_logs.seen import Seen
 from tests.conformance.conftest import started
 
 SLEEP = {"mariadb": "SELECT SLEEP(1.5)", "postgresql": "SELECT pg_sleep(1.5)"}

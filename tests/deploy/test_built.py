@@ -13,7 +13,7 @@ from dbdyno.engines.built import recipe_of
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.obtain.source.build import Made, Training
 from dbdyno.obtain.source.wish import BuildWish, Flags, Trainer
 
@@ -70,7 +70,7 @@ def study(homes: Path) -> Path:
         (making / "build.json").write_text(account.model_dump_json())
         return "a build", "tests"
 
-    once.shelf("builds").once(f"sqlite-{KEY}", make)
+    cache.shelf("builds").once(f"sqlite-{KEY}", make)
     return folder
 
 

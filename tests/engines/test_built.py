@@ -15,8 +15,8 @@ from dbdyno.engines.built import Instrumented, built, code_beside, foreseen, mat
 from dbdyno.engines.registry import ENGINES
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import Blocked, BuildFailed, DynoError, UserError
-from dbdyno.host import once, paths
-from dbdyno.host.once import Tell
+from dbdyno.host import cache, paths
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.source import compared, making, package
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage
 from dbdyno.obtain.source.training import Untrained
@@ -188,7 +188,7 @@ def test_two_builds_are_compared_once_and_the_comparison_goes_with_the_build(
     silent = code_beside(SQLITE, fork_wish(flags="-Wall"), first, folder)
     assert silent is not None and silent.same and silent.moved == 0
     against = materials_of(SQLITE, first, folder).build.key
-    kept = list(once.shelf("builds").folder.glob(f"*/beside-{against}.json"))
+    kept = list(cache.shelf("builds").folder.glob(f"*/beside-{against}.json"))
     assert len(kept) == 2
     with monkeypatch.context() as patched:
         patched.setattr(compared, "compare_code", None)
@@ -244,7 +244,7 @@ def test_a_comparison_that_cannot_be_kept_is_made_all_the_same(
         patched.setattr(Path, "rename", full)
         found = code_beside(SQLITE, *wishes, folder)
     assert found is not None and found.same
-    assert not list(once.shelf("builds").folder.glob("*/beside-*"))
+    assert not list(cache.shelf("builds").folder.glob("*/beside-*"))
 
 
 @pytest.mark.engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.fleet.hosts import Member, Place, register
 from dbdyno.fleet.session import Session
-from dbdyno.host.facts import Host
+from dbdyno.host.fingerprint import Host
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import FleetHost, Run
 from tests.fakes import make_run, make_study

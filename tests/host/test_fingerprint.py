@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dbdyno.host.facts import Host, Installed
-from dbdyno.host.fingerprint import core_count, fingerprint
+from dbdyno.host.fingerprint import Host, Installed, core_count, fingerprint
 
 
 def test_the_fingerprint_is_json_and_names_what_was_measured(homes: Path) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -160,3 +163,44 @@ def test_no_core_dump_holds_what_dyno_knows_and_a_server_may_leave_its_own(tmp_p
     assert of_driver == ["1" if hard != ["0"] else "0", *hard] and of_server == hard * 2
     assert os.WTERMSIG(status) == signal.SIGSEGV and not os.WCOREDUMP(status)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A short path, as a socket's has little room."""
+    with tempfile.TemporaryDirectory(prefix="dyno-") as folder:
+        yield Path(folder) / "socket"
+
+
+def test_the_process_at_a_socket_is_found(place: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(place))
+        server.listen()
+        assert process.at_socket(place) == os.getpid()
+    assert process.at_socket(place) is None
+    assert process.at_socket(place.with_name("nothing")) is None
+
+
+def test_the_process_at_a_port_is_found() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        assert process.at_port(port) is None
+        server.listen()
+        assert process.at_port(port) == os.getpid()
+    assert process.at_port(port) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("", True),
+        ("db.example", False),
+    ],
+)
+def test_a_name_of_this_host_is_known(name: str, here: bool) -> None:
+    assert process.is_here(name) is here

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.host.namespaces import SEEN
 from dbdyno.host.paths import HOST_VARIABLE, cache_place
-from dbdyno.host.volumes.secluded import SEEN
 from tests.needs import lasting_folder
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from dbdyno.errors import Blocked, DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_values, paths
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned
-from dbdyno.host.siblings import bound_threads, losing_cpusets
+from dbdyno.host.kernel_values import bound_threads, losing_cpusets
 from dbdyno.layers import cpu
 from dbdyno.layers.cpu import CPU
 from dbdyno.layers.setup import Before, Running, Setup, apply

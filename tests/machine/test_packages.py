@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.engines.sqlite import guest
 from dbdyno.errors import DynoError, EngineMissing, Unreachable, UserError
-from dbdyno.host.once import silently
+from dbdyno.host.cache import silently
 from dbdyno.machine import packages
 from dbdyno.machine.kinds import KINDS, kind
 from dbdyno.machine.packages import KEXEC, SHELL, Parts

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import DynoError, Unreachable, UserError
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.obtain import npm
 
 NAME = f"@servers/{npm.MACHINES.get(os.uname().machine, os.uname().machine)}"
@@ -71,7 +71,7 @@ def test_a_package_that_is_not_what_the_registry_says_is_refused(registry: Path)
         archive.write(b"\0")
     with pytest.raises(DynoError, match="is not what the registry says"):
         npm.fetch(PACKAGE, "17")
-    assert once.shelf("engines").names() == []
+    assert cache.shelf("engines").names() == []
 
 
 @pytest.mark.parametrize("target", ["../../out", "/tmp/out"])

@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.obtain import tarball
 from dbdyno.study.reference import Reference
 
@@ -39,7 +39,7 @@ def test_a_server_is_found_in_a_tarball_which_is_unpacked_once(homes: Path) -> N
     found = [obtaining.locate(Reference("mariadb", path=str(packed))) for _ in range(2)]
     assert found[0] == found[1] and found[0].version == "11.4.2"
     assert _sum(packed) in found[0].origin and "no checksum lies beside it" in found[0].origin
-    assert len(once.shelf("engines").names()) == 1
+    assert len(cache.shelf("engines").names()) == 1
 
 
 @pytest.mark.parametrize("form", tarball.SUMS)
@@ -61,7 +61,7 @@ def test_a_tarball_that_is_torn_is_refused_and_leaves_nothing(homes: Path, lost_
     packed.write_bytes(packed.read_bytes()[:-lost_bytes])
     with pytest.raises(UserError, match="cannot be unpacked"):
         tarball.unpacked(packed)
-    assert once.shelf("engines").names() == []
+    assert cache.shelf("engines").names() == []
 
 
 def test_a_tarball_that_is_exchanged_before_it_is_unpacked_is_refused(
@@ -78,4 +78,4 @@ def test_a_tarball_that_is_exchanged_before_it_is_unpacked_is_refused(
     monkeypatch.setattr(tarball, "_checked", exchanged)
     with pytest.raises(UserError, match="changed while it was unpacked"):
         tarball.unpacked(packed)
-    assert once.shelf("engines").names() == []
+    assert cache.shelf("engines").names() == []

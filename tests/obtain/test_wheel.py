@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import DynoError
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.obtain import wheel
 
 PACKAGE = wheel.Package("fake", "fake-engine", "libfake.so.2")
@@ -50,11 +50,11 @@ def test_the_latest_release_of_a_version_is_fetched_and_kept(index: Path) -> Non
 def test_a_release_that_no_index_has_is_told_in_pips_words(index: Path) -> None:
     with pytest.raises(DynoError, match="No matching distribution"):
         wheel.fetch(PACKAGE, "6")
-    assert once.shelf("engines").names() == []
+    assert cache.shelf("engines").names() == []
 
 
 def test_a_wheel_without_the_library_is_refused(index: Path) -> None:
     offer(index, "6.0.0.0", "fake/readme")
     with pytest.raises(DynoError, match=r"holds no libfake\.so\.2"):
         wheel.fetch(PACKAGE, "6")
-    assert once.shelf("engines").names() == []
+    assert cache.shelf("engines").names() == []

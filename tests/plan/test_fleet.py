@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.errors import BaselineFailed
-from dbdyno.host.facts import Host
+from dbdyno.host.fingerprint import Host
 from dbdyno.plan import ask_for, fleet
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import FleetHost, Run

@@ -10,7 +10,7 @@ from typing import NoReturn
 from dbdyno.analyse.registered import plan_of
 from dbdyno.begin.registered import question_of
 from dbdyno.begin.stored_study import asked_by
-from dbdyno.host.facts import Host
+from dbdyno.host.fingerprint import Host
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.wish import Flags
 from dbdyno.publish.account import Account, Given, PublishedBuild, made_here

@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.errors import DynoError
-from dbdyno.host import once, paths
+from dbdyno.host import cache, paths
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned
 from dbdyno.host.volumes import loop, mounts
 from dbdyno.host.volumes.power import SHUTDOWN, WITHOUT_FLUSH
@@ -270,14 +270,14 @@ def _make_things(seed: int, number: int) -> None:
             (making / "pristine.json").write_text("{}")
             return "a thing", "the test"
 
-        once.shelf(KINDS[count % len(KINDS)]).once(name, make)
+        cache.shelf(KINDS[count % len(KINDS)]).once(name, make)
 
 
 def _things() -> tuple[int, list[str]]:
     """How many things have a name in the cache, and which of them are not whole."""
     seen, wrong = 0, []
     for kind in KINDS:
-        shelf = once.shelf(kind)
+        shelf = cache.shelf(kind)
         for name in shelf.names():
             if not shelf.holds(name):
                 continue
@@ -308,8 +308,8 @@ def _sound(data: Path) -> bool:
 def _forget() -> None:
     """Lets the next run make its data anew, and keeps the cache small."""
     for kind in KINDS:
-        for name in once.shelf(kind).names():
-            once.shelf(kind).free(name)
+        for name in cache.shelf(kind).names():
+            cache.shelf(kind).free(name)
 
 
 @contextmanager

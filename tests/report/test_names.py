@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from dbdyno.analyse import Analysis, analyse
-from dbdyno.host.facts import Host
+from dbdyno.host.fingerprint import Host
 from dbdyno.records.record import Check, Record
 from dbdyno.report import as_json
 from dbdyno.report.words.tally import tally_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.begin.estimate import counted_s
-from dbdyno.host.alone import Holder
+from dbdyno.host.host_lock import Holder
 from dbdyno.report.document import Document, Lines
 from dbdyno.report.words.numbers import about_text
 from dbdyno.serve.under_way import with_progress

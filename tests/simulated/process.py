@@ -16,7 +16,7 @@ from typing import Any
 import dbdyno.run
 from dbdyno import interrupts
 from dbdyno.errors import DynoError
-from dbdyno.host import journal, once, paths
+from dbdyno.host import cache, journal, paths
 from dbdyno.host.clone import Cloned, clone_tree
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned, undoes
 from dbdyno.layers.registry import LAYERS
@@ -171,7 +171,7 @@ def one_process(case: Case, world: World) -> Ended:
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.unraisablehook = sys.__unraisablehook__
-        once.release()
+        cache.release()
     return ended
 
 

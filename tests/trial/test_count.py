@@ -16,8 +16,7 @@ from dbdyno.analyse.model import Verdict
 from dbdyno.driver.job import Job, Open
 from dbdyno.errors import ServerFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.host.callgrind import Callgrind
-from dbdyno.host.callgrind_dump import Dump, read_dump
+from dbdyno.host.callgrind import Callgrind, Dump, read_dump
 from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation

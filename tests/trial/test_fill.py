@@ -27,8 +27,8 @@ from dbdyno.study import Study, Workload
 from dbdyno.study.reference import Reference
 from dbdyno.trial import fill
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.draft import Draft
 from dbdyno.trial.fill import LONGEST_S, PASSES_MOST, READINGS_MOST, has_passes, stands
+from dbdyno.trial.record_builder import Draft
 from tests.fakes import FakeEngine, Stages, make_bench, make_run, make_study, make_tally
 from tests.trials import bench_of, study_of
 

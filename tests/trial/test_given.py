@@ -10,10 +10,10 @@ import pytest
 
 from dbdyno.begin.given import data_of
 from dbdyno.errors import DriverFailed, UserError
-from dbdyno.given.dump import Dump, dump_at
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.study.nouns import GivenData
 from dbdyno.trial import given
+from dbdyno.user_data.dump import Dump, dump_at
 from tests.given_data import SCRIPT, study_with, tried_with
 
 pytestmark = pytest.mark.usefixtures("homes")
@@ -30,7 +30,7 @@ def _names(folder: Path, data: GivenData, script: str = SCRIPT) -> list[object]:
 
 
 def _kept() -> list[str]:
-    return once.shelf("pristine").names()
+    return cache.shelf("pristine").names()
 
 
 def test_a_dump_that_changed_is_loaded_again_and_one_that_moved_is_not(tmp_path: Path) -> None:
@@ -55,8 +55,8 @@ def test_another_workload_shares_the_data_and_is_asked_of_its_own_invariants(tmp
     (tmp_path / "second/dump.sql").write_text(DUMP)
     _names(tmp_path / "second", data, SCRIPT.replace("two_articles", "a_pair"))
     assert _kept() == [pristine]
-    assert len(list((once.shelf("pristine").folder / pristine).glob("checks-*.json"))) == 2
-    [kept] = once.shelf("pristine").kept()
+    assert len(list((cache.shelf("pristine").folder / pristine).glob("checks-*.json"))) == 2
+    [kept] = cache.shelf("pristine").kept()
     assert kept.what.startswith("dump dump.sql, sha256 ")
 
 

@@ -14,7 +14,7 @@ from dbdyno.begin.engines import on_engines
 from dbdyno.driver.job import Job
 from dbdyno.engines import registry
 from dbdyno.frozen import ENGINE_FACTOR
-from dbdyno.host import once, paths
+from dbdyno.host import cache, paths
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Setup
 from dbdyno.plan.blocks import make_plan
@@ -45,7 +45,7 @@ def test_data_whose_account_cannot_be_read_are_made_anew(homes: Path, torn: str)
     engine, study = FakeEngine(), with_images(make_study(1, 2, blocks=1), 1)
     carry_out(study, engine=engine)
     [account] = (paths.cache() / "pristine").glob("*/pristine.json")
-    once.release()
+    cache.release()
     account.write_text(torn)
     (paths.data() / "dyno.sqlite").unlink()
     records = carry_out(study, engine=engine)

@@ -13,13 +13,13 @@ from dbdyno.begin.stored_study import asked_of, require_measured
 from dbdyno.begin.study_file import study_at
 from dbdyno.datasets import SET_FILE
 from dbdyno.errors import DynoError, Mistake, StudyError, UserError, remedy
-from dbdyno.given.digest import digest_of as given_digest_of
 from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.once import silently
+from dbdyno.host.cache import silently
 from dbdyno.records.run import BisectionRun, Run, SoakRun
 from dbdyno.study import Study
 from dbdyno.study.files import FileKind, StudyFile, digest_of
+from dbdyno.user_data.digest import digest_of as given_digest_of
 
 ORIGIN = "source.origin"
 DEBIAN = "debian"

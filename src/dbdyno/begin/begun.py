@@ -34,9 +34,9 @@ from dbdyno.trial.bench import Bench, nobody
 if TYPE_CHECKING:
     from dbdyno.engines.built import Instrumented, Train
     from dbdyno.host.allowed import Allowed
+    from dbdyno.host.cache import Tell
     from dbdyno.host.callgrind import Callgrind
     from dbdyno.host.journal import Journal
-    from dbdyno.host.once import Tell
     from dbdyno.obtain.installation import Installation
     from dbdyno.records.run import OfKind, Run
     from dbdyno.records.store import Store
@@ -103,7 +103,7 @@ def make_builds_of(begun: Begun, reference: Begun | None, store: Store, allowed:
             if not wishes:
                 continue
             # Here and below, because most studies make no builds.
-            from dbdyno.gate import pass_gate
+            from dbdyno.build_check import pass_gate
 
             bench = replace(bench_of(side, journal, None, allowed), tell=tell)
             make_builds(

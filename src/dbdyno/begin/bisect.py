@@ -18,13 +18,13 @@ from dbdyno.begin.line_of_versions import line_of_versions
 from dbdyno.begin.stored_study import installed_of, measured_installation, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.timed import require_timed
+from dbdyno.build_check import pass_gate
 from dbdyno.engines import registry
 from dbdyno.engines.built import built
 from dbdyno.errors import Blocked, BuildFailed, DiskFull, UserError
 from dbdyno.frozen import Level, level_text
-from dbdyno.gate import pass_gate
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.source.history import commits_between, uncommitted
 from dbdyno.obtain.source.wish import BuildWish

@@ -11,9 +11,9 @@ from dbdyno.engines import registry
 from dbdyno.engines.built import Instrumented
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.alone import alone
+from dbdyno.host.cache import Tell
+from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
-from dbdyno.host.once import Tell
 from dbdyno.obtain.source.build import Foreseen
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.run import ComparisonRun

@@ -20,12 +20,12 @@ from dbdyno.layers.workload import files_named
 from dbdyno.obtain.installation import Installation
 from dbdyno.records import metrics
 from dbdyno.registry import Table, Those
+from dbdyno.sql_logs import recording
 from dbdyno.study import Catalogue, Factor, Study, workload_offers
 from dbdyno.study.catalogue import BesideCheck, NamesFiles
 from dbdyno.study.nouns import Application, GivenData
 from dbdyno.study.reference import Reference
 from dbdyno.study.space import Promise
-from dbdyno.traffic import recording
 
 
 def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> Catalogue:

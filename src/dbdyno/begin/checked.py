@@ -33,7 +33,7 @@ from dbdyno.errors import (
 )
 from dbdyno.frozen import Level, level_text
 from dbdyno.host.allowed import NOTHING_ALLOWED
-from dbdyno.host.alone import alone
+from dbdyno.host.host_lock import alone
 from dbdyno.host.room import memory_limit
 from dbdyno.layers.foresight import Refusal
 from dbdyno.layers.layer import by_layer
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         DynoError,
     )
     from dbdyno.host.allowed import Allowed
-    from dbdyno.host.once import Tell
+    from dbdyno.host.cache import Tell
     from dbdyno.obtain.source.build import Foreseen
     from dbdyno.study import Study
     from dbdyno.study.reference import Reference

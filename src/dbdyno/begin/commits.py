@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dbdyno.begin.building import wishes_of
 from dbdyno.errors import UserError
-from dbdyno.host import once
-from dbdyno.host.once import Tell
+from dbdyno.host import cache
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.source.history import uncommitted
 from dbdyno.obtain.source.tree import Source, commit_of, committed_unix_s, git_revision, repository_of
 from dbdyno.obtain.source.wish import DEBIAN, NONE, BuildWish
@@ -26,7 +26,7 @@ def study_in_commit(path: Path, revision: str, tell: Tell) -> Path:
     no repository, no such revision, or no such file in it."""
     repository = repository_of(path)
     source = git_revision(repository, revision)
-    laid = once.shelf("sources").once(f"commit-{source.digest[:24]}", partial(_lay, source=source), tell)
+    laid = cache.shelf("sources").once(f"commit-{source.digest[:24]}", partial(_lay, source=source), tell)
     place = path.resolve().relative_to(repository.resolve())
     found = laid / TREE / place
     if not found.is_file():

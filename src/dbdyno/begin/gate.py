@@ -22,7 +22,7 @@ from dbdyno.begin.stored_run import analysed, analysis_of, tell_unknown
 from dbdyno.begin.stored_study import require_measured, require_one_data, study_of
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import level_text
-from dbdyno.host.once import Tell, silently
+from dbdyno.host.cache import Tell, silently
 from dbdyno.layers.source import key_in
 from dbdyno.records.circumstances import noise_of
 from dbdyno.records.run import ComparisonRun, Run

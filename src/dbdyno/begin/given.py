@@ -9,15 +9,15 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine, Taking
 from dbdyno.errors import EngineMissing, Mistake, UserError
 from dbdyno.frozen import Frozen
-from dbdyno.given.digest import digest_of, size_of
-from dbdyno.given.dump import Dump, dump_at
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.metrics import bytes_text
 from dbdyno.records.run import Data
 from dbdyno.study import Factor, Study
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference
+from dbdyno.user_data.digest import digest_of, size_of
+from dbdyno.user_data.dump import Dump, dump_at
 
 
 class PlannedData(Frozen):

@@ -15,16 +15,16 @@ from pathlib import Path
 
 from dbdyno.begin.begun import Begun, bench_of, training_on
 from dbdyno.begin.building import make_builds, wishes_of
+from dbdyno.build_check import is_answered, pass_gate
 from dbdyno.engines.built import Train, built, forget_failures, materials_of
 from dbdyno.errors import BuildFailed, DiskFull, DynoError, UserError
 from dbdyno.fleet import kept_builds
 from dbdyno.fleet.kept_builds import PIECE_BYTES, Failure, KeptBuild, Maker
 from dbdyno.fleet.session import Session, of_run
-from dbdyno.gate import is_answered, pass_gate
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.host.allowed import Allowed
+from dbdyno.host.cache import Tell
 from dbdyno.host.journal import open_journal
-from dbdyno.host.once import Tell
 from dbdyno.obtain.source import making, packed
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.packed import Damaged
@@ -197,7 +197,7 @@ def _make(bench: Bench, wish: BuildWish, materials: Materials, train: Train, dep
         return
     folder = making.folder_of(name)
     host = making.note_host(folder, depot.host).made_on
-    with once.shelf("builds").making(f"{name}-packed") as work:
+    with cache.shelf("builds").making(f"{name}-packed") as work:
         found = packed.pack(folder, work / PACKED)
         kept = KeptBuild(
             name=name,

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from dbdyno.analyse.analysis import Given
 from dbdyno.analyse.columns import Floats, Places
 from dbdyno.analyse.kept import Arrays, Head, Keeping, Read, given_of
-from dbdyno.host.once import keep_beside
+from dbdyno.host.cache import keep_beside
 from dbdyno.records.readings import Readings
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run

@@ -10,7 +10,7 @@ from dbdyno.begin.catalogue import located
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError
 from dbdyno.frozen import level_text
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.installation import Installation
 from dbdyno.study import Study
 from dbdyno.study.nouns import PLATFORM_FACTOR

@@ -14,8 +14,8 @@ from dbdyno.begin.engines import engine_of, untaken_of
 from dbdyno.begin.running import refusals_of, settable
 from dbdyno.frozen import Level, level_text
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.alone import alone
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
+from dbdyno.host.host_lock import alone
 from dbdyno.layers.foresight import Refusal, foresee, lacking
 from dbdyno.layers.layer import by_layer
 from dbdyno.obtain.installation import Installation

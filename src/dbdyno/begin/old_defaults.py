@@ -15,7 +15,7 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.taken import untaken
 from dbdyno.obtain.installation import Installation

@@ -22,8 +22,8 @@ from dbdyno.engines.built import materials_of
 from dbdyno.errors import DynoError, UserError
 from dbdyno.fleet.parts import Answer, BuildThere
 from dbdyno.host.allowed import Allowed
+from dbdyno.host.cache import Tell
 from dbdyno.host.fingerprint import fingerprint
-from dbdyno.host.once import Tell
 from dbdyno.obtain.source.instructions import require_instructions
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.plan.blocks import require_few_enough

@@ -15,7 +15,7 @@ from dbdyno.driver.job import REPLAY
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 from dbdyno.host import paths
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.layers.workload import files_named
 from dbdyno.records import metrics
 from dbdyno.records.place import store_url

@@ -22,8 +22,8 @@ from dbdyno.engines.runtime import with_own_password
 from dbdyno.engines.values import quantity
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Configuration, Level, level_text
-from dbdyno.host.alone import alone
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
+from dbdyno.host.host_lock import alone
 from dbdyno.layers.layer import by_layer
 from dbdyno.obtain.installation import Installation
 from dbdyno.report.parts import configuration

@@ -14,9 +14,9 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.allowed import NOTHING_ALLOWED
-from dbdyno.host.alone import alone
+from dbdyno.host.cache import Tell, scratch
+from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import Journal
-from dbdyno.host.once import Tell, scratch
 from dbdyno.host.probe import Finding
 from dbdyno.obtain.architecture import Architecture, architecture, emulator_version
 from dbdyno.obtain.cross import PROGRAMS, Step, Tried, compiler_of, tried

@@ -17,7 +17,7 @@ from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
-from dbdyno.host.once import Tell, silently
+from dbdyno.host.cache import Tell, silently
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.run import ComparisonRun, Run, of_kind
 from dbdyno.records.store import Store

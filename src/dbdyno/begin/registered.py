@@ -14,8 +14,8 @@ from dbdyno.begin.given import data_of
 from dbdyno.begin.stored_study import asked_by, asked_of
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Configuration
+from dbdyno.host.cache import Tell
 from dbdyno.host.fingerprint import fingerprint
-from dbdyno.host.once import Tell
 from dbdyno.records.chain import (
     Publication,
     Registered,

@@ -25,7 +25,7 @@ from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.source.build import Foreseen
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.run import ComparisonRun, Run, SearchRun

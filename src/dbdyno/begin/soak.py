@@ -16,7 +16,7 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.host.room import available_memory_bytes, require_descriptors
 from dbdyno.plan.soak import expected_s
 from dbdyno.records.run import Run, SoakRun

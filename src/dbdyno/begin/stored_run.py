@@ -12,7 +12,7 @@ from dbdyno.begin.kept_columns import given
 from dbdyno.begin.losses import given_up_by, with_losses
 from dbdyno.begin.stored_study import asked_of, require_speeds, study_of
 from dbdyno.errors import UserError
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.records.record import Record
 from dbdyno.records.run import BisectionRun, ImportedRun, Run, SoakRun
 from dbdyno.records.store import Store

@@ -15,7 +15,7 @@ from dbdyno.begin.study_file import changed
 from dbdyno.engines import registry
 from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import Configuration
-from dbdyno.host.facts import Installed
+from dbdyno.host.fingerprint import Installed
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.run import BisectionRun, ComparisonRun, ImportedRun, Run, SoakRun
 from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
@@ -45,7 +45,7 @@ def asked_of(run: Run) -> Study:
     are compared by."""
     if isinstance(run, ImportedRun):
         # Here, because most runs are Dyno's own.
-        from dbdyno.brought import study as brought_study
+        from dbdyno.imported import study as brought_study
 
         return brought_study.study_of(run)
     folder = Path(run.study_folder or Path(run.study_path).parent)

@@ -11,11 +11,11 @@ from dbdyno.begin.begun import Begun, bench_of, new_run
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine, Searchable
 from dbdyno.errors import DynoError
-from dbdyno.host import memory
+from dbdyno.host import libraries
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.alone import alone
+from dbdyno.host.cache import Tell
+from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
-from dbdyno.host.once import Tell
 from dbdyno.host.room import available_memory_bytes
 from dbdyno.layers.setup import Running
 from dbdyno.obtain.installation import Installation
@@ -111,7 +111,7 @@ def _row(engine: Engine, one: Searchable, counted: Counted) -> tuple[str, bool |
 
 def _allocators() -> list[str]:
     """A line with the allocators that are installed here, if there are any."""
-    found = [name for name in memory.ALLOCATORS if memory.find_library(name) is not None]
+    found = [name for name in libraries.ALLOCATORS if libraries.find_library(name) is not None]
     if not found:
         return []
     return [line((toml("memory.allocator"), toml(["libc", *found]), "what takes memory from the kernel"))]

@@ -13,8 +13,7 @@ from dbdyno.calibrate.binding import binds_itself
 from dbdyno.calibrate.finding import Finding
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host import paths
-from dbdyno.host.facts import Host
-from dbdyno.host.fingerprint import identity
+from dbdyno.host.fingerprint import Host, identity
 from dbdyno.records.run import Calibrated
 from dbdyno.study import Interval, Study
 

@@ -29,8 +29,8 @@ from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.alone import alone
 from dbdyno.host.callgrind import Callgrind
+from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.plan import Ask, ask_for
 from dbdyno.records.place import store_url

@@ -17,7 +17,7 @@ from dbdyno.begin.study_file import study_at
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.host.allowed import Allowed
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Reused, Training
@@ -180,7 +180,7 @@ def kept_builds() -> list[BuildRow]:
             made_unix_s=kept.made_unix_s,
             used_unix_s=kept.used_unix_s,
         )
-        for kept in once.shelf("builds").kept()
+        for kept in cache.shelf("builds").kept()
         if (account := making.readable_account(kept.folder)) is not None
     ]
     return sorted(rows, key=lambda row: row.used_unix_s, reverse=True)

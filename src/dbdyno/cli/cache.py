@@ -12,7 +12,7 @@ from dbdyno.cli.options import Age, ListingGroup, json_option
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import DynoError, UserError, remedy
 from dbdyno.frozen import Frozen
-from dbdyno.host.once import KINDS, Kept, Shelf, shelves
+from dbdyno.host.cache import KINDS, Kept, Shelf, shelves
 from dbdyno.records.metrics import bytes_text
 from dbdyno.report.words.moments import moment_text
 from dbdyno.report.words.safe import json_text

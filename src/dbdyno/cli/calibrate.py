@@ -41,9 +41,8 @@ from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.alone import alone
-from dbdyno.host.facts import Host
-from dbdyno.host.fingerprint import core_count, fingerprint, usable_cpus
+from dbdyno.host.fingerprint import Host, core_count, fingerprint, usable_cpus
+from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running

@@ -8,8 +8,8 @@ from functools import partial
 import click
 
 from dbdyno.cli.options import RunningServerUrl
+from dbdyno.host.cache import sweep
 from dbdyno.host.journal import forget_abandoned, left_by_others, replay_abandoned, waiting_servers
-from dbdyno.host.once import sweep
 from dbdyno.passwords import without_passwords
 
 

@@ -12,7 +12,7 @@ from dbdyno.analyse.code import compare_code
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of
 from dbdyno.errors import UserError
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.obtain.source import making
 
 
@@ -53,7 +53,7 @@ def _program_of(given: str) -> Path:
         hint = f"write more of the one that is meant:\n{listed}"
         raise UserError(f"{len(names)} builds begin with {given}", hint)
     name = given if given in names else names[0]
-    folder = once.shelf("builds").take(name)
+    folder = cache.shelf("builds").take(name)
     account = making.readable_account(folder) if folder is not None else None
     if folder is None or account is None or not account.program:
         hint = f"name its file below {making.folder_of(name) / making.PREFIX}"

@@ -23,7 +23,7 @@ from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR
-from dbdyno.host.alone import alone
+from dbdyno.host.host_lock import alone
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store

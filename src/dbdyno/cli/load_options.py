@@ -12,9 +12,9 @@ from click.core import ParameterSource
 
 from dbdyno.driver.job import File, Isolation, Job, Opening, Schedule, ThinkTime
 from dbdyno.errors import UserError
+from dbdyno.sql_logs.recording import about
 from dbdyno.study import pacing
 from dbdyno.study.values import Fault, rate
-from dbdyno.traffic.recording import about
 
 _FILE = "file:"
 

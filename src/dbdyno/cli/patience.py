@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from dbdyno.cli import terminal
 from dbdyno.cli.looking import looking
-from dbdyno.host.once import Step
+from dbdyno.host.cache import Step
 from dbdyno.report.words.numbers import about_text
 
 SILENT_S = 2.0

@@ -34,7 +34,7 @@ from dbdyno.cli.options import refuse_both
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, listed
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.host.read_only import servers_text
 from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
 from dbdyno.obtain.source.build import Foreseen

@@ -14,8 +14,7 @@ from dbdyno.cli.terminal import tell, terminal
 from dbdyno.driver import _driver
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
-from dbdyno.host.facts import Host
-from dbdyno.host.fingerprint import fingerprint
+from dbdyno.host.fingerprint import Host, fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import Finding, probe
 from dbdyno.report.words.safe import json_text

@@ -21,22 +21,22 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Proposal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
-from dbdyno.given.dump import dump_at, text_of
 from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import json_text
+from dbdyno.sql_logs.groups import Traffic
+from dbdyno.sql_logs.inserts import draw_new_keys
+from dbdyno.sql_logs.lacks import lacks_of
+from dbdyno.sql_logs.read import traffic_of
+from dbdyno.sql_logs.schema import Reader, Schema
+from dbdyno.sql_logs.script import script, statement_of
+from dbdyno.sql_logs.seen import Reading
+from dbdyno.sql_logs.tokens import Dialect
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference
 from dbdyno.study.tables import DATA
 from dbdyno.study.toml import Row, toml
-from dbdyno.traffic.groups import Traffic
-from dbdyno.traffic.inserts import draw_new_keys
-from dbdyno.traffic.lacks import lacks_of
-from dbdyno.traffic.read import traffic_of
-from dbdyno.traffic.schema import Reader, Schema
-from dbdyno.traffic.script import script, statement_of
-from dbdyno.traffic.seen import Reading
-from dbdyno.traffic.tokens import Dialect
+from dbdyno.user_data.dump import dump_at, text_of
 
 STUDY, WORKLOAD = "study.toml", "workload.toml"
 TO_FILL_IN = "it has values that no log tells"

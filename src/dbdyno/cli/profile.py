@@ -27,9 +27,9 @@ from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.alone import alone
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count
+from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.host.perf import EVENT
 from dbdyno.layers.registry import LAYERS

@@ -10,11 +10,11 @@ import click
 from dbdyno.errors import UserError
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import json_text
-from dbdyno.traffic.read import log_of
-from dbdyno.traffic.record import record
-from dbdyno.traffic.recording import About
-from dbdyno.traffic.seen import Reading
-from dbdyno.traffic.tokens import Dialect
+from dbdyno.sql_logs.read import log_of
+from dbdyno.sql_logs.record import record
+from dbdyno.sql_logs.recording import About
+from dbdyno.sql_logs.seen import Reading
+from dbdyno.sql_logs.tokens import Dialect
 
 SHOWN_MOST = 10
 

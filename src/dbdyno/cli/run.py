@@ -35,7 +35,7 @@ from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run, tell_st
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import Stopped, UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.alone import alone
+from dbdyno.host.host_lock import alone
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.readings import Readings, RunOfIndex

@@ -20,7 +20,7 @@ from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.alone import alone
+from dbdyno.host.host_lock import alone
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import writable_store

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from dbdyno.errors import UserError
-from dbdyno.host.alone import holder
+from dbdyno.host.host_lock import holder
 from dbdyno.records.place import LAST
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store

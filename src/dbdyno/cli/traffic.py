@@ -17,17 +17,17 @@ from dbdyno.cli.terminal import terminal
 from dbdyno.driver.review import review
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen, listed
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import DASH, part_text, plural
 from dbdyno.report.words.safe import json_text
-from dbdyno.traffic.draw import FILL_IN
-from dbdyno.traffic.groups import Group, Traffic
-from dbdyno.traffic.inserts import draw_new_keys
-from dbdyno.traffic.lacks import Lack, lacks_of, lacks_of_all
-from dbdyno.traffic.read import traffic_of
-from dbdyno.traffic.script import names_of, script, statement_of
-from dbdyno.traffic.seen import Reading
+from dbdyno.sql_logs.draw import FILL_IN
+from dbdyno.sql_logs.groups import Group, Traffic
+from dbdyno.sql_logs.inserts import draw_new_keys
+from dbdyno.sql_logs.lacks import Lack, lacks_of, lacks_of_all
+from dbdyno.sql_logs.read import traffic_of
+from dbdyno.sql_logs.script import names_of, script, statement_of
+from dbdyno.sql_logs.seen import Reading
 
 SHOWN_MOST = 40
 """Rows of the table, and lines about statements; `--json` has them all."""
@@ -85,7 +85,7 @@ def _accepted(traffic: Traffic, found: list[Group]) -> list[Group]:
 def _mistake(traffic: Traffic, groups: Sequence[Group]) -> str:
     """What the driver refuses in a script of these; empty where it takes it."""
     text = script("log", traffic, groups).replace(FILL_IN, "uniform(1, 2)")
-    with once.scratch("log") as folder:
+    with cache.scratch("log") as folder:
         (folder / "log.toml").write_text(text, encoding="utf-8")
         mistakes = review("script", {"file": "log.toml"}, folder).mistakes
     return mistakes[0].message if mistakes else ""

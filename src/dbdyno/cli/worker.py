@@ -43,8 +43,8 @@ from dbdyno.fleet.leases import LEAST_S, Lease, length_s
 from dbdyno.fleet.parts import State
 from dbdyno.fleet.session import Session, of_run, require_server
 from dbdyno.host.allowed import Allowed
-from dbdyno.host.alone import alone
 from dbdyno.host.fingerprint import fingerprint
+from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import probe
 from dbdyno.plan import fleet

@@ -11,7 +11,7 @@ from dbdyno.engines.built import patches_of, recipe_file, recipe_of
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, UserError
 from dbdyno.frozen import Level
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.source import wish_among
@@ -40,7 +40,7 @@ def build_of(
 
 def _kept(key: str) -> tuple[Path, Made]:
     """The folder of the build, which nobody frees until this process ends, and its account."""
-    shelf = once.shelf("builds")
+    shelf = cache.shelf("builds")
     for name in shelf.names():
         account = making.readable_account(shelf.folder / name)
         if account is not None and account.key == key and (made := shelf.take(name)) is not None:

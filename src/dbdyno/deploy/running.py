@@ -15,7 +15,7 @@ from dbdyno.engines.found import FoundServer, process_at
 from dbdyno.engines.production import Production
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.host import cgroups, listening
+from dbdyno.host import cgroups, process
 from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import family
@@ -45,7 +45,7 @@ class Found(Running):
     @property
     def is_here(self) -> bool:
         """Whether it runs on this host."""
-        return listening.is_here(urlsplit(self.server.url).hostname or "")
+        return process.is_here(urlsplit(self.server.url).hostname or "")
 
     @property
     def knows_data(self) -> bool:
@@ -106,7 +106,7 @@ def _told(ask: Ask, sql: str) -> str:
 
 def _folder(ask: Ask, production: Production, url: str) -> Path | None:
     """Where the data lie, if that is on this host, and if the server tells it to this account."""
-    if not listening.is_here(urlsplit(url).hostname or ""):
+    if not process.is_here(urlsplit(url).hostname or ""):
         return None
     with suppress(DriverFailed):
         path = Path(_told(ask, production.data_sql))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, BuildFailed, DynoError, StudyError, UserError
-from dbdyno.host.once import Tell, silently
+from dbdyno.host.cache import Tell, silently
 from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source import making, package, profile

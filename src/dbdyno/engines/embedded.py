@@ -16,8 +16,8 @@ from dbdyno.engines.engine import Ask, HugePages
 from dbdyno.engines.log import tail
 from dbdyno.errors import ServerFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.given.folder import copy
 from dbdyno.records.record import Reading
+from dbdyno.user_data.folder import copy
 
 
 @dataclass

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from dbdyno.engines.shell import Shell
     from dbdyno.errors import DynoError
     from dbdyno.frozen import Level
-    from dbdyno.given.dump import Dump
+    from dbdyno.host.cache import Tell
     from dbdyno.host.launch import Launch
-    from dbdyno.host.once import Tell
     from dbdyno.obtain.installation import Installation, Offer
     from dbdyno.obtain.platforms import Platforms
     from dbdyno.records.record import Reading
     from dbdyno.study.reference import Reference
     from dbdyno.study.space import Promise
     from dbdyno.study.toml import Value
+    from dbdyno.user_data.dump import Dump
 
 
 class Server(Protocol):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.errors import UserError
-from dbdyno.host import kernel_files, listening
+from dbdyno.host import kernel_files, process
 from dbdyno.host.process import family
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def process_at(url: str, production: Production) -> int | None:
     if "," in target.netloc:
         raise UserError("the URL of a server names several hosts", "name the one that is meant")
     if sockets := parse_qs(target.query).get("socket"):
-        return listening.at_socket(Path(sockets[0]))
-    if not target.hostname or not listening.is_here(target.hostname):
+        return process.at_socket(Path(sockets[0]))
+    if not target.hostname or not process.is_here(target.hostname):
         return None
-    return listening.at_port(target.port or production.port)
+    return process.at_port(target.port or production.port)
 
 
 def server_at(url: str, production: Production, programs: Collection[str]) -> int | None:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dbdyno.errors import DynoError, UserError
 from dbdyno.fleet.session import ADVISORY, Session, of_host, of_run
 from dbdyno.frozen import Frozen
-from dbdyno.host.facts import Host
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
+from dbdyno.host.fingerprint import Host
 from dbdyno.records.run import run_of_document
 from dbdyno.records.store import NAME
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.host import cgroups, counters, kernel_files, kernel_values, paths
 from dbdyno.host.journal import Journal
-from dbdyno.host.memory import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
+from dbdyno.host.libraries import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
 from dbdyno.host.process import Pages, limit_huge_pages
 from dbdyno.host.volumes import loop, mounts
 from dbdyno.host.volumes.volume import MKFS, SMALLEST_BYTES, Wish, make_file_system

@@ -13,8 +13,8 @@ from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_files, kernel_values
+from dbdyno.host.kernel_values import bound_threads, losing_cpusets, parse_cpu_list
 from dbdyno.host.process import bind_memory, can_do
-from dbdyno.host.siblings import bound_threads, losing_cpusets, parse_cpu_list
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.part import Part, Place

@@ -14,7 +14,7 @@ from dbdyno.engines.engine import Engine
 from dbdyno.engines.engine import HugePages as Wanted
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
-from dbdyno.host import kernel_files, kernel_values, libraries, memory
+from dbdyno.host import kernel_files, kernel_values, libraries
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
 from dbdyno.layers.knob import ROOT, Knob, Scope
@@ -53,7 +53,7 @@ class Preload(Request):
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         """By its name alone, because the loader knows where a host's libraries are."""
         part = partial(Part, factor="memory.allocator")
-        file, package = memory.ALLOCATORS[self.allocator]
+        file, package = libraries.ALLOCATORS[self.allocator]
         return (
             part(place=Place.ENVIRONMENT, name="LD_PRELOAD", value=file),
             part(place=Place.BY_HAND, name=file, value=f"apt-get install {package}"),
@@ -66,9 +66,9 @@ class Preload(Request):
         setup.launch.environment["LD_PRELOAD"] = str(self._library())
 
     def _library(self) -> Path:
-        library = memory.find_library(self.allocator)
+        library = libraries.find_library(self.allocator)
         if library is None:
-            file, package = memory.ALLOCATORS[self.allocator]
+            file, package = libraries.ALLOCATORS[self.allocator]
             raise Blocked("memory.allocator", f"{file} is not installed", f"apt-get install {package}")
         return library
 
@@ -82,23 +82,23 @@ class TransparentHugePages(Request):
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         """The host's mode, because no directive of a unit limits one server's pages."""
-        return (Part(factor="memory.thp", place=Place.KERNEL, name=str(memory.THP_MODE), value=self.mode),)
+        return (Part(factor="memory.thp", place=Place.KERNEL, name=str(libraries.THP_MODE), value=self.mode),)
 
     def deed(self) -> Deed | None:
         if self.mode == "never":
             return None
-        does = f"{memory.THP_MODE} := {self.mode}"
+        does = f"{libraries.THP_MODE} := {self.mode}"
         unless = ", unless a limit of the server's own process does" if self.mode == "madvise" else ""
-        return Deed("memory.thp", does + unless, places=(str(memory.THP_MODE),))
+        return Deed("memory.thp", does + unless, places=(str(libraries.THP_MODE),))
 
     def apply(self, setup: Setup) -> None:
-        if not memory.THP_MODE.exists():
+        if not libraries.THP_MODE.exists():
             raise Blocked(
                 "memory.thp",
                 "this kernel has no transparent huge pages",
                 "use a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
             )
-        host = kernel_values.read(memory.THP_MODE)
+        host = kernel_values.read(libraries.THP_MODE)
         if host == self.mode:
             return
         launch = setup.launch
@@ -107,7 +107,7 @@ class TransparentHugePages(Request):
         elif self.mode == "madvise" and host == "always" and can_do(limit_huge_pages(Pages.ADVISED)):
             launch.before_exec = (*launch.before_exec, limit_huge_pages(Pages.ADVISED))
         else:
-            kernel_values.set_value(setup.journal, memory.THP_MODE, self.mode, "memory.thp")
+            kernel_values.set_value(setup.journal, libraries.THP_MODE, self.mode, "memory.thp")
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,18 @@ class HugePages(Request):
     size: str
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
-        page_bytes = memory.PAGE_BYTES[self.size]
+        page_bytes = libraries.PAGE_BYTES[self.size]
         wanted = engine.settings.huge_pages(settings, page_bytes)
         if wanted is None:
             return ()
         part = partial(Part, factor="memory.huge_pages")
         pages = _pages_for(wanted, page_bytes)
         deed = f"{pages} pages of {self.size} held the measured cache: reserve as many as yours takes"
-        path = memory.NR_HUGE_PAGES if self.size == memory.DEFAULT_SIZE else _pages_folder(self.size) / COUNT
+        path = (
+            libraries.NR_HUGE_PAGES
+            if self.size == libraries.DEFAULT_SIZE
+            else _pages_folder(self.size) / COUNT
+        )
         return (
             *(part(place=Place.SETTING, name=name, value=level) for name, level in wanted.settings.items()),
             part(place=Place.KERNEL, name=str(path), value=pages),
@@ -141,7 +145,7 @@ class HugePages(Request):
         )
 
     def apply(self, setup: Setup) -> None:
-        page_bytes = memory.PAGE_BYTES[self.size]
+        page_bytes = libraries.PAGE_BYTES[self.size]
         wanted = setup.engine.settings.huge_pages(setup.settings, page_bytes)
         if wanted is None:
             reason = f"{setup.engine.title} cannot put its cache on explicit huge pages"
@@ -161,7 +165,7 @@ def _prove_allocator(level: str, running: Running) -> Evidence:
 
 def _mapped_allocators(process_id: int) -> set[str]:
     held = {path.name for path in libraries.mapped(process_id)}
-    return {name for name in memory.ALLOCATORS if any(one.startswith(f"lib{name}") for one in held)}
+    return {name for name in libraries.ALLOCATORS if any(one.startswith(f"lib{name}") for one in held)}
 
 
 def _prove_thp(level: str, running: Running) -> Evidence:
@@ -174,7 +178,7 @@ def _prove_thp(level: str, running: Running) -> Evidence:
     evidence = _evidence(
         "thp", level, value, source, value == level and not (level == "never" and huge_bytes)
     )
-    if value == "never" and level != "never" and kernel_values.read(memory.THP_MODE) != "never":
+    if value == "never" and level != "never" and kernel_values.read(libraries.THP_MODE) != "never":
         # MariaDB does so once its buffers are allocated (MDEV-33279).
         own = "the server disables huge pages for its own process (THP_enabled: 0)"
         reason = f"the host allows {level}, but {own}"
@@ -185,7 +189,7 @@ def _prove_thp(level: str, running: Running) -> Evidence:
 
 def _thp_in_effect(process_id: int) -> str:
     status = kernel_files.text(f"/proc/{process_id}/status")
-    host = kernel_values.read(memory.THP_MODE)
+    host = kernel_values.read(libraries.THP_MODE)
     if host == "never" or re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE):
         return "never"
     # A limit to advised pages does not show in the status: under `always` the mappings themselves are asked.
@@ -214,7 +218,7 @@ def _unadvised_eligible(process_id: int) -> list[bool]:
 
 
 def _pages_folder(size: str) -> Path:
-    return memory.HUGE_PAGES / f"hugepages-{memory.PAGE_BYTES[size] >> 10}kB"
+    return libraries.HUGE_PAGES / f"hugepages-{libraries.PAGE_BYTES[size] >> 10}kB"
 
 
 def _pages_for(wanted: Wanted, page_bytes: int) -> int:
@@ -225,7 +229,7 @@ def _pages_for(wanted: Wanted, page_bytes: int) -> int:
 def _reserve(level: str, pages: int, setup: Setup) -> None:
     """Reserves pages for the time of the trial. The kernel may grant fewer than asked when memory is
     fragmented."""
-    page_bytes = memory.PAGE_BYTES[level]
+    page_bytes = libraries.PAGE_BYTES[level]
     folder = _pages_folder(level)
     if not folder.is_dir():
         raise Blocked(
@@ -260,7 +264,7 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
     if in_effect and level != "off":
         # Each area falls back by itself: the log's buffer may stand on them, and the cache not.
         setup = running.setup
-        wanted = setup.engine.settings.huge_pages(setup.settings, memory.PAGE_BYTES[level])
+        wanted = setup.engine.settings.huge_pages(setup.settings, libraries.PAGE_BYTES[level])
         in_effect = wanted is not None and sizes[level] >= wanted.cache_bytes
     return _evidence(
         "huge_pages", level, value, "/proc/PID/smaps: KernelPageSize of every mapping", in_effect
@@ -270,7 +274,7 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
 def _mapped_by_page_size(process_id: int) -> dict[str, int]:
     """Bytes mapped on pages larger than the kernel's own, by the page's size as a level is written."""
     sizes: dict[str, int] = {}
-    names = {str(page_bytes >> 10): name for name, page_bytes in memory.PAGE_BYTES.items()}
+    names = {str(page_bytes >> 10): name for name, page_bytes in libraries.PAGE_BYTES.items()}
     mapped_kib = 0
     for line in kernel_files.text(f"/proc/{process_id}/smaps", may_be_empty=True).splitlines():
         field, _, rest = line.partition(":")
@@ -368,8 +372,8 @@ MEMORY = LayerOfKnobs(
     "memory",
     Knob(
         name="memory.allocator",
-        levels=", ".join(("libc", *memory.ALLOCATORS)),
-        pattern="|".join(("libc", *memory.ALLOCATORS)),
+        levels=", ".join(("libc", *libraries.ALLOCATORS)),
+        pattern="|".join(("libc", *libraries.ALLOCATORS)),
         effect="LD_PRELOAD of the server's process, through a private loader as well",
         proof="the library in /proc/PID/maps",
         ask=lambda level, _: () if level == "libc" else (Preload(level),),
@@ -391,8 +395,8 @@ MEMORY = LayerOfKnobs(
     ),
     Knob(
         name="memory.huge_pages",
-        levels=", ".join(("off", *memory.PAGE_BYTES)),
-        pattern="|".join(("off", *memory.PAGE_BYTES)),
+        levels=", ".join(("off", *libraries.PAGE_BYTES)),
+        pattern="|".join(("off", *libraries.PAGE_BYTES)),
         effect="pages reserved for the time of the trial, and the engine's own setting",
         proof="KernelPageSize of the mappings in /proc/PID/smaps, of at least the cache's size",
         ask=lambda level, _: () if level == "off" else (HugePages(level),),

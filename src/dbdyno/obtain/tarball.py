@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno.errors import UserError, remedy
-from dbdyno.host import once
+from dbdyno.host import cache as once
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.archive import unpack
 

@@ -19,11 +19,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dbdyno.errors import DynoError, EngineMissing, UserError, remedy
-from dbdyno.host import once
-from dbdyno.host.once import Tell, silently
+from dbdyno.host import cache
+from dbdyno.host.cache import Tell, silently
 from dbdyno.host.process import die_with_parent
 
-MANIFEST = once.WHOLE["engines"]
+MANIFEST = cache.WHOLE["engines"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def file(wheel: str, ending: str) -> tuple[str, Path]:
 
 def copies(package: Package) -> list[Copy]:
     """Every whole copy, the one that was fetched last first."""
-    shelf = once.shelf("engines")
+    shelf = cache.shelf("engines")
     names = (name for name in shelf.names() if name.startswith(f"wheel-{package.engine}-"))
     found = [_copy_at(shelf.folder / name, package) for name in names]
     return [copy for _, copy in sorted(filter(None, found), key=lambda one: one[0], reverse=True)]
@@ -80,7 +80,7 @@ def copies(package: Package) -> list[Copy]:
 def fetch(package: Package, version: str, tell: Tell = silently) -> Copy:
     """Fetches and unpacks the latest release of a version. Raises UserError where this Python has no pip,
     DynoError where the index has no such release for this machine, or the fetch fails."""
-    shelf = once.shelf("engines")
+    shelf = cache.shelf("engines")
     with shelf.making(f"wheel-{package.engine}", tell) as work:
         tell(f"fetching {package.engine} {version}: wheel {package.name}")
         archive = _downloaded(package, version, work)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from dbdyno.begin.registered import question_of, reruns_of
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host import once
-from dbdyno.host.once import Tell
+from dbdyno.host import cache
+from dbdyno.host.cache import Tell
 from dbdyno.layers.source import key_in
 from dbdyno.obtain.source import making
 from dbdyno.publish import statement
@@ -60,7 +60,7 @@ def _shown(chain: list[Entry], question: str) -> Iterator[Entry]:
 def _builds(records: list[Record]) -> tuple[tuple[PublishedBuild, ...], tuple[str, ...]]:
     """The builds that ran, by their accounts; and the keys of those that are not kept any more."""
     keys = sorted({key for record in records if (key := key_in(record.evidence))})
-    shelf = once.shelf("builds")
+    shelf = cache.shelf("builds")
     kept: dict[str, PublishedBuild] = {}
     for name in shelf.names() if keys else ():
         account = making.readable_account(shelf.folder / name)

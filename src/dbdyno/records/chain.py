@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dbdyno.frozen import Frozen, absent
-from dbdyno.host.facts import Host
+from dbdyno.host.fingerprint import Host
 from dbdyno.passwords import document_without_passwords
 from dbdyno.study.files import FileKind
 from dbdyno.study.nouns import Design, Interval

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 import dbdyno
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
-from dbdyno.host.once import keep_beside, shelf
+from dbdyno.host.cache import keep_beside, shelf
 from dbdyno.records.store import RunSummary, Store
 
 KIND = "readings"

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from dbdyno.frozen import Configuration, Frozen, Level, absent
-from dbdyno.host.facts import Host, Installed
+from dbdyno.host.fingerprint import Host, Installed
 from dbdyno.records.chain import Registered
 from dbdyno.records.in_use import InUse
 from dbdyno.study.files import StudyFile

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from dbdyno.errors import DynoError
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.host.process import die_with_parent
 from dbdyno.interrupts import shielded
 from dbdyno.serve.address import Address

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from dbdyno.errors import DynoError
 from dbdyno.host import paths
-from dbdyno.host.alone import holder
-from dbdyno.host.once import keep_beside
+from dbdyno.host.cache import keep_beside
+from dbdyno.host.host_lock import holder
 from dbdyno.host.undisturbed import Look
 
 LOOK_EVERY_S = 1.0

@@ -15,7 +15,7 @@ from dbdyno.begin.gate import held_gate
 from dbdyno.begin.stored_run import analysed, without_speeds
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import DynoError
-from dbdyno.host.alone import holder
+from dbdyno.host.host_lock import holder
 from dbdyno.records.readings import BLOCKS_LEAST, Readings, RunOfIndex
 from dbdyno.records.run import WITHOUT_SPEEDS, ImportedRun
 from dbdyno.records.store import RunSummary, Store

@@ -19,7 +19,7 @@ from dbdyno.begin.stored_study import asked_of, require_measured, study_of
 from dbdyno.begin.trend import latest, sorted_out, with_ratio
 from dbdyno.errors import DynoError, UserError
 from dbdyno.export import openmetrics
-from dbdyno.host.alone import Holder, holder
+from dbdyno.host.host_lock import Holder, holder
 from dbdyno.host.undisturbed import Look
 from dbdyno.passwords import without_passwords
 from dbdyno.records.run import WITHOUT_SPEEDS, Run

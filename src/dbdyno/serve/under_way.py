@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.begin.estimate import beside_blocks_s
-from dbdyno.host.alone import Holder
+from dbdyno.host.host_lock import Holder
 from dbdyno.records.record import Observation, Record
 from dbdyno.records.run import Run, SearchRun
 from dbdyno.report.document import Document, Element, Kind, Lines, Notes, Section, Table, table

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from dbdyno.driver.load import Load
 from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.host.cache import silently
 from dbdyno.host.launch import Launch
-from dbdyno.host.once import silently
 from dbdyno.layers.layer import by_layer
 from dbdyno.study.restarts import restarted
 from dbdyno.trial.running.switch import OF_RUNNING
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine
     from dbdyno.frozen import Level
     from dbdyno.host.allowed import Allowed
+    from dbdyno.host.cache import Tell
     from dbdyno.host.callgrind import Callgrind
     from dbdyno.host.journal import Journal
-    from dbdyno.host.once import Tell
     from dbdyno.layers.layer import Layer
     from dbdyno.obtain.installation import Installation
     from dbdyno.records.run import Run

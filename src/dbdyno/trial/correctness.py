@@ -16,7 +16,7 @@ from dbdyno.engines.built import Built, built
 from dbdyno.engines.engine import Settings
 from dbdyno.errors import Blocked, Incorrect
 from dbdyno.frozen import Frozen, Level, level_text
-from dbdyno.host.once import keep_beside
+from dbdyno.host.cache import keep_beside
 from dbdyno.layers.wishes import variants_by_wish
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Made

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from dbdyno.driver.job import Closed
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host.callgrind_dump import part_of, plus, wholes
+from dbdyno.host.callgrind import part_of, plus, wholes
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
 
 if TYPE_CHECKING:
     from dbdyno.driver.job import Job
     from dbdyno.driver.tally import Tally
-    from dbdyno.host.callgrind import Callgrind
-    from dbdyno.host.callgrind_dump import Counts, Dump, Function, Share
+    from dbdyno.host.callgrind import Callgrind, Counts, Dump, Function, Share
     from dbdyno.layers.setup import Running
     from dbdyno.study import Study
 

@@ -19,9 +19,7 @@ from dbdyno.engines.engine import Server, Taking
 from dbdyno.engines.server import NAME, within
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.given.digest import digest_of
-from dbdyno.given.dump import Dump, dump_at
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.host.clone import clone_tree
 from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
@@ -29,6 +27,8 @@ from dbdyno.layers.setup import Setup
 from dbdyno.study.nouns import GivenData
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.beside import loading, runtime_of, serving
+from dbdyno.user_data.digest import digest_of
+from dbdyno.user_data.dump import Dump, dump_at
 
 STOP_S = 300.0
 """A server that has just loaded everything writes it before it ends."""
@@ -142,7 +142,7 @@ def checks_of(given: Given, folder: Path) -> list[Invariant]:
     place = folder / f"checks-{key}.json"
     if not place.is_file():
         found = _checked(given, folder)
-        once.keep_beside(place, json.dumps([check.model_dump() for check in found]))
+        cache.keep_beside(place, json.dumps([check.model_dump() for check in found]))
         return found
     return [Invariant.model_validate(check) for check in json.loads(place.read_text())]
 

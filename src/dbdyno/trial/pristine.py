@@ -23,7 +23,7 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
 from dbdyno.errors import UserError, remedy
 from dbdyno.frozen import Level, level_text
-from dbdyno.host import once
+from dbdyno.host import cache
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
 from dbdyno.host.room import require_disk
 from dbdyno.layers.setup import Setup
@@ -39,7 +39,7 @@ from dbdyno.trial.job import INDEXING_S
 from dbdyno.trial.rows import TableRows, rows_of
 from dbdyno.trial.upgraded import Takeover, Upgrade, rows_text
 
-WHOLE = once.WHOLE["pristine"]
+WHOLE = cache.WHOLE["pristine"]
 """The account of how data were made, which marks them as whole."""
 
 SEED = 1
@@ -138,7 +138,7 @@ def place_brought(setup: Setup, bench: Bench, target: Path) -> None:
     creation = _creation(setup)
     given = given_data(setup, creation, bench)
     key = _key(setup, creation, bench, SEED, given)
-    if not once.shelf("pristine").holds(key):
+    if not cache.shelf("pristine").holds(key):
         bench.tell("the data of the study are made ready to check its statements; its run uses them too")
     folder = _folder(setup, creation, bench, SEED, given)
     Pristine(folder, 0, [], 0.0).clone(target)
@@ -172,7 +172,7 @@ def _taken_over(image: int, takeover: Takeover) -> Pristine:
     first one took, so that all versions have as many images."""
     source = _image(image, *_on(takeover.first, takeover.setup, takeover.bench))
     shape = {"from": source.folder.name, **takeover.shape}
-    folder = once.shelf("pristine").once(
+    folder = cache.shelf("pristine").once(
         _digest(shape),
         lambda making: _make_upgraded(making, source, takeover),
         takeover.bench.tell,
@@ -209,7 +209,7 @@ def _rows_beside(folder: Path, setup: Setup, creation: Mapping[str, Level], benc
         with bench.journal.scope():
             found = rows_text(clone, setup, creation, bench)
         shutil.rmtree(clone)
-        once.keep_beside(place, found)
+        cache.keep_beside(place, found)
         return found
     return place.read_text()
 
@@ -225,9 +225,9 @@ def _folder(
     setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int, given: Given | None
 ) -> Path:
     # A run goes on with the engine that it began with.
-    once.shelf("engines").take(setup.data_maker.prefix.name)
+    cache.shelf("engines").take(setup.data_maker.prefix.name)
     key = _key(setup, creation, bench, seed, given)
-    return once.shelf("pristine").once(
+    return cache.shelf("pristine").once(
         key,
         lambda making: _make(making, setup, creation, bench, seed, given),
         bench.tell,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dbdyno.driver.tally import Tally
 from dbdyno.errors import DynoError
-from dbdyno.host.once import scratch
+from dbdyno.host.cache import scratch
 from dbdyno.host.perf import PROBES_MOST_S, Sample, Sampler
 from dbdyno.layers.setup import Running
 from dbdyno.records import metrics

@@ -24,11 +24,11 @@ from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import DriverFailed
 from dbdyno.frozen import Level
-from dbdyno.host import once, paths
-from dbdyno.host.facts import Host
+from dbdyno.host import cache, paths
+from dbdyno.host.cache import Tell, silently
+from dbdyno.host.fingerprint import Host
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.launch import Launch
-from dbdyno.host.once import Tell, silently
 from dbdyno.host.room import require_disk
 from dbdyno.layers.setup import Setup
 from dbdyno.obtain.installation import Installation
@@ -87,7 +87,7 @@ class Asked:
 
 def kept(asked: Asked) -> Examined | None:
     """What a server said to the same statements before; None where nobody asked."""
-    found = once.shelf(KIND).take(asked.key)
+    found = cache.shelf(KIND).take(asked.key)
     return Examined.model_validate_json((found / FOUND).read_text()) if found else None
 
 
@@ -100,7 +100,7 @@ def examined(asked: Asked, place: Place, tell: Tell = silently) -> Examined:
     cannot be had.
     """
     with open_journal() as journal:
-        folder = once.shelf(KIND).once(
+        folder = cache.shelf(KIND).once(
             asked.key,
             lambda making: _make(making, asked, place, journal, tell),
             tell,

@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import Blocked
-from dbdyno.host import once, paths
+from dbdyno.host import cache, paths
 from dbdyno.host.journal import open_journal
 from dbdyno.host.process import confine
 from dbdyno.host.read_only import read_only_host
-from dbdyno.host.volumes import in_flight, mounts, power, volume
-from dbdyno.host.volumes.in_flight import pages_in_flight, tear
-from dbdyno.host.volumes.power import Switch
+from dbdyno.host.volumes import mounts, power, volume
+from dbdyno.host.volumes.power import Switch, pages_in_flight, tear
 from dbdyno.host.volumes.volume import Volume, Wish
 from tests.needs import needs_root, require_file_system
 from tests.trials import alone_on_host
@@ -40,7 +39,7 @@ def a_volume(kind: str) -> Iterator[Volume]:
         (home / "pristine" / "data" / "rows").write_bytes(b"o" * PAGE_BYTES * 10)
         wish = Wish(filesystem=kind)
         image = volume.image_of(journal, home / "pristine", "", wish)
-        stack.callback(once.release)
+        stack.callback(cache.release)
         with journal.scope():
             scratch = home / "scratch"
             scratch.mkdir()
@@ -98,7 +97,7 @@ def test_what_was_synced_is_there_after_a_cut_and_what_was_not_is_gone(homes: Pa
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_shelf_keeps_is_whole_after_a_cut(homes: Path, kind: str) -> None:
     with a_volume(kind) as found:
-        shelf = once.Shelf("builds", found.data / "builds")
+        shelf = cache.Shelf("builds", found.data / "builds")
 
         def make(making: Path) -> tuple[str, str]:
             (making / "inner").mkdir()
@@ -106,13 +105,13 @@ def test_what_a_shelf_keeps_is_whole_after_a_cut(homes: Path, kind: str) -> None
             return "rows", "here"
 
         shelf.once("whole", make)
-        once.release()
+        cache.release()
         cut(found)
         power.lift(found)
         power.put_on(found)
         assert shelf.holds("whole")
         assert (shelf.folder / "whole" / "inner" / "rows").read_bytes() == b"r" * PAGE_BYTES * 100
-        assert json.loads((shelf.folder / "whole" / once.ACCOUNT).read_text())["origin"] == "here"
+        assert json.loads((shelf.folder / "whole" / cache.ACCOUNT).read_text())["origin"] == "here"
 
 
 def test_another_device_than_the_volume_s_is_never_shut_down(homes: Path, tmp_path: Path) -> None:
@@ -155,7 +154,7 @@ def test_only_pages_that_the_device_lacks_are_in_flight(homes: Path, kind: str) 
         [page] = pages_in_flight(found, PAGE_BYTES)
         assert (page.held, page.written) == (b"o" * PAGE_BYTES, b"n" * PAGE_BYTES)
         assert page.file == found.data / "rows"
-        assert pages_in_flight(found, in_flight.SECTOR_BYTES) == [], "a sector cannot be torn"
+        assert pages_in_flight(found, power.SECTOR_BYTES) == [], "a sector cannot be torn"
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.host import once, paths
+from dbdyno.host import cache, paths
 from dbdyno.host.clone import clone_tree, differing_file
 from dbdyno.host.journal import open_journal
 from dbdyno.host.volumes import loop, mounts, volume
@@ -43,7 +43,7 @@ def test_a_disk_that_shares_extents_resets_without_copying(homes: Path, kind: st
         wish = Wish(filesystem="ext4")
         image = volume.image_of(journal, pristine, "", wish)
         # A lock that is held keeps the disk from being unmounted.
-        stack.callback(once.release)
+        stack.callback(cache.release)
         for trial in ("first", "second"):
             with journal.scope(), ExitStack() as attached:
                 scratch = home / "point" / trial

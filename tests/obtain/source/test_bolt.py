@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import Blocked, BuildFailed, DiskFull
-from dbdyno.host import once
-from dbdyno.host.once import silently
+from dbdyno.host import cache
+from dbdyno.host.cache import silently
 from dbdyno.obtain.binary import read_code
 from dbdyno.obtain.source.bolt import MERGED, RUNTIME, Bolt, Rewriting, complaint, newest_bolt, proved_bolt
 from dbdyno.obtain.source.commands import Workplace
@@ -97,7 +97,7 @@ def test_the_profile_is_in_the_key_and_the_same_key_gives_the_same_file(tmp_path
         folder = made(wanted, silently, trained_with(*arguments))
         keys.append(account_of(folder).key)
         programs.append((folder / "prefix" / "toy").read_bytes())
-        once.release()
+        cache.release()
         shutil.rmtree(folder)
     assert keys[0] == keys[1] != keys[2]
     assert programs[0] == programs[1]
@@ -142,7 +142,7 @@ def test_a_program_that_bolt_cannot_take_is_the_builds_cause(
     with pytest.raises(BuildFailed, match=f"BOLT cannot lay the program out: {message}") as failed:
         made(materials(tmp_path, bolt, flags, *steps), silently, trained_with())
     assert hint in failed.value.hint
-    assert once.shelf("builds").names() == []
+    assert cache.shelf("builds").names() == []
 
 
 def test_a_profile_that_is_not_written_fails_the_build(tmp_path: Path, bolt: Bolt) -> None:
@@ -157,8 +157,8 @@ def test_a_training_that_was_interrupted_begins_anew(tmp_path: Path, bolt: Bolt)
 
     wanted = materials(tmp_path, bolt)
     expected = account_of(made(wanted, silently, trained_with()))
-    once.release()
-    shutil.rmtree(once.shelf("builds").folder / wanted.build.name)
+    cache.release()
+    shutil.rmtree(cache.shelf("builds").folder / wanted.build.name)
     with pytest.raises(KeyboardInterrupt):
         made(wanted, silently, interrupted)
     account = account_of(made(wanted, silently, trained_with()))

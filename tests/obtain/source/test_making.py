@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 from dbdyno.errors import Blocked, BuildFailed, DynoError
-from dbdyno.host import once, paths
-from dbdyno.host.once import silently
+from dbdyno.host import cache, paths
+from dbdyno.host.cache import silently
 from dbdyno.obtain.source import commands, making
 from dbdyno.obtain.source.making import Materials, account_of, made, prepared, remove_torn
 from dbdyno.obtain.source.patch import Patch
@@ -46,7 +46,7 @@ def test_a_build_is_made_once_and_tells_how(tmp_path: Path) -> None:
     )
     assert "toy, gcc -O1: step 2, 2 of 2" in told
     assert not (folder / "work").exists() and "-O1" in (folder / "build.log").read_text()
-    once.release()
+    cache.release()
     assert made(wanted, told.append) == folder
     assert (paths.cache() / "builds" / "count").read_text() == "once\n"
 
@@ -140,7 +140,7 @@ def test_the_compilers_first_error_is_the_cause_and_nothing_is_kept(tmp_path: Pa
         assert "error: expected" in failed.value.log
     # The second one was told at once.
     assert (paths.cache() / "builds" / "count").read_text() == "once\n"
-    assert once.shelf("builds").names() == []
+    assert cache.shelf("builds").names() == []
     assert not list((paths.cache() / "builds").glob("*.making"))
 
 
@@ -214,7 +214,7 @@ def test_a_disk_that_fills_up_in_mid_build_leaves_nothing(tmp_path: Path, says: 
         assert not list(builds.glob("*.making"))
         assert (made(materials(tmp_path), silently) / "prefix" / "toy").is_file()
     finally:
-        once.release()
+        cache.release()
         subprocess.run(["umount", builds], check=True)
 
 

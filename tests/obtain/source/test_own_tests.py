@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.host.once import silently
+from dbdyno.host.cache import silently
 from dbdyno.obtain.source.build import OwnTest
 from dbdyno.obtain.source.commands import wrapper
 from dbdyno.obtain.source.making import account_of, made

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import BuildFailed, DynoError, UserError
-from dbdyno.host import once, paths
+from dbdyno.host import cache, paths
 from dbdyno.obtain.source.package import ARCHIVES, MANIFEST, _version_of, fetched, kept, lay_package
 from dbdyno.obtain.source.recipe import SourcePackage
 from tests.needs import needs_patch, on_machine
@@ -119,7 +119,7 @@ def test_a_copy_that_is_here_is_taken_for_its_own_suite_alone(homes: Path, tmp_p
         (making / MANIFEST).write_text(manifest)
         return "toy", "a test"
 
-    once.shelf("sources").once("toy_3.1-2-d1", make)
+    cache.shelf("sources").once("toy_3.1-2-d1", make)
     found = kept(SourcePackage(package="toy", suite="bookworm"))
     assert found is not None and found.digest == "d1" and found.title == "Debian bookworm, toy 3.1-2"
     found.lay(tmp_path / "laid")
@@ -237,7 +237,7 @@ def copy_of(version: str, name: str, **beside: str) -> None:
         (making / MANIFEST).write_text(json.dumps(manifest))
         return "toy", "a test"
 
-    once.shelf("sources").once(name, make)
+    cache.shelf("sources").once(name, make)
 
 
 def test_the_latest_copy_is_taken_as_debian_counts_versions(homes: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_pinned_copy_does_not_hinder_the_suites_own(repository: SignedReposito
     for wanted in (TOY.but(version="1:3.1-2"), TOY):
         found = fetched(wanted, mirror=repository.mirror, keyring=repository.keyring)
         assert found.title == "Debian trixie, toy 3.1-2"
-    assert len(once.shelf("sources").names()) == 2
+    assert len(cache.shelf("sources").names()) == 2
 
 
 def test_a_package_without_a_description_is_refused() -> None:

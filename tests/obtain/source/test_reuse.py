@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import BuildFailed
-from dbdyno.host import once
-from dbdyno.host.once import silently
+from dbdyno.host import cache
+from dbdyno.host.cache import silently
 from dbdyno.obtain.source import making, reuse
 from dbdyno.obtain.source.build import Reused
 from dbdyno.obtain.source.making import Materials, account_of, expected_s, made
@@ -158,7 +158,7 @@ def test_a_build_that_began_otherwise_begins_anew(tmp_path: Path, monkeypatch: p
 
 def test_what_is_kept_of_objects_can_be_freed(tmp_path: Path) -> None:
     made(three_files(tmp_path / "one"), silently)
-    kept = list(once.shelf(reuse.KIND).kept())
+    kept = list(cache.shelf(reuse.KIND).kept())
     assert [(one.name, one.what) for one in kept] == [("ccache", "objects that builds share")]
-    once.release()
-    assert once.shelf(reuse.KIND).free("ccache") and not list(once.shelf(reuse.KIND).kept())
+    cache.release()
+    assert cache.shelf(reuse.KIND).free("ccache") and not list(cache.shelf(reuse.KIND).kept())

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import Blocked, BuildFailed
-from dbdyno.host import once, paths
-from dbdyno.host.once import silently
+from dbdyno.host import cache, paths
+from dbdyno.host.cache import silently
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.making import Materials, account_of, made
 from dbdyno.obtain.source.profile import require_profiles
@@ -98,7 +98,7 @@ def test_the_profile_is_in_the_key_and_what_was_counted_decides_on_it(tmp_path: 
     for arguments in ((), (), ("a", "b", "c", "d")):
         folder = made(wanted, silently, trained_with(*arguments))
         accounts.append(account_of(folder))
-        once.release()
+        cache.release()
         shutil.rmtree(folder)
     assert accounts[0].key == accounts[1].key != accounts[2].key
     assert wanted.build.key not in {account.key for account in accounts}
@@ -121,14 +121,14 @@ def test_what_several_processes_executed_adds_up(tmp_path: Path, family: str) ->
 
 def test_a_whole_build_is_not_trained_again(tmp_path: Path) -> None:
     folder = made(materials(tmp_path), silently, trained_with())
-    once.release()
+    cache.release()
     assert made(materials(tmp_path), silently) == folder
 
 
 def test_without_a_way_to_train_it_nothing_is_built(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="the build that toy trains is no longer here"):
         made(materials(tmp_path), silently)
-    assert once.shelf("builds").names() == []
+    assert cache.shelf("builds").names() == []
 
 
 def test_profiles_that_are_not_written_fail_the_build(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_profiles_that_are_not_written_fail_the_build(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(BuildFailed, match="the training wrote no profile"):
             made(silent, silently, trained_with())
-    assert once.shelf("builds").names() == []
+    assert cache.shelf("builds").names() == []
 
 
 def test_a_profile_in_which_nothing_was_executed_fails_the_build(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_training_that_fails_is_the_builds_cause_and_nothing_is_kept(tmp_path:
         with pytest.raises(BuildFailed, match="it crashed"):
             made(materials(tmp_path), silently, train)
     assert len(tried) == 1, "the next trial would only fail again"
-    assert once.shelf("builds").names() == []
+    assert cache.shelf("builds").names() == []
     assert not list((paths.cache() / "builds").glob("*.making"))
 
 
@@ -210,14 +210,14 @@ def test_a_training_that_was_interrupted_begins_anew(
 
     whole = made(materials(tmp_path), silently, trained_with())
     expected = account_of(whole).training
-    once.release()
+    cache.release()
     shutil.rmtree(whole)
     with monkeypatch.context() as until_then:
         if after:
             until_then.setattr(making, "remove_profile", stopped)
         with pytest.raises(KeyboardInterrupt):
             made(materials(tmp_path), silently, interrupted)
-    assert once.shelf("builds").names() == []
+    assert cache.shelf("builds").names() == []
     told: list[str] = []
     training = account_of(made(materials(tmp_path), told.append, trained_with())).training
     assert training is not None and expected is not None
@@ -256,8 +256,8 @@ def test_a_training_that_was_killed_begins_anew(tmp_path: Path) -> None:
         victim.send_signal(signal.SIGKILL)
         victim.communicate()
     killed = account_of(made(materials(tmp_path), silently, trained_with()))
-    once.release()
-    shutil.rmtree(once.shelf("builds").folder / materials(tmp_path).build.name)
+    cache.release()
+    shutil.rmtree(cache.shelf("builds").folder / materials(tmp_path).build.name)
     whole = account_of(made(materials(tmp_path), silently, trained_with()))
     assert killed.key == whole.key
 

@@ -14,9 +14,9 @@ from dbdyno.begin.first_study import GOALS
 from dbdyno.cli.options import DurationText, json_option, target_option
 from dbdyno.cli.verbs import body
 from dbdyno.frozen import Level
+from dbdyno.sql_logs import KNOWN
+from dbdyno.sql_logs.seen import Reading
 from dbdyno.study import values
-from dbdyno.traffic import KNOWN
-from dbdyno.traffic.seen import Reading
 
 if TYPE_CHECKING:
     from dbdyno.engines.engine import Proposal

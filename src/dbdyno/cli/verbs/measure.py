@@ -301,7 +301,7 @@ def profile(**asked: Any) -> None:
 @click.option("--note", default="", help="Keep a note beside the run.")
 @click.option(
     "--seventh",
-    type=OneOf("dbdyno.brought.pgbench:SEVENTH"),
+    type=OneOf("dbdyno.imported.pgbench:SEVENTH"),
     help="What the seventh column of pgbench's logs is, if they have seven.",
 )
 @store_option

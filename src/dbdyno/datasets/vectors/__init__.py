@@ -24,7 +24,7 @@ from dbdyno.datasets.vectors.files import open_vectors
 from dbdyno.datasets.vectors.generate import Generator
 from dbdyno.datasets.vectors.vector_set import Neighbors, VectorSet, open_vector_set
 from dbdyno.errors import UserError
-from dbdyno.host.once import Tell, silently
+from dbdyno.host.cache import Tell, silently
 
 __all__ = [
     "Generator",

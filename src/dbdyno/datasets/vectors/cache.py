@@ -26,8 +26,8 @@ from dbdyno.datasets.vectors.vector_set import (
     write_vector_set,
 )
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host import once
-from dbdyno.host.once import Shelf, Tell
+from dbdyno.host import cache
+from dbdyno.host.cache import Shelf, Tell
 from dbdyno.host.room import require_disk
 
 SPECS_FORMAT = 1
@@ -105,7 +105,7 @@ def _has_neighbors(vectors: VectorSet, distance: str, k: int) -> bool:
 def cached() -> list[VectorSet]:
     """The sets in the cache, by name. Damaged ones are left out."""
     found = []
-    shelf = once.shelf("vectors")
+    shelf = cache.shelf("vectors")
     for name in shelf.names():
         try:
             found.append(open_vector_set(shelf.folder / name))
@@ -122,7 +122,7 @@ def find(name: str) -> VectorSet:
     if len(matches) != 1:
         problem = "more than one vector set begins" if matches else "no vector set in the cache begins"
         raise UserError(f"{problem} with {name!r}", "see: dyno data list")
-    once.shelf("vectors").take(matches[0].folder.name)
+    cache.shelf("vectors").take(matches[0].folder.name)
     return matches[0]
 
 
@@ -130,7 +130,7 @@ def _made_once(
     spec: dict[str, Any], size_bytes: int, write: Callable[[Path], VectorSet], tell: Tell
 ) -> VectorSet:
     """The set that a spec led to before, or `write`s it now; two Dynos at once make it once."""
-    shelf = once.shelf("vectors")
+    shelf = cache.shelf("vectors")
     key = hashlib.sha256(json.dumps([SPECS_FORMAT, spec], sort_keys=True).encode()).hexdigest()
     noted = shelf.folder / "specs" / key[:DIGEST_LETTERS]
     while not (noted.exists() and (folder := shelf.take(noted.read_text(), tell))):

@@ -12,10 +12,10 @@ from dbdyno.engines.engine import Asked, Server
 from dbdyno.engines.firebird.life import DATABASE
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.given.dump import Dump
-from dbdyno.given.folder import holder_of, require_stopped
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.installation import Installation
+from dbdyno.user_data.dump import Dump
+from dbdyno.user_data.folder import holder_of, require_stopped
 
 HEADER_PAGE = 1
 FIREBIRD_FLAG = 0x8000

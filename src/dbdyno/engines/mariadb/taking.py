@@ -16,13 +16,13 @@ from dbdyno.engines.mariadb.obtaining import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.given.dump import Dump, text_of
-from dbdyno.given.feed import Client, environment, feed
-from dbdyno.given.folder import COPY_IT, copy, holder_of, require_stopped, require_unmoved
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain import debian
 from dbdyno.obtain.client import program
 from dbdyno.obtain.installation import Installation
+from dbdyno.user_data.dump import Dump, text_of
+from dbdyno.user_data.feed import Client, environment, feed
+from dbdyno.user_data.folder import COPY_IT, copy, holder_of, require_stopped, require_unmoved
 
 MARKS = re.compile(
     rb"^-- (MariaDB|MySQL) dump |^/\*M?!\d{5,6}[ \\-]|^-- Server version\t|^# MySQL dump|"

@@ -13,10 +13,10 @@ from dbdyno.engines.mysql.obtaining import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.given.dump import Dump
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.client import program
 from dbdyno.obtain.installation import Installation
+from dbdyno.user_data.dump import Dump
 
 ADOPTION = f"""\
 CREATE USER IF NOT EXISTS {ACCOUNT}@localhost IDENTIFIED BY '';

@@ -19,7 +19,7 @@ from dbdyno.driver.query import query
 from dbdyno.engines.postgresql.psql_text import Kind, Script
 from dbdyno.engines.server import within
 from dbdyno.errors import DriverFailed, UserError
-from dbdyno.given.feed import Client
+from dbdyno.user_data.feed import Client
 
 NAME = rb'(?:"(?:[^"\n]|"")+"|[A-Za-z_][\w$]*)'
 MADE = re.compile(rb"CREATE ROLE (%s);" % NAME)

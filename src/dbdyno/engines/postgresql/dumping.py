@@ -19,11 +19,11 @@ from dbdyno.engines.server import ACCOUNT, DATABASE, ServerProcess, socket_of
 from dbdyno.engines.upgrade import STOP_S, series_of
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
-from dbdyno.given.feed import environment
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
 from dbdyno.obtain.client import fronts, programs
 from dbdyno.obtain.installation import Installation
+from dbdyno.user_data.feed import environment
 
 TOOLS = ("pg_dumpall", "pg_dump", "psql")
 RELEASE = re.compile(r"\d+\.\d+")

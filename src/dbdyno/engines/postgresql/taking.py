@@ -21,13 +21,13 @@ from dbdyno.engines.postgresql.psql_text import Kind, Script
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of, within
 from dbdyno.errors import DriverFailed, EngineMissing, UserError
 from dbdyno.frozen import Level
-from dbdyno.given.dump import Dump, text_of
-from dbdyno.given.feed import Client, environment, feed
-from dbdyno.given.folder import copy, require_stopped, require_unmoved
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.host.process import die_with_parent
 from dbdyno.obtain.client import program, programs
 from dbdyno.obtain.installation import Installation
+from dbdyno.user_data.dump import Dump, text_of
+from dbdyno.user_data.feed import Client, environment, feed
+from dbdyno.user_data.folder import copy, require_stopped, require_unmoved
 
 MARKS = re.compile(
     rb"^-- PostgreSQL database (cluster )?dump|^-- Dumped (from|by) |^\\restrict |^SELECT pg_catalog\.|"

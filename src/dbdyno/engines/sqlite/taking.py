@@ -15,12 +15,12 @@ from dbdyno.engines.sqlite.life import DATABASE
 from dbdyno.engines.sqlite.obtaining import LIBRARY
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.given.dump import Dump, text_of
-from dbdyno.given.feed import Client, environment, feed
-from dbdyno.given.folder import holder_of, require_stopped
 from dbdyno.host import libraries
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.installation import Installation
+from dbdyno.user_data.dump import Dump, text_of
+from dbdyno.user_data.feed import Client, environment, feed
+from dbdyno.user_data.folder import holder_of, require_stopped
 
 HEADER = b"SQLite format 3\x00"
 MARKS = re.compile(

@@ -1,4 +1,6 @@
-"""Loop devices: a file that serves as a block device (loop(4)). They clear themselves at the last close."""
+"""The devices below volumes: loop devices of a file (loop(4)), which clear themselves at the last close, and
+named ones, which are used only when the user allowed this very path and nobody's data are on it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,106 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Blocked
-from dbdyno.host import kernel_files
+from dbdyno.host import kernel_files, paths
 from dbdyno.host.journal import Journal, undoes
+
+NOTHING, MISSING = 2, 127
+"""What blkid ends with where there is no signature; and what a shell does where there is no blkid."""
+PUT = "volumes"
+
+
+def probed(place: Path) -> tuple[int, Mapping[str, str]]:
+    """What blkid finds on a device or in an image, and what it ended with."""
+    command = ["blkid", "--probe", "--output", "export", str(place)]
+    environment = {**os.environ, "LC_ALL": "C", "PATH": path_with_sbin()}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    except FileNotFoundError:
+        return MISSING, {}
+    return done.returncode, dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+
+def note_put(image: Path) -> None:
+    """Notes that an image's file system is about to be put on a device; durably, because the device may
+    outlast this Dyno."""
+    _, found = probed(image)
+    uuid = found.get("UUID", "")
+    if not uuid or is_put(uuid):
+        return
+    how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(paths.host() / PUT, how, 0o600)
+    try:
+        os.write(descriptor, f"{uuid}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_put(uuid: str) -> bool:
+    """Whether Dyno has put the file system with this UUID on a device."""
+    with suppress(FileNotFoundError):
+        return uuid in (paths.host() / PUT).read_text().split()
+    return False
+
+
+def path_with_sbin() -> str:
+    """Where the makers of file systems lie; a user's own PATH often leaves it out."""
+    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def require_allowed(device: Path, allowed: Collection[Path]) -> None:
+    """Raises Blocked, with the reason, unless Dyno may overwrite the whole device."""
+    refusal, remedy = _refusal(device, allowed)
+    if refusal:
+        raise Blocked("storage.device", f"{device}: {refusal}", remedy)
+
+
+def _refusal(device: Path, allowed: Collection[Path]) -> tuple[str, str]:
+    if device not in allowed:
+        return "not allowed to be overwritten", f"if nothing on it is needed: --allow-device {device}"
+    if not device.is_block_device():
+        return "not a block device of this machine", "lsblk lists them"
+    name = device.resolve().name
+    if any((Path("/sys/class/block") / name).glob(f"{name}*")):
+        return "it is divided into partitions", "name one of them, or another device"
+    holders = Path("/sys/class/block") / name / "holders"
+    if holders.is_dir() and kernel_files.names(holders):
+        return "another device uses it (LVM, RAID, encryption)", "name another device"
+    if not _is_free(device):
+        return "in use: mounted, or held by another program", "unmount it, or name another device"
+    signature = _signature(device)
+    if signature:
+        return f"it holds {signature}", f"if nothing on it is needed: wipefs --all {device}"
+    return "", ""
+
+
+def _is_free(device: Path) -> bool:
+    """An exclusive open fails while a device is mounted or claimed (open(2), O_EXCL on block devices)."""
+    try:
+        os.close(os.open(device, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
+def _signature(device: Path) -> str:
+    """What lies on the device in words; empty when nothing does, or a volume that this Dyno left there."""
+    code, found = probed(device)
+    if code == NOTHING or is_put(found.get("UUID", "")):
+        return ""
+    if code == MISSING:
+        return "data of an unknown kind, because blkid is not installed"
+    if code != 0:
+        return "data that blkid does not recognise"
+    return f"{found.get('TYPE') or found.get('PTTYPE', 'data')} {found.get('LABEL', '')}".strip()
+
 
 CONTROL = Path("/dev/loop-control")
 LOOP_CTL_GET_FREE = 0x4C82

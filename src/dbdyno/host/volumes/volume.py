@@ -21,15 +21,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.errors import Blocked
-from dbdyno.host import kernel_files, once
+from dbdyno.host import cache, kernel_files
 from dbdyno.host.clone import Cloned, clone_file, clone_tree, data_ranges, tree_size_bytes
 from dbdyno.host.journal import Journal
+from dbdyno.host.namespaces import SEEN, seclude
 from dbdyno.host.process import refusal
 from dbdyno.host.room import require_memory
 from dbdyno.host.volumes import loop, mounts
+from dbdyno.host.volumes.loop import note_put, path_with_sbin
 from dbdyno.host.volumes.maker_options import EXT, maker_fault, merged
-from dbdyno.host.volumes.secluded import SEEN, seclude
-from dbdyno.host.volumes.signature import note_put, path_with_sbin
 
 LABEL = "dyno"
 """Every file system that Dyno makes bears it, for who looks at a device."""
@@ -131,7 +131,7 @@ def image_of(journal: Journal, pristine: Path, raw_file: str, wish: Wish) -> Pat
 
     # The data's name makes this one the only one of its name in the cache.
     name = f"{image_name(wish, size_bytes)}-{pristine.name[:8]}"
-    return once.shelf("volumes", pristine).once(name, make, note=journal.note_tree) / IMAGE
+    return cache.shelf("volumes", pristine).once(name, make, note=journal.note_tree) / IMAGE
 
 
 def image_name(wish: Wish, size_bytes: int) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dbdyno.errors import Blocked, BuildFailed, DiskFull
 from dbdyno.frozen import Frozen
-from dbdyno.host.once import Tell, scratch
+from dbdyno.host.cache import Tell, scratch
 from dbdyno.host.process import how_it_ended
 from dbdyno.obtain.source.commands import FULL, LOG_BYTES, Workplace, run_command
 from dbdyno.obtain.source.profile import NO_PROFILE, NOTHING_EXECUTED, SWITCHED_OFF, Profile

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from dbdyno.errors import BuildFailed, DiskFull, remedy
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
 from dbdyno.obtain.source.needs import require_needs
 from dbdyno.obtain.source.recipe import Step, expanded

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dbdyno.analyse.code import compare_code
 from dbdyno.frozen import Frozen
-from dbdyno.host.once import keep_beside
+from dbdyno.host.cache import keep_beside
 from dbdyno.obtain.source.making import PREFIX, account_of
 from dbdyno.obtain.source.recipe import Recipe
 from dbdyno.records.binary import CodeBeside

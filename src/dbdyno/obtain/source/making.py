@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import median
 
 from dbdyno.errors import BuildFailed, DiskFull, UserError
-from dbdyno.host import once
+from dbdyno.host import cache
+from dbdyno.host.cache import Tell
 from dbdyno.host.clone import tree_size_bytes
-from dbdyno.host.once import Tell
 from dbdyno.host.room import require_disk
 from dbdyno.obtain.source import layout, patch, profile
 from dbdyno.obtain.source.bolt import REORDERING, Bolt, Rewriting
@@ -133,7 +133,7 @@ def note_failures(found: Mapping[str, BuildFailed]) -> None:
 
 
 def is_made(build: Build) -> bool:
-    return once.shelf("builds").holds(build.name)
+    return cache.shelf("builds").holds(build.name)
 
 
 def kept(build: Build) -> Made | None:
@@ -149,7 +149,7 @@ def made(materials: Materials, tell: Tell, train: Train | None = None) -> Path:
         earlier = _failures[build.key]
         raise type(earlier)(earlier.message, earlier.hint, earlier.log)
     try:
-        return once.shelf("builds").once(
+        return cache.shelf("builds").once(
             build.name, partial(_make, materials=materials, tell=tell, train=train), tell, resume=True
         )
     except BuildFailed as failure:
@@ -174,7 +174,7 @@ def note_host(folder: Path, host: str) -> Made:
     account = account_of(folder)
     if not account.made_on:
         account = account.but(made_on=host)
-        once.keep_beside(folder / MANIFEST, account.model_dump_json(indent=1) + "\n")
+        cache.keep_beside(folder / MANIFEST, account.model_dump_json(indent=1) + "\n")
     return account
 
 
@@ -182,7 +182,7 @@ def taken_over(name: str, fill: Callable[[Path], tuple[str, str]], tell: Tell) -
     """Puts a build that another host made where this one keeps its builds, in the place of one of that name.
     `fill` puts it into a folder, checks it, and says what it is and where it comes from. Raises UserError
     where another process uses the one that is here."""
-    shelf = once.shelf("builds")
+    shelf = cache.shelf("builds")
     with shelf.making(f"{name}-taken", tell) as folder:
         said = fill(folder)
         if shelf.holds(name) and not shelf.drop(name):
@@ -202,12 +202,12 @@ def account_of(folder: Path) -> Made:
 
 def names() -> list[str]:
     """The names of all builds that are kept."""
-    return once.shelf("builds").names()
+    return cache.shelf("builds").names()
 
 
 def folder_of(name: str) -> Path:
     """Where the build of a name is kept."""
-    return once.shelf("builds").folder / name
+    return cache.shelf("builds").folder / name
 
 
 def readable_account(folder: Path) -> Made | None:
@@ -338,7 +338,7 @@ def _objects(materials: Materials, tell: Tell) -> Path | None:
     flags = Flags(compile=materials.flags.compile)
     alike = materials.build.but(flags=flags, script="", bolting=None)
     name = f"{materials.recipe.engine}-objects-{alike.key}"
-    return once.shelf("sources").once(
+    return cache.shelf("sources").once(
         name, partial(_compile, materials=materials, flags=flags, tell=tell), tell
     )
 
@@ -480,7 +480,7 @@ def prepared(materials: Materials, tell: Tell) -> Path:
     told = [materials.source.digest, *(one.digest for one in materials.patches)]
     told += [step.model_dump_json() for step in materials.recipe.generate]
     name = f"{materials.recipe.engine}-{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]}"
-    return once.shelf("sources").once(name, partial(_prepare, materials=materials, tell=tell), tell) / TREE
+    return cache.shelf("sources").once(name, partial(_prepare, materials=materials, tell=tell), tell) / TREE
 
 
 def _prepare(folder: Path, materials: Materials, tell: Tell) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from itertools import dropwhile
 from pathlib import Path
 
 from dbdyno.errors import Blocked, BuildFailed, DiskFull
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.source.build import OwnTest
 from dbdyno.obtain.source.commands import Workplace, is_allowed, run_step, wrapper
 from dbdyno.obtain.source.recipe import SourceTest, expanded

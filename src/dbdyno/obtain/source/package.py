@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host import once
-from dbdyno.host.once import Tell, silently
+from dbdyno.host import cache
+from dbdyno.host.cache import Tell, silently
 from dbdyno.obtain import apt
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.source import patch
@@ -40,7 +40,7 @@ AGAIN = "check the space on the disk; `dyno cache free --kind sources` has it fe
 def kept(wanted: SourcePackage, tell: Tell = silently) -> Source | None:
     """The copy that was fetched already, which nobody frees until this process ends; None where there is
     none."""
-    shelf = once.shelf("sources")
+    shelf = cache.shelf("sources")
     for name, manifest in _copies(shelf, wanted):
         if (folder := shelf.take(name, tell)) is not None:
             title = f"Debian {wanted.suite}, {wanted.package} {manifest['version']}"
@@ -49,7 +49,7 @@ def kept(wanted: SourcePackage, tell: Tell = silently) -> Source | None:
     return None
 
 
-def _copies(shelf: once.Shelf, wanted: SourcePackage) -> list[tuple[str, dict[str, str]]]:
+def _copies(shelf: cache.Shelf, wanted: SourcePackage) -> list[tuple[str, dict[str, str]]]:
     """The copies that would do, by name, with their manifests; the latest version first. One that a study
     fetched by its version is for those alone that name this version."""
     found = []
@@ -76,7 +76,7 @@ def fetched(
 ) -> Source:
     """Fetches it, where no one has done so meanwhile. Raises DynoError when that fails, and for a format
     that Dyno does not unpack."""
-    shelf = once.shelf("sources")
+    shelf = cache.shelf("sources")
     with shelf.making(f"{wanted.package}-{wanted.suite}", tell) as work:
         if (found := kept(wanted, tell)) is not None:
             return found
@@ -150,7 +150,7 @@ def _label(wanted: SourcePackage) -> str:
     return f"{wanted.package} of {wanted.suite}"
 
 
-def _manifest(shelf: once.Shelf, name: str) -> dict[str, str]:
+def _manifest(shelf: cache.Shelf, name: str) -> dict[str, str]:
     try:
         manifest: dict[str, str] = json.loads((shelf.folder / name / MANIFEST).read_text())
     except (OSError, ValueError):

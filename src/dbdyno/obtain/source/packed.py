@@ -20,7 +20,7 @@ from pathlib import Path
 
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Frozen
-from dbdyno.host.once import ACCOUNT
+from dbdyno.host.cache import ACCOUNT
 from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.source.build import ENVIRONMENT
 from dbdyno.obtain.source.instructions import KNOWN_TO_ALL

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dbdyno.host import once, paths
-from dbdyno.host.once import Tell
+from dbdyno.host import cache as once
+from dbdyno.host import paths
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.source.build import Reused
 from dbdyno.obtain.source.commands import Bound, is_allowed, wrapper
 from dbdyno.obtain.source.toolchain import Toolchain, ran, version_in

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.errors import DynoError
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain import debian
 from dbdyno.obtain.architecture import Architecture, architecture, header
 from dbdyno.obtain.source.recipe import Recipe

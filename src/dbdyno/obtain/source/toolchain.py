@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dbdyno.errors import REMEDIES, Blocked, BuildFailed
 from dbdyno.frozen import Frozen
-from dbdyno.host.once import scratch
+from dbdyno.host.cache import scratch
 from dbdyno.host.process import die_with_parent, kill_family
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.architecture import ARCHITECTURES, Architecture, emulator, of_this_machine

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import BuildFailed
-from dbdyno.host.once import Tell
+from dbdyno.host.cache import Tell
 from dbdyno.obtain.source.build import Training
 from dbdyno.obtain.source.profile import Profile
 from dbdyno.obtain.source.wish import Trainer

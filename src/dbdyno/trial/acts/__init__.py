@@ -16,7 +16,7 @@ from dataclasses import replace
 from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
 from dbdyno.host import paths
 from dbdyno.host.volumes import power
-from dbdyno.host.volumes.in_flight import tear
+from dbdyno.host.volumes.power import tear
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.recovery import Loss, Recovery
 from dbdyno.study.act import CLEANLY, OF_CLUSTER, OF_POWER, Act

@@ -13,7 +13,7 @@ from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import Blocked
 from dbdyno.host.process import standing_still
 from dbdyno.host.volumes import power
-from dbdyno.host.volumes.in_flight import Page, pages_in_flight
+from dbdyno.host.volumes.power import Page, pages_in_flight
 from dbdyno.host.volumes.volume import Volume
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.study.act import CLEANLY, Act

@@ -1,5 +1,5 @@
 //! The file of a recording: sessions with their statements, and when each was sent. `docs/reference/recording.md` has its
-//! form; `src/dbdyno/traffic/recording.py` writes it. A statement is read when it is due, so a recording may be larger
+//! form; `src/dbdyno/sql_logs/recording.py` writes it. A statement is read when it is due, so a recording may be larger
 //! than memory. Whatever the file says is checked before it is used.
 
 use crate::error::{Error, Result};

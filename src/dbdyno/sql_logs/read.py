@@ -1,0 +1,122 @@
+"""What files are, told by what stands in them, and the statements that they hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from dbdyno.errors import UserError
+from dbdyno.sql_logs import KNOWN
+from dbdyno.sql_logs.formats import AS_TOLD, Format, engine_of, format_of
+from dbdyno.sql_logs.groups import Traffic, grouped
+from dbdyno.sql_logs.lines import beginning, lines
+from dbdyno.sql_logs.seen import LAST, Reading, Seen
+from dbdyno.sql_logs.wrapped import unwrapped
+
+LOOKED_AT = 1000
+"""So many lines may stand before the first entry: a log can begin in the midst of one."""
+
+
+HEAD = re.compile(r", Version: .* started with:")
+"""What MariaDB and MySQL begin a log with."""
+CERTAIN = "log for longer; --whole takes the last statement too: give it where the file was not cut"
+RECONNECT = "log for longer; a connection that was open before is not logged, so have clients connect anew"
+
+
+@dataclass(frozen=True)
+class Log:
+    """Files of one kind, and their statements one after the other, which are read as they are asked for.
+    `engine` is the one that wrote them, as far as that is told; `notes` say how they are read."""
+
+    kind: Format
+    engine: str
+    statements: Iterator[Seen]
+    notes: tuple[str, ...] = ()
+
+
+def traffic_of(paths: Sequence[Path], database: str = "", reading: Reading = AS_TOLD) -> Traffic:
+    """The statements in files of one kind, by digest; with a `database`, its own alone. Raises UserError for
+    a file that is none of the known ones, and for files that hold no statement."""
+    log = log_of(paths, reading)
+    found = grouped(log.kind.name, log.statements, log.kind.dialect, database)
+    if not found.groups:
+        _refuse(paths, found, log.kind, database)
+    found.engine, found.notes = log.engine, log.notes
+    return found
+
+
+def log_of(paths: Sequence[Path], reading: Reading = AS_TOLD) -> Log:
+    """What files of one kind hold, in the order of their times. Raises UserError for a file that is none of
+    the known ones."""
+    if len({*paths}) < len(paths):
+        raise UserError("a file is given twice", "name each log once")
+    heads = {path: _head(path) for path in paths}
+    kinds = {path: _kind(path, head) for path, head in heads.items()}
+    first, kind = next(iter(kinds.items()))
+    for path, other in kinds.items():
+        if other is not kind:
+            raise UserError(
+                f"{first} is a {kind.name}, and {path} is a {other.name}", "give files of one kind"
+            )
+    ordered = _in_order(kind, heads, reading)
+    learnt = kind.learn(chain.from_iterable(map(_lines, ordered)), reading)
+    return Log(kind, engine_of(kind, heads[first]), _statements(kind, ordered, learnt), learnt.notes)
+
+
+def _lines(path: Path) -> Iterable[tuple[int, str]]:
+    return unwrapped(beginning(path, LOOKED_AT), lines(path))
+
+
+def _head(path: Path) -> list[str]:
+    """The first lines of the log that a file holds, without their ends."""
+    head = beginning(path, LOOKED_AT)
+    return [line.rstrip("\n") for _, line in unwrapped(head, [(0, f"{line}\n") for line in head])]
+
+
+def _in_order(kind: Format, heads: Mapping[Path, list[str]], reading: Reading) -> list[Path]:
+    """Files in the order of their first moments; as they are given where one tells none."""
+    firsts = dict[Path, float]()
+    for path, head in heads.items():
+        numbered = [(0, f"{line}\n") for line in head]
+        known = Reading(reading.prefix, reading.zone, whole=True) if len(heads) > 1 else None
+        try:
+            told = kind.statements(numbered, known) if known else ()
+            firsts[path] = next(seen.at_s for seen in told if seen.at_s is not None)
+        except (StopIteration, UserError):
+            return list(heads)
+    return sorted(heads, key=firsts.__getitem__)
+
+
+def _refuse(paths: Sequence[Path], found: Traffic, kind: Format, database: str) -> None:
+    holds = f"{' and '.join(map(str, paths))} {'holds' if len(paths) == 1 else 'hold'}"
+    if found.databases:
+        known = ", ".join(name or "(not told)" for name in found.databases)
+        raise UserError(f"{holds} no statement in the database {database!r}", f"there are: {known}")
+    if LAST in found.rest:
+        raise UserError(f"{holds} no statement but the last", CERTAIN)
+    raise UserError(f"{holds} no statement", f"log for longer; {kind.for_statements}")
+
+
+def _kind(path: Path, head: list[str]) -> Format:
+    found = format_of(head)
+    if found is None and any(map(HEAD.search, head)):
+        raise UserError(f"{path} holds the head of a log and no statement", RECONNECT)
+    if found is None:
+        what = "is empty" if not head else f"is no log that Dyno knows; it begins: {head[0][:60]!r}"
+        raise UserError(f"{path} {what}", f"give {KNOWN}")
+    return found
+
+
+def _statements(kind: Format, paths: Sequence[Path], reading: Reading) -> Iterator[Seen]:
+    reader = kind.reader(reading)
+    for path in paths:
+        try:
+            for seen in reader.read(_lines(path)):
+                yield seen if len(paths) == 1 else replace(seen, file=str(path))
+        except UserError as error:
+            where = "" if str(path) in error.message else f"{path}, "
+            raise UserError(f"{where}{error.message}", error.hint) from None
+    yield from reader.ended()

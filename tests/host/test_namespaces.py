@@ -1,0 +1,119 @@
+"""A maker of file systems that is told to write elsewhere cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import Blocked
+from dbdyno.host.journal import open_journal
+from dbdyno.host.namespaces import HARMLESS, SEEN, seclude
+from dbdyno.host.volumes import loop, volume
+from dbdyno.host.volumes.loop import path_with_sbin
+from dbdyno.host.volumes.volume import MKFS, Wish, make_file_system
+from tests.needs import needs_root, require_file_system
+from tests.trials import alone_on_host
+
+pytestmark = needs_root
+SIZE_BYTES = 400 << 20
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    return sparse(tmp_path / "image")
+
+
+def sparse(path: Path) -> Path:
+    with path.open("wb") as file:
+        file.truncate(SIZE_BYTES)
+    return path
+
+
+@contextmanager
+def a_maker_that_takes(monkeypatch: pytest.MonkeyPatch, *options: str) -> Iterator[None]:
+    """The options as if nobody had looked at them, so that the namespace alone is in the way."""
+    known: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+        name: (program, package, (*own, *options)) for name, (program, package, own) in MKFS.items()
+    }
+    with monkeypatch.context() as patched:
+        patched.setattr(volume, "MKFS", known)
+        yield
+
+
+@pytest.mark.parametrize("kind", list(MKFS))
+def test_every_maker_makes_its_file_system(image: Path, kind: str) -> None:
+    require_file_system(kind)
+    make_file_system(image, Wish(filesystem=kind))
+    probed = subprocess.run(
+        ["blkid", "--probe", "--output", "value", "--match-tag", "TYPE", str(image)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": path_with_sbin()},
+        check=True,
+    )
+    assert probed.stdout.strip() == kind
+
+
+@pytest.mark.parametrize("words", [("-E", "stride=4"), ("-Estride=4",), ("-m", "0", "-E", "stride=4")])
+def test_extended_options_of_a_study_join_dynos_own(image: Path, words: tuple[str, ...]) -> None:
+    """Dyno's own have the tables of inodes written before anything is measured."""
+    require_file_system("ext4")
+    make_file_system(image, Wish(filesystem="ext4"))
+    blocks = image.stat().st_blocks
+    size_bytes = image.stat().st_size
+    image.write_bytes(b"")
+    os.truncate(image, size_bytes)
+    make_file_system(image, Wish(filesystem="ext4", mkfs=words))
+    assert image.stat().st_blocks >= 0.9 * blocks
+    told = subprocess.run(["dumpe2fs", "-h", image], env={"PATH": path_with_sbin()}, capture_output=True)
+    assert b"RAID stride:              4" in told.stdout
+
+
+def test_a_study_names_no_other_file(image: Path, tmp_path: Path) -> None:
+    require_file_system("btrfs")
+    victim = sparse(tmp_path / "victim.img")
+    with pytest.raises(Blocked, match=r"victim\.img.*belongs to no option"):
+        make_file_system(image, Wish(filesystem="btrfs", mkfs=(str(victim),)))
+    assert victim.stat().st_blocks == 0
+
+
+def test_a_maker_that_is_given_another_file_cannot_write_to_it(
+    image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_file_system("btrfs")
+    victim = sparse(tmp_path / "victim.img")
+    with a_maker_that_takes(monkeypatch, str(victim)), pytest.raises(Blocked, match="failed"):
+        make_file_system(image, Wish(filesystem="btrfs"))
+    assert victim.stat().st_blocks == 0
+
+
+def test_a_maker_that_is_given_a_device_cannot_find_it(
+    homes: Path, image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_file_system("btrfs")
+    victim = sparse(tmp_path / "victim.img")
+    with alone_on_host(), open_journal() as journal:
+        attached = loop.attach(journal, victim, "test")
+        try:
+            with a_maker_that_takes(monkeypatch, str(attached.path)), pytest.raises(Blocked, match="failed"):
+                make_file_system(image, Wish(filesystem="btrfs"))
+        finally:
+            attached.close()
+    assert victim.stat().st_blocks == 0
+
+
+def test_the_program_sees_its_file_and_nothing_else_that_it_may_write(image: Path, tmp_path: Path) -> None:
+    script = f"ls /dev; touch {tmp_path}/other 2>&1; echo held > {SEEN}; echo > /dev/null"
+    shown = subprocess.run(
+        ["sh", "-c", script], capture_output=True, text=True, preexec_fn=seclude(image), check=True
+    )
+    *seen, refused = shown.stdout.splitlines()
+    assert set(seen) == {SEEN.name, *HARMLESS}
+    assert "Read-only file system" in refused
+    assert image.read_bytes()[:4] == b"held"
+    assert not (tmp_path / "other").exists()
