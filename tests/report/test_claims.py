@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 INFERENCE = re.compile(
-    r"\binterval|right at once|told apart|called different|correlate|\bluck\b|noise floor|smallest differ"
+    r"\binterval|is wrong|told apart|called different|correlate|\bluck\b|noise floor|smallest differ"
     r"|settle it|would settle|\bp = |promised|true share|stands? out|moved|shown to|is shown|not shown"
     r"|explain|spreads? |by chance|cannot say|suppose that|plausible|helped|as many trials|real differ"
     r"|carry that|student|prediction|\blimits?\b|no difference",

@@ -10,9 +10,10 @@ from dbdyno.report.words import naming, numbers
 
 HEADS = ("effect of", "ratio", "interval", "blocks", "combinations")
 NOTE = (
-    "Main effects are averaged over the levels of all other factors; their intervals are right at once with"
-    " the verdicts. ×: how far two factors together are from the product of each alone (1: they multiply);"
-    " these intervals are right at once by themselves."
+    "Main effects are averaged over the levels of all other factors; with the study's"
+    " confidence, none of their intervals and of the verdicts' is wrong. ×: how far two factors together are"
+    " from the product of each alone (1: they multiply);"
+    " with the same confidence, none of these intervals is wrong."
 )
 
 

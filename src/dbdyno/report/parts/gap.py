@@ -129,13 +129,14 @@ def _note(gap: Gap) -> str:
     if gap.in_order:
         return (
             f"{over}Share: each variant over the one before it, so the shares multiply to the total exactly."
-            " They hold for this order: in another one the same step may gain more, or less. The intervals of"
-            f" total and shares are right at once with {numbers.share_text(gap.confidence)}."
+            " They hold for this order: in another one the same step may gain more, or less. None of the"
+            " intervals of total and shares is wrong, with a confidence of"
+            f" {numbers.share_text(gap.confidence)}."
         )
     return (
         f"{over}Share: averaged over every order of the changes (Shapley), so the shares multiply to the "
-        f"total exactly, and nothing is left over. The intervals of total and shares are right at once with "
-        f"{numbers.share_text(gap.confidence)}; each of all others holds by itself. "
+        f"total exactly, and nothing is left over. None of the intervals of total and shares is wrong, "
+        f"with a confidence of {numbers.share_text(gap.confidence)}; each of all others holds by itself. "
         "Alone: on the slow variant. Last: when all others have been changed. Step: in the study's order. "
         "Interactions: the total over the product of the gains alone; 1 where the factors multiply."
     )
@@ -168,8 +169,9 @@ def _note_of_fraction(gap: Gap) -> str:
     return (
         f"{gap.variants_measured} of {2 ** len(gap.factors):,} variants were measured. "
         "Share: the factor's effect, averaged over the settings of the others, clear of interactions of two "
-        "factors; where no three interact it is Shapley's share. Total and shares are right at once with "
-        f"{numbers.share_text(gap.confidence)}, as is the table of interactions; what is not explained "
+        "factors; where no three interact it is Shapley's share. None of the intervals of total and shares "
+        f"is wrong, with a confidence of {numbers.share_text(gap.confidence)}; nor is any of the table of "
+        "interactions; what is not explained "
         "stands by itself. "
         "Not explained: the total, measured, over the product of the "
         "shares: interactions of three or more factors, and noise. "

@@ -41,7 +41,10 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     )
     each = [row for one in compared.variants for row in _each(analysis, one)]
     share = numbers.share_text(compared.confidence_each)
-    said = f"Each interval is Student’s over the blocks of one host, with {share}: all are right at once."
+    said = (
+        f"Each interval is Student’s over the blocks of one host, with {share}, so that with the study's"
+        " confidence none is wrong."
+    )
     yield Section(
         "On each host", (table(EACH, each, KINDS, dense=True), Notes((said,))), detail=Detail.DETAILS
     )

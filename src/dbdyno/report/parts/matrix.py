@@ -185,8 +185,9 @@ def _note(found: Matrix) -> str:
     luck = f" Luck of layout: {WITHIN}" if found.luck else ""
     return (
         f"{metric.title[:1].upper()}{metric.title[1:]}: variant / baseline of the same run, {better} is "
-        f"better. The intervals of one run are right at once at {numbers.share_text(found.confidence)}, and "
-        "those of all runs do not. So the best and the worst of many cells owe something to chance."
+        f"better. None of the intervals of one run is wrong, with a confidence of "
+        f"{numbers.share_text(found.confidence)}; over all runs some may be."
+        " So the best and the worst of many cells owe something to chance."
         f"{luck}{f' {glyphs}.' if glyphs else ''}"
     )
 

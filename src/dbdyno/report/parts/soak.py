@@ -352,7 +352,7 @@ def notes(found: SoakResult) -> Iterator[str]:
     yield (
         "Each rung is a trial on a server of its own, on pristine data. Growth is Theil and Sen's slope under"
         " the sustained load, without its autocorrelation, and without the beginning that grew less and less,"
-        f" which is warm-up. All intervals are right at once with a confidence of {sure}."
+        f" which is warm-up. None of the intervals is wrong, with a confidence of {sure}."
     )
     asked = found.run.soak
     yield (

@@ -243,8 +243,8 @@ def notes(found: Trend) -> Iterator[str]:
     yield f"{SPEEDS_COMPARE_BADLY}{varied}"
     yield (
         "The run is the unit, because all its blocks share a day. A ratio in a run has the interval of that"
-        " run's report. All else has Student's or Welch's intervals over runs, which are right at once with a"
-        f" confidence of {numbers.share_text(found.confidence)} on this page. An earlier run that stood out"
+        " run's report. All else has Student's or Welch's intervals over runs: none on this page is wrong,"
+        f" with a confidence of {numbers.share_text(found.confidence)}. An earlier run that stood out"
         " did so by itself: of many runs one does by chance. Change points are searched in the row of all"
         " runs (E-divisive, with a test by permutations): of pages without a change at most"
         f" {numbers.share_text(1.0 - found.confidence)} show one, if runs do not depend on each other."

@@ -86,8 +86,8 @@ def second_text(analysis: Analysis) -> str:
     return (
         f"{title[0].upper()}{title[1:]}, whose ratios spread {times_text(found.spread_share)} times as far as"
         f" those of {metrics.find(analysis.method.response).title} from block to block: by it,"
-        f" {'; '.join(filter(None, (told, rest)))}. These intervals are right at once; they say what the work"
-        " costs, and nothing of its speed."
+        f" {'; '.join(filter(None, (told, rest)))}. With the study's confidence none of"
+        " these intervals is wrong; they say what the work costs, and nothing of its speed."
     )
 
 

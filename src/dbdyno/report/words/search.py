@@ -193,6 +193,6 @@ METHOD = (
     " all ratios, one by a tree-structured Parzen estimator. Such a ratio is the best of many, so it is too"
     " good. The confirmation measures the best candidates anew, in blocks with keys, copies of the data and"
     " servers of their own, and only its intervals give a verdict. The elimination takes each change of the"
-    " winner back in turn: a share is the ratio winner / winner without the change, and the intervals of a"
-    " round are right at once."
+    " winner back in turn: a share is the ratio winner / winner without the change, and with the"
+    " study's confidence none of the intervals of a round is wrong."
 )
