@@ -68,6 +68,9 @@ BROKEN = {
         "src/dbdyno/obtain/wheel.py",
         "try:\n    f()\nexcept OSError as error:\n    raise DynoError('x', 'check the space on the disk')",
     ),
+    "one_table_says_what_excludes_what": Source(
+        "src/dbdyno/cli/plan.py", 'raise UserError(f"--{name} does not go with --blocks", "leave it out")'
+    ),
     "only_the_study_reads_its_format": Source("src/dbdyno/plan/budget.py", "import tomllib"),
     "the_driver_knows_nothing_of_python": Source("crates/driver/Cargo.toml", 'pyo3 = "0.26"'),
     "the_root_holds_what_all_stand_on_and_the_spine": Source("src/dbdyno/store.py", ""),

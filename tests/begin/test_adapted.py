@@ -27,10 +27,10 @@ def test_a_budget_is_refused_for_counted_work(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "study.toml"
     path.write_text(COUNTED)
     monkeypatch.setattr(counted, "counts", lambda event: "no counters here")
-    with pytest.raises(UserError, match="--budget does not go with counted work"):
+    with pytest.raises(UserError, match="--budget and counted work exclude each other"):
         adapted(study_at(path), budget_s=3600.0)
     path.write_text(STUDY + "[goal]\ncounted = true\n")
-    with pytest.raises(UserError, match="--budget does not go with counted work"):
+    with pytest.raises(UserError, match="--budget and counted work exclude each other"):
         adapted(study_at(path), budget_s=3600.0)
     path.write_text(COUNTED)
     monkeypatch.setattr(counted, "counts", lambda event: "")

@@ -87,9 +87,9 @@ def study(homes: Path) -> Path:
         (("--good", "c1", "--bad", "c99"), "has no revision c99"),
         (("--good", "c1"), "needs two ends"),
         (("--settings",), "has no two configurations"),
-        (("--resume", "--good", "c1"), "contradict each other"),
-        (("--versions", "--settings"), "--versions and --settings contradict each other"),
-        (("--resume", "--versions"), "--resume and --versions contradict each other"),
+        (("--resume", "--good", "c1"), "exclude each other"),
+        (("--versions", "--settings"), "--settings and --versions exclude each other"),
+        (("--resume", "--versions"), "--versions and --resume exclude each other"),
         (("--versions",), "builds its engine (`source.origin`)"),
     ],
 )

@@ -99,11 +99,11 @@ def connected(url: str, *names: str) -> bool:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--budget", "1h"), "--fleet and --budget contradict each other"),
-        (("--until", "margin"), "--fleet and --until contradict each other"),
-        (("--against", "main"), "--fleet and --against contradict each other"),
-        (("--live",), "--fleet and --live contradict each other"),
-        (("--resume", "last"), "--fleet and --resume contradict each other"),
+        (("--budget", "1h"), "--budget and --fleet exclude each other"),
+        (("--until", "margin"), "--until and --fleet exclude each other"),
+        (("--against", "main"), "--against and --fleet exclude each other"),
+        (("--live",), "--live and --fleet exclude each other"),
+        (("--resume", "last"), "--fleet and --resume exclude each other"),
         (("--allow-path", "here"), "give the option to each worker"),
     ],
 )

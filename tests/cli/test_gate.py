@@ -200,7 +200,7 @@ def test_what_cannot_be_held_against_each_other_is_refused(main: Path) -> None:
     other.write_text(SLOW.replace('"0.5s"', '"0.6s"'))
     assert "another load" in complaint("run", str(other), "--against", "main")
     assert "no run 'nothing'" in complaint("run", str(other), "--against", "nothing")
-    assert "contradict" in complaint("run", str(other), "--against", "main", "--budget", "1m")
+    assert "exclude" in complaint("run", str(other), "--against", "main", "--budget", "1m")
     assert "against itself" in complaint("gate", "first", "--against", "main")
     assert "was not measured against another" in complaint("gate")
 

@@ -117,7 +117,7 @@ def test_the_engine_is_the_one_that_wrote_the_log(production: Path) -> None:
             "is a dump of MariaDB, and the study's engine is PostgreSQL",
         ),
         (("slow.log",), ("--factor", "innodb_io_capacity=1"), "is no factor"),
-        (("slow.log",), ("--folder", "."), "--dump and --folder exclude each other"),
+        (("slow.log",), ("--folder", "."), "--folder and --dump exclude each other"),
     ],
 )
 def test_what_cannot_be_is_refused(

@@ -68,7 +68,7 @@ def test_an_ending_that_says_no_format_is_refused(run: Run, tmp_path: Path) -> N
 
 def test_json_is_spelled_alike(run: Run) -> None:
     assert dyno("report", "--json").stdout == dyno("report", "--format", "json").stdout
-    assert "contradict each other" in complaint("report", "--json", "--format", "html")
+    assert "exclude each other" in complaint("report", "--json", "--format", "html")
 
 
 def test_an_output_that_cannot_be_written(run: Run) -> None:

@@ -170,7 +170,7 @@ def test_a_variant_that_is_not_there_cannot_be_profiled(runs: Path) -> None:
 def test_what_goes_with_counting_alone_is_refused_without_it_and_the_reverse(runs: Path) -> None:
     assert "add --counted" in complaint("profile", "first", "--cache-sim")
     assert "no stacks to fold" in complaint("profile", "first", "--counted", "--format", "folded")
-    assert "contradict" in complaint("profile", "first", "--json", "--format", "folded")
+    assert "exclude" in complaint("profile", "first", "--json", "--format", "folded")
     assert "no flame graph" in complaint("profile", "first", "--counted", "--output", "page.html")
 
 

@@ -196,7 +196,7 @@ def test_a_soak_whose_dyno_is_killed_goes_on_with_the_rungs_that_are_left(homes:
         ([], "no study was named"),
         (["--clients", "5,2"], "is no ladder"),
         (["--clients", "many"], "is no list of numbers"),
-        (["--resume", "--smoke"], "contradict each other"),
+        (["--resume", "--smoke"], "exclude each other"),
     ],
 )
 def test_a_mistake_is_told_and_nothing_runs(homes: Path, arguments: list[str], told: str) -> None:

@@ -97,7 +97,7 @@ def test_only_a_search_is_tuned(study: Path) -> None:
 
 @pytest.mark.parametrize("option", [("--until", "margin"), ("--against", "last")])
 def test_a_search_has_an_end_and_a_verdict_of_its_own(study: Path, option: tuple[str, str]) -> None:
-    assert f"a search does not go with {option[0]}" in complaint("run", str(study), *option)
+    assert f"{option[0]} and `design = search` exclude each other" in complaint("run", str(study), *option)
 
 
 def test_a_search_ends_with_a_winner_that_is_confirmed_and_told_in_every_form(homes: Path) -> None:
@@ -174,9 +174,7 @@ def test_on_another_workload_needs_a_winner(study: Path) -> None:
 
 def test_a_winner_is_confirmed_on_hosts_of_a_fleet_alone(study: Path) -> None:
     assert "no search of" in complaint("tune", str(study), "--fleet", "a,b")
-    assert "--fleet and --budget contradict" in complaint(
-        "tune", str(study), "--fleet", "a,b", "--budget", "5m"
-    )
+    assert "--budget and --fleet exclude" in complaint("tune", str(study), "--fleet", "a,b", "--budget", "5m")
 
 
 def test_a_space_is_proposed_that_the_study_takes(study: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from dbdyno.study import excludes
 from dbdyno.study.format import STUDY
 from dbdyno.study.tables import (
     APPLICATION,
@@ -23,12 +24,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "study-format.md"
 SECTIONS = (STUDY, APPLICATION, WORKLOAD, DATA, SERVER, DRIVER, RANGE, SEARCH, RESTARTS, GOAL, SOAK)
 """In the order of the page."""
 TABLE = re.compile(r"^\| key \| default \| is \|\n(?:\|.*\n)+", re.MULTILINE)
+EXCLUDED = re.compile(r"^\| this \| does not go with \| because \|\n(?:\|.*\n)+", re.MULTILINE)
 
 
 def as_declared(page: str) -> str:
     """The page with its tables as they are declared."""
     tables = iter(SECTIONS)
-    return TABLE.sub(lambda _: "\n".join(next(tables).page()) + "\n", page)
+    page = TABLE.sub(lambda _: "\n".join(next(tables).page()) + "\n", page)
+    return EXCLUDED.sub(lambda _: "\n".join(excludes.page()) + "\n", page)
 
 
 if __name__ == "__main__":

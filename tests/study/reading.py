@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -28,3 +30,17 @@ def require_mistake(found: Sequence[Mistake], line: int, message: str, hint: str
     assert told is not None, found
     assert told.line == line
     assert hint in told.hint
+
+
+def toml_value(value: object) -> str:
+    if isinstance(value, dict):
+        return (
+            "{" + ", ".join(f"{json.dumps(key)} = {toml_value(inner)}" for key, inner in value.items()) + "}"
+        )
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def toml(document: dict[str, Any]) -> bytes:
+    return "".join(f"{json.dumps(key)} = {toml_value(value)}\n" for key, value in document.items()).encode()

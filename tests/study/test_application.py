@@ -72,8 +72,8 @@ def test_a_study_without_one_has_the_digest_that_it_had() -> None:
         ("[workload]", 'settings = { "database.connection" = "x" }\n[workload]', 2, "Dyno itself sets"),
         ("[workload]", 'settings = { "a.b" = [1] }\n[workload]', 4, "a level cannot be a list"),
         ('"script"\nfile = "users.toml"', '"tpcb"', 5, "takes requests, and no SQL"),
-        ("[factors]", "[soak]\nclients = [1]\n[factors]", 2, "[soak] and [application]"),
-        ("[factors]", "[restarts]\nkills = 1\n[factors]", 2, "[restarts] and [application]"),
+        ("[factors]", "[soak]\nclients = [1]\n[factors]", 7, "[soak] and [application]"),
+        ("[factors]", "[restarts]\nkills = 1\n[factors]", 7, "[restarts] and [application]"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, told: str) -> None:

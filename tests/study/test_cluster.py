@@ -59,4 +59,4 @@ def test_a_load_on_all_nodes_needs_a_cluster_and_a_client_for_each_node() -> Non
 
 def test_clients_that_wait_for_each_other_stay_on_one_node() -> None:
     [found] = mistakes(STUDY.replace("tpcb", "flexasync"))
-    assert found.startswith("7: `flexasync` does not go to all nodes")
+    assert found.startswith("7: `cluster.load = all` and `workload.name = flexasync` exclude")

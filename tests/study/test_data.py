@@ -60,7 +60,11 @@ def test_a_study_without_data_means_what_it_meant() -> None:
 @pytest.mark.parametrize(
     ("section", "line", "message"),
     [
-        ('dump = "a.sql"\nfolder = "/b"', 4, "`dump` and `folder` exclude each other"),
+        (
+            'dump = "a.sql"\nfolder = "/b"',
+            4,
+            "`data.folder` and `data.dump` exclude each other: each of the two is all of the data",
+        ),
         ('database = "shop"', 2, "[data] names no data"),
         ("dump = []", 3, "`dump`: names 0 files"),
         ('dump = ["a.sql", "a.sql"]', 3, "`dump`: names a file twice"),
@@ -82,9 +86,9 @@ def test_what_does_not_go_with_brought_data_is_told() -> None:
     assert (line, message) == (4, "`setup` runs the statements of a file, and `tpcb` has none")
     assert "must hold the tables of tpcb" in hint
     [(_, message, _)] = mistakes(f"images = 2\n{STUDY}")
-    assert message == "`images` and [data] exclude each other"
+    assert message.startswith("`images` and `data.dump` exclude each other")
     [(_, message, _)] = mistakes(STUDY.replace("[workload]", '[application]\nname = "keystone"\n[workload]'))
-    assert message == "[data] and [application] exclude each other"
+    assert message.startswith("[data] and [application] exclude each other")
 
 
 def test_what_is_brought_can_be_taken_over_by_later_versions() -> None:

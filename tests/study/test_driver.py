@@ -81,13 +81,13 @@ def test_a_study_without_the_section_means_what_it_meant() -> None:
         ('"private"', '"public"', 5, "network", "private"),
         ('engine = "mariadb"', 'engine = "firebird"', 2, "firebird cannot be loaded from another host",
          "mariadb, postgresql"),
-        ("[factors]", "[restarts]\nkills = 1\n[factors]", 2, "[restarts] and [driver] exclude each other",
+        ("[factors]", "[restarts]\nkills = 1\n[factors]", 8, "[restarts] and [driver] exclude each other",
          "keep one"),
-        ("[factors]", "[soak]\nclients = [1]\n[factors]", 2, "[soak] and [driver] exclude each other",
+        ("[factors]", "[soak]\nclients = [1]\n[factors]", 8, "[soak] and [driver] exclude each other",
          "keep one"),
-        ("[factors]", '[settings]\n"cpu.driver" = "0"\n[factors]', 8, "`cpu.driver` binds the driver on this"
-         " host", "leave it out"),
-        ('"config.a" = [1, 2]', '"cpu.driver" = ["0", "1"]', 9, "`cpu.driver` binds", "leave it out"),
+        ("[factors]", '[settings]\n"cpu.driver" = "0"\n[factors]', 9, "`cpu.driver` and [driver]",
+         "leave it out"),
+        ('"config.a" = [1, 2]', '"cpu.driver" = ["0", "1"]', 9, "`cpu.driver` and [driver]", "leave it out"),
         ('name = "tpcb"', 'name = "script"\nfile = "own.toml"', 8, "what `file` names lies on this host",
          "no file"),
     ],
@@ -104,4 +104,7 @@ def test_what_cannot_be_is_told_at_its_line(old: str, new: str, line: int, messa
 def test_the_guard_of_power_cuts_needs_the_load_on_this_host() -> None:
     with pytest.raises(StudyError) as wrong:
         read(STUDY + '[goal]\nguards = ["durable"]\n')
-    assert any("`durable` and [driver] exclude each other" in one.message for one in wrong.value.mistakes)
+    assert any(
+        "`goal.guards = durable` and [driver] exclude each other" in one.message
+        for one in wrong.value.mistakes
+    )

@@ -92,7 +92,12 @@ def test_a_setting_of_one_version_is_no_mistake_and_one_of_none_is() -> None:
     [
         ('"engine.version" = ["1", "2"]\n', 5, "is no factor", "engine = [BASELINE, OTHER, ...]"),
         ('[settings]\nengine = "mariadb"\n', 6, "has no place in [settings]", "at the top of the study"),
-        ('[settings]\n"source.origin" = "debian"\n', 4, "`source.origin` exclude each other", "by its path"),
+        (
+            '[settings]\n"source.origin" = "debian"\n',
+            6,
+            "`source.origin` and `engine` exclude each other",
+            "by its path",
+        ),
     ],
 )
 def test_what_does_not_go_with_engines_is_told(added: str, line: int, message: str, hint: str) -> None:
@@ -102,7 +107,7 @@ def test_what_does_not_go_with_engines_is_told(added: str, line: int, message: s
 
 def test_a_search_does_not_vary_its_engine() -> None:
     found = mistakes('design = "search"\n' + VERSIONS, NAMES)
-    require_mistake(found, 5, "a search does not vary its engine", "compare the winners")
+    require_mistake(found, 5, "`engine` and `design = search` exclude each other", "compare the winners")
 
 
 def test_what_each_session_chooses_every_engine_must_offer() -> None:

@@ -55,8 +55,14 @@ def test_it_times_nothing_and_resets_each_variant() -> None:
             "only a machine of ppc64el is emulated whole here",
         ),
         ({"acts": "load = '1s'"}, "without `resets`, `machine.reset` does nothing"),
-        ({"acts": "resets = 1\nkills = 1"}, "`kills` does not go with `machine.reset`"),
-        ({"acts": "resets = 1\nstops = 1"}, "`stops` does not go with `machine.reset`"),
+        (
+            {"acts": "resets = 1\nkills = 1"},
+            "`restarts.kills` and `machine.reset` exclude each other: these act on a server of this host",
+        ),
+        (
+            {"acts": "resets = 1\nstops = 1"},
+            "`restarts.stops` and `machine.reset` exclude each other: these act on a server of this host",
+        ),
         ({"factors": '"config.a" = [1, 2]'}, "`resets` resets a machine, and there is none"),
     ],
 )

@@ -542,7 +542,7 @@ def test_counted_work_is_asked_for_beside_a_timed_response() -> None:
     assert read(SHORT + "[goal]\ncounted = false\n").goal.counted is False
     assert read(SHORT + "[goal]\ncounted = true\n").goal.counted is True
     found = the_mistake(SHORT + '[goal]\nresponse = "instructions_per_op"\ncounted = true\n')
-    assert found.line == 8 and "counted in every block" in found.hint
+    assert found.line == 8 and "counted in every block" in found.message
     assert the_mistake(SHORT + "[goal]\ncounted = 1\n").line == 7
 
 

@@ -72,8 +72,9 @@ def test_the_speed_can_be_a_factor() -> None:
 def test_what_the_recording_says_is_refused() -> None:
     for key in ("clients = 8", "rate_per_s = 5", 'think_time = "1s"', 'ramp = "1s"'):
         told = mistakes(f'file = "shop.replay"\n{key}')
-        assert f"a replay has no `{key.split()[0]}`" in told
-    assert "a replay has no `clients`" in mistakes('file = "shop.replay"', '"workload.clients" = [1, 2]')
+        assert f"`workload.{key.split()[0]}` and `workload.name = replay` exclude" in told
+    told = mistakes('file = "shop.replay"', '"workload.clients" = [1, 2]')
+    assert "`workload.clients` and `workload.name = replay` exclude" in told
     assert "`file` cannot vary" in mistakes('file = ["a.replay", "b.replay"]')
 
 

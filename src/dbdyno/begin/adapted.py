@@ -12,12 +12,11 @@ from dbdyno.begin.calibrated import taken, with_calibration
 from dbdyno.begin.counted import why_counted, with_counting
 from dbdyno.begin.counting import counting_of
 from dbdyno.calibrate.kept import Calibration, found_for, place_of
-from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import identity
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.budget import fitted
 from dbdyno.records.run import Calibrated, Counting
-from dbdyno.study import SLICE_S, Study
+from dbdyno.study import SLICE_S, Study, excludes
 
 if TYPE_CHECKING:
     # Only a budget asks what earlier runs found.
@@ -48,11 +47,7 @@ def adapted(
     """Arranges the study's trials, fits them to a budget by what a store's runs found, and takes over the
     host's calibration. Raises UserError where the study does not go with this host or with a budget."""
     counted = bool(why_counted(study))
-    if (counted or study.goal.counted) and budget_s is not None:
-        raise UserError(
-            "--budget does not go with counted work, which takes as long as its transactions",
-            "leave --budget out, and give --blocks",
-        )
+    excludes.require({"counted work": counted or study.goal.counted}, budget=budget_s)
     counting = counting_of(study, budget_s)
     study = with_counting(study, counting)
     found = arranged_for(study, counted)

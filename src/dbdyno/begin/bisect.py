@@ -69,7 +69,7 @@ def begin_bisection(options: BisectOptions, tell: Tell) -> BegunBisection:
     line, and StudyError with all mistakes of the study."""
     names = replace(catalogue(allowed=options.allowed), lone=True)
     read = study_at(options.path, options.blocks or BLOCKS_MOST, options.seed, names=names)
-    require_timed(read, "a bisection")
+    require_timed(read, "dyno bisect")
     line = line_of(read, options, tell)
     # What is to be known before a run shows at its ends and in its middle: all others are alike.
     shown = on_line(read, line, (0, line.last // 2, line.last))

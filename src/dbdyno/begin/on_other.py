@@ -21,9 +21,9 @@ from dbdyno.records import metrics
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.study import Goal, Study, Workload, WorkloadOffer
-from dbdyno.study.data import WITH_SETUP
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.phases import ACT_OF_METRIC
+from dbdyno.study.sections import WITH_SETUP
 from dbdyno.study.tables import KNOBS
 from dbdyno.study.values import Fault
 from dbdyno.study.workload_text import CLIENTS, filled, parse_workload

@@ -21,7 +21,6 @@ from dbdyno.begin.registered import registered_as
 from dbdyno.begin.running import in_use_of, require_allowed, require_started
 from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.begin.study_file import study_at
-from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
@@ -30,7 +29,8 @@ from dbdyno.obtain.source.build import Foreseen
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.run import ComparisonRun, Run, SearchRun
 from dbdyno.records.store import Store
-from dbdyno.study import Study
+from dbdyno.study import Study, excludes
+from dbdyno.study.nouns import PLATFORM_FACTOR
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -141,15 +141,13 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
 
 def _require_untimed(study: Study, options: RunOptions) -> None:
     """Raises UserError for an option on blocks or on speed where the study is one of platforms."""
-    given = {
-        "blocks": options.blocks,
-        "until": options.until,
-        "budget": options.budget_s,
-        "against": options.against,
-    }
-    for name, value in given.items():
-        if value is not None:
-            require_timed(study, f"--{name}")
+    excludes.require(
+        {PLATFORM_FACTOR: study.of_platforms},
+        blocks=options.blocks,
+        until=options.until,
+        budget=options.budget_s,
+        against=options.against,
+    )
 
 
 def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:
@@ -200,10 +198,12 @@ def _require_sound_search(begun: Begun, options: RunOptions) -> None:
     verdict, and for a search that cannot come to one."""
     if not isinstance(begun.run, SearchRun):
         return
-    given = {"until": options.until, "against": options.against, "add-blocks": options.add_blocks}
-    named = [f"--{name}" for name, value in given.items() if value is not None]
-    if named:
-        raise UserError(f"a search does not go with {named[0]}", "leave it out; --budget gives it more time")
+    excludes.require(
+        {excludes.SEARCH: True},
+        until=options.until,
+        against=options.against,
+        add_blocks=options.add_blocks,
+    )
     # Here, because most runs search nothing.
     from dbdyno.begin import space
 

@@ -49,7 +49,7 @@ def begin_soak(
     tell: Tell,
 ) -> BegunSoak:
     """A soak that begins, before any of its trials."""
-    read = require_timed(study_at(path, seed=seed, allowed=allowed), "a soak")
+    read = require_timed(study_at(path, seed=seed, allowed=allowed), "dyno soak")
     for line in require_sound(read, tell, allowed=allowed):
         tell(line)
     engine = registry.engine(read.engine.engine)

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from dbdyno.begin.needed import fetched_for
 from dbdyno.begin.study_file import study_at
-from dbdyno.cli.options import refuse_both
 from dbdyno.cli.patience import patient
 from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
@@ -19,6 +18,7 @@ from dbdyno.errors import UserError
 from dbdyno.machine import packages
 from dbdyno.machine.kinds import kind
 from dbdyno.report.words.safe import json_text
+from dbdyno.study import excludes
 
 
 def list_(as_json: bool) -> None:
@@ -40,7 +40,7 @@ def fetch(
     reference: str | None, mirror: str, study: Path | None, platform: str | None, machine: bool
 ) -> None:
     if study is not None:
-        refuse_both("--study", study, platform=platform, machine=machine or None)
+        excludes.require(study=study, platform=platform, machine=machine)
         with patient() as patience:
             installations = fetched_for(study_at(study), mirror, patience.tell)
         for one in installations:

@@ -51,7 +51,7 @@ def main(
         found = run_to_read(opened, run)
         require_speeds(found)
         records = opened.records(found.run)
-    study = require_timed(study_of(found), "a gap")
+    study = require_timed(study_of(found), "dyno explain")
     variants = {variant.name: variant for variant in variants_of(study)}
     ends = _slow(variants, slow), _fast(study, variants, fast)
     if target is not None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from dbdyno.cli.preferences import preferred
 from dbdyno.cli.terminal import on_paper, terminal
 from dbdyno.errors import UserError
+from dbdyno.study import excludes
 
 FORMATS = ("terminal", "html", "markdown", "json")
 VERDICT_FORMATS = (*FORMATS, "junit")
@@ -67,8 +68,7 @@ def _with_options(command: Decorated, formats: tuple[str, ...], endings: str) ->
 def format_of(form: str | None, as_json: bool, output: Path | None, offered: Sequence[str] = FORMATS) -> str:
     """The format that the three options mean. Raises UserError where they contradict each other or name none
     of those that are offered."""
-    if as_json and form not in (None, "json"):
-        raise UserError(f"--json and --format {form} contradict each other", "leave one of the two out")
+    excludes.require(json=as_json, format=None if form == "json" else form)
     if as_json or form is not None:
         return form or "json"
     if output is None:

@@ -21,12 +21,13 @@ from dbdyno.begin.first_study import (
     host_here,
 )
 from dbdyno.cli.formats import write
-from dbdyno.cli.options import DurationText, refuse_both, target_option
+from dbdyno.cli.options import DurationText, target_option
 from dbdyno.cli.server_url import ServerUrl
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.cli.verbs.logs import replay, study_of_production, workload_file
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
+from dbdyno.study import excludes
 from dbdyno.study.other_names import WORKLOADS
 from dbdyno.study.reference import Reference
 from dbdyno.study.toml import toml
@@ -162,7 +163,7 @@ def study(
     reference = _in_version(Reference.of(str(context.info_name)), version_of)
     if output.exists():
         raise UserError(f"{output} is there already", "give another name with --output")
-    refuse_both("--url", url, **{"from": base})
+    excludes.require({"--url": url, "--from": base})
     if other is not None and base is None and url is None:
         raise UserError("--and needs the file that it is held against", "add --from FILE")
     host = host_here()

@@ -24,7 +24,7 @@ def main(
     with Store(store_url(store)) as opened:
         found = [opened.run(name) for name in runs]
         for run in found:
-            require_timed(study_of(run), "a matrix")
+            require_timed(study_of(run), "dyno matrix")
         with waiting(f"analysing {plural(len(found), 'run')}"):
             analyses = [analysed(study_of(run), run, opened.records(run.run)) for run in found]
     names = [run.run for run in found]

@@ -15,8 +15,8 @@ import click
 
 from dbdyno.cli.preferences import FOREVER, PreferredOption
 from dbdyno.cli.server_url import StoreUrl
-from dbdyno.errors import UserError
 from dbdyno.passwords import without_passwords
+from dbdyno.study import excludes
 
 ANY_PORT, PORT_MOST = 0, 65535
 CODES = {"broken": 4, "failed": 5, "slower": 6, "inconclusive": 7, "inert": 8}
@@ -265,7 +265,5 @@ target_option = partial(click.option, "-o", "--output", type=click.Path(path_typ
 
 
 def refuse_both(option: str, value: object, **others: object) -> None:
-    """Raises UserError when an option is given together with one that it contradicts."""
-    given = [f"--{name}" for name, other in others.items() if other is not None]
-    if value is not None and given:
-        raise UserError(f"{option} and {given[0]} contradict each other", "leave one of the two out")
+    """Raises UserError where two of the options exclude each other."""
+    excludes.require({option: value}, **others)

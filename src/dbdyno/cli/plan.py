@@ -30,7 +30,6 @@ from dbdyno.begin.restarts import restarts_text
 from dbdyno.begin.running import in_use_of, server_lines
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.writes import Write, writes_lines, writes_of
-from dbdyno.cli.options import refuse_both
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, listed
 from dbdyno.host.allowed import Allowed
@@ -47,7 +46,7 @@ from dbdyno.records.run import Calibrated, Counting
 from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.report.words.safe import json_text
-from dbdyno.study import Design, Factor, Study, fraction
+from dbdyno.study import Design, Factor, Study, excludes, fraction
 from dbdyno.study.act import OF_POWER
 from dbdyno.study.designs import counted_variants, extremes_of, trials_in_all
 from dbdyno.study.soak import Soak
@@ -103,7 +102,7 @@ def main(
     store: str | None,
     as_json: bool,
 ) -> None:
-    refuse_both("--budget", budget_s, blocks=blocks)
+    excludes.require(budget=budget_s, blocks=blocks)
     allowed = Allowed.of((), allowed_paths)
     asked = study_at(study, blocks, seed, allowed)
     builds = builds_of(asked)

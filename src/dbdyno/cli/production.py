@@ -32,6 +32,7 @@ from dbdyno.sql_logs.schema import Reader, Schema
 from dbdyno.sql_logs.script import script, statement_of
 from dbdyno.sql_logs.seen import Reading
 from dbdyno.sql_logs.tokens import Dialect
+from dbdyno.study import excludes
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference
 from dbdyno.study.tables import DATA
@@ -120,8 +121,7 @@ class Data:
     output: Path
 
     def __post_init__(self) -> None:
-        if self.dumps and self.folder:
-            raise UserError("--dump and --folder exclude each other", "keep one of the two")
+        excludes.require(dump=self.dumps or None, folder=self.folder)
         if not self.dumps and not self.folder:
             raise UserError(
                 "a study of production needs its data",

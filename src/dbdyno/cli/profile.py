@@ -77,7 +77,7 @@ def main(
         found = run_to_read(opened, run)
     require_measured(found)
     allowed = Allowed.of(devices, allowed_paths)
-    study = with_time_to_probe(require_timed(study_of(found), "a profile"))
+    study = with_time_to_probe(require_timed(study_of(found), "dyno profile"))
     require_started(study)
     trials = [_trial(study, found, name) for name in dict.fromkeys([variant or "baseline", against]) if name]
     expected_s = (

@@ -21,6 +21,7 @@ from dbdyno.records.chain import Publication, sha256
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
+from dbdyno.study import excludes
 
 
 def main(run: str, folder: Path, key: Path | None, unsigned: bool, store: str | None) -> None:
@@ -29,8 +30,7 @@ def main(run: str, folder: Path, key: Path | None, unsigned: bool, store: str | 
             "no key signs the folder, so nobody could tell whose it is",
             f"make a key: {MAKE_A_KEY}; then --key dyno.key, or --unsigned",
         )
-    if key is not None and unsigned:
-        raise UserError("--key and --unsigned contradict each other", "leave one of the two out")
+    excludes.require(key=key, unsigned=unsigned)
     require_free(folder)
     signing = private_key(key, _password) if key is not None else None
     with Store(store_url(store)) as opened:

@@ -14,7 +14,7 @@ from dbdyno.layers.layer import ForSome, LayerOfKnobs
 from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
-from dbdyno.study.cluster import ALL, LOAD
+from dbdyno.study.sections import ALL_NODES, NODES_LOADED
 
 KNOWN = "take mariadb or postgresql"
 
@@ -41,7 +41,7 @@ class ToAll(Request):
 
     def apply(self, setup: Setup) -> None:
         if setup.nodes is None:
-            raise Blocked(LOAD, "there is no cluster", f'give "{FACTOR}" as well')
+            raise Blocked(NODES_LOADED, "there is no cluster", f'give "{FACTOR}" as well')
         setup.nodes.to_all = True
 
 
@@ -90,17 +90,19 @@ def _prove_load(level: str, running: Running) -> Evidence:
     """At the URL of each client's node, that node answers."""
     nodes, load = running.setup.nodes, running.load
     if nodes is None:
-        return proof(LOAD, level, Reading(value="one server", source="Dyno started no other"), False, "")
+        return proof(
+            NODES_LOADED, level, Reading(value="one server", source="Dyno started no other"), False, ""
+        )
     places = [(one.node, one.url) for one in load.at] if isinstance(load, LoadOfNodes) else []
     places = places or [(nodes.first.name, running.setup.job.url)]
     try:
         told = [str(load.query(url, nodes.cluster.WHO)[0][0]) for _, url in places]
     except DriverFailed as failure:
         told = [failure.message]
-    wanted = {name for name in nodes.by_name if level == ALL or name == nodes.first.name}
+    wanted = {name for name in nodes.by_name if level == ALL_NODES or name == nodes.first.name}
     in_effect = told == [name for name, _ in places] and set(told) == wanted
     reading = Reading(value=f"clients on {', '.join(told)}", source="each node's own name")
-    return proof(LOAD, level, reading, in_effect, "Dyno dealt its clients out")
+    return proof(NODES_LOADED, level, reading, in_effect, "Dyno dealt its clients out")
 
 
 def _dealt(running: Running) -> Reading | None:
@@ -128,12 +130,12 @@ CLUSTER = LayerOfKnobs(
         exercised=_followed,
     ),
     Knob(
-        name=LOAD,
+        name=NODES_LOADED,
         levels="one, all",
         pattern="one|all",
         effect="clients are on the first node, or dealt out over all nodes",
         proof="the name that the node at each client's URL tells",
-        ask=lambda level, _: (ToAll(),) if level == ALL else (),
+        ask=lambda level, _: (ToAll(),) if level == ALL_NODES else (),
         prove=_prove_load,
         in_production=False,
         exercised=_dealt,

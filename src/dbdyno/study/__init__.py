@@ -8,38 +8,44 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, WorkloadOffer, workload_offers
-from dbdyno.study.nouns import (
-    BASELINE,
-    CANDIDATE,
-    DURABLE,
-    SLICE_S,
-    TRIALS_MAX,
-    TWIN,
-    Arrangement,
-    Design,
-    Factor,
-    Goal,
-    Guard,
-    Interval,
-    ListedVariant,
-    Restarts,
-    Study,
-    Workload,
-)
-
 if TYPE_CHECKING:
     from dbdyno.study import pacing
+    from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, WorkloadOffer, workload_offers
     from dbdyno.study.format import study_schema
+    from dbdyno.study.nouns import (
+        BASELINE,
+        CANDIDATE,
+        DURABLE,
+        SLICE_S,
+        TRIALS_MAX,
+        TWIN,
+        Arrangement,
+        Design,
+        Factor,
+        Goal,
+        Guard,
+        Interval,
+        ListedVariant,
+        Restarts,
+        Study,
+        Workload,
+    )
     from dbdyno.study.reader import parse_study, read_study
 else:
+    OFFERED = ("Catalogue", "FactorCheck", "Limits", "Option", "WorkloadOffer", "workload_offers")
+    HOMES = {
+        **dict.fromkeys(OFFERED, "catalogue"),
+        **dict.fromkeys(("parse_study", "read_study"), "reader"),
+        "study_schema": "format",
+    }
 
     def __getattr__(name: str) -> object:
-        """Imports what reads a study when it is asked for: records and runs need its nouns alone."""
-        homes = {"parse_study": "reader", "read_study": "reader", "study_schema": "format"}
-        if name not in homes:
+        """Imports what is asked for: a verb's help needs no noun, and records need nothing that reads."""
+        if name not in __all__ or name == "pacing":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{homes[name]}"), name)
+        found = getattr(import_module(f"{__name__}.{HOMES.get(name, 'nouns')}"), name)
+        globals()[name] = found
+        return found
 
 
 __all__ = [

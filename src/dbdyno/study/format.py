@@ -1,13 +1,13 @@
 """The format of a study: the keys at the top, and with them all sections.
 
 The reader, the JSON Schema, what Dyno writes itself and the tables of `docs/reference/study-format.md` follow
-from these declarations. What goes with what is said by the rules of each section's own reader.
+from these declarations. `excludes.py` says what does not go together.
 """
 
 from __future__ import annotations
 
 from dbdyno.frozen import ENGINE_FACTOR
-from dbdyno.study import grammars, values
+from dbdyno.study import excludes, grammars, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
 from dbdyno.study.grammars import duration, integer, one_of
 from dbdyno.study.keys import Key, Section
@@ -134,6 +134,7 @@ STUDY = Section(
             {"required": ["factors"], "properties": {"factors": {"required": [ENGINE_FACTOR]}}},
             {"required": ["variants"]},
         ],
+        **excludes.rules(),
     },
 )  # fmt: skip
 HOMES = (STUDY, WORKLOAD, DATA, GOAL, SEARCH)

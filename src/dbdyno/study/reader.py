@@ -10,40 +10,41 @@ from dbdyno.driver.job import Opening
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.frozen import ENGINE_FACTOR, Configuration, Level
 from dbdyno.passwords import without_passwords
-from dbdyno.study import pacing
-from dbdyno.study.application import read_application
+from dbdyno.study import excludes, pacing
 from dbdyno.study.catalogue import Catalogue
-from dbdyno.study.cluster import require_nodes
-from dbdyno.study.data import read_data, read_upgraded
 from dbdyno.study.document import Place, Unreadable, parse_document, read_bytes
-from dbdyno.study.driver import read_driver
-from dbdyno.study.engines import read_engines, require_comparable
 from dbdyno.study.files import folder_of
 from dbdyno.study.format import STUDY
 from dbdyno.study.fraction import FACTORS_LEAST, FACTORS_MOST
-from dbdyno.study.in_use import read_server
-from dbdyno.study.machine import require_machine
 from dbdyno.study.nouns import (
     DURABLE,
-    INSTRUCTIONS_PER_OP,
     KEEPS_LEDGER,
     TRIALS_MAX,
     Design,
     Factor,
     Goal,
-    Interval,
     ListedVariant,
     Restarts,
     Study,
     Workload,
 )
 from dbdyno.study.phases import ACT_OF_METRIC, FULL_SPEED
-from dbdyno.study.platforms import only_kills, read_platforms
 from dbdyno.study.referred import read_files
-from dbdyno.study.replay import read_replay
 from dbdyno.study.rungs import read_soak
 from dbdyno.study.search import read_factor, read_known, read_search
 from dbdyno.study.section import SectionReader
+from dbdyno.study.sections import (
+    read_application,
+    read_data,
+    read_driver,
+    read_engines,
+    read_platforms,
+    read_replay,
+    read_server,
+    read_upgraded,
+    require_machine,
+    require_nodes,
+)
 from dbdyno.study.size import size_of
 from dbdyno.study.tables import (
     ACTS,
@@ -113,6 +114,8 @@ class _Reader(SectionReader):
             return None
         self.passwords()
         head = self.head(Path(path).stem)
+        for place, both in excludes.clashes(self.document.values):
+            self.note(place, both.message, both.hint)
         workload, lifted = self.workload()
         factors, variants = self.compared(head["design"], lifted, head["aa"])
         if workload is not None:
@@ -122,25 +125,21 @@ class _Reader(SectionReader):
         settings = self.settings({factor.name for factor in factors})
         settings = {**_beside(configuration, factors), **settings}
         self.judge_doubted(settings, factors, variants)
-        require_comparable(self, head["design"], factors, settings)
         head = read_platforms(self, head, factors, settings)
         goal, soak = self.goal(), read_soak(self, workload)
         search = read_search(self, head["design"], factors)
-        restarts = self.restarts(goal, head["design"])
-        names = (*(factor.name for factor in factors), *settings)
-        only_kills(self, restarts, names)
+        restarts = self.restarts(goal)
         require_nodes(self, restarts, workload, factors, settings)
         require_machine(self, restarts, factors, settings)
-        application = read_application(self, workload, restarts, soak)
-        driver = read_driver(self, workload, factors, settings)
+        application = read_application(self, workload)
+        driver = read_driver(self, workload, factors)
         server = read_server(self, factors, settings)
-        data = read_data(self, self.folder, workload, factors, application)
-        upgraded = read_upgraded(self, factors, application)
+        data = read_data(self, self.folder, workload, factors)
+        upgraded = read_upgraded(self, factors)
         self.timed(goal, workload)
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
         files = read_files(self, workload, factors, settings)
-        self.symmetry(head, goal)
         if self.mistakes or self.engine is None or workload is None:
             return None
         return Study(
@@ -250,10 +249,10 @@ class _Reader(SectionReader):
     def compared(self, design: Design, lifted: list[Factor], aa: bool) -> Compared:
         """The factors in the order written and, for a `list` design, its variants."""
         if design is Design.LIST:
-            for path in [("workload", factor.knob) for factor in lifted] + [("factors",)]:
-                if self.at(path) is not None:
-                    hint = "give every level there, or choose another design"
-                    self.note(path, "the design `list` takes its levels from [[variants]]", hint)
+            for factor in lifted:
+                hint = "give every level there, or choose another design"
+                told = "the design `list` takes its levels from [[variants]]"
+                self.note(("workload", factor.knob), told, hint)
             return read_variants(self)
         searched = design is Design.SEARCH
         if self.at(("variants",)) is not None and not searched:
@@ -311,22 +310,15 @@ class _Reader(SectionReader):
         return settings
 
     def goal(self) -> Goal:
-        goal = Goal(**self.section(GOAL))
-        if goal.counted and goal.response == INSTRUCTIONS_PER_OP:
-            hint = f"leave `counted` out: {INSTRUCTIONS_PER_OP} is counted in every block"
-            self.note(("goal", "counted"), "`counted` adds counts to a response that is timed", hint)
-        return goal
+        return Goal(**self.section(GOAL))
 
-    def restarts(self, goal: Goal, design: Design) -> Restarts | None:
+    def restarts(self, goal: Goal) -> Restarts | None:
         """How often engines are restarted beside the blocks. The guard `durable` asks for power cuts by
         itself."""
         path: Place = ("restarts",)
         durable = any(guard.metric == DURABLE for guard in goal.guards)
         if self.at(path) is None and not durable:
             return None
-        if design is Design.SEARCH:
-            hint = "hold the winner against the baseline in a study of its own"
-            self.note(path, "a search restarts no engine", hint)
         given = self.section(RESTARTS)
         if durable and not (given.get("power_cuts") or given.get("torn_pages")):
             given["power_cuts"] = CUTS_OF_GUARD
@@ -376,15 +368,6 @@ class _Reader(SectionReader):
                 'write design = "factorial": all variants can be measured'
                 if fewer
                 else 'settle some first: design = "one-at-a-time" shows which do nothing',
-            )
-
-    def symmetry(self, head: dict[str, Any], goal: Goal) -> None:
-        """The signed-rank interval needs log ratios that chance alone makes as often large as small. One
-        candidate over the mean of several baselines is not so where the noise is skewed."""
-        if head["baselines"] > 1 and goal.interval is Interval.SIGNED_RANK:
-            hint = 'keep one baseline, or write interval = "student" under [goal]'
-            self.note(
-                ("baselines",), "several baselines and the signed-rank interval exclude each other", hint
             )
 
     def limit(self, head: dict[str, Any], factors: tuple[Factor, ...], listed: int) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from dbdyno.frozen import Level, level_text
 from dbdyno.study import grammars, values
-from dbdyno.study.builds import of_build
 from dbdyno.study.document import Place
 from dbdyno.study.nouns import Design, Factor, ListedVariant
 from dbdyno.study.ranges import Scale, rising_levels, with_level
@@ -43,22 +42,10 @@ def read_search(reader: SectionReader, design: Design, factors: tuple[Factor, ..
     search = Search(**reader.section(SEARCH))
     for one in search.constraints:
         _require_amounts(reader, one, factors)
-    _note_what_is_not_searched(reader, factors)
     if not reader.mistakes:
         _note_bad_conditions(reader, factors)
         _note_given_up(reader, factors, search.allow)
     return search
-
-
-def _note_what_is_not_searched(reader: SectionReader, factors: tuple[Factor, ...]) -> None:
-    """Notes copies of the baseline, counts beside the blocks, and builds, each of which takes minutes."""
-    for path in (("aa",), ("baselines",), ("goal", "counted")):
-        if reader.at(path):
-            hint = f"leave `{path[-1]}` out; a study of another design can have it"
-            reader.note(path, f"the design `{Design.SEARCH}` has no `{path[-1]}`", hint)
-    for factor in (factor for factor in factors if of_build(factor.name)):
-        hint = "choose the build with a study of another design, and write it under [settings] here"
-        reader.note(reader.place_of(factor), f"a search does not vary builds: `{factor.name}`", hint)
 
 
 def read_known(reader: SectionReader, factors: tuple[Factor, ...]) -> tuple[ListedVariant, ...]:

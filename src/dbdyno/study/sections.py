@@ -1,0 +1,455 @@
+"""What sections of a study, and factors of a kind, must say beside their keys: one stretch for each.
+
+[application] comes first, then [driver], [server] and [data], the engines, clusters, machines that are
+reset, platforms, and replays. `excludes.py` says what does not go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from dbdyno.driver.job import REPLAY
+from dbdyno.errors import UserError
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
+from dbdyno.study import values
+from dbdyno.study.document import Place
+from dbdyno.study.nouns import (
+    MACHINE_FACTOR,
+    PLATFORM_FACTOR,
+    Application,
+    Factor,
+    GivenData,
+    RemoteDriver,
+    Restarts,
+    ServerInUse,
+    Workload,
+)
+from dbdyno.study.reference import Reference
+from dbdyno.study.section import SectionReader
+from dbdyno.study.tables import APPLICATION, DATA, DRIVER, ENGINE, SERVER, UPGRADED
+from dbdyno.study.values import Fault, shown
+
+OF_REQUESTS = "script"
+"""The workload whose file can hold requests."""
+APPLICATION_AT: Place = ("application",)
+
+
+def read_application(reader: SectionReader, workload: Workload | None) -> Application | None:
+    """The application that a study puts in front of its server; None where it has none."""
+    if reader.at(APPLICATION_AT) is None:
+        return None
+    given = reader.section(APPLICATION)
+    found = reader.value(APPLICATION.key("name"), (*APPLICATION_AT, "name"))
+    if workload is not None and workload.name != OF_REQUESTS:
+        hint = f'write name = "{OF_REQUESTS}", and give a file with requests'
+        reader.note(("workload", "name"), "an application takes requests, and no SQL", hint)
+    application = Application(
+        name=found.engine if found else "",
+        version=found.version if found else "",
+        path=found.path if found else "",
+        settings=_settings_of_application(reader),
+        **given,
+    )
+    if found is None or reader.engine is None:
+        return None
+    wrong = map(partial(reader.catalogue.applications[found.engine], application), reader.engines)
+    for mistake in dict.fromkeys(chain.from_iterable(wrong)):
+        reader.note(APPLICATION_AT, mistake.message, mistake.hint)
+    return application
+
+
+def _settings_of_application(reader: SectionReader) -> dict[str, Level]:
+    """The application's own settings, by their full names."""
+    settings: dict[str, Level] = {}
+    for name, value, path in reader.flat((*APPLICATION_AT, "settings")):
+        try:
+            settings[name] = values.level(value)
+        except values.Fault as fault:
+            reader.note(path, f"`{name}`: {fault.message}", fault.hint)
+    return settings
+
+
+DRIVER_AT: Place = ("driver",)
+
+
+def read_driver(
+    reader: SectionReader,
+    workload: Workload | None,
+    factors: Sequence[Factor],
+) -> RemoteDriver | None:
+    """The hosts that the load comes from; None where it comes from this one."""
+    if reader.at(DRIVER_AT) is None:
+        return None
+    given = reader.section(DRIVER)
+    if "hosts" not in given or "address" not in given:
+        return None
+    driver = RemoteDriver(**given)
+    if not driver.tls and driver.network is None:
+        hint = 'write tls = true, or network = "private" where nobody else is on it'
+        reader.note(DRIVER_AT, "nothing says whether others can read what load and server send", hint)
+    _require_clients(reader, driver, workload, factors)
+    _require_networked(reader)
+    _require_no_files(reader, workload, factors)
+    return driver
+
+
+def _require_clients(
+    reader: SectionReader, driver: RemoteDriver, workload: Workload | None, factors: Sequence[Factor]
+) -> None:
+    """Notes fewer clients than hosts that share them."""
+    levels = [level for factor in factors if factor.name == "workload.clients" for level in factor.levels]
+    given = [level for level in levels if isinstance(level, int)] or ([workload.clients] if workload else [])
+    if given and min(given) < len(driver.hosts):
+        told = f"{len(driver.hosts)} hosts are to share {min(given)} clients"
+        reader.note(DRIVER_AT, told, "give each host one client at least, or name fewer hosts")
+
+
+def _require_networked(reader: SectionReader) -> None:
+    for engine in reader.engines:
+        if engine.engine not in reader.catalogue.networked and engine.engine in reader.catalogue.engines:
+            known = ", ".join(sorted(reader.catalogue.networked))
+            told = f"{engine.engine} cannot be loaded from another host"
+            reader.note(DRIVER_AT, told, f"these can: {known}")
+
+
+def _require_no_files(reader: SectionReader, workload: Workload | None, factors: Sequence[Factor]) -> None:
+    """Notes what the driver would read from a disk, because the load host has another one."""
+    if workload is None:
+        return
+    told = "lies on this host, and the driver on another one reads no files of it"
+    hint = "take a workload that needs no file, or leave [driver] out"
+    options = {name for name in ("file", "dataset") if workload.options.get(name)}
+    options |= {factor.knob for factor in factors if factor.name in ("workload.file", "workload.dataset")}
+    for name in sorted(options):
+        reader.note(("workload", name), f"what `{name}` names {told}", hint)
+
+
+SERVER_AT: Place = ("server",)
+
+
+def read_server(
+    reader: SectionReader, factors: Sequence[Factor], settings: Mapping[str, Level]
+) -> ServerInUse | None:
+    """How the server is treated; None for an engine that the study starts."""
+    engine = reader.engine
+    if engine is None or not engine.url:
+        _require_none_runs(reader)
+        return None
+    server = ServerInUse(**reader.section(SERVER))
+    _require_kept_promises(reader, server, factors, settings)
+    return server
+
+
+def _require_none_runs(reader: SectionReader) -> None:
+    """Notes what only a server that runs already may have."""
+    if reader.at(SERVER_AT) is not None:
+        told = "[server] is of a server that runs already, and the engine is none"
+        reader.note(
+            SERVER_AT, told, 'write engine = "postgresql://USER@HOST/DATABASE", or leave [server] out'
+        )
+    if any(engine.url for engine in reader.engines):
+        told = f"a level of `{ENGINE_FACTOR}` is a server that runs already"
+        reader.note(
+            ("factors", ENGINE_FACTOR), told, "name such a server as the engine of a study of its own"
+        )
+
+
+def _require_kept_promises(
+    reader: SectionReader, server: ServerInUse, factors: Sequence[Factor], settings: Mapping[str, Level]
+) -> None:
+    """Notes levels that give up what the study does not allow, because others rely on this server."""
+    gives_up = reader.catalogue.gives_up
+    if gives_up is None or reader.engine is None:
+        return
+    each = [(factor.name, level, reader.place_of(factor)) for factor in factors for level in factor.levels]
+    each += [(name, level, ("settings",)) for name, level in settings.items()]
+    for name, level, place in each:
+        promise = gives_up(name, level, reader.engine)
+        if promise is not None and promise not in server.allow:
+            told = f"`{name}` = {level_text(level)} gives up {promise} on a server that others use"
+            reader.note(place, told, f'leave it out, or write allow = ["{promise}"] under [server]')
+
+
+DATA_AT: Place = ("data",)
+WITH_SETUP = "script"
+"""The workload whose own statements can follow a dump, because they can be written for it."""
+
+
+def read_data(
+    reader: SectionReader,
+    folder: Path,
+    workload: Workload | None,
+    factors: tuple[Factor, ...],
+) -> GivenData | None:
+    """The data that a study brings; None where its workload makes them. Relative paths count from
+    `folder`."""
+    if not isinstance(reader.at(DATA_AT), dict):
+        return None
+    data = GivenData(**reader.section(DATA))
+    _require_source(reader)
+    if data.setup and workload is not None and workload.name != WITH_SETUP:
+        told = f"`setup` runs the statements of a file, and `{workload.name}` has none"
+        reader.note(
+            (*DATA_AT, "setup"), told, f"leave it out; the data must hold the tables of {workload.name}"
+        )
+    place: Place = (*DATA_AT, "dump") if data.dump else (*DATA_AT, "folder")
+    if reader.engine is not None and reader.at(place) is not None and reader.catalogue.given is not None:
+        given = reader.catalogue.given
+        # What is taken over needs to suit the first alone.
+        takers = reader.engines[:1] if reader.at((*DATA_AT, "upgraded")) is True else reader.engines
+        wrong = (given(data, folder, engine, factors) for engine in takers)
+        for mistake in dict.fromkeys(chain.from_iterable(wrong)):
+            reader.note(place, mistake.message, mistake.hint)
+    return data
+
+
+def _require_source(reader: SectionReader) -> None:
+    if all(reader.at((*DATA_AT, key)) is None for key in ("dump", "folder")):
+        hint = (
+            'write dump = "dump.sql.gz", or folder = "/path/of/a/stopped/server"; for rows that the workload'
+            f' makes and later versions take over, write data = "{UPGRADED}" at the top'
+        )
+        reader.note(DATA_AT, "[data] names no data", hint)
+
+
+def read_upgraded(reader: SectionReader, factors: tuple[Factor, ...]) -> bool:
+    """Whether every engine but the baseline's takes over the data that the baseline's has."""
+    found = reader.at(DATA_AT)
+    if found is not None and not isinstance(found, dict) and found != UPGRADED:
+        hint = f'write data = "{UPGRADED}", or [data] with a `dump` or a `folder` below it'
+        reader.note(DATA_AT, f"`data` must be a table or `{UPGRADED}`, not {shown(found)}", hint)
+        return False
+    place: Place = (*DATA_AT, "upgraded") if isinstance(found, dict) else DATA_AT
+    if isinstance(found, dict) and not reader.value(DATA.key("upgraded"), place):
+        return False
+    if found is None:
+        return False
+    if all(factor.name != ENGINE_FACTOR for factor in factors):
+        hint = f'write {ENGINE_FACTOR} = ["mariadb@10.11", "mariadb@11.8"] under [factors], or leave it out'
+        reader.note(place, f"`{UPGRADED}` needs `{ENGINE_FACTOR}` as a factor", hint)
+    return True
+
+
+NAME = ENGINE.key("name")
+
+
+def read_engines(reader: SectionReader) -> None:
+    """Reads the engine of the baseline and those of all variants. A study whose engines are a factor may
+    leave its own out; one that it names is the baseline's, and so the first level."""
+    place: Place = ("engine", "name") if isinstance(reader.at(("engine",)), dict) else ("engine",)
+    varied = tuple(_varied(reader))
+    if varied and reader.at(("engine",)) is None:
+        reader.engine = varied[0]
+    else:
+        reader.engine = reader.value(NAME, place)
+    if varied and reader.engine is not None and reader.engine != varied[0]:
+        reader.note(
+            place,
+            f"the study's engine is {reader.engine.written}, and the first level of the factor"
+            f" `{ENGINE_FACTOR}` is {varied[0].written}",
+            "the study's engine is the baseline's: name it first among the levels, or leave it out here",
+        )
+    own = (reader.engine,) if reader.engine is not None else ()
+    reader.engines = tuple(dict.fromkeys((*own, *varied)))
+
+
+def _varied(reader: SectionReader) -> Iterator[Reference]:
+    """The levels of the factor, in their order. Those that are none are noted where the factor is read."""
+    levels = reader.at(("factors", ENGINE_FACTOR))
+    found = levels if isinstance(levels, list) else []
+    variants = reader.at(("variants",))
+    for index in range(len(variants) if isinstance(variants, list) else 0):
+        found = [*found, reader.at(("variants", index, "levels", ENGINE_FACTOR))]
+    for level in found:
+        try:
+            if level is not None:
+                yield NAME.grammar.read(level, reader.catalogue)
+        except Fault:
+            continue
+
+
+NODES = "cluster.nodes"
+"""The factor whose levels are numbers of servers that hold a database together."""
+NODES_LOADED, ALL_NODES = "cluster.load", "all"
+"""The factor that says which nodes clients are on."""
+OF_NODES = ("nodes_killed", "nodes_paused", "nodes_cut_off", "nodes_emptied", "first_nodes_lost")
+GIVE_NODES = f'write "{NODES}" = [1, 3] under [factors], or "{NODES}" = 3 under [settings]'
+
+
+def require_nodes(
+    reader: SectionReader,
+    restarts: Restarts | None,
+    workload: Workload | None,
+    factors: Sequence[Factor],
+    settings: Mapping[str, Level],
+) -> None:
+    """Notes acts on nodes where there is but one, and loads that more cannot share."""
+    given: dict[str, Sequence[Level]] = {name: (level,) for name, level in settings.items()}
+    given |= {factor.name: factor.levels for factor in factors}
+    if ALL_NODES in map(level_text, given.get(NODES_LOADED, ())):
+        _require_dealt(reader, restarts, workload, given)
+    if NODES in given:
+        return
+    for key in OF_NODES:
+        if restarts is not None and getattr(restarts, key):
+            reader.note(
+                ("restarts", key), f"`{key}` strikes a node of a cluster, and there is none", GIVE_NODES
+            )
+
+
+def _require_dealt(
+    reader: SectionReader,
+    restarts: Restarts | None,
+    workload: Workload | None,
+    given: Mapping[str, Sequence[Level]],
+) -> None:
+    """Notes why clients cannot be dealt out over all nodes."""
+    place = next(
+        (path for path in (("factors", NODES_LOADED), ("settings", NODES_LOADED)) if reader.at(path)), ()
+    )
+    if NODES not in given:
+        reader.note(place, f"`{NODES_LOADED}` is of a cluster, and there is none", GIVE_NODES)
+        return
+    if workload is None:
+        return
+    clients = [one for one in given.get("workload.clients", (workload.clients,)) if isinstance(one, int)]
+    nodes = [one for one in given[NODES] if isinstance(one, int)]
+    if clients and nodes and min(clients) < max(nodes):
+        told = f"{max(nodes)} nodes are to share {min(clients)} clients"
+        reader.note(place, told, "give each node one client at least, or take fewer nodes")
+    _require_written(reader, restarts, workload, place)
+
+
+def _require_written(
+    reader: SectionReader, restarts: Restarts | None, workload: Workload, place: Place
+) -> None:
+    """Notes writes that go to all nodes of an engine whose first node alone takes them."""
+    offer = reader.catalogue.workload(workload.name)
+    reads = offer is not None and offer.read_only and restarts is None
+    known = ", ".join(sorted(reader.catalogue.each_writes))
+    hint = (
+        f'write "{NODES_LOADED}" = "one", take a workload that reads alone and no [restarts], or take {known}'
+    )
+    for name in sorted({engine.engine for engine in reader.engines} & reader.catalogue.engines):
+        if not reads and name not in reader.catalogue.each_writes:
+            reader.note(place, f"in a cluster of {name} the first node alone takes writes", hint)
+
+
+MACHINES = ("ppc64el",)
+"""Architectures of which a whole machine is emulated here."""
+ONE_MACHINE = f'write "{PLATFORM_FACTOR}" = "{MACHINES[0]}" under [settings]'
+MACHINE_PLACES = (
+    ("factors", MACHINE_FACTOR),
+    ("factors", *MACHINE_FACTOR.split(".")),
+    ("settings", MACHINE_FACTOR),
+)
+
+
+def require_machine(
+    reader: SectionReader,
+    restarts: Restarts | None,
+    factors: Iterable[Factor],
+    settings: dict[str, Any],
+) -> None:
+    """Notes resets without a machine, and a machine without resets."""
+    levels = {factor.name: factor.levels for factor in factors}
+    levels.update({name: (level,) for name, level in settings.items()})
+    if MACHINE_FACTOR not in levels:
+        # A factor whose levels are wrong is told already.
+        named = any(reader.at(place) is not None for place in MACHINE_PLACES)
+        if restarts is not None and restarts.resets and not named:
+            hint = f'write "{MACHINE_FACTOR}" = ["full", "kexec"] under [factors]'
+            reader.note(("restarts", "resets"), "`resets` resets a machine, and there is none", hint)
+        return
+    _require_architecture(reader, [level_text(level) for level in levels.get(PLATFORM_FACTOR, ())])
+    if restarts is not None and not restarts.resets:
+        reader.note(("restarts",), f"without `resets`, `{MACHINE_FACTOR}` does nothing", "write resets = 5")
+
+
+def _require_architecture(reader: SectionReader, asked: Collection[str]) -> None:
+    if not asked:
+        reader.note((), f"`{MACHINE_FACTOR}` resets a machine, and the study names none", ONE_MACHINE)
+    elif not set(asked) <= set(MACHINES):
+        reader.note(
+            ("settings", PLATFORM_FACTOR),
+            f"only a machine of {', '.join(MACHINES)} is emulated whole here",
+            ONE_MACHINE,
+        )
+
+
+def is_of_platforms(names: Iterable[str]) -> bool:
+    """Whether factors or settings of these names make a study one of platforms."""
+    return PLATFORM_FACTOR in names
+
+
+def read_platforms(
+    reader: SectionReader, head: dict[str, Any], factors: tuple[Factor, ...], settings: Iterable[str]
+) -> dict[str, Any]:
+    """The study's head, without blocks where it is one of platforms. Notes one that asks nothing."""
+    names = [*(factor.name for factor in factors), *settings]
+    if not (is_of_platforms(names) or _names_one(reader)):
+        return head
+    _require_restarts(reader, names)
+    return {**head, "blocks": 0}
+
+
+def _names_one(reader: SectionReader) -> bool:
+    """Whether the document has the factor, whose levels may be wrong, so that all mistakes are told at
+    once."""
+    places = (("factors", PLATFORM_FACTOR), ("factors", *PLATFORM_FACTOR.split(".")))
+    return any(reader.at(place) is not None for place in places)
+
+
+def _require_restarts(reader: SectionReader, names: Iterable[str]) -> None:
+    if reader.at(("restarts",)) is None:
+        acts = "resets = 5" if MACHINE_FACTOR in names else "kills = 2 and stops = 1"
+        hint = f"write [restarts] with {acts}"
+        reader.note((), f"without [restarts] a study with `{PLATFORM_FACTOR}` asks nothing", hint)
+
+
+RECORDING_AT: Place = ("workload", "file")
+RECORDING_LEAST_S = 0.1
+
+
+def read_replay(
+    reader: SectionReader, folder: Path, workload: Workload, factors: tuple[Factor, ...]
+) -> Workload:
+    """The workload with the times of its recording, whose path counts from `folder`. Unless told otherwise it
+    has no warm-up, and lasts as long as the recording. Other workloads stay as they are."""
+    if workload.name != REPLAY:
+        return workload
+    if any(factor.name == "workload.file" for factor in factors):
+        reader.note(RECORDING_AT, "`file` cannot vary within a study", "make a study of each recording")
+        return workload
+    file = workload.options.get("file")
+    if not file:
+        hint = 'make one from a log with dyno init replay, and write file = "NAME.replay"'
+        reader.note(("workload", "name"), "the replay has no recording", hint)
+        return workload
+    return _lasting(reader, folder / str(file), workload)
+
+
+def _lasting(reader: SectionReader, path: Path, workload: Workload) -> Workload:
+    """The workload with the recording's sessions as its clients, and with its own times."""
+    if reader.catalogue.recorded is None:
+        return workload
+    try:
+        recorded = reader.catalogue.recorded(path)
+    except UserError as error:
+        reader.note(RECORDING_AT, error.message, error.hint)
+        return workload
+    warmup_s = workload.warmup_s if reader.at(("workload", "warmup")) is not None else 0.0
+    rest_s = recorded.length_s - warmup_s
+    if rest_s < RECORDING_LEAST_S and warmup_s:
+        told = f"a warm-up of {warmup_s:g} s leaves nothing of a recording of {recorded.length_s:.1f} s"
+        reader.note(("workload", "warmup"), told, "give a shorter one, or leave it out")
+        return workload
+    given = reader.at(("workload", "duration")) is not None
+    duration_s = min(workload.duration_s, rest_s) if given else rest_s
+    return workload.but(
+        clients=recorded.open_most, warmup_s=warmup_s, duration_s=max(RECORDING_LEAST_S, duration_s)
+    )
