@@ -92,6 +92,7 @@ BROKEN = {
         "requirements.txt", lines(21, "--index-url x", "polars==1.0 --hash=sha256:0")
     ),
     "each_version_has_a_date": Source("CHANGELOG.md", "## 0.1.0\n"),
+    "no_text_names_a_verb_by_its_old_name": Source("docs/guide.md", "See `dyno " + "hosts`."),
     "a_change_is_told_in_a_line": Source("CHANGELOG.md", "- It runs\n  faster."),
     "the_map_fits_two_hundred_lines_and_a_decision_six": Source(
         "docs/decisions/host.md", lines(6, "- **Long**", "  because it is so")

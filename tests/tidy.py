@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property
 
+from dbdyno.cli.verbs import OLD_NAMES
 from tests.structure import PLACE, ROOT, room_of
 
 
@@ -87,6 +88,7 @@ PERCENTAGE = re.compile(r"100(\.0)? \* .* %|:[^{}]*%\}")
 PROSE_COLUMNS_MAX = 100
 MAP_LINES_MAX = 200
 DECISION_LINES_MAX = 6
+OLD_VERB = re.compile(rf"\bdyno ({'|'.join(OLD_NAMES)})\b(?!-)")
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 RUST_FUNCTION = re.compile(r'(\s*)(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe |extern "C" )*fn (\w+)')
@@ -457,6 +459,16 @@ def a_run_says_how_it_differs(source: Source) -> Iterator[str]:
     """What is told of a run asks it by a property that says what differs, and not for its kind."""
     if room_of(source.module) in ("analyse", "findings", "report") and KIND_ASKED.search(source.text):
         yield "asks for the kind of a run"
+
+
+@rule
+def no_text_names_a_verb_by_its_old_name(source: Source) -> Iterator[str]:
+    """The changelog tells what was, and the table of old names says them."""
+    if source.path in ("CHANGELOG.md", "src/dbdyno/cli/verbs/__init__.py"):
+        return
+    for number, line in enumerate(source.lines, 1):
+        if found := OLD_VERB.search(line):
+            yield f"line {number}: {found[0]} is now dyno {OLD_NAMES[found[1]]}"
 
 
 @rule

@@ -58,7 +58,7 @@ def rewritten(file: Path, old: str, new: str) -> None:
 
 
 def shown(run: str = "last") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(dyno("show", run, "--json").stdout)
+    found: dict[str, Any] = json.loads(dyno("report", run, "--json", "--trials").stdout)
     return found
 
 
@@ -125,7 +125,7 @@ def test_a_run_keeps_the_text_and_hash_of_all_files(homes: Path) -> None:
     files = {file["path"]: file for file in shown()["run"]["files"]}
     assert files["w.toml"]["text"] == (homes / "one/w.toml").read_text()
     assert files["sql/schema.sql"]["size_bytes"] == len(SCHEMA)
-    assert "sql/schema.sql" in dyno("show").stdout
+    assert "sql/schema.sql" in dyno("report", "--trials").stdout
     assert "accounts" not in json.dumps(json.loads(dyno("report", "last", "--json").stdout)["run"]["files"])
 
 

@@ -97,7 +97,7 @@ def test_ends_that_are_none_are_refused_before_anything_is_built(
     study: Path, ends: tuple[str, ...], told: str
 ) -> None:
     assert told in complaint("bisect", str(study), *ends)
-    assert "no builds" in dyno("builds").stderr
+    assert "no builds" in dyno("cache", "builds").stderr
 
 
 def _slowed(folder: Path, name: str, loops: int) -> str:

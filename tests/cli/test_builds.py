@@ -65,7 +65,7 @@ def test_a_plan_tells_which_builds_will_be_made_and_makes_none(study: Path) -> N
     assert "3 builds, 0 of them there; about 6 s for the others" in planned.stdout
     assert "gcc -O0: about 2 s" in planned.stdout
     assert "correctness gate: 3 builds to ask, about 36 s" in planned.stdout
-    assert "there are no builds" in dyno("builds").stderr
+    assert "there are no builds" in dyno("cache", "builds").stderr
     document = json.loads(dyno("plan", str(study), "--json").stdout)
     assert document["builds"][0]["variants"] == ["baseline"]
 
@@ -86,7 +86,7 @@ def test_a_build_that_cannot_be_made_is_refused_before_any_is_made(
     for verb in ("plan", "run"):
         said = complaint(verb, str(study))
         assert f"line {line}: the build gcc" in said and f" cannot be made: {told}" in said
-    assert not dyno("runs").stdout and "there are no builds" in dyno("builds").stderr
+    assert not dyno("runs").stdout and "there are no builds" in dyno("cache", "builds").stderr
 
 
 def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
@@ -99,9 +99,9 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
         "build.optimisation=-O0": "measured",
         "build.flags=-Wall": "inert",
     }
-    listed = dyno("builds").stdout
+    listed = dyno("cache", "builds").stdout
     assert "gcc -O2 (gcc " in listed and "gcc -O0 (gcc " in listed and "in all:" in listed
-    kept = dyno("builds", "--json").stdout
+    kept = dyno("cache", "builds", "--json").stdout
     require_valid("builds", kept)
     assert {row["build"] for row in json.loads(kept)} == {"gcc -O2", "gcc -O0", "gcc -O2 -Wall"}
     assert " ".join(listed.split()).count("correctness gate: passed (tpcb, scale 1, synchronous OFF)") == 3
@@ -111,7 +111,7 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
     assert "gcc -O0: there; correctness gate: passed" in planned and "to ask" not in planned
     cache.release()
     assert dyno("cache", "free", "--kind", "builds").returncode == 0
-    assert json.loads(dyno("builds", "--json").stdout) == []
+    assert json.loads(dyno("cache", "builds", "--json").stdout) == []
 
 
 def test_a_build_that_failed_beside_others_is_not_tried_again(study: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_build_that_answers_wrongly_is_broken_and_stays_so(
     right, wrong = sorted((right, wrong), key=lambda trial: trial["variant"])
     assert (right["outcome"], wrong["outcome"]) == ("measured", "broken")
     assert wrong["cause"].startswith(cause) and wrong["response"] is None
-    listed = " ".join(dyno("builds").stdout.split())
+    listed = " ".join(dyno("cache", "builds").stdout.split())
     assert "correctness gate: failed at balances_equal (tpcb, scale 1" in listed
     assert cause in " ".join(dyno("museum").stdout.split())
     again = dyno("run", str(study), "--json", "--fail-on", "broken")
@@ -279,11 +279,11 @@ def test_a_run_does_not_go_on_with_another_source(study: Path, monkeypatch: pyte
 
 
 def test_builds_are_made_ahead_of_a_run_and_of_one_variant_if_asked(study: Path) -> None:
-    made = dyno("builds", "make", str(study), "--only", "build.optimisation=-O0")
+    made = dyno("cache", "builds", "make", str(study), "--only", "build.optimisation=-O0")
     assert made.returncode == 0, made.stderr
     assert "1 build, 1 of them there" in made.stdout
-    assert [row["build"] for row in json.loads(dyno("builds", "--json").stdout)] == ["gcc -O0"]
-    again = dyno("builds", "make", str(study), "--json")
+    assert [row["build"] for row in json.loads(dyno("cache", "builds", "--json").stdout)] == ["gcc -O0"]
+    again = dyno("cache", "builds", "make", str(study), "--json")
     require_valid("builds-make", again.stdout)
     found = json.loads(again.stdout)
     assert [(one["variants"], one["there"]) for one in found] == [
@@ -299,14 +299,14 @@ def test_builds_are_made_ahead_of_a_run_and_of_one_variant_if_asked(study: Path)
 
 def test_builds_that_cannot_be_made_ahead_are_told(study: Path) -> None:
     def said(*arguments: str) -> str:
-        return complaint("builds", "make", *arguments)
+        return complaint("cache", "builds", "make", *arguments)
 
     assert "no variant is called nobody" in said(str(study), "--only", "nobody")
     assert "there are: baseline, build.optimisation=-O0" in said(str(study), "--only", "nobody")
     study.write_text(STUDY.replace('"-Wall"', '"-Wall", "-Werror=cpp"'))
     fork = study.parent / "fork" / "fork.c"
     fork.write_text(f"#warning slow\n{fork.read_text()}")
-    done = dyno("builds", "make", str(study))
+    done = dyno("cache", "builds", "make", str(study))
     assert done.returncode == 1
     assert "3 of them there" in done.stdout
     study.write_text(STUDY.partition("[settings]")[0] + '[factors]\n"config.synchronous" = ["OFF", "FULL"]\n')
@@ -326,4 +326,4 @@ def test_a_build_is_asked_by_the_gate_before_the_next_is_made(
     done = dyno("run", str(study))
     assert done.returncode == 3, done.stderr
     assert "baseline: the build failed the correctness gate" in done.stderr
-    assert [row["build"] for row in json.loads(dyno("builds", "--json").stdout)] == ["gcc -O2"]
+    assert [row["build"] for row in json.loads(dyno("cache", "builds", "--json").stdout)] == ["gcc -O2"]

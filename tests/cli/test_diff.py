@@ -82,10 +82,10 @@ def test_kept_builds_are_compared_by_name(kept: list[str]) -> None:
 
 
 def test_the_verbs_of_builds_name_each_other(kept: list[str]) -> None:
-    [told] = [line for line in dyno("builds").stderr.splitlines() if "dyno diff" in line]
+    [told] = [line for line in dyno("cache", "builds").stderr.splitlines() if "dyno diff" in line]
     assert set(told.split()[-2:]) == set(kept)
-    assert "dyno builds" in dyno("diff", *kept).stderr
-    assert "dyno builds" not in dyno("diff", *kept, "--json").stderr
+    assert "dyno cache builds" in dyno("diff", *kept).stderr
+    assert "dyno cache builds" not in dyno("diff", *kept, "--json").stderr
 
 
 def test_builds_of_one_engine_are_offered_for_comparison(kept: list[str]) -> None:

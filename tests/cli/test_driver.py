@@ -78,7 +78,7 @@ def records() -> list[Record]:
 
 def measured(path: str) -> list[Record]:
     """The records of a study that is carried out with the driver on its load hosts."""
-    assert dyno("driver", "install", NAME).returncode == 0
+    assert dyno("fleet", "driver", "install", NAME).returncode == 0
     with alone_on_host():
         ran = dyno("run", path, "--quiet")
     assert ran.returncode == 0, ran.stderr + ran.stdout
@@ -164,7 +164,7 @@ def test_a_connection_that_is_lost_fails_its_trial_and_the_run_goes_on(
 ) -> None:
     path = study_at(homes, load_host, "postgresql", duration="4s", hosts=hosts)
     over = threading.Event()
-    dyno("driver", "install", NAME)
+    dyno("fleet", "driver", "install", NAME)
     cutter = threading.Thread(target=cut_off, args=(load_host, over))
     cutter.start()
     try:
@@ -194,4 +194,4 @@ def test_a_run_does_not_begin_where_this_host_has_no_such_address(
 
 
 def test_an_option_is_no_name_of_a_host(homes: Path) -> None:
-    assert "cannot be" in complaint("driver", "install", "--", "-oProxyCommand=x")
+    assert "cannot be" in complaint("fleet", "driver", "install", "--", "-oProxyCommand=x")

@@ -1,5 +1,5 @@
-"""`dyno run --fleet`, `dyno worker` and `dyno hosts`: what they refuse, and a run on hosts that die and come
-back."""
+"""`dyno run --fleet`, `dyno fleet worker` and `dyno fleet hosts`: what they refuse, and a run on hosts that
+die and come back."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def worker(name: str, url: str, folder: Path, *options: str) -> Iterator[subproc
 
 
 def connected(url: str, *names: str) -> bool:
-    told = json.loads(dyno("hosts", "--json", "--store", url).stdout)
+    told = json.loads(dyno("fleet", "hosts", "--json", "--store", url).stdout)
     return {row["member"]["name"] for row in told if row["state"] != "silent"} >= set(names)
 
 
@@ -122,15 +122,15 @@ def test_a_fleet_needs_a_store_that_all_hosts_reach(study: Path) -> None:
 
 def test_a_host_that_is_not_there_is_named(study: Path, store_server: PostgreSQL) -> None:
     said = complaint("run", str(study), "--fleet", "a, b", "--store", store_server.url)
-    assert "no host is called 'a'" in said and "dyno worker --name a" in said
+    assert "no host is called 'a'" in said and "dyno fleet worker --name a" in said
     assert "--fleet names no host" in complaint(
         "run", str(study), "--fleet", ",", "--store", store_server.url
     )
 
 
 def test_no_hosts_say_how_to_begin(homes: Path, store_server: PostgreSQL) -> None:
-    assert "on a host: dyno worker" in dyno("hosts", "--store", store_server.url).stderr
-    assert "no host is called 'a'" in complaint("hosts", "remove", "a", "--store", store_server.url)
+    assert "on a host: dyno fleet worker" in dyno("fleet", "hosts", "--store", store_server.url).stderr
+    assert "no host is called 'a'" in complaint("fleet", "hosts", "remove", "a", "--store", store_server.url)
 
 
 def test_hosts_tell_what_they_do_and_how_fine_they_measured(homes: Path, store_server: PostgreSQL) -> None:
@@ -152,16 +152,16 @@ def test_hosts_tell_what_they_do_and_how_fine_they_measured(homes: Path, store_s
         fence = take(other, register(other, member("b"), "2", lambda _: None), run.run, 60.0)
         maker = Maker(run=run.run, host="b", fence=fence, words="building it")
         with made_by(other, "sqlite-1", maker):
-            assert "builds for" in dyno("hosts", "--store", store_server.url).stdout
-        said = dyno("hosts", "--json", "--store", store_server.url).stdout
+            assert "builds for" in dyno("fleet", "hosts", "--store", store_server.url).stdout
+        said = dyno("fleet", "hosts", "--json", "--store", store_server.url).stdout
         require_valid("hosts", said)
         rows = {row["member"]["name"]: row for row in json.loads(said)}
         assert (rows["a"]["state"], rows["b"]["state"]) == ("idle", "measures")
         assert 0.0 < rows["a"]["floor"] < rows["b"]["floor"] and rows["a"]["floor_run"] == "on-both"
-        table = dyno("hosts", "--store", store_server.url).stdout
+        table = dyno("fleet", "hosts", "--store", store_server.url).stdout
         assert "big" in table and "on-both" in table
         for name in ("a", "b"):
-            assert dyno("hosts", "remove", name, "--store", store_server.url).returncode == 0
+            assert dyno("fleet", "hosts", "remove", name, "--store", store_server.url).returncode == 0
 
 
 def test_a_fault_of_dyno_fails_the_run_on_its_host_and_is_not_tried_again(
@@ -208,7 +208,7 @@ def test_a_run_without_a_baseline_on_a_host_ends_as_one_on_this_host(
 def test_the_unit_of_a_worker_holds_no_password(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DYNO_STORE", "postgresql://dyno:secret$1@db.example/dyno")
     unit = homes / "own.service"
-    said = dyno("worker", "install", "--name", "a", "--tag", "big", "--output", str(unit))
+    said = dyno("fleet", "worker", "install", "--name", "a", "--tag", "big", "--output", str(unit))
     environment = unit.with_suffix(".env")
     assert said.returncode == 0 and "secret" not in said.stdout + said.stderr + unit.read_text()
     assert f"systemctl --user enable --now {unit}" in said.stdout
@@ -219,14 +219,18 @@ def test_the_unit_of_a_worker_holds_no_password(homes: Path, monkeypatch: pytest
 
 
 def test_a_name_that_no_host_can_have_is_refused(homes: Path, store_server: PostgreSQL) -> None:
-    assert "cannot be the name of a host" in complaint("worker", "--name", "a b", "--store", store_server.url)
+    assert "cannot be the name of a host" in complaint(
+        "fleet", "worker", "--name", "a b", "--store", store_server.url
+    )
 
 
 def test_builds_in_the_store_are_told_and_removed_unless_a_run_needs_them(
     homes: Path, store_server: PostgreSQL
 ) -> None:
     with Store(store_server.url) as store, Session(store_server.url) as session:
-        assert "the store has no builds" in dyno("builds", "stored", "--store", store_server.url).stderr
+        assert (
+            "the store has no builds" in dyno("cache", "builds", "stored", "--store", store_server.url).stderr
+        )
         for host in ("a", "b"):
             build = KeptBuild(
                 name=f"sqlite-{host}",
@@ -240,12 +244,12 @@ def test_builds_in_the_store_are_told_and_removed_unless_a_run_needs_them(
         store.add_run(run_on("a", name="needs-it"))
         kept_builds.content_for(session, "needs-it", build)
         register(session, member("a"), "1", lambda _: None)
-        said = dyno("builds", "stored", "--json", "--store", store_server.url).stdout
+        said = dyno("cache", "builds", "stored", "--json", "--store", store_server.url).stdout
         require_valid("builds-stored", said)
         assert [(row["host"], row["runs"]) for row in json.loads(said)] == [("a", []), ("b", ["needs-it"])]
-        table = dyno("builds", "stored", "--store", store_server.url).stdout
+        table = dyno("cache", "builds", "stored", "--store", store_server.url).stdout
         assert "made on" in table and "in all: 6.000 MiB" in table
-        told = dyno("hosts", "--store", store_server.url).stdout
+        told = dyno("fleet", "hosts", "--store", store_server.url).stdout
         assert "2 builds in the store, 6.000 MiB: 1 made on a, 1 made on b" in " ".join(told.split())
         unstore = ("builds", "unstore", "--store", store_server.url)
         assert "sqlite-b is needed by run needs-it, which is not over" in complaint(*unstore, "sqlite-b")
@@ -310,7 +314,7 @@ def test_a_study_runs_on_hosts_one_of_which_dies_and_its_controller_too(
             [run] = store.unfinished_runs()
             assert run.blocks == 8 and [len(blocks_of(name, run)) for name in ("a", "b")] == [4, 4]
             said = complaint("run", "--resume", run.run, "--store", url)
-            assert "host b is silent since" in said and "dyno worker --name b" in said
+            assert "host b is silent since" in said and "dyno fleet worker --name b" in said
             with worker("b", url, homes, "--tag", "all"):
                 wait_for("its next worker", lambda: connected(url, "b"), 120.0)
                 over = dyno("run", "--resume", run.run, "--store", url)

@@ -284,7 +284,7 @@ def test_what_is_piped_steers_nothing(stored: Path, arguments: list[str]) -> Non
 
 
 def test_what_a_process_pipes_steers_nothing(stored: Path) -> None:
-    said = subprocess.run([*DYNO, "show", "second", "1"], cwd=stored, capture_output=True)
+    said = subprocess.run([*DYNO, "report", "second", "1"], cwd=stored, capture_output=True)
     require_piped(said.stdout)
     require_piped(said.stderr)
 

@@ -61,7 +61,7 @@ def test_pairs_are_compared_only_where_the_user_states_them(logs: Path) -> None:
 
 def order(run: str, *files: str) -> list[str]:
     """The files in the order in which the run has them."""
-    shown = "".join(dyno("show", run).stdout.split())
+    shown = "".join(dyno("report", run, "--trials").stdout.split())
     return sorted(files, key=shown.index)
 
 
@@ -116,8 +116,8 @@ def test_too_few_logs_give_no_verdict_and_one_variant_is_a_report(logs: Path) ->
 
 def test_runs_of_logs_are_shown_listed_exported_and_compared(logs: Path) -> None:
     imported(logs, "--note", "the old disk", "--title", "Old or new?")
-    assert "Old or new?" in dyno("show", "both").stdout
-    assert "/old/pgbench_log.10" in dyno("show", "both").stdout.replace("\n", "")
+    assert "Old or new?" in dyno("report", "both", "--trials").stdout
+    assert "/old/pgbench_log.10" in dyno("report", "both", "--trials").stdout.replace("\n", "")
     assert "the old disk" in " ".join(dyno("runs").stdout.split())
     for output, verb in (
         ("show", ["show", "both"]),
@@ -136,8 +136,8 @@ def test_runs_of_logs_are_shown_listed_exported_and_compared(logs: Path) -> None
 @pytest.mark.parametrize(("how", "word"), [((), ""), (("--paired",), "pair")], ids=["independent", "paired"])
 def test_repetitions_that_stand_alone_are_in_no_block(logs: Path, how: tuple[str, ...], word: str) -> None:
     imported(logs, *how)
-    heads = dyno("show", "both").stdout.partition("trial ")[2].partition("variant")[0]
-    trial = dyno("show", "both", "7").stdout
+    heads = dyno("report", "both", "--trials").stdout.partition("trial ")[2].partition("variant")[0]
+    trial = dyno("report", "both", "7").stdout
     assert heads.strip() == word
     assert "block" not in trial and "place" not in trial and ("pair" in trial) == bool(word)
     page = dyno("report", "both", "--format", "html").stdout

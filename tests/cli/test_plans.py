@@ -70,7 +70,7 @@ def test_a_plan_that_a_level_changes_is_told_beside_its_effect(homes: Path) -> N
     assert "hash join" in gone and "hash" not in come
     said = dyno("report", "last", "--details")
     assert "and the plan of `q2` changed: " in " ".join(said.stdout.split())
-    shown = dyno("show", "last", "0").stdout
+    shown = dyno("report", "last", "0").stdout
     assert "q1" in shown and "q2" in shown and "plans of its statements" in shown
 
 

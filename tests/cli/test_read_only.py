@@ -45,7 +45,7 @@ def test_a_report_without_a_home_says_that_there_is_no_run() -> None:
 
 @pytest.mark.usefixtures("no_home")
 def test_a_verb_that_writes_names_the_variable() -> None:
-    assert "XDG_CACHE_HOME" in complaint("data", "make", "--vectors", "10")
+    assert "XDG_CACHE_HOME" in complaint("cache", "data", "make", "--vectors", "10")
 
 
 @pytest.mark.usefixtures("no_home")

@@ -203,7 +203,7 @@ def test_levels_are_put_in_and_what_stood_is_put_back(
     assert [one for one in written if SECRET.encode() in one.read_bytes()] == []
     levels = dict[str, dict[str, str]]()
     for number in range(3):
-        record = json.loads(dyno("show", "moved", str(number), "--json").stdout)
+        record = json.loads(dyno("report", "moved", str(number), "--json").stdout)
         assert (record["outcome"], record["reset"]["way"]) == ("measured", "own schema")
         levels[record["variant"]] = {one["factor"]: one["effective"]["value"] for one in record["evidence"]}
     assert levels == {

@@ -98,7 +98,7 @@ def test_levels_are_put_in_and_what_stood_is_put_back(study: Path, server: Users
     assert found["here"]
     levels = dict[str, dict[str, str]]()
     for number in range(3):
-        record = json.loads(dyno("show", "moved", str(number), "--json").stdout)
+        record = json.loads(dyno("report", "moved", str(number), "--json").stdout)
         levels[record["variant"]] = {one["factor"]: one["effective"]["value"] for one in record["evidence"]}
     assert levels == {
         "baseline": {"config.innodb_io_capacity": "200", "config.sort_buffer_size": "262144"},

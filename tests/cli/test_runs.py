@@ -73,7 +73,7 @@ def test_last_passes_over_what_has_no_result_and_says_so(runs: Path) -> None:
     shown = dyno("report")
     assert "run begun began later and has no result yet: this is " in shown.stderr
     with alone("mine", 60.0, run="begun"):
-        assert "run begun is under way and has no result yet" in dyno("show").stderr
+        assert "run begun is under way and has no result yet" in dyno("report", "--trials").stderr
     with alone("mine", 60.0, run="first"):
         assert "run first is under way: this is what it has by now" in dyno("report", "first").stderr
     assert "under way" not in dyno("report", "first").stderr

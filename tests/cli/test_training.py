@@ -85,7 +85,7 @@ def test_two_trainers_make_two_builds_that_tell_how_they_were_trained(folder: Pa
     assert "training a build by tpcb scale=1, 50 transactions of 1 client" in done.stderr
     report = json.loads(done.stdout)
     assert {outcome for outcome, _ in outcomes(report).values()} == {"measured"}
-    kept = dyno("builds", "--json").stdout
+    kept = dyno("cache", "builds", "--json").stdout
     require_valid("builds", kept)
     trainings = [row["training"] for row in json.loads(kept) if row["training"]]
     assert {one["trainer"]["workload"]: one["transactions"] for one in trainings} == {
@@ -94,8 +94,8 @@ def test_two_trainers_make_two_builds_that_tell_how_they_were_trained(folder: Pa
     }
     assert len({one["profile"] for one in trainings}) == 2
     assert all((one["files"], one["functions"], one["executed"]) == (1, 3, 3) for one in trainings)
-    assert "trained by tpcb scale=1, 50 transactions" in " ".join(dyno("builds").stdout.split())
-    trials = json.loads(dyno("show", "last", "--json").stdout)["trials"]
+    assert "trained by tpcb scale=1, 50 transactions" in " ".join(dyno("cache", "builds").stdout.split())
+    trials = json.loads(dyno("report", "last", "--json", "--trials").stdout)["trials"]
     evidence = [one for trial in trials for one in trial["evidence"] if one["factor"] == "build.pgo"]
     assert sum("3 of 3 functions executed" in one["effective"]["value"] for one in evidence) == 2
     again = dyno("run", study, "--quiet")
@@ -114,13 +114,13 @@ def test_bolt_lays_a_trained_build_out_anew_by_a_training_of_its_own(folder: Pat
     done = dyno("run", study, "--json")
     assert done.returncode == 0, done.stderr
     assert {outcome for outcome, _ in outcomes(json.loads(done.stdout)).values()} == {"measured"}
-    kept = dyno("builds", "--json").stdout
+    kept = dyno("cache", "builds", "--json").stdout
     require_valid("builds", kept)
     rows = {row["build"]: row for row in json.loads(kept)}
     assert {bool(row["training"]) for row in rows.values()} == {False, True}
     assert {row["bolt"]["trainer"]["workload"] for row in rows.values()} == {"point_select"}
     assert all(row["bolt"]["transactions"] == 60 for row in rows.values())
-    told = " ".join(dyno("builds").stdout.split())
+    told = " ".join(dyno("cache", "builds").stdout.split())
     assert re.search(r"by BOLT: trained by point_select [^:]*, 60 transactions of 1 client: ", told)
 
 
@@ -132,7 +132,7 @@ def test_profiles_that_are_not_written_and_trainings_that_fail_are_outcomes(fold
     assert ended[f"build.pgo={BY_TPCB}"] == ("failed", "the training wrote no profile")
     outcome, cause = ended["build.pgo=script"]
     assert outcome == "failed" and "the training by script failed: " in cause
-    assert [row["build"] for row in json.loads(dyno("builds", "--json").stdout)] == [
+    assert [row["build"] for row in json.loads(dyno("cache", "builds", "--json").stdout)] == [
         "gcc -O2 -fno-profile-generate"
     ]
 
@@ -185,7 +185,7 @@ def test_a_run_that_was_ended_in_a_training_goes_on_with_a_new_one(folder: Path,
     )
     assert "trained" in ended.stdout, ended.stderr
     assert ended.returncode == {"SIGKILL": -signal.SIGKILL, "SIGINT": 130}[how]
-    assert not any(row["training"] for row in json.loads(dyno("builds", "--json").stdout))
+    assert not any(row["training"] for row in json.loads(dyno("cache", "builds", "--json").stdout))
     done = dyno("run", study, "--json")
     assert done.returncode == 0, done.stderr
     assert {outcome for outcome, _ in outcomes(json.loads(done.stdout)).values()} == {"measured"}
@@ -197,12 +197,12 @@ def test_builds_that_are_made_ahead_hold_this_host_while_one_trains_alone(folder
     """Beside another Dyno that measures all is compiled, and the training waits."""
     study = study_in(folder, "off", BY_TPCB)
     with alone("somebody's study", 60.0):
-        child = subprocess.Popen([*DYNO, "builds", "make", study], stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen([*DYNO, "cache", "builds", "make", study], stderr=subprocess.PIPE, text=True)
         assert child.stderr is not None
         said = list(itertools.takewhile(lambda line: "waiting for another dyno" not in line, child.stderr))
-        assert not any(row["training"] for row in json.loads(dyno("builds", "--json").stdout))
+        assert not any(row["training"] for row in json.loads(dyno("cache", "builds", "--json").stdout))
     rest, _ = child.communicate(timeout=60)[::-1]
     assert child.returncode == 0, "".join(said) + rest
     assert "training a build by tpcb" in rest
-    builds = json.loads(dyno("builds", "--json").stdout)
+    builds = json.loads(dyno("cache", "builds", "--json").stdout)
     assert sorted(row["training"] is not None for row in builds) == [False, True]

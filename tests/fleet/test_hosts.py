@@ -29,8 +29,12 @@ def test_hosts_are_found_by_name_and_by_tag(url: str, session: Session) -> None:
 @pytest.mark.parametrize(
     ("word", "said", "hint"),
     [
-        ("z", "no host is called 'z' in the fleet of PostgreSQL .*; there are: a", "dyno worker --name z"),
-        ("tag:big", "no host has the tag 'big'", "dyno worker --tag big"),
+        (
+            "z",
+            "no host is called 'z' in the fleet of PostgreSQL .*; there are: a",
+            "dyno fleet worker --name z",
+        ),
+        ("tag:big", "no host has the tag 'big'", "dyno fleet worker --tag big"),
     ],
 )
 def test_a_host_that_is_not_there_is_named_with_what_to_do(

@@ -35,7 +35,9 @@ def study_again(run: Run, name: str, blocks: int | None, seed: int | None, allow
     """
     require_measured(run)
     if isinstance(run, SoakRun):
-        raise UserError(f"run {run.run} is a soak, which is not carried out again", f"dyno show {run.run}")
+        raise UserError(
+            f"run {run.run} is a soak, which is not carried out again", f"dyno report {run.run} --trials"
+        )
     if isinstance(run, BisectionRun):
         told = f"run {run.run} is a bisection, which is not carried out again"
         raise UserError(told, f"dyno report {run.run} shows it")

@@ -22,7 +22,7 @@ from click.shell_completion import CompletionItem
 from dbdyno import __version__
 from dbdyno.cli.encoding import open_what_is_closed, own, plain, speak_any_encoding
 from dbdyno.cli.server_url import hide_passwords
-from dbdyno.cli.verbs import command
+from dbdyno.cli.verbs import OLD_NAMES, command
 from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.host import paths
 from dbdyno.host.process import leave_no_core
@@ -44,12 +44,10 @@ GROUPS: dict[str, dict[str, str]] = {
         "soak": "Soak a study: with how many clients does each variant stay up, and does anything grow?",
         "load": "Drive a load against a server that runs already.",
         "profile": "Run one variant again under perf: a flame graph, and how two variants differ.",
-        "worker": "Lend this host to runs that compare hosts (dyno run --fleet).",
         "import": "Turn logs of pgbench or sysbench into a run, to report and compare it.",
     },
     "Read": {
-        "report": "Show a run again, from the store alone.",
-        "show": "Show a run as it was recorded, or one of its trials with all evidence.",
+        "report": "Show a run again, or one of its trials with all evidence.",
         "explain": "Explain the gap between two variants of a run as a product of factors.",
         "museum": "Show what did not help in any run of the store, with its cause and its evidence.",
         "export": "Write a run's trials as CSV or Parquet.",
@@ -70,13 +68,10 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Keep house": {
         "runs": "List the runs in the store; name, annotate and delete them.",
-        "hosts": "List the hosts of a fleet: what they are, do and can; take one out.",
+        "fleet": "Lend this host to runs, list the hosts, copy the load driver to another one.",
         "probe": "Find out what this host offers, by trying it.",
         "engines": "List the engines that are here or can be obtained; fetch one.",
-        "driver": "Copy the load driver to another host, for studies whose load comes from there.",
-        "builds": "List the builds that are kept, with size, time and origin.",
-        "data": "Make, read, inspect and list sets of vectors for vector_search.",
-        "cache": "List what is kept (engines, sources, builds, data, images, vectors), and free it.",
+        "cache": "List what is kept (engines, builds, data, sets of vectors), make and free it.",
         "config": "Show what is set once in the configuration file, and where each value comes from.",
         "cleanup": "Restore what a killed Dyno left behind.",
     },
@@ -112,12 +107,15 @@ FIRST_WEEK: dict[str, dict[str, str]] = {
     },
 }
 """The ten verbs that one needs first, by question."""
-_ALL = "dyno.all"
-"""Where a call notes whether all verbs are to be shown."""
+_ALL, _PATH = "dyno.all", "dyno.path"
+"""Where a call notes whether all verbs are to be shown, and its first two words."""
 _TOUCH_NOTHING = ("init", "plan", "verify", "diff", "config", "schema", "completion", "man", "cleanup")
 """Verbs that do not restore what a dead Dyno left before they begin: they measure nothing."""
 
-_MEASURE = ("demo", "probe", "calibrate", *(verb for verb in GROUPS["Measure"] if verb != "import"))
+_MEASURE = (
+    *("demo", "probe", "calibrate", "worker", "fleet worker"),
+    *(verb for verb in GROUPS["Measure"] if verb != "import"),
+)
 """Verbs whose findings what a dead Dyno left would change."""
 
 
@@ -136,7 +134,7 @@ class _Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in VERBS:
+        if name not in VERBS and name not in OLD_NAMES:
             return None
         # What an import makes stays, so looking for garbage in it takes time and finds nothing.
         gc.disable()
@@ -144,6 +142,16 @@ class _Verbs(click.Group):
             return command(name)
         finally:
             gc.enable()
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        context.meta[_PATH] = (args[0], " ".join(args[:2]))
+        if not context.resilient_parsing and (new := OLD_NAMES.get(args[0])):
+            click.echo(
+                f"`dyno {args[0]}` is now `dyno {new}`; the old name goes in the next version", err=True
+            )
+        return super().resolve_command(context, args)
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
         """By name and help alone: click's own way would import every verb."""
@@ -184,7 +192,7 @@ def dyno(context: click.Context) -> None:
                 click.echo(f"restored after a Dyno that died: {line}", err=True)
         except DynoError as resisting:
             # On such a host nothing may be measured, and all that was can be read.
-            if context.invoked_subcommand in _MEASURE:
+            if any(words in _MEASURE for words in context.meta[_PATH]):
                 raise
             click.echo(f"warning: {_plain(resisting.message)}; {_plain(resisting.hint)}", err=True)
         tell_of_servers()

@@ -1,4 +1,4 @@
-"""`dyno builds`: the builds that are kept, and those of a study made ahead of its run."""
+"""`dyno cache builds`: the builds that are kept, and those of a study made ahead of its run."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def unstore(names: tuple[str, ...], everything: bool, store: str | None) -> None
 
     if bool(names) == everything:
         told = "--all contradicts a name" if names else "no build was named"
-        raise UserError(told, "dyno builds unstore NAME, or --all")
+        raise UserError(told, "dyno cache builds unstore NAME, or --all")
     click.echo(removed(store_url(store), names), err=True)
 
 

@@ -8,7 +8,6 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.options import Age, ListingGroup, json_option
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import DynoError, UserError, remedy
 from dbdyno.frozen import Frozen
@@ -38,19 +37,7 @@ class CacheDocument(Frozen):
     total_bytes: int
 
 
-@click.group(cls=ListingGroup)
-def command() -> None:
-    """List what is kept, and free it: engines, sources, compiled objects, builds, data, images, vectors,
-    checked statements, what finished runs say.
-
-    All of it can be made again. What a dyno uses at this moment is never freed. Without a command: list.
-    """
-
-
-@command.command("list")
-@json_option
 def list_(as_json: bool) -> None:
-    """List what is kept, with its size and its last use."""
     found = [kept for _, kept in _all()]
     total_bytes = sum(kept.size_bytes for kept in found)
     if as_json:
@@ -79,19 +66,9 @@ def list_(as_json: bool) -> None:
     console.print(f"in all: {bytes_text(total_bytes)}")
 
 
-@command.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--kind", type=click.Choice(KINDS), help="All of this kind.")
-@click.option("--older-than", "age_s", type=Age(), help="All that nobody has used for so long: 12h, 30d, 4w.")
-@click.option("--all", "everything", is_flag=True, help="All that is kept.")
-@click.option("--dry-run", is_flag=True, help="Say what would be freed, and free nothing.")
 def free(
     names: tuple[str, ...], kind: str | None, age_s: float | None, everything: bool, dry_run: bool
 ) -> None:
-    """Free things by NAME (or the beginning of one), kind or age. Images go with the data they are made from.
-
-    --kind and --older-than together free what both name.
-    """
     found = _chosen(names, kind, age_s, everything)
     freed_bytes, in_use = 0, []
     for shelf, kept in found:

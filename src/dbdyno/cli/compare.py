@@ -90,7 +90,7 @@ def require_one_study(left: Run, right: Run) -> None:
     if found := difference(left.files, right.files):
         raise UserError(
             f"{left.run} and {right.run} asked different things: {found}",
-            "compare runs whose files say the same; see: dyno show RUN --json",
+            "compare runs whose files say the same; see: dyno report RUN --trials --json",
         )
     require_one_data(left, right)
     tell_unknown((left, right), tell)

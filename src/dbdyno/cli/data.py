@@ -1,4 +1,4 @@
-"""`dyno data`: sets of vectors with their exact neighbours, in the cache."""
+"""`dyno cache data`: sets of vectors with their exact neighbours, in the cache."""
 
 from __future__ import annotations
 

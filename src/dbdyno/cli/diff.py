@@ -33,7 +33,7 @@ def main(left: str, right: str, form: str | None, as_json: bool, output: Path | 
     found = compare_code(*read_pair(_program_of(left), _program_of(right)))
     deliver("diff", found, form, output)
     if form == "terminal" and output is None:
-        click.echo("the builds that are kept: dyno builds", err=True)
+        click.echo("the builds that are kept: dyno cache builds", err=True)
 
 
 def _program_of(given: str) -> Path:
@@ -42,12 +42,14 @@ def _program_of(given: str) -> Path:
     if Path(given).is_file():
         return Path(given)
     if not given:
-        raise UserError("the name of a build is empty", "`dyno builds` lists the builds by name")
+        raise UserError("the name of a build is empty", "`dyno cache builds` lists the builds by name")
     names = list(filter(partial(_begins, given), making.names()))
     if not names and Path(given).is_dir():
         raise UserError(f"{given} is a folder", "name the program or the library in it")
     if not names:
-        raise UserError(f"there is no build and no file {given}", "`dyno builds` lists the builds by name")
+        raise UserError(
+            f"there is no build and no file {given}", "`dyno cache builds` lists the builds by name"
+        )
     if len(names) > 1 and given not in names:
         listed = "\n".join(f"    {name}" for name in names)
         hint = f"write more of the one that is meant:\n{listed}"

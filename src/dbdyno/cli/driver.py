@@ -1,4 +1,4 @@
-"""`dyno driver`: the load driver on another host."""
+"""`dyno fleet driver`: the load driver on another host."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def hosts_named(text: str) -> list[str]:
     """The names and tags of `--fleet a,b,tag:big`. Raises UserError where there is none."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
-        raise UserError("--fleet names no host", "--fleet a,b, or --fleet tag:big; see: dyno hosts")
+        raise UserError("--fleet names no host", "--fleet a,b, or --fleet tag:big; see: dyno fleet hosts")
     return words
 
 
@@ -98,7 +98,7 @@ class Controller:
                 continue
             if host.name not in known:
                 told = f"host {host.name} of run {run.run} is not in the fleet of {self.session.place}"
-                raise UserError(told, f"start its worker there: dyno worker --name {host.name}")
+                raise UserError(told, f"start its worker there: dyno fleet worker --name {host.name}")
             require_connected(host.name, known[host.name])
             _require_same_code(known[host.name])
         parts.give(self.session, run)
@@ -214,7 +214,7 @@ class Following:
         for name in sorted(silent - self._silent):
             progress.say(
                 f"host {name} is silent; its blocks wait for it. Start its worker there, "
-                f"or take it out: dyno hosts remove {name}"
+                f"or take it out: dyno fleet hosts remove {name}"
             )
         self._silent = silent
 

@@ -1,4 +1,4 @@
-"""`dyno hosts`: the hosts of a fleet, what they are, what they do, and how fine they measure."""
+"""`dyno fleet hosts`: the hosts of a fleet, what they are, what they do, and how fine they measure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def list_(as_json: bool, store: str | None) -> None:
         click.echo(json_text(rows))
         return
     if not rows:
-        click.echo(f"there is no host yet in the fleet of {place}; on a host: dyno worker", err=True)
+        click.echo(f"there is no host yet in the fleet of {place}; on a host: dyno fleet worker", err=True)
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("host", "tags", "CPU", "kernel", "Dyno", "state", "noise floor", "calibrations"):

@@ -154,7 +154,7 @@ class ListingGroup(click.Group):
             return super().parse_args(ctx, args)
         place = self._behind_own_options(args)
         named = args[place : place + 1]
-        if not named or not (named[0] in self.commands or named[0] in ctx.help_option_names):
+        if not named or not (named[0] in self.list_commands(ctx) or named[0] in ctx.help_option_names):
             args = [*args[:place], self.LIST, *args[place:]]
         return super().parse_args(ctx, args)
 

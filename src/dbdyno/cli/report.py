@@ -24,6 +24,7 @@ from dbdyno.cli.exit_codes import (
 from dbdyno.cli.formats import verdict_format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_run import run_to_read
+from dbdyno.errors import UserError
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 def main(
     run: str,
+    trial: int | None,
+    trials: bool,
     form: str | None,
     as_json: bool,
     output: Path | None,
@@ -42,6 +45,14 @@ def main(
     fail_on: tuple[str, ...],
     store: str | None,
 ) -> None:
+    if trial is not None or trials:
+        if form not in (None, "json") or output or details or fail_on:
+            raise UserError("trials are shown on the terminal or as JSON", "leave out all but --json")
+        # Here, because a report needs nothing of it.
+        from dbdyno.cli import show
+
+        show.main(run, trial, as_json or form == "json", store)
+        return
     form = verdict_format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)

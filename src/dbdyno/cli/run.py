@@ -243,7 +243,7 @@ def _require_agreement(options: RunOptions, resume: str | None, live: int | None
     if options.fleet is not None and options.allowed.options:
         raise UserError(
             f"{options.allowed.options.split()[0]} allows something on this host, and a fleet has others",
-            "give the option to each worker: dyno worker",
+            "give the option to each worker: dyno fleet worker",
         )
     if resume is not None and (options.blocks is not None or options.seed is not None):
         raise UserError(

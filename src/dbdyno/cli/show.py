@@ -1,4 +1,4 @@
-"""`dyno show`: a run as it was recorded, or one of its trials with all evidence."""
+"""`dyno report --trials` and `dyno report RUN TRIAL`: a run as it was recorded, or one of its trials."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _named(records: list[Record], run: str, trial: int) -> Record:
         told = (
             f"it has those from {records[0].trial} to {records[-1].trial}" if records else "it has none yet"
         )
-        raise UserError(f"run {run} has no trial {trial}", f"{told}; dyno show {run} lists them")
+        raise UserError(f"run {run} has no trial {trial}", f"{told}; dyno report {run} --trials lists them")
     return record
 
 

@@ -1,4 +1,4 @@
-"""The builds that a fleet keeps in its store, for `dyno builds` and `dyno hosts`."""
+"""The builds that a fleet keeps in its store, for `dyno cache builds` and `dyno fleet hosts`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def removed(url: str, names: Sequence[str]) -> str:
         there = {row.name: row for row in stored_builds(session)}
         for name in names:
             if name not in there:
-                raise UserError(f"the store has no build {name}", "see: dyno builds stored")
+                raise UserError(f"the store has no build {name}", "see: dyno cache builds stored")
             _require_unneeded(there[name])
         gone = [there[name] for name in names] or [row for row in there.values() if not row.runs]
         for row in gone:
@@ -92,7 +92,9 @@ def stored_text(rows: Sequence[StoredRow]) -> str:
     """How many builds the store has, how large they are, and which hosts made them."""
     made = Counter(row.host for row in rows)
     by_host = ", ".join(f"{count} made on {host}" for host, count in sorted(made.items()))
-    return f"{plural(len(rows), 'build')} in the store, {_size(rows)}: {by_host}; see: dyno builds stored"
+    return (
+        f"{plural(len(rows), 'build')} in the store, {_size(rows)}: {by_host}; see: dyno cache builds stored"
+    )
 
 
 def _require_unneeded(row: StoredRow) -> None:

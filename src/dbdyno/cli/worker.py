@@ -1,4 +1,4 @@
-"""`dyno worker`: lends this host to the runs of a fleet, and sleeps while there is nothing to do."""
+"""`dyno fleet worker`: lends this host to the runs of a fleet, and sleeps while there is nothing to do."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def unit_files(name: str, tags: Sequence[str], url: str, system: bool, output: P
     DynoError where a file cannot be written."""
     unit = output or (SYSTEM if system else paths.config_place().parent / "systemd" / "user") / UNIT
     environment = unit.with_suffix(".env").absolute()
-    words = [str(Path(sys.argv[0]).absolute()), "worker", "start", "--name", name]
+    words = [str(Path(sys.argv[0]).absolute()), "fleet", "worker", "start", "--name", name]
     words += [word for tag in tags for word in ("--tag", tag)]
     text = _TEXT.format(
         name=name,

@@ -54,7 +54,9 @@ def chosen_variant(analysis: Analysis, name: str | None, any_verdict: bool) -> V
 def production_of(engine: Engine) -> Production:
     """How an engine is deployed. Raises UserError where Dyno does not know that."""
     if engine.production is None:
-        raise UserError(f"Dyno does not know how {engine.title} is deployed", "deploy it by hand: dyno show")
+        raise UserError(
+            f"Dyno does not know how {engine.title} is deployed", "deploy it by hand: dyno report --trials"
+        )
     return engine.production
 
 

@@ -161,7 +161,7 @@ def chosen(session: Session, wanted: Iterable[str]) -> list[Seen]:
         if not meant or None in meant:
             told = f"no host has the tag {tag!r}" if tag else f"no host is called {word!r}"
             there = ", ".join(known) or "none yet"
-            start = f"dyno worker --tag {tag}" if tag else f"dyno worker --name {word}"
+            start = f"dyno fleet worker --tag {tag}" if tag else f"dyno fleet worker --name {word}"
             raise UserError(
                 f"{told} in the fleet of {session.place}; there are: {there}", f"start one there: {start}"
             )
@@ -177,7 +177,7 @@ def require_connected(name: str, one: Seen) -> None:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.signed_unix_s))
         raise UserError(
             f"host {name} is silent since {since}: its worker is not connected",
-            f"start it there: dyno worker --name {name}; or leave {name} out",
+            f"start it there: dyno fleet worker --name {name}; or leave {name} out",
         )
 
 
@@ -187,7 +187,9 @@ def remove(session: Session, name: str) -> list[str]:
     with session.transaction():
         found = session.execute("SELECT number FROM dyno_hosts WHERE host = %s FOR UPDATE", name)
         if not found:
-            raise UserError(f"no host is called {name!r} in the fleet of {session.place}", "see: dyno hosts")
+            raise UserError(
+                f"no host is called {name!r} in the fleet of {session.place}", "see: dyno fleet hosts"
+            )
         end_leases(session, found[0][0])
         session.execute("DELETE FROM dyno_hosts WHERE host = %s", name)
         runs = session.execute(

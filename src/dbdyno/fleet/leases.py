@@ -51,7 +51,9 @@ def take(session: Session, place: Place, run: str, seconds: float) -> int:
                 *(place.number, run, seconds),
             )
         except psycopg.errors.ExclusionViolation:
-            raise Replaced(f"another lease of host {place.name} is in force", "see: dyno hosts") from None
+            raise Replaced(
+                f"another lease of host {place.name} is in force", "see: dyno fleet hosts"
+            ) from None
         session.execute("UPDATE dyno_hosts SET signed_at = now() WHERE number = %s", place.number)
     return int(fence)
 

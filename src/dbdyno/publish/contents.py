@@ -110,7 +110,7 @@ def _page(report: Document) -> bytes:
 
 
 def _evidence(given: Given) -> bytes:
-    """Every trial as `dyno show` shows it, one after the other."""
+    """Every trial as `dyno report --trials` shows it, one after the other."""
     shown = (markdown.render(trial_part.document(record, given.run)) for record in given.records)
     return "\n".join(shown).encode()
 

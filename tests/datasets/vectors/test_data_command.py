@@ -1,4 +1,4 @@
-"""`dyno data` as a user meets it."""
+"""`dyno cache data` as a user meets it."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def test_a_set_is_made_inspected_and_listed() -> None:
     assert "300 x 16, 20 queries" in made.stdout
     assert "100 exact neighbours per query" in made.stdout
     assert "generating" in made.stderr
-    told = dyno("data", "list", "--json").stdout
+    told = dyno("cache", "data", "list", "--json").stdout
     require_valid("data-list", told)
     listed = json.loads(told)
     assert [(each["vectors"], each["neighbors"]) for each in listed] == [(300, {"euclidean": 100})]
     digest = listed[0]["digest"]
-    assert digest[:24] in dyno("data", "list").stdout
-    assert dyno("data", "inspect", digest[:6]).stdout == made.stdout
+    assert digest[:24] in dyno("cache", "data", "list").stdout
+    assert dyno("cache", "data", "inspect", digest[:6]).stdout == made.stdout
 
 
 def test_the_estimated_dimension_is_near_that_of_the_subspace() -> None:
-    shown = dyno("data", "make", "--vectors", "5000", "--dimensions", "64", "--intrinsic-dimension", "5",
-                 "--noise", "0", "--queries", "100").stdout  # fmt: skip
+    shown = dyno("cache", "data", "make", "--vectors", "5000", "--dimensions", "64",
+                 "--intrinsic-dimension", "5", "--noise", "0", "--queries", "100").stdout  # fmt: skip
     estimate = float(shown.partition("intrinsic dimension about ")[2])
     assert 4 < estimate < 6
 
@@ -51,11 +51,13 @@ def test_the_estimated_dimension_is_near_that_of_the_subspace() -> None:
 def test_a_file_is_imported_and_more_neighbours_are_computed(tmp_path: Path) -> None:
     path = tmp_path / "vectors.npy"
     np.save(path, np.random.default_rng(1).standard_normal((400, 6)))
-    told = dyno("data", "import", str(path), "--held-out", "100", "--json").stdout
+    told = dyno("cache", "data", "import", str(path), "--held-out", "100", "--json").stdout
     require_valid("data-inspect", told)
     made = json.loads(told)
     assert (made["vectors"], made["queries"]) == (300, 100)
-    more = dyno("data", "neighbors", made["digest"][:8], "--distance", "cosine", "--k", "150", "--json")
+    more = dyno(
+        "cache", "data", "neighbors", made["digest"][:8], "--distance", "cosine", "--k", "150", "--json"
+    )
     assert json.loads(more.stdout)["neighbors"] == {"euclidean": 100, "cosine": 150}
 
 

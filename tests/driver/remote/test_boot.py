@@ -69,7 +69,7 @@ def test_a_host_without_the_driver_is_told_how_to_get_it(
     log_in_here(tmp_path, monkeypatch)
     with pytest.raises(DriverFailed, match="the driver of this Dyno is not on load1") as absent:
         RemoteDriver(NAME)
-    assert absent.value.hint == "copy it there: dyno driver install load1"
+    assert absent.value.hint == "copy it there: dyno fleet driver install load1"
 
 
 def test_a_file_that_was_changed_is_never_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_each_refusal_names_the_host_and_what_to_do() -> None:
         failure = ssh.refused("load1", {"refused": why, "detail": "some detail"})
         assert "load1" in failure.message and failure.hint and "{" not in failure.message + failure.hint
     assert ssh.refused("load1", {"refused": "absent", "detail": ""}).hint.endswith(
-        "dyno driver install load1"
+        "dyno fleet driver install load1"
     )
 
 

@@ -26,10 +26,10 @@ def judged(verdict: Verdict, reason: Reason | None = None, way: Way = Way.SIDE_B
     [
         (judged(Verdict.SLOWER), "dyno report now --details"),
         (judged(Verdict.NO_EFFECT), "dyno baseline set main now"),
-        (judged(Verdict.BROKEN), "dyno show now"),
+        (judged(Verdict.BROKEN), "dyno report now --trials"),
         (judged(Verdict.INCONCLUSIVE, Reason.SPREAD), "--resume now --add-blocks 6"),
         (judged(Verdict.INCONCLUSIVE, Reason.SPREAD, Way.STORED), "--against main"),
-        (judged(Verdict.INCONCLUSIVE, Reason.GUARD), "dyno show now"),
+        (judged(Verdict.INCONCLUSIVE, Reason.GUARD), "dyno report now --trials"),
     ],
 )
 def test_each_verdict_names_the_next_command_in_every_form(gate: Gate, command: str) -> None:

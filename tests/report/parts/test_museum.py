@@ -46,8 +46,11 @@ def test_of_many_runs_the_latest_are_told_one_by_one() -> None:
     text = " ".join(printed(many).split())
     told = re.search(r"slower in 9 of 9 runs: ((?:0\.\d+, ){6})and 3 before from (0\.\d+) to (0\.\d+) ", text)
     assert told is not None and float(told[2]) < float(told[3]) < float(told[1].split(",")[5])
-    assert text.count("evidence: dyno show") == 3 and "6 earlier runs: --format html shows all" in text
-    assert page_of(many).count("evidence: dyno show") == 9
+    assert (
+        text.count("evidence: dyno report --trials") == 3
+        and "6 earlier runs: --format html shows all" in text
+    )
+    assert page_of(many).count("evidence: dyno report --trials") == 9
 
 
 def test_the_page_and_markdown_say_what_the_terminal_says() -> None:
@@ -67,7 +70,9 @@ def test_a_spreadsheet_reads_a_row_for_each_occurrence() -> None:
     rows = list(csv.DictReader(io.StringIO(museum.as_csv(found()))))
     assert len(rows) == sum(len(piece.occurrences) for piece in found().pieces)
     capped = next(row for row in rows if row["outcome"] == "blocked")
-    assert capped["level"] == "memory.huge_pages = always" and capped["show"].startswith("dyno show ")
+    assert capped["level"] == "memory.huge_pages = always" and capped["show"].startswith(
+        "dyno report --trials "
+    )
     assert "read back madvise" in capped["evidence"] and capped["ratio"] != capped["cause"]
 
 

@@ -1,4 +1,4 @@
-"""What `dyno show RUN TRIAL` says of one trial."""
+"""What `dyno report RUN TRIAL` says of one trial."""
 
 from __future__ import annotations
 

@@ -15,9 +15,30 @@ _FILES = {
         *("report", "show", "explain", "museum", "export", "publish", "verify"),
         *("compare", "gate", "matrix", "trend", "diff"),
     ),
-    "keep": ("recipe", "hosts", "builds", "engines", "worker", "schema"),
+    "keep": ("recipe", "hosts", "builds", "cache", "engines", "fleet", "worker", "schema"),
 }
+OLD_NAMES = {
+    "show": "report RUN --trials` or `dyno report RUN TRIAL",
+    "data": "cache data",
+    "builds": "cache builds",
+    "worker": "fleet worker",
+    "hosts": "fleet hosts",
+    "driver": "fleet driver",
+}
+"""Verbs that have a new name. The old one works in this version, and says the new one."""
 _DECLARED_IN = {verb: file for file, verbs in _FILES.items() for verb in verbs}
+
+
+class Subverbs(click.Group):
+    """A verb whose further verbs are declared elsewhere, and are imported when they are asked for."""
+
+    ELSEWHERE: tuple[str, ...] = ()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *self.ELSEWHERE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return command(cmd_name) if cmd_name in self.ELSEWHERE else super().get_command(ctx, cmd_name)
 
 
 def command(verb: str) -> click.Command:

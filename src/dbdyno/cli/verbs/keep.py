@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dbdyno.cli.options import (
+    Age,
     Duration,
     ListingGroup,
     OneOf,
@@ -18,7 +19,7 @@ from dbdyno.cli.options import (
     store_option,
 )
 from dbdyno.cli.server_url import VARIABLE, ServerUrl
-from dbdyno.cli.verbs import body
+from dbdyno.cli.verbs import Subverbs, body
 from dbdyno.records.place import LAST
 
 TUNED, ANSIBLE = "tuned", "ansible"
@@ -106,6 +107,21 @@ def recipe_check(**asked: Any) -> None:
     body("recipe:check")(**asked)
 
 
+class FleetGroup(Subverbs):
+    ELSEWHERE = ("worker", "hosts", "driver")
+
+
+@click.group(cls=FleetGroup)
+def fleet() -> None:
+    """Prepare and list the hosts of a fleet: those that measure, and those that a load comes from.
+
+    \b
+      dyno fleet worker                lend this host to runs (dyno run --fleet)
+      dyno fleet hosts                 list the hosts, and take one out
+      dyno fleet driver install HOST   copy the load driver to a host that a load shall come from
+    """
+
+
 @click.group(cls=ListingGroup)
 def hosts() -> None:
     """List the hosts of a fleet, and take one out. Without a command: list."""
@@ -125,6 +141,40 @@ def hosts_list(**asked: Any) -> None:
 def hosts_remove(**asked: Any) -> None:
     """Take host NAME out. What runs that go on have not measured on it by now is left out of them."""
     body("hosts:take_out")(**asked)
+
+
+class CacheGroup(Subverbs, ListingGroup):
+    ELSEWHERE = ("builds", "data")
+
+
+@click.group(cls=CacheGroup)
+def cache() -> None:
+    """List what is kept, and free it: engines, sources, compiled objects, builds, data, images, vectors,
+    checked statements, what finished runs say.
+
+    All of it can be made again. What a dyno uses at this moment is never freed. Without a command: list.
+    """
+
+
+@cache.command("list")
+@json_option
+def cache_list(**asked: Any) -> None:
+    """List what is kept, with its size and its last use."""
+    body("cache:list_")(**asked)
+
+
+@cache.command("free")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--kind", type=OneOf("dbdyno.host.cache:KINDS"), help="All of this kind.")
+@click.option("--older-than", "age_s", type=Age(), help="All that nobody has used for so long: 12h, 30d, 4w.")
+@click.option("--all", "everything", is_flag=True, help="All that is kept.")
+@click.option("--dry-run", is_flag=True, help="Say what would be freed, and free nothing.")
+def cache_free(**asked: Any) -> None:
+    """Free things by NAME (or the beginning of one), kind or age. Images go with the data they are made from.
+
+    --kind and --older-than together free what both name.
+    """
+    body("cache:free")(**asked)
 
 
 @click.group(cls=ListingGroup)
@@ -170,7 +220,7 @@ def builds_make(**asked: Any) -> None:
 def builds_stored(**asked: Any) -> None:
     """List the builds that a fleet keeps in its store: each was made on one host, and all others take it.
 
-    They stay there for the next runs, until `dyno builds unstore` removes them.
+    They stay there for the next runs, until `dyno cache builds unstore` removes them.
     """
     body("builds:stored")(**asked)
 
@@ -224,7 +274,7 @@ def engines_fetch(**asked: Any) -> None:
 
 
 class WorkerGroup(ListingGroup):
-    """`dyno worker` alone starts one."""
+    """`dyno fleet worker` alone starts one."""
 
     LIST = "start"
 

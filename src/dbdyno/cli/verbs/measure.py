@@ -75,7 +75,7 @@ PGBENCH, SYSBENCH = "pgbench", "sysbench"
     "--fleet",
     metavar="HOSTS|tag:TAG",
     help="Carry the study out on these hosts of the store's fleet, separated by commas: all its blocks on "
-    "each. See: dyno hosts, dyno worker.",
+    "each. See: dyno fleet hosts, dyno fleet worker.",
 )
 @click.option(
     "--fetch", is_flag=True, help="First fetch what the study needs and is not here, as dyno engines does."

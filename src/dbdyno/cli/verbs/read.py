@@ -17,7 +17,9 @@ from dbdyno.publish import MAKE_A_KEY
 
 @click.command()
 @click.argument("run", default="last")
+@click.argument("trial", required=False, type=click.IntRange(0))
 @verdict_format_options
+@click.option("--trials", is_flag=True, help="Show RUN as it was recorded: study, host, engine and trials.")
 @click.option(
     "--details",
     is_flag=True,
@@ -26,7 +28,11 @@ from dbdyno.publish import MAKE_A_KEY
 @fail_on_option
 @store_option
 def report(**asked: Any) -> None:
-    """Show RUN again: its name, the start of its name, or `last` (the default)."""
+    """Show RUN again: its name, the start of its name, or `last` (the default).
+
+    With TRIAL, a number that --trials lists, show that trial: settings read back, checks, the cause of a
+    failure, the end of the server's log.
+    """
     body("report:main")(**asked)
 
 
@@ -36,9 +42,7 @@ def report(**asked: Any) -> None:
 @json_option
 @store_option
 def show(**asked: Any) -> None:
-    """Show RUN (the last one if left out): its study, host, engine and trials. With TRIAL, a number of that
-    table, show the trial: settings read back, checks, the cause of a failure, the end of the server's log.
-    """
+    """The old name of `dyno report RUN --trials` and `dyno report RUN TRIAL`."""
     body("show:main")(**asked)
 
 
@@ -255,8 +259,8 @@ def trend(**asked: Any) -> None:
 def diff(**asked: Any) -> None:
     """Compare two builds function by function: is the code the same, and where is it not?
 
-    A BUILD is the name of a kept one as `dyno builds` lists it, or the beginning of that name; or the path of
-    a program or a shared library. Both must be for x86-64, on whatever machine Dyno runs. Addresses do not
-    count, so code that only moved is the same. Neither build is run.
+    A BUILD is the name of a kept one as `dyno cache builds` lists it, or the beginning of that name; or
+    the path of a program or a shared library. Both must be for x86-64, on whatever machine Dyno runs.
+    Addresses do not count, so code that only moved is the same. Neither build is run.
     """
     body("diff:main")(**asked)

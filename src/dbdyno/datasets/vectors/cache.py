@@ -121,7 +121,7 @@ def find(name: str) -> VectorSet:
     matches = [each for each in cached() if name and each.digest.startswith(name)]
     if len(matches) != 1:
         problem = "more than one vector set begins" if matches else "no vector set in the cache begins"
-        raise UserError(f"{problem} with {name!r}", "see: dyno data list")
+        raise UserError(f"{problem} with {name!r}", "see: dyno cache data list")
     cache.shelf("vectors").take(matches[0].folder.name)
     return matches[0]
 

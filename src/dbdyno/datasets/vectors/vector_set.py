@@ -136,7 +136,9 @@ def open_vector_set(folder: Path) -> VectorSet:
         about = json.loads((folder / SET_FILE).read_text())
     except OSError as error:
         told = f"{folder} holds no vector set that can be read: {error.strerror}"
-        raise UserError(told, remedy(error, "make one: dyno data make, dyno data import")) from None
+        raise UserError(
+            told, remedy(error, "make one: dyno cache data make, dyno cache data import")
+        ) from None
     try:
         if about.pop("format") != FORMAT:
             raise UserError(f"{folder} was made by another version of Dyno", "make the set again")

@@ -29,7 +29,7 @@ OPTIONS: Mapping[str, object] = {
 }
 PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11")
 """Names of an interpreter, of which the first takes the driver that is 3.11 or later."""
-INSTALL = "dyno driver install"
+INSTALL = "dyno fleet driver install"
 REFUSALS: Mapping[str, tuple[str, str]] = {
     "absent": ("the driver of this Dyno is not on {host}", "copy it there: " + INSTALL + " {host}"),
     "changed": (

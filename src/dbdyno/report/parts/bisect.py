@@ -231,7 +231,7 @@ def _steps(found: Bisection) -> Iterator[str]:
         yield "Take more blocks (--blocks), or longer trials."
     line = line_of(found)
     if found.answer is Answer.FOUND and line.along is Along.COMMITS:
-        yield "dyno diff compares the two builds function by function; dyno builds lists them."
+        yield "dyno diff compares the two builds function by function; dyno cache builds lists them."
     if found.answer is Answer.FOUND and line.along is Along.VERSIONS:
         levels = ", ".join(f'"{_level_of(line, place)}"' for place in (found.good, found.bad))
         yield (

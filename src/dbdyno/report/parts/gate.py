@@ -227,7 +227,7 @@ def next_steps(found: Gate) -> Iterator[str]:
         yield f"See where the time of an operation goes: dyno report {run} --details"
         yield f"If the change is worth its price, later runs are held against it: {moved}"
     elif verdict is not Verdict.INCONCLUSIVE:
-        yield f"See which trials ended so, and why: dyno show {run}"
+        yield f"See which trials ended so, and why: dyno report {run} --trials"
     elif found.way is Way.STORED:
         yield f"If the reference's engine can be restored, measure both: dyno run {study} --against {against}"
     elif found.result.effect is not None and found.result.effect.images:
@@ -242,7 +242,7 @@ def next_steps(found: Gate) -> Iterator[str]:
         more = told or max(found.run.blocks, found.method.blocks_least - found.run.blocks)
         yield f"Measure more blocks of both: dyno run --resume {run} --add-blocks {more}"
     else:
-        yield f"See what the trials left: dyno show {run}"
+        yield f"See what the trials left: dyno report {run} --trials"
     if found.alarms.share_low > found.alarms.promised:
         yield (
             "This host calls equal runs different more often than promised: look for what disturbs it (dyno"

@@ -176,7 +176,7 @@ def _evidence(one: Occurrence) -> list[str]:
 def _show(one: Occurrence) -> str:
     """The command that shows the trial, or the run where no single trial stands for it."""
     trial = f" {one.exhibit.trials[0]}" if one.exhibit.trials else ""
-    return f"dyno show {safe.argument(one.run)}{trial}"
+    return f"dyno report {safe.argument(one.run)}{trial}"
 
 
 def _log_end(one: Occurrence) -> list[str]:

@@ -373,7 +373,7 @@ def next_steps(found: SoakResult) -> Iterator[str]:
     """What whoever reads this can do."""
     run, study = safe.argument(found.run.run), safe.argument(found.run.study_path)
     if found.verdict in (SoakVerdict.BROKEN, SoakVerdict.FAILED):
-        yield f"See the server's log and all checks: dyno show {run}"
+        yield f"See the server's log and all checks: dyno report {run} --trials"
     elif found.verdict is SoakVerdict.OPEN:
         settles_s = _settles_s(found) or 2 * found.run.soak.duration_s
         yield f"Soak for longer: dyno soak {study} --duration {math.ceil(settles_s / 60.0)}m"

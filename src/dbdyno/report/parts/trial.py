@@ -78,7 +78,7 @@ def _files(run: Run) -> Iterator[Section]:
         (file.path, file.kind.value, f"{file.size_bytes:,}", file.digest[:12], _kept(file))
         for file in run.files
     ]
-    where = f"the texts: dyno show {run.run} --json"
+    where = f"the texts: dyno report {run.run} --trials --json"
     yield Section("", (table(heads, rows, kinds), Lines((where,))))
 
 

@@ -52,14 +52,14 @@ WARNINGS: dict[Doubt, Advice] = {
         "stop them, or add blocks",
     ),
     Doubt.ERRORS_IN_LOAD: Advice(
-        "operations failed: dyno show RUN TRIAL",
+        "operations failed: dyno report RUN TRIAL",
         "some operations failed and count for nothing in the throughput",
-        "see their kinds (dyno show RUN TRIAL); deadlocks are retried, refusals are not",
+        "see their kinds (dyno report RUN TRIAL); deadlocks are retried, refusals are not",
     ),
     Doubt.SERVER_LOG: Advice(
-        "the server complained in its log: dyno show RUN TRIAL",
+        "the server complained in its log: dyno report RUN TRIAL",
         "the server complained in its log during the trial",
-        "read the lines (dyno show RUN TRIAL); a refused setting is a finding of its own",
+        "read the lines (dyno report RUN TRIAL); a refused setting is a finding of its own",
     ),
     Doubt.THROTTLED: Advice(
         "a CPU quota held server or driver back",

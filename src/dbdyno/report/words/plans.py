@@ -81,4 +81,6 @@ def remarks(found: PlansCompared, most: int = 8) -> list[str]:
 
 
 def _more(lines: Sequence[str]) -> list[str]:
-    return [f"And {plural(len(lines), 'remark')} more: `dyno show RUN TRIAL` has them all."] if lines else []
+    return (
+        [f"And {plural(len(lines), 'remark')} more: `dyno report RUN TRIAL` has them all."] if lines else []
+    )

@@ -214,7 +214,7 @@ fn opened(folder: &Path, name: &str, rows: usize, dimensions: usize) -> Result<F
 
 fn unreadable(folder: &Path, name: &str, error: &std::io::Error) -> Error {
     Error::user(format!("cannot read {name} of the vector set in {}: {error}", folder.display()))
-        .hint("make a set with: dyno data make, dyno data import")
+        .hint("make a set with: dyno cache data make, dyno cache data import")
 }
 
 fn damaged(folder: &Path, how: &str) -> Error {
@@ -227,7 +227,7 @@ fn no_truth(folder: &Path, distance: Distance, k: usize) -> Error {
     Error::user(format!(
         "the vector set in {folder} has not the {k} exact {distance} neighbours of its queries"
     ))
-    .hint(format!("compute them: dyno data neighbors {folder} --distance {distance} --k {k}"))
+    .hint(format!("compute them: dyno cache data neighbors {folder} --distance {distance} --k {k}"))
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ pub struct Client {
     own: std::ops::Range<i64>,
 }
 
-const DATASET: Typed<&'static str> = Typed::text("dataset", "", "a file of vectors (.hdf5, .npy, .fvecs, .fbin) or a folder made by `dyno data`; without it, vectors are generated");
+const DATASET: Typed<&'static str> = Typed::text("dataset", "", "a file of vectors (.hdf5, .npy, .fvecs, .fbin) or a folder made by `dyno cache data`; without it, vectors are generated");
 const K: Typed<i64> =
     Typed::int("k", 10, 1, 10_000, "how many nearest vectors a query asks for").for_the_run();
 const EF: Typed<i64> = Typed::int(
@@ -345,7 +345,7 @@ impl VectorSearch {
     fn set(&self) -> Result<&VectorSet> {
         self.set.as_ref().ok_or_else(|| {
             Error::user("vector_search was given no set of vectors")
-                .hint("dataset names a folder that `dyno data make` or `dyno data import` has made")
+                .hint("dataset names a folder that `dyno cache data make` or `dyno cache data import` has made")
         })
     }
 
