@@ -47,10 +47,10 @@ def test_of_many_runs_the_latest_are_told_one_by_one() -> None:
     told = re.search(r"slower in 9 of 9 runs: ((?:0\.\d+, ){6})and 3 before from (0\.\d+) to (0\.\d+) ", text)
     assert told is not None and float(told[2]) < float(told[3]) < float(told[1].split(",")[5])
     assert (
-        text.count("evidence: dyno report --trials") == 3
+        text.count("evidence: dyno report") == 3
         and "6 earlier runs: --format html shows all" in text
     )
-    assert page_of(many).count("evidence: dyno report --trials") == 9
+    assert page_of(many).count("evidence: dyno report") == 9
 
 
 def test_the_page_and_markdown_say_what_the_terminal_says() -> None:
