@@ -105,8 +105,8 @@ def test_what_is_chosen_is_freed_and_nothing_else(
 
 
 def test_what_a_process_uses_stays(kept: dict[str, Path]) -> None:
-    take = "once.shelf('engines').take('toy-1.2-aaaa')"
-    code = f"from dbdyno.host import once; {take}; print('taken', flush=True); input()"
+    take = "cache.shelf('engines').take('toy-1.2-aaaa')"
+    code = f"from dbdyno.host import cache; {take}; print('taken', flush=True); input()"
     user = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

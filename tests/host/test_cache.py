@@ -20,17 +20,17 @@ from dbdyno.host.cache import Shelf
 
 pytestmark = pytest.mark.usefixtures("homes")
 
-TAKE = "from dbdyno.host import once; once.shelf('builds').take('one'); print('taken', flush=True); input()"
+TAKE = "from dbdyno.host import cache; cache.shelf('builds').take('one'); print('taken', flush=True); input()"
 MAKE_AND_USE = (
-    "from dbdyno.host import once\n"
+    "from dbdyno.host import cache\n"
     "def make(making):\n"
     "    print('making', flush=True); input()\n"
     "    return 'one', 'another process'\n"
-    "once.shelf('builds').once('one', make); print('using', flush=True); input()"
+    "cache.shelf('builds').once('one', make); print('using', flush=True); input()"
 )
 MAKE = (
-    "from dbdyno.host import once\n"
-    "with once.shelf('builds').making('one') as making:\n"
+    "from dbdyno.host import cache\n"
+    "with cache.shelf('builds').making('one') as making:\n"
     "    (making / 'half').write_bytes(bytes(100_000)); print('making', flush=True); input()"
 )
 

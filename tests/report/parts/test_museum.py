@@ -46,10 +46,7 @@ def test_of_many_runs_the_latest_are_told_one_by_one() -> None:
     text = " ".join(printed(many).split())
     told = re.search(r"slower in 9 of 9 runs: ((?:0\.\d+, ){6})and 3 before from (0\.\d+) to (0\.\d+) ", text)
     assert told is not None and float(told[2]) < float(told[3]) < float(told[1].split(",")[5])
-    assert (
-        text.count("evidence: dyno report") == 3
-        and "6 earlier runs: --format html shows all" in text
-    )
+    assert text.count("evidence: dyno report") == 3 and "6 earlier runs: --format html shows all" in text
     assert page_of(many).count("evidence: dyno report") == 9
 
 
