@@ -65,6 +65,36 @@ def imported(tree: ast.AST, known: frozenset[str]) -> Iterator[str]:
                 yield _nearest(name.removeprefix(PACKAGE).lstrip("."), known)
 
 
+IMPORT_IN_TEXT = re.compile(rf"from ({PACKAGE}[\w.]*) import (\w+(?:, \w+)*)")
+
+
+def absent_imports(text: str, root: Path = ROOT) -> list[str]:
+    """What a text imports of the package, in code that no linter reads, though it is not there."""
+    package = root / "src" / PACKAGE
+    known = modules(root) | {name_of(path, package): path for path in package.rglob("*.pyi")}
+    absent = []
+    for module, names in IMPORT_IN_TEXT.findall(text):
+        inside = module.removeprefix(PACKAGE).lstrip(".")
+        held = _bound(known[inside]) if inside in known else set()
+        wanted = [f"{inside}.{name}".lstrip(".") for name in names.split(", ") if name not in held]
+        absent += [f"{PACKAGE}.{name}" for name in wanted if name not in known]
+    return absent
+
+
+@cache
+def _bound(path: Path) -> frozenset[str]:
+    """The names that a module has, whatever binds them."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add(node.asname or node.name)
+    return frozenset(found)
+
+
 def _nearest(name: str, known: frozenset[str]) -> str:
     """The module that holds `name`: `errors.UserError` is held by `errors`."""
     while name not in known and "." in name:

@@ -10,7 +10,7 @@ import pytest
 from dbdyno.cli import VERBS
 from tests import tidy
 from tests.conftest import LONG
-from tests.structure import ROOT, python_arrows, python_rooms
+from tests.structure import ROOT, absent_imports, python_arrows, python_rooms
 from tests.structure_rust import Arrows, circles, rust_arrows
 from tests.structure_rust import rooms as rust_rooms
 from tests.tidy import RULES, Source
@@ -190,6 +190,14 @@ ARROWS = {
     "Rust": lambda: rust_arrows(),
     "Rust's rooms": lambda: rust_rooms(rust_arrows()),
 }
+
+
+def test_what_a_text_imports_is_there() -> None:
+    """Programs in strings and in scripts go stale unseen, because no linter reads them."""
+    absent = [(source.path, name) for source in tree() for name in absent_imports(source.text)]
+    assert absent == []
+    assert absent_imports("python -c 'from dbdyno.cli import main, nobody'") == ["dbdyno.cli.nobody"]
+    assert absent_imports("from dbdyno.nowhere import main") == ["dbdyno.nowhere.main"]
 
 
 @pytest.mark.parametrize("language", ARROWS)

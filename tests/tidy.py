@@ -428,7 +428,7 @@ def no_path_of_a_machine_is_written_down(source: Source) -> Iterator[str]:
 def what_a_kill_leaves_is_found_again(source: Source) -> Iterator[str]:
     """A folder or file with a name is noted in the journal, or lies where `sweep` looks."""
     if source.module and (found := TEMPORARY.search(source.text)):
-        yield f"makes a {found[0]}; `Journal.folder` or `once.scratch` is found again after a kill"
+        yield f"makes a {found[0]}; `Journal.folder` or `cache.scratch` is found again after a kill"
 
 
 @rule

@@ -109,7 +109,7 @@ AS_NOBODY = f"""
 import ctypes, os, subprocess, sys
 from pathlib import Path
 from dbdyno.host import process
-from dbdyno.host.process import Launch
+from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
 from dbdyno.host.read_only import read_only_host, why_writable
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
@@ -141,7 +141,7 @@ from pathlib import Path
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.host import process
-from dbdyno.host.process import Launch
+from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
 from dbdyno.host.read_only import read_only_host
 from dbdyno.host.volumes import mounts

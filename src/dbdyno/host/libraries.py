@@ -1,5 +1,5 @@
-"""Shared libraries: those of this host, and those that a process holds. Allocators are among them; beside them
-stand the kernel's switches of huge pages.
+"""Shared libraries: those of this host, and those that a process holds. Allocators are among them, and beside
+them stand the kernel's switches of huge pages.
 """
 
 from __future__ import annotations
