@@ -256,7 +256,7 @@ def test_a_load_process_ends_with_its_owner(homes: Path) -> None:
     code = (
         "import os, signal\n"
         "from dbdyno.driver.load_process import LoadProcess\n"
-        "from dbdyno.host.process import Launch\n"
+        "from dbdyno.host.launch import Launch\n"
         "print(LoadProcess({}, Launch()).process_id, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -324,7 +324,7 @@ def test_a_launch_reaches_the_server_whose_death_is_noticed(bench: Bench) -> Non
 KILLED = """
 import sys, time
 from pathlib import Path
-from dbdyno.host.process import Launch
+from dbdyno.host.launch import Launch
 from dbdyno.engines.registry import ENGINES
 from dbdyno.study.reference import Reference
 name, version, data, runtime = sys.argv[1:]
