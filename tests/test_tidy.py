@@ -99,6 +99,7 @@ BROKEN = {
     ),
     "prose_is_wrapped": Source("docs/guide.md", lines(1, "## Long", "long " * 21)),
     "links_lead_somewhere": Source("docs/guide.md", "See [this](#there) and [that](guide.md).\n## Here"),
+    "the_documentation_is_short": Source("docs/guide.md", lines(401, "# Long", "four words a line")),
     "nothing_is_declared_for_nobody": Source("src/dbdyno/frozen.py", "UNUSED = 1\n"),
 }
 
