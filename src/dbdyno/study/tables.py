@@ -165,7 +165,7 @@ WORKLOAD = Section(
         Key("by_statement", grammars.TRUTH, "Times each kind of statement, for a table of the report.",
             "The same as [`--by-statement`](../guides/load.md#what-comes-out).", "by_statement"),
         Key("plans", grammars.TRUTH, "Asks after each load how the engine would execute its statements.",
-            "See [plans](../guides/explaining.md#plans-beside-effects).", "plans"),
+            "See [plans](../guides/explaining/plans.md).", "plans"),
         Key("isolation", grammars.word_of(get_args(Isolation)),
             "Of all transactions, on MariaDB, MySQL and PostgreSQL.", otherwise="the server's",
             field="isolation"),
