@@ -15,9 +15,27 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from dbdyno.cli import terminal
-from dbdyno.cli.looking import looking
 from dbdyno.host.cache import Step
 from dbdyno.report.words.numbers import about_text
+
+
+@contextmanager
+def looking(look: Callable[[], None], every_s: float) -> Iterator[None]:
+    """Calls `look` again and again, until the work that it looks at is over."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(every_s):
+            look()
+
+    thread = threading.Thread(target=watch, name="looking", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
 
 SILENT_S = 2.0
 """So long a step may take before more is said than its name."""

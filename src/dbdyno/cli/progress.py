@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from dbdyno.begin.budget import replan_text
 from dbdyno.begin.estimate import beside_blocks_s
-from dbdyno.cli.looking import looking
+from dbdyno.cli.patience import looking
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.frozen import listed

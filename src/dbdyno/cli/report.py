@@ -1,4 +1,4 @@
-"""`dyno report`: shows a run again, from the store alone."""
+"""`dyno report`: shows a run again, from the store alone, or as it was recorded, or one of its trials."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.begin.registered import reruns_of
-from dbdyno.begin.stored_run import analysis_to_read, without_speeds
+from dbdyno.begin.stored_run import analysed, analysis_to_read, without_speeds
+from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver, page_of_run
 from dbdyno.cli.exit_codes import (
     GATE_FAILS_ON,
@@ -24,10 +25,16 @@ from dbdyno.cli.exit_codes import (
 from dbdyno.cli.formats import verdict_format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_run import run_to_read
+from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
+from dbdyno.report.parts import trial as trial_part
+from dbdyno.report.renderers.terminal import render
+from dbdyno.report.words import safe
 from dbdyno.report.words.safe import argument
 
 if TYPE_CHECKING:
@@ -48,10 +55,7 @@ def main(
     if trial is not None or trials:
         if form not in (None, "json") or output or details or fail_on:
             raise UserError("trials are shown on the terminal or as JSON", "leave out all but --json")
-        # Here, because a report needs nothing of it.
-        from dbdyno.cli import show
-
-        show.main(run, trial, as_json or form == "json", store)
+        show(run, trial, as_json or form == "json", store)
         return
     form = verdict_format_of(form, as_json, output)
     with Store(store_url(store)) as opened:
@@ -113,3 +117,50 @@ def _gate_in(analysis: Analysis) -> Gate | None:
     from dbdyno.report.parts.gate import gate_in
 
     return gate_in(analysis)
+
+
+def show(run: str, trial: int | None, as_json: bool, store: str | None) -> None:
+    """A run as it was recorded, or one of its trials with all evidence."""
+    with Store(store_url(store)) as opened:
+        found = run_to_read(opened, run)
+        records = opened.records(found.run)
+    if trial is not None:
+        _show_trial(_named(records, found.run, trial), found, as_json)
+        return
+    analysis = analysed(study_of(found), found, records)
+    if as_json:
+        trials = [_facts(record) for record in records]
+        _print_json({"run": found.model_dump(mode="json"), "trials": trials})
+    else:
+        render(trial_part.run_document(analysis), terminal())
+
+
+def _named(records: list[Record], run: str, trial: int) -> Record:
+    record = next((record for record in records if record.trial == trial), None)
+    if record is None:
+        told = (
+            f"it has those from {records[0].trial} to {records[-1].trial}" if records else "it has none yet"
+        )
+        raise UserError(f"run {run} has no trial {trial}", f"{told}; dyno report {run} --trials lists them")
+    return record
+
+
+def _show_trial(record: Record, run: Run, as_json: bool) -> None:
+    if as_json:
+        _print_json(_facts(record))
+    else:
+        render(trial_part.document(record, run), terminal())
+
+
+def _facts(record: Record) -> dict[str, object]:
+    """A record without what its load left: `dyno export` writes metrics and series, `dyno report` what they
+    say."""
+    checks = [check.model_dump(mode="json") for check in record.checks]
+    facts = record.model_dump(mode="json", exclude={"phases", "trial_doubts"})
+    if record.recoveries:
+        facts["recoveries"] = [recovery.model_dump(mode="json") for recovery in record.recoveries]
+    return {**facts, "checks": checks, "doubts": {doubt.value: text for doubt, text in record.doubts.items()}}
+
+
+def _print_json(document: dict[str, object]) -> None:
+    click.echo(safe.json_text(document))

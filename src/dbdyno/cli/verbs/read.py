@@ -43,7 +43,7 @@ def report(**asked: Any) -> None:
 @store_option
 def show(**asked: Any) -> None:
     """The old name of `dyno report RUN --trials` and `dyno report RUN TRIAL`."""
-    body("show:main")(**asked)
+    body("report:show")(**asked)
 
 
 @click.command()
