@@ -6,7 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import click
+
 from dbdyno.cli import VERBS
+from dbdyno.cli import dyno as command_line
 from dbdyno.cli.schema import OUTPUTS
 from dbdyno.driver import _driver
 from tests.cli.calls import dyno
@@ -34,3 +37,46 @@ def test_urls_take_what_the_reference_and_the_help_list() -> None:
 def test_the_page_on_json_names_each_output() -> None:
     page = (REFERENCE / "json.md").read_text()
     assert [name for name in OUTPUTS if f"`{name}`" not in page] == []
+
+
+def commands() -> dict[str, list[str]]:
+    """Each command that a page shows, with its words: `dyno fleet worker --name a`."""
+    root = REFERENCE.parents[1]
+    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
+    shown = {
+        line
+        for page in pages
+        for line in re.findall(r"^(?:\$ )?(dyno .*)$|`(dyno [^`\n]*)`", page.read_text(), re.MULTILINE)
+        for line in line
+        if line
+    }
+    return {line: re.split(r"\s+#|\s&&\s|;", line)[0].split()[1:] for line in shown}
+
+
+def mistake(words: list[str]) -> str | None:
+    """The first word of a command that no verb has."""
+    command: click.Command = command_line
+    for word in words:
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), word) or command
+    # A group may stand for one of its verbs: `dyno runs` lists them, `dyno recipe RUN` writes one.
+    context = click.Context(command)
+    further = command.list_commands(context) if isinstance(command, click.Group) else []
+    meant = [command, *(found for name in further if (found := command.get_command(context, name)))]
+    options = {
+        name for one in meant for option in one.params for name in (*option.opts, *option.secondary_opts)
+    }
+    named = [word.strip("[],.()").partition("=")[0] for word in words if word.strip("[(").startswith("--")]
+    known = {"--help", "--all", "--version", *options}
+    return next((word for word in named if len(word) > 2 and word not in known), None)
+
+
+def test_each_command_of_the_pages_has_a_verb_and_options_that_there_are() -> None:
+    found = commands()
+    assert len(found) > 150
+    verbs = {line for line, words in found.items() if words and words[0].isalpha() and words[0].islower()
+             and words[0] not in VERBS}  # fmt: skip
+    assert verbs == set()
+    # Options of a load are those of its workload, which its own help lists.
+    wrong = {line: mistake(words) for line, words in found.items() if words and words[0] != "load"}
+    assert {line: word for line, word in wrong.items() if word} == {}
