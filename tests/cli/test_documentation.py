@@ -59,10 +59,12 @@ def mistake(words: list[str]) -> str | None:
     for word in words:
         if isinstance(command, click.Group):
             command = command.get_command(click.Context(command), word) or command
-    # A group may stand for one of its verbs: `dyno runs` lists them, `dyno recipe RUN` writes one.
-    context = click.Context(command)
-    further = command.list_commands(context) if isinstance(command, click.Group) else []
-    meant = [command, *(found for name in further if (found := command.get_command(context, name)))]
+    meant = [command]
+    if isinstance(command, click.Group):
+        # It may stand for one of its verbs: `dyno runs` lists them, `dyno recipe RUN` writes one.
+        context = click.Context(command)
+        further = (command.get_command(context, name) for name in command.list_commands(context))
+        meant += [one for one in further if one]
     options = {
         name for one in meant for option in one.params for name in (*option.opts, *option.secondary_opts)
     }
