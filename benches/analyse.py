@@ -40,10 +40,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.kept import Keeping, given_of
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.kept_columns import keep_at, kept_at
+from dbdyno.findings import analyse
 from dbdyno.plan.sequential import Memory, ask
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run

@@ -48,14 +48,14 @@ BROKEN = {
     "only_the_command_line_prints": Source("src/dbdyno/host/journal.py", "def f():\n    print('undone')"),
     "the_pure_rooms_need_no_database": Source("src/dbdyno/report/html.py", "import dbdyno.engines.registry"),
     "numbers_are_written_in_one_place": Source(
-        "src/dbdyno/report/parts/split.py", 'text = f"{100.0 * share:.1f} %"'
+        "src/dbdyno/findings/split.py", 'text = f"{100.0 * share:.1f} %"'
     ),
-    "an_analysis_follows_from_its_records": Source("src/dbdyno/analyse/gap.py", "from pathlib import Path"),
+    "an_analysis_follows_from_its_records": Source("src/dbdyno/findings/gap.py", "from pathlib import Path"),
     "one_way_leads_from_blocks_to_a_ratio": Source(
-        "src/dbdyno/analyse/gap.py", "from dbdyno.analyse.intervals import ratio_of"
+        "src/dbdyno/findings/gap.py", "from dbdyno.analyse.intervals import ratio_of"
     ),
     "a_run_says_how_it_differs": Source(
-        "src/dbdyno/report/junit.py", "if isinstance(found.run, ImportedRun): pass"
+        "src/dbdyno/findings/junit.py", "if isinstance(found.run, ImportedRun): pass"
     ),
     "only_engines_know_an_engines_name": Source(
         "src/dbdyno/trial/check.py", 'if engine.name == "mariadb": pass'

@@ -67,7 +67,7 @@ SPINE = frozenset({"run", "build_check", "begin", "cli"})
 ROOT_MODULES = frozenset(
     {"__init__", "__main__", "errors", "frozen", "build_check", "interrupts", "passwords", "registry", "run"}
 )
-PURE_ROOMS = frozenset({"analyse", "plan", "report"})
+PURE_ROOMS = frozenset({"analyse", "findings", "plan", "report"})
 NOT_PURE = frozenset({"engines", "obtain", "driver", "host", "layers", "trial", "records.store"})
 OF_RECORDS = ("driver.tally", "driver.link")
 """What the driver counted, and how far away it was, are parts of a record, so their types are as pure as the
@@ -166,7 +166,7 @@ def the_pure_rooms_need_no_database(source: Source) -> Iterator[str]:
 
 @rule
 def numbers_are_written_in_one_place(source: Source) -> Iterator[str]:
-    if not source.module.startswith(("report.parts", "report.figures")):
+    if not source.module.startswith("findings"):
         return
     for number, line in enumerate(source.lines, 1):
         if PERCENTAGE.search(line):
@@ -176,7 +176,7 @@ def numbers_are_written_in_one_place(source: Source) -> Iterator[str]:
 @rule
 def an_analysis_follows_from_its_records(source: Source) -> Iterator[str]:
     """No clock, no file, no chance: the same records always give the same analysis."""
-    if room_of(source.module) != "analyse":
+    if room_of(source.module) not in ("analyse", "findings"):
         return
     for node in source.nodes:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -188,14 +188,16 @@ def an_analysis_follows_from_its_records(source: Source) -> Iterator[str]:
 def one_way_leads_from_blocks_to_a_ratio(source: Source) -> Iterator[str]:
     """`analyse/estimate.py` knows what blocks have in common. What takes an interval beside it is over runs,
     or of one variant's values, or of groups that are judged as short studies."""
-    if room_of(source.module) != "analyse" or source.module.removeprefix("analyse.") in OF_NO_BLOCKS:
+    if room_of(source.module) not in ("analyse", "findings") or source.module in OF_NO_BLOCKS:
         return
     for name in sorted({name.rpartition(".")[2] for name in _imports(source)} & OF_VALUES):
         yield f"uses {name}; Estimator.ratio knows of images, hosts and looks"
 
 
 OF_VALUES = frozenset({"ratio_of", "half_width", "centre_of"})
-OF_NO_BLOCKS = frozenset({"intervals", "estimate", "compare", "trend", "twin", "blocks"})
+OF_NO_BLOCKS = frozenset(
+    f"analyse.{name}" for name in ("intervals", "estimate", "compare", "trend", "second", "blocks")
+)
 
 
 @rule
@@ -669,7 +671,7 @@ def the_map_names_every_room(table: str, rooms: Iterable[str]) -> list[str]:
 FLOW = ("build_check", "plan", "run", "trial")
 DRIVER = "crates/driver/src/"
 UNKNOWN_TO_A_ROOM: dict[str, tuple[str, ...]] = {
-    "analysis": ("analyse",),
+    "analysis": ("analyse", "findings"),
     "counting": (f"{DRIVER}count",),
     "engines": ("engines",),
     "how a load is run": (f"{DRIVER}run",),

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.analysis import Given
+from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.run import Brought, ImportedRun, Run, of_kind

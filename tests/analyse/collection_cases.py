@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.analyse import Analysis, analyse
-from dbdyno.analyse.collection import Museum, collection, run_of_museum
+from dbdyno.analyse import Analysis
+from dbdyno.analyse.museum import Museum, collection, run_of_museum
+from dbdyno.findings import analyse
 from tests.analyse.factory import (
     STARTED_UNIX_S,
     Change,

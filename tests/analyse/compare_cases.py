@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
+from dbdyno.findings import analyse
 from dbdyno.records.record import Record
 from tests.analyse.factory import a_run, a_study, changed, records_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis
+from dbdyno.findings import analyse
 from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction, Outcome, PhaseRecord, Record
 from dbdyno.study import TRIALS_MAX, Goal, Study
 from dbdyno.study.trials import NO_BLOCK

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Frontier
 from dbdyno.driver.tally import Recall
+from dbdyno.findings import analyse
 from dbdyno.records.record import Record
 from dbdyno.study import Design
 from tests.analyse.factory import a_run, a_study, counted, records_of

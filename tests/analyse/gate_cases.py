@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.gate import (
     PastRun,
 )
+from dbdyno.findings import analyse
 from dbdyno.study import Goal
 from tests.analyse.factory import Change, a_run, a_study, records_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis
+from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.study import Goal, Workload
 from tests.analyse.counted_cases import counted, counted_records

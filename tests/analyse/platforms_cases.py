@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis
+from dbdyno.findings import analyse
 from dbdyno.records.platform import Platform
 from dbdyno.records.record import Evidence, Outcome, Reading, Record
 from dbdyno.records.recovery import Recovery

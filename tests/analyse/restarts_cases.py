@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis
+from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.records.recovery import Loss, Recovery
 from dbdyno.study import DURABLE, Goal, Guard, Restarts

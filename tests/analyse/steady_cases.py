@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dbdyno.analyse.found import Segment, Steady
 from dbdyno.analyse.steady import (
     EXCURSIONS,
     LONGEST_SERIES,
@@ -21,7 +22,6 @@ from dbdyno.analyse.steady import (
     SHORTEST_SERIES,
     TOLERANCE,
 )
-from dbdyno.analyse.times import Segment, Steady
 
 Values = npt.NDArray[np.float64]
 

@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbdyno.analyse import Analysis, analyse, explain_gap
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.blocks import mean_of
 from dbdyno.analyse.model import Ratio, Role, Verdict
+from dbdyno.findings import analyse
+from dbdyno.findings.gap import explain_gap
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.analyse.analysis import explain_steps
-from dbdyno.analyse.chain import steps_of
-from dbdyno.analyse.engines import DefaultChanged
+from dbdyno.analyse.found import DefaultChanged
+from dbdyno.findings.gap import explain_steps
+from dbdyno.findings.gap_shares import steps_of
 from dbdyno.frozen import ENGINE_FACTOR, Level
 from dbdyno.records.record import Record
 from dbdyno.study import Design, Factor, Study

@@ -24,7 +24,7 @@ from dbdyno.analyse.compare import (
     units,
 )
 from dbdyno.analyse.intervals import welch
-from dbdyno.report.parts import compare as compare_report
+from dbdyno.findings import compare as compare_report
 from dbdyno.report.renderers import html, markdown
 from tests.analyse.compare_cases import STUDY, a_host, analysed
 from tests.analyse.factory import OPEN_LOOP, counted

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.components import _quantiles, _variance_of_means, components
+from dbdyno.analyse.found import Components
 from dbdyno.analyse.model import Role, TrialResult
-from dbdyno.analyse.noise import Components
 from dbdyno.driver.tally import Second
+from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.report.words.noise import floor_text
 from dbdyno.study.trials import Variant

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.counted import changes, counted_work, spread
+from dbdyno.findings import analyse
 from dbdyno.records.record import Counted, Outcome
 from tests.analyse.counted_cases import (
     FAST,

@@ -8,8 +8,8 @@ from statistics import fmean
 
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import SearchResult
+from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.plan.search.ask import Block, trials_of
 from dbdyno.records.record import Record

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse.engines import DefaultChanged, engines_compared, ranked
+from dbdyno.analyse.engines import engines_compared, ranked
+from dbdyno.analyse.found import DefaultChanged
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.records.record import Evidence, Outcome, Reading, Record
 from dbdyno.study import Factor, Study, Workload

@@ -13,9 +13,9 @@ import pytest
 from dbdyno.analyse.columns import Places
 from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.estimate import IMAGES_LEAST, Contrasts, Estimator, estimate
-from dbdyno.analyse.factorial import Cells, factorial
-from dbdyno.analyse.gap import explain
 from dbdyno.analyse.model import Ratio, VariantResult
+from dbdyno.findings.factors import Cells, factorial
+from dbdyno.findings.gap_shares import explain
 from dbdyno.report.words.numbers import differs
 from dbdyno.study import Factor, Goal, Interval
 from tests.analyse.noises import PLAIN, Values, false_alarms_of_images, method_of, trials_of

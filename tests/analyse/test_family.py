@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.estimate import Estimator
-from dbdyno.analyse.factorial import Cells, factorial
 from dbdyno.analyse.family import beside, claims
-from dbdyno.analyse.gap import explain
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.quantiles import confidence_each
+from dbdyno.findings import analyse
+from dbdyno.findings.factors import Cells, factorial
+from dbdyno.findings.gap_shares import explain
 from dbdyno.report.words.numbers import differs
 from dbdyno.study import Design, Study
 from tests.analyse.factory import a_run, a_study, records_of

@@ -8,11 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.columns import Values
 from dbdyno.analyse.floor import blocking, neighbours, noisier, smallest, unseen_share, variances
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import Ratio
+from dbdyno.findings import analyse
 from dbdyno.report.words.noise import floor_text
 from tests.analyse.factory import a_run, a_study, records_of
 

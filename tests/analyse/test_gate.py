@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.gate import (
     RUNS_OWN_LEAST,
     PastRun,
@@ -24,8 +24,9 @@ from dbdyno.analyse.gate import (
 )
 from dbdyno.analyse.intervals import judge, ratio_of
 from dbdyno.analyse.model import Kept, Reason, Verdict
+from dbdyno.findings import analyse
+from dbdyno.findings.gate import sentence
 from dbdyno.records.record import Outcome
-from dbdyno.report.parts.gate import sentence
 from dbdyno.study import Goal, Guard, Interval
 from tests.analyse.factory import broken, counted, ended, records_of
 from tests.analyse.gate_cases import SETUP, an_analysis, past_of

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import GuardResult, Kept, Reason, VariantResult, Verdict
+from dbdyno.findings import analyse
 from dbdyno.records.metrics import SHARES_ABOVE, latency_ms
 from dbdyno.records.record import Record
 from dbdyno.report.words.naming import metric_title

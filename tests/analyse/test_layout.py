@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.intervals import ratio_of, share_interval
 from dbdyno.analyse.layout import could_be_layout, spread_of
 from dbdyno.analyse.model import Method, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each
+from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome
 from tests.analyse.builds import FASTEST, LEVELS, builds
 from tests.analyse.factory import a_run, ended, records_of

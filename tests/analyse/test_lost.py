@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.blocks import with_lost
 from dbdyno.analyse.model import Reason, VariantResult, Verdict
+from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome, Record
 from dbdyno.report.words.remarks import remark
 from tests.analyse.factory import a_run, a_study, ended, records_of

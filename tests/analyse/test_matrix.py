@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dbdyno.analyse.matrix import Cell, Instructions, Load, matrix, unlike
 from dbdyno.analyse.model import Verdict
+from dbdyno.findings.matrix import Cell, Instructions, Load, matrix, unlike
 from dbdyno.frozen import Level
 from dbdyno.study import Goal
 from tests.analyse.factory import blocked, broken

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.model import Reason, VariantResult, Verdict
+from dbdyno.findings import analyse
 from dbdyno.report.words import answer
 from dbdyno.report.words.remarks import remark
 from dbdyno.study import Goal, Interval

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse import overhead as stages
 from dbdyno.analyse.columns import OfRecords
-from dbdyno.analyse.times import Condition, Overhead
+from dbdyno.analyse.found import Condition, Overhead
+from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome, Record
 from tests.analyse.factory import a_run, a_study, ended, records_of
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse import analyse
-from dbdyno.analyse.plans import change_text, compared_plans
 from dbdyno.engines.plan import Step
+from dbdyno.findings import analyse
+from dbdyno.findings.plans import change_text, compared_plans
 from dbdyno.records.plan import Plans, StatementPlan
 from dbdyno.records.record import Record
 from dbdyno.trial.plans import planned

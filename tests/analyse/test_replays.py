@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse import analyse
-from dbdyno.analyse.replays import replays
 from dbdyno.driver.tally import Failed
+from dbdyno.findings import analyse
+from dbdyno.findings.replays import replays
 from dbdyno.records.record import Outcome
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.replays_cases import played

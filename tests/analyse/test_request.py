@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from dbdyno.analyse import analyse
-from dbdyno.analyse.request import APPLICATION, DATABASE, WAITING, request_times
-from dbdyno.analyse.times import RequestTimes
+from dbdyno.analyse.found import RequestTimes
+from dbdyno.findings import analyse
+from dbdyno.findings.request import APPLICATION, DATABASE, WAITING, request_times
 from dbdyno.records.record import Outcome, Record
 from tests.analyse.factory import OPEN_LOOP, a_run, a_study, changed, counted, ended, records_of
 from tests.fakes import make_tally

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.columns import OfRecords
 from dbdyno.analyse.resets import mixed_resets
+from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.records.record import Doubt, Record
 from dbdyno.study import Design

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Analysis, Kept, Reason, Verdict
 from dbdyno.analyse.restarts import ByAct, survival, with_frontier
+from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.recovery import Loss
 from dbdyno.study import DURABLE, Goal

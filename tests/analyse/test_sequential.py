@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse import analyse
-from dbdyno.analyse.intervals import ratio_of
-from dbdyno.analyse.looks import bounds, group_quantile, planned_quantile
+from dbdyno.analyse.intervals import bounds, group_quantile, planned_quantile, ratio_of
 from dbdyno.analyse.quantiles import anytime_quantile, t_quantile
+from dbdyno.findings import analyse
 from dbdyno.study import Interval
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.noises import NOISES, equal_variants

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.model import VariantResult
-from dbdyno.analyse.shares import shares
+from dbdyno.findings import analyse
+from dbdyno.findings.gap import shares
 from dbdyno.frozen import Level
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design

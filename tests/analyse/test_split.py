@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.columns import OfRecords
+from dbdyno.analyse.found import TimeSplit
 from dbdyno.analyse.split import microseconds, time_split
-from dbdyno.analyse.times import TimeSplit
 from dbdyno.driver.tally import Latency
+from dbdyno.findings import analyse
+from dbdyno.findings import split as split_report
 from dbdyno.records.record import Outcome, Record
-from dbdyno.report.parts import split as split_report
 from tests.analyse.factory import OPEN_LOOP, a_run, a_study, broken, changed, counted, records_of
 from tests.fakes import make_tally
 

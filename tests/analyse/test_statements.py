@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.analyse import analyse
-from dbdyno.analyse.statements import statement_times
+from dbdyno.findings import analyse
+from dbdyno.findings.statements import statement_times
 from tests.analyse.factory import a_run, a_study, broken, records_of
 from tests.analyse.statements_cases import a_statement, timed
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.analyse.found import Steady
 from dbdyno.analyse.steady import CELLS_TOGETHER, hampel, partitions, series_shown, steady_states
-from dbdyno.analyse.times import Steady
 from tests.analyse.steady_cases import straight_steady_state
 from tests.fakes import make_tally
 

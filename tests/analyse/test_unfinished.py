@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.intervals import judge, ratio_of, share_interval
 from dbdyno.analyse.model import Method, Verdict
+from dbdyno.findings import analyse
 from dbdyno.study import Goal, Interval
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.noises import NOISES, equal_variants

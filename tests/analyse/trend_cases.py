@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.model import Ratio, Role, Summary, Verdict
 from dbdyno.analyse.trend import RunRatio, Trend, TrendRun, trend
+from dbdyno.findings import analyse
 from dbdyno.records.circumstances import Circumstance
 from dbdyno.records.run import SourceCommit
 from tests.analyse.factory import Change, a_run, a_study, records_of

@@ -9,9 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from dbdyno.analyse import analyse
 from dbdyno.cli.exit_codes import exit_code, gate_fails_on
 from dbdyno.cli.options import fail_on_option
+from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome
 from tests.analyse.factory import Change, a_run, a_study, broken, ended, records_of
 from tests.analyse.platforms_cases import BLOCKED, EMULATED, LOSING, NATIVE, analysed

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from dbdyno.analyse import analyse
 from dbdyno.cli.schema import OUTPUTS, schema_of
-from dbdyno.report import as_json
-from dbdyno.report.parts import profile as profile_part
+from dbdyno.findings import analyse, as_json
+from dbdyno.findings import profile as profile_part
 from tests.analyse.factory import a_run, every_verdict
 from tests.cli.calls import dyno
 from tests.cli.explain_cases import stored

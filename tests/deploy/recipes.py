@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.model import VariantResult
 from dbdyno.deploy.deployment import Deployment
 from dbdyno.deploy.made import chosen_variant, deployment_of
 from dbdyno.engines.engine import Engine
+from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.records.record import Record
 from dbdyno.study import Design

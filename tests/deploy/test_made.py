@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Verdict
 from dbdyno.deploy.deployment import without_folders
 from dbdyno.deploy.made import chosen_variant, deployment_of, production_of
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.postgresql import POSTGRESQL
 from dbdyno.errors import UserError
+from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.layers.part import Place
 from dbdyno.records.record import Outcome

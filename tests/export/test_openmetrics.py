@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from dbdyno.analyse import analyse
 from dbdyno.export.openmetrics import exposed
+from dbdyno.findings import analyse
 from dbdyno.records.metrics import METRICS
 from dbdyno.records.record import Outcome, Record
 from tests.analyse.factory import a_run, a_study, records_of

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as some
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.costs import SHORTEST_S
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.errors import UserError
+from dbdyno.findings import analyse
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.blocks import expected_duration_s, make_plan
 from dbdyno.plan.budget import Replan, ask, fitted, precision, replanned

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dbdyno.analyse import analyse
+from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.plan import ask_for
 from dbdyno.records.record import Outcome, Record

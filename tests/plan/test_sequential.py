@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Verdict
+from dbdyno.findings import analyse
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.plan.sequential import Memory, ask, decided

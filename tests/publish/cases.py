@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from dbdyno.analyse.registered import plan_of
 from dbdyno.begin.registered import question_of
 from dbdyno.begin.stored_study import asked_by
+from dbdyno.findings.registered import plan_of
 from dbdyno.host.fingerprint import Host
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.wish import Flags

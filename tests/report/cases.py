@@ -6,7 +6,8 @@ import math
 import re
 from functools import cache
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
+from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
 from dbdyno.study.designs import variants_of

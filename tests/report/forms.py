@@ -18,15 +18,15 @@ import dbdyno
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
 from dbdyno.analyse.trend import Omission, Trend, trend
+from dbdyno.findings import as_json
+from dbdyno.findings import compare as compare_report
+from dbdyno.findings import gate as gate_report
+from dbdyno.findings import profile as profile_report
+from dbdyno.findings import run as run_report
+from dbdyno.findings import trend as trend_report
 from dbdyno.layers.registry import related_factors
 from dbdyno.records.circumstances import Circumstance
-from dbdyno.report import as_json
 from dbdyno.report.document import Document, Section
-from dbdyno.report.parts import compare as compare_report
-from dbdyno.report.parts import gate as gate_report
-from dbdyno.report.parts import profile as profile_report
-from dbdyno.report.parts import run as run_report
-from dbdyno.report.parts import trend as trend_report
 from dbdyno.report.renderers import html as page_of
 from dbdyno.report.renderers import markdown as markdown_of
 from dbdyno.report.renderers import page, terminal

@@ -1,6 +1,6 @@
 """Every sentence of a report that states an inference has a simulation that it was held to.
 
-A sentence is a text of `report/words` or `report/parts` with a word of inference in it. They are counted by
+A sentence is a text of `report/words` or `findings` with a word of inference in it. They are counted by
 the function or constant that they stand in, so that a new one is seen. It needs a line here: the tests that
 simulate what it says, or a word that it says nothing of a chance.
 """
@@ -27,7 +27,7 @@ INFERENCE = re.compile(
 
 
 class Claim(NamedTuple):
-    """How many sentences a place has, and the tests that hold them, in files of `tests/analyse`."""
+    """How many sentences a place has, and the tests that hold them, in files of both rooms of tests."""
 
     sentences: int
     by: tuple[str, ...]
@@ -53,7 +53,7 @@ BY_TIME = "test_bisect.py::test_by_time_alone_few_are_wrong"
 NO_GAP = "test_compare.py::test_hosts_that_differ_are_seldom_said_to_have_no_gap"
 DAYS = "test_compare.py::test_one_host_on_different_days_shows_a_gap_in_few_of_many_comparisons"
 HEAD = "test_family.py::test_a_head_is_wrong_in_five_of_a_hundred_runs_at_most"
-FRACTION = "test_fractional.py::test_what_a_fraction_says_of_equal_variants_holds_together"
+FRACTION = "test_gap.py::test_what_a_fraction_says_of_equal_variants_holds_together"
 GAP = "test_gap.py::test_what_the_headline_says_of_a_gap_holds_together"
 FACTORS = "test_estimate.py::test_contrasts_of_a_factorial_study_hold_where_images_favour_variants"
 GATE = "test_gate.py::test_equal_runs_of_a_setup_that_is_noisier_than_others_are_seldom_called_different"
@@ -76,7 +76,7 @@ CLAIMS: dict[str, Claim] = {
     "words/answer._without_loss": claim(2, VERDICT),
     "words/answer.findings": claim(1, LAYOUT),
     "words/answer._blocks_needed": claim(1, MORE_BLOCKS),
-    "words/brought.INTERVALS": claim(1, ALONE, RANKS, "test_compare.py::test_welch_covers_what_it_promises"),
+    "words/naming.INTERVALS": claim(1, ALONE, RANKS, "test_compare.py::test_welch_covers_what_it_promises"),
     "words/hosts.spread_text": claim(2, HOSTS),
     "words/hosts.method_text": claim(2, HOSTS),
     "words/method.INTERVALS": claim(3, ALONE, RANKS, LOOKS, ANY_LOOK),
@@ -94,10 +94,10 @@ CLAIMS: dict[str, Claim] = {
     "words/method.intervals_text": claim(2, TOGETHER, LOOKS),
     "words/method.layout_text": claim(2, LAYOUT),
     "words/method.aa_text": claim(
-        1, "test_twin.py::test_the_share_of_pairs_called_different_is_the_one_promised"
+        1, "test_second.py::test_the_share_of_pairs_called_different_is_the_one_promised"
     ),
     "words/noise.adjusted_text": claim(
-        1, "test_adjusted.py::test_equal_variants_are_called_different_in_one_run_of_twenty_at_most"
+        1, "test_effects.py::test_equal_variants_are_called_different_in_one_run_of_twenty_at_most"
     ),
     "words/noise.second_text": claim(
         2,
@@ -143,83 +143,83 @@ CLAIMS: dict[str, Claim] = {
     "words/verdicts.LOOKS": claim(
         5, VERDICT, "test_effects.py::test_chance_alone_ends_one_of_twenty_sequential_runs_at_most"
     ),
-    "parts/bisect._why_none": claim(1, NO_CHANGE),
-    "parts/bisect._confirmed": claim(1, BY_TIME),
-    "parts/bisect._notes": claim(2, NO_CHANGE, BY_TIME),
-    "parts/compare.sentence": claim(2, NO_GAP, DAYS),
-    "parts/compare.next_step": claim(1, DAYS),
-    "parts/compare.note": claim(2, NO_GAP, "test_compare.py::test_welch_covers_what_it_promises"),
-    "parts/costs.sections": claim(1, ALONE),
-    "parts/factors.NOTE": claim(1, FACTORS),
-    "parts/frontier.note": claim(
+    "findings/bisect._why_none": claim(1, NO_CHANGE),
+    "findings/bisect._confirmed": claim(1, BY_TIME),
+    "findings/bisect._notes": claim(2, NO_CHANGE, BY_TIME),
+    "findings/compare.sentence": claim(2, NO_GAP, DAYS),
+    "findings/compare.next_step": claim(1, DAYS),
+    "findings/compare.note": claim(2, NO_GAP, "test_compare.py::test_welch_covers_what_it_promises"),
+    "findings/verdicts.costs_sections": claim(1, ALONE),
+    "findings/factors.NOTE": claim(1, FACTORS),
+    "findings/frontier.note": claim(
         2, "test_frontier.py::test_the_curves_of_a_frontier_hold_together_at_all_recalls"
     ),
-    "parts/gap.title": claim(2, GAP),
-    "parts/gap._note": claim(2, GAP, FACTORS),
-    "parts/gap._note_of_fraction": claim(1, FRACTION),
-    "parts/gate.CAPTION": claim(1, GATE),
-    "parts/gate.way_text": claim(1, GATE),
-    "parts/gate.next_steps": claim(2, IMAGES, GATE_OF_ONE),
-    "parts/gate._why_open": claim(2, GATE, GATE_OF_ONE),
-    "parts/gate.floor_text": claim(2, GATE, GATE_OF_ONE),
-    "parts/gate.alarms_text": claim(1, GATE_OF_ONE),
-    "parts/grid._note": claim(1, TOGETHER),
-    "parts/hosts.sections": claim(
+    "findings/gap.title": claim(2, GAP),
+    "findings/gap._note": claim(2, GAP, FACTORS),
+    "findings/gap._note_of_fraction": claim(1, FRACTION),
+    "findings/gate.CAPTION": claim(1, GATE),
+    "findings/gate.way_text": claim(1, GATE),
+    "findings/gate.next_steps": claim(2, IMAGES, GATE_OF_ONE),
+    "findings/gate._why_open": claim(2, GATE, GATE_OF_ONE),
+    "findings/gate.floor_text": claim(2, GATE, GATE_OF_ONE),
+    "findings/gate.alarms_text": claim(1, GATE_OF_ONE),
+    "findings/factors._note": claim(1, TOGETHER),
+    "findings/hosts.sections": claim(
         1, "test_hosts.py::test_each_host_has_its_own_interval_and_all_hold_together"
     ),
-    "parts/hosts._of_machines": claim(1, SMALLEST),
-    "parts/matrix.WITHIN": claim(1, LAYOUT),
-    "parts/matrix._note": claim(2, LAYOUT),
-    "parts/request.NOTE": claim(1, ALONE),
-    "parts/soak.GREW_NOTE": claim(1, STAYS),
-    "parts/soak._stands": claim(1, STANDS, LATE),
-    "parts/soak._longer": claim(1, LONGER),
-    "parts/soak.notes": claim(2, STAYS, STANDS),
-    "parts/split.title": claim(1, ALONE),
-    "parts/split.note": claim(1, ALONE),
-    "parts/statements.NOTE": claim(1, ALONE),
-    "parts/trend.CAPTION": claim(1, PLACE),
-    "parts/trend.headline": claim(4, PAGE, ROW),
-    "parts/trend.sentences": claim(
+    "findings/hosts._of_machines": claim(1, SMALLEST),
+    "findings/matrix.WITHIN": claim(1, LAYOUT),
+    "findings/matrix._note": claim(2, LAYOUT),
+    "findings/request.NOTE": claim(1, ALONE),
+    "findings/soak.GREW_NOTE": claim(1, STAYS),
+    "findings/soak._stands": claim(1, STANDS, LATE),
+    "findings/soak._longer": claim(1, LONGER),
+    "findings/soak.notes": claim(2, STAYS, STANDS),
+    "findings/split.title": claim(1, ALONE),
+    "findings/split.note": claim(1, ALONE),
+    "findings/statements.NOTE": claim(1, ALONE),
+    "findings/trend.CAPTION": claim(1, PLACE),
+    "findings/trend.headline": claim(4, PAGE, ROW),
+    "findings/trend.sentences": claim(
         3, LAST_RUN, "test_trend.py::test_runs_that_resemble_their_neighbours_are_told"
     ),
-    "parts/trend._change_text": claim(1, ROW, PLACE),
-    "parts/trend._shift_text": claim(3, PAGE),
-    "parts/trend.notes": claim(
+    "findings/trend._change_text": claim(1, ROW, PLACE),
+    "findings/trend._shift_text": claim(3, PAGE),
+    "findings/trend.notes": claim(
         1, PAGE, "test_trend.py::test_who_reads_a_page_after_each_run_meets_alarms_as_often_as_is_told"
     ),
-    "parts/trend._beyond_blocks": claim(2, RUNS),
-    "parts/verdicts._effects_text": claim(2, VERDICT),
-    "parts/verdicts.COSTS_NOTE": claim(1, ALONE),
-    "parts/verdicts.PAGE_NOTE": claim(1, ALONE),
-    "parts/versions._note": claim(1, "test_versions.py::test_the_intervals_of_all_cells_hold_together"),
+    "findings/trend._beyond_blocks": claim(2, RUNS),
+    "findings/verdicts._effects_text": claim(2, VERDICT),
+    "findings/verdicts.COSTS_NOTE": claim(1, ALONE),
+    "findings/verdicts.PAGE_NOTE": claim(1, ALONE),
+    "findings/versions._note": claim(1, "test_versions.py::test_the_intervals_of_all_cells_hold_together"),
     "words/answer._level": claim(1, BEST_OF_ALL),
-    "parts/soak.says": claim(1, STANDS),
-    "parts/trend._ratio_cells": claim(1, LAST_RUN),
+    "findings/soak.says": claim(1, STANDS),
+    "findings/trend._ratio_cells": claim(1, LAST_RUN),
 }
 FACTS: dict[str, int] = {
-    "words/doubts.WARNINGS": 3,
-    "parts/gap.RESIDUAL": 1,
-    "parts/screen._warnings": 1,
-    "words/machine.headline": 1,
+    "words/remarks.WARNINGS": 3,
+    "findings/gap.RESIDUAL": 1,
+    "findings/screen._warnings": 1,
+    "words/platforms.machine_headline": 1,
     "words/method.calibration_text": 1,
     "words/tally.tally_text": 1,
     "words/tally._open_loop": 1,
-    "parts/bisect.stat_text": 1,
-    "parts/bisect._steps": 1,
-    "parts/builds.HEADS": 1,
-    "parts/compare._steps": 1,
-    "parts/gap.document": 1,
-    "parts/gap.sections": 1,
-    "parts/machine.LOG_HEADS": 2,
-    "parts/machine.COLUMNS": 1,
-    "parts/machine._unread": 1,
-    "parts/matrix.LUCK": 1,
-    "parts/running.HEADS": 1,
-    "parts/running.KINDS": 1,
-    "parts/search.PATH": 1,
-    "parts/trend.OMITTED": 1,
-    "parts/trial._of_reset": 2,
+    "findings/bisect.stat_text": 1,
+    "findings/bisect._steps": 1,
+    "findings/builds.HEADS": 1,
+    "findings/compare._steps": 1,
+    "findings/gap.document": 1,
+    "findings/gap.sections": 1,
+    "findings/platforms.LOG_HEADS": 2,
+    "findings/platforms.COLUMNS": 1,
+    "findings/platforms._unread": 1,
+    "findings/matrix.LUCK": 1,
+    "findings/running.HEADS": 1,
+    "findings/running.KINDS": 1,
+    "findings/search.PATH": 1,
+    "findings/trend.OMITTED": 1,
+    "findings/trial._of_reset": 2,
 }
 """Places whose sentences hold such a word and state no inference: a heading, a method's name, a limit that
 was set, or what a log explains."""
@@ -269,8 +269,8 @@ def stated() -> dict[str, list[str]]:
     """The sentences of all reports, by their place."""
     files = [
         path
-        for room in ("words", "parts")
-        for path in sorted((ROOT / "src/dbdyno/report" / room).glob("*.py"))
+        for room in ("report/words", "findings")
+        for path in sorted((ROOT / "src/dbdyno" / room).glob("*.py"))
     ]
     return {
         f"{path.parent.name}/{path.stem}.{place.name}": place.sentences
@@ -299,8 +299,11 @@ def test_every_sentence_that_states_an_inference_names_its_simulation() -> None:
 @pytest.mark.parametrize("test", sorted({test for one in CLAIMS.values() for test in one.by}))
 def test_every_simulation_that_is_named_is_there(test: str) -> None:
     file, _, name = test.partition("::")
-    code = (ROOT / "tests/analyse" / file).read_text(encoding="utf-8")
-    assert name in {node.name for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)}
+    files = [ROOT / "tests" / room / file for room in ("analyse", "findings")]
+    codes = [one.read_text(encoding="utf-8") for one in files if one.exists()]
+    assert name in {
+        node.name for code in codes for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)
+    }
 
 
 def test_a_new_sentence_is_refused_until_it_has_a_simulation() -> None:

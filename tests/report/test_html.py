@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.report.parts import grid
+from dbdyno.findings import factors
 from tests.report.browser import DARK, LIGHT, TELL_THE_WIDTH, Outline, browse, needs_chromium
 from tests.report.cases import CASES
 from tests.report.forms import as_page
@@ -46,7 +46,7 @@ def test_every_variant_is_named_in_a_table(case: str) -> None:
 
 def test_a_grid_shows_each_setup_with_its_interval_or_its_word() -> None:
     shown = Outline(as_page(CASES["file_systems"]())).shown
-    table = grid.grid(CASES["file_systems"]())
+    table = factors.grid(CASES["file_systems"]())
     assert table is not None and table.title in shown
     cells = [cell for _, row in table.rows for cell in row]
     assert len(cells) == 16 and sum(cell.value == "blocked" for cell in cells) == 8

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.compare import compare
+from dbdyno.findings import analyse, as_json
+from dbdyno.findings import compare as compare_report
 from dbdyno.records.record import Counted, Outcome, Record
-from dbdyno.report import as_json
-from dbdyno.report.parts import compare as compare_report
 from tests.analyse.factory import a_run, changed, counted
 from tests.report.cases import CASES
 from tests.report.forms import as_markdown, as_page, on_terminal, print_report

@@ -7,10 +7,10 @@ from functools import cache
 
 import pytest
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
+from dbdyno.findings import analyse, as_json
 from dbdyno.host.fingerprint import Host
 from dbdyno.records.record import Check, Record
-from dbdyno.report import as_json
 from dbdyno.report.words.tally import tally_text
 from dbdyno.study import Design, Factor
 from dbdyno.study.nouns import ListedVariant

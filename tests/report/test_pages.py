@@ -10,20 +10,20 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from dbdyno.analyse.compare import compare
+from dbdyno.findings import code, gate, matrix, museum, trend
+from dbdyno.findings import compare as compare_part
+from dbdyno.findings import gap as gap_part
+from dbdyno.findings import profile as profile_words
 from dbdyno.layers.registry import related_factors
-from dbdyno.report.parts import code, gate, matrix, museum, trend
-from dbdyno.report.parts import compare as compare_part
-from dbdyno.report.parts import gap as gap_part
-from dbdyno.report.parts import profile as profile_words
 from dbdyno.report.renderers import html as document_html
 from tests.analyse.compare_cases import a_host, analysed
+from tests.findings import code_cases, matrix_cases, museum_cases
 from tests.report.browser import needs_chromium
 from tests.report.cases import CASES, fraction_of_seven
 from tests.report.figures.flame_cases import FAST, SLOW
 from tests.report.figures.gate_cases import GATE
 from tests.report.forms import as_page, over_days, with_frontier
 from tests.report.look import WIDTHS, Faults, Look, look
-from tests.report.parts import code_cases, matrix_cases, museum_cases
 from tests.report.picture import stored_analysis
 
 pytestmark = needs_chromium

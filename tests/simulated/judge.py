@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dbdyno.analyse import analyse
+from dbdyno.findings import analyse
 from dbdyno.plan import ask_for
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Record

@@ -10,11 +10,11 @@ from typing import cast
 
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.counted import spread
 from dbdyno.analyse.model import Verdict
 from dbdyno.driver.job import Job, Open
 from dbdyno.errors import ServerFailed, UserError
+from dbdyno.findings import analyse, as_json
 from dbdyno.frozen import Level
 from dbdyno.host.callgrind import Callgrind, Dump, read_dump
 from dbdyno.host.journal import open_journal
@@ -25,7 +25,6 @@ from dbdyno.plan.order import Order
 from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome
 from dbdyno.records.store import Store
-from dbdyno.report import as_json
 from dbdyno.run import run_trial
 from dbdyno.study import TRIALS_MAX, Arrangement, Goal, Workload
 from dbdyno.study.phases import phases_of

@@ -1,8 +1,7 @@
-"""From records to an Analysis: pure functions, with no server, clock, file or chance in them.
+"""What findings stand on, from records: pure functions, with no server, clock, file or chance in them.
 
-`analyse` is the entry, and `model` what it gives. Each module says in its first sentence what it tells: of a
-variant, of a factor, of the instrument, of a search, or of several runs. What verbs offer by name
-stands here, because their help needs no analysis.
+`findings.analyse` puts an Analysis together, whose nouns stand in `model` and `found`. Each module says in
+its first sentence what it tells. What verbs offer by name stands here, because their help needs no analysis.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-__all__ = ["Analysis", "Axis", "Ending", "analyse", "explain_gap"]
+__all__ = ["Analysis", "Axis", "Ending"]
 
 
 class Ending(StrEnum):
@@ -35,15 +34,13 @@ class Axis(StrEnum):
 
 
 if TYPE_CHECKING:
-    from dbdyno.analyse.analysis import explain_gap
-    from dbdyno.analyse.entry import analyse
     from dbdyno.analyse.model import Analysis
 else:
 
     def __getattr__(name: str) -> object:
-        """Imports the analysis when it is asked for: who only plans a study must not wait for numpy."""
+        """Imports the nouns when they are asked for: who only plans a study must not wait for them."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from dbdyno.analyse import analysis, entry
+        from dbdyno.analyse import model
 
-        return entry.analyse if name == "analyse" else getattr(analysis, name)
+        return model.Analysis

@@ -1,78 +1,50 @@
-"""The whole of an analysis: what each module of this room finds in a run's records, put together."""
+"""What the findings of a run stand on: its trials by variant, what is told of each variant, and the figures
+that all intervals rest on. `decided` says in the midst of a run whose verdict stands."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import compress
 
 import numpy as np
 
 from dbdyno.analyse.assurance import ASSURANCE
-from dbdyno.analyse.blocks import Trials, pairs, with_copies
-from dbdyno.analyse.chain import explain_chain
+from dbdyno.analyse.blocks import Trials, with_copies
 from dbdyno.analyse.columns import (
-    HAS_PLANS,
-    HAS_REPLAY,
-    HAS_REQUESTS,
-    HAS_STATEMENTS,
     VARIANT,
     Columns,
+    Fact,
     OfRecords,
     Places,
     Rows,
 )
 from dbdyno.analyse.components import blocks_most, components
-from dbdyno.analyse.counted import counted_work
 from dbdyno.analyse.effects import decided_result, variant_result
-from dbdyno.analyse.engines import EnginesCompared, engines_compared
-from dbdyno.analyse.estimate import Estimator, around_means
-from dbdyno.analyse.factorial import Cells, factorial
-from dbdyno.analyse.family import beside, claims, explains_gap
-from dbdyno.analyse.floor import floor
-from dbdyno.analyse.fractional import explain_fraction
-from dbdyno.analyse.frontier import frontier
-from dbdyno.analyse.gap import explain
-from dbdyno.analyse.hosts import hosts_compared
+from dbdyno.analyse.estimate import FLEET_HOST, Estimator, around_means
+from dbdyno.analyse.family import beside, claims
+from dbdyno.analyse.found import Components, Series, Steady
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.layout import layout_spread
-from dbdyno.analyse.losses import factorial_with_losses, gap_with_losses
 from dbdyno.analyse.model import (
-    AaCheck,
-    Analysis,
-    Factorial,
-    Gap,
-    LeftOut,
     Method,
+    Reason,
     Role,
     TrialResult,
     Unit,
     VariantResult,
+    Verdict,
 )
-from dbdyno.analyse.museum import answer, museum
-from dbdyno.analyse.noise import Components
-from dbdyno.analyse.overhead import conditions, overhead
-from dbdyno.analyse.plans import compared_plans
-from dbdyno.analyse.platforms import judged_by_function
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
-from dbdyno.analyse.replays import replays
-from dbdyno.analyse.request import request_times
 from dbdyno.analyse.resets import mixed_resets
-from dbdyno.analyse.restarts import Survival, survival, with_frontier
-from dbdyno.analyse.second import second_response
-from dbdyno.analyse.split import time_splits
-from dbdyno.analyse.statements import statement_times
+from dbdyno.analyse.restarts import Survival, Survivor, survival
 from dbdyno.analyse.steady import series_shown, steady_states, whole_seconds
-from dbdyno.analyse.times import Series, Steady
-from dbdyno.analyse.twin import aa_check
-from dbdyno.frozen import Level
 from dbdyno.records import metrics
 from dbdyno.records.left_out import blocked_at_first, leaves_out, over_for_good
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.run import Run
-from dbdyno.study import Arrangement, Design, Interval, Study
+from dbdyno.study import Arrangement, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
 from dbdyno.study.trials import Variant
@@ -99,14 +71,6 @@ TRIALS_TOGETHER = 1024
 NO_MIXTURE: Mapping[int, str] = {}
 
 
-def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
-    """The analysis of a run from its study and its records, in any order, finished or not.
-
-    A trial that was recorded more than once (a resumed run) counts once, with its last record.
-    """
-    return analyse_given(study, run, Given.of(records))
-
-
 @dataclass(frozen=True)
 class Given:
     """What an analysis is given of a run: its trials of blocks as columns, the whole records of those that
@@ -126,68 +90,87 @@ class Given:
         )
 
 
-def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
-    """The same, of what was read of the records already."""
-    variants, columns = variants_of(study), given.columns
-    mixed = mixed_resets(columns)
-    columns.judge(partial(results_of, response=study.goal.response, mixed=mixed), mixed)
+@dataclass(frozen=True)
+class Basis:
+    """What findings stand on: a study, its run, what was given of it, and what that tells of each variant.
+
+    `trials` are those of each variant, in the study's order; `shown` are the places of all of them.
+    `compared` are the same with all copies of the baseline as one, and `estimator` judges their contrasts.
+    `survived` is what became of the variants without power. `planned` is how many trials in blocks the run is
+    to have."""
+
+    study: Study
+    run: Run
+    given: Given
+    trials: Sequence[Trials]
+    survived: Survival | None
+    method: Method
+    planned: int
+
+    @property
+    def columns(self) -> Columns:
+        return self.given.columns
+
+    @cached_property
+    def shown(self) -> Places:
+        return np.concatenate([each.rows.places for each in self.trials])
+
+    @cached_property
+    def results(self) -> tuple[VariantResult, ...]:
+        found = _results(self.study, self.run, self.trials, self.method)
+        return judged_by_function(found, self.survived) if self.study.of_platforms else found
+
+    @property
+    def compared(self) -> list[Trials]:
+        return [with_copies(self.trials), *self.trials[1:]]
+
+    @property
+    def estimator(self) -> Estimator:
+        return Estimator.of(self.columns, around_means(self.method))
+
+    @cached_property
+    def of_hosts(self) -> bool:
+        """Whether several hosts of a fleet took part."""
+        rows = self.trials[0].rows
+        return sum(map(bool, rows.columns.seen(FLEET_HOST, rows.places))) > 1
+
+    @property
+    def confidence(self) -> float:
+        return self.study.goal.confidence
+
+    @property
+    def baseline(self) -> str:
+        return self.trials[0].variant.name
+
+    def whole(self, fact: Fact) -> list[Record]:
+        """The records of the trials of which a fact holds."""
+        return self.columns.whole(fact, self.shown)
+
+    def has(self, fact: Fact) -> bool:
+        """Whether a fact holds of any trial."""
+        return len(self.columns.having(fact, self.shown, True)) > 0
+
+
+def basis_of(study: Study, run: Run, given: Given, whole: bool = True) -> Basis:
+    """What the findings of a run stand on. Where it is not `whole`, no trial is judged by itself."""
+    columns = given.columns
+    if whole:
+        mixed = mixed_resets(columns)
+        columns.judge(partial(results_of, response=study.goal.response, mixed=mixed), mixed)
     survived = survival(study, given.beside)
-    trials = _with_survivors(_by_variant(variants, columns), survived)
+    trials = _with_survivors(_by_variant(variants_of(study), columns), survived)
     planned = _in_all(study, run, trials, given.leave_out)
     method = _method(study, run, trials, unfinished=_shown(trials) < planned)
-    results = _results(study, run, trials, method)
-    if study.of_platforms:
-        results = judged_by_function(results, survived)
-    compared, estimator = _compared(trials), Estimator.of(columns, around_means(method))
-    # Per variant, in the study's order.
-    shown = np.concatenate([each.rows.places for each in trials])
-    confidence, baseline = study.goal.confidence, variants[0].name
-    brought, hosts = run.of_logs is not None, hosts_compared(trials, results, method)
-    return Analysis(
-        study=study,
-        run=run,
-        method=method,
-        answer=answer(results, trials, method),
-        variants=results,
-        trials=columns.results_of(np.sort(shown)),
-        aa=_aa_check(study, trials),
-        # Each host of a fleet has a floor of its own.
-        floor=None if brought or hosts else floor(trials, method),
-        components=None if brought or hosts else components(_first_blocks(trials)),
-        # It is over blocks, and says nothing of hosts.
-        second=None if hosts else second_response(trials, with_copies(trials), method),
-        museum=museum(results, trials),
-        factorial=factorial_with_losses(_factorial(study, compared, estimator), study, run.given_up),
-        gap=gap_with_losses(_gap(study, compared, estimator), study, run.given_up),
-        frontier=frontier(study, compared, estimator),
-        splits=time_splits(columns, shown, confidence),
-        requests=request_times(columns.whole(HAS_REQUESTS, shown), baseline, confidence),
-        statements=statement_times(columns.whole(HAS_STATEMENTS, shown), confidence),
-        plans=compared_plans(columns.whole(HAS_PLANS, shown), baseline),
-        engines=_engines(study, columns, shown),
-        hosts=hosts,
-        replays=replays(columns.whole(HAS_REPLAY, shown)),
-        overhead=None if brought else overhead(columns, shown),
-        conditions=conditions(columns, shown),
-        counted=counted_work([one for one in given.beside if not one.of_restarts], baseline),
-        survival=with_frontier(survived, _worths(results, study.goal.response)) if survived else None,
-        trials_planned=planned,
-    )
+    return Basis(study, run, given, trials, survived, method, planned)
 
 
 def spreads_within(study: Study, records: Sequence[Record]) -> Components | None:
     """What the records of a run tell of its spreads, without the rest of an analysis; None while there are
     too few blocks, or too few pieces in a trial."""
-    return components(_first_blocks(_by_variant(variants_of(study), Given.of(records).columns)))
+    return components(first_blocks(_by_variant(variants_of(study), Given.of(records).columns)))
 
 
-def _engines(study: Study, columns: Columns, shown: Places) -> EnginesCompared | None:
-    if len(study.engines) < 2:
-        return None
-    return engines_compared(study, list(columns.records(shown.tolist())))
-
-
-def _first_blocks(trials: Sequence[Trials]) -> list[Trials]:
+def first_blocks(trials: Sequence[Trials]) -> list[Trials]:
     """With the blocks alone that spreads are told from: the first ones that a variant shares with the
     baseline. Their whole records are read."""
     most = blocks_most(len(trials))
@@ -301,19 +284,6 @@ def _with_survivors(trials: Sequence[Trials], survived: Survival | None) -> list
     return [replace(each, survivor=by_name.get(each.variant.name)) for each in trials]
 
 
-def _worths(results: Sequence[VariantResult], response: str) -> dict[str, float]:
-    """How much better than the baseline each variant is shown to be, as a log ratio: one whose interval
-    holds 1 is as good."""
-    sign = 1.0 if metrics.find(response).higher_is_better else -1.0
-    worths = {results[0].name: 0.0}
-    for one in results:
-        effect = one.effect
-        if effect is not None and effect.low is not None and effect.high is not None:
-            shown = effect.low > 1.0 or effect.high < 1.0
-            worths[one.name] = sign * math.log(effect.ratio) if shown else 0.0
-    return worths
-
-
 def results_of(
     records: Sequence[Record], response: str, mixed: Mapping[int, str] = NO_MIXTURE
 ) -> list[TrialResult]:
@@ -418,106 +388,25 @@ def _unit(run: Run) -> Unit:
     return Unit.PAIR if run.of_logs.paired else Unit.REPETITION
 
 
-def _aa_check(study: Study, trials: Sequence[Trials]) -> AaCheck | None:
-    twins = [each for each in trials if each.role is Role.TWIN]
-    if not twins:
-        return None
-    response = study.goal.response
-    log_ratios = [ratio for twin in twins for ratio in pairs(twin, trials[0], response)]
-    return aa_check(response, log_ratios, study.goal.confidence)
+JUDGED = {
+    Outcome.BROKEN: Verdict.BROKEN,
+    Outcome.FAILED: Verdict.FAILED,
+    Outcome.BLOCKED: Verdict.BLOCKED,
+}
 
 
-def explain_gap(study: Study, run: Run, records: Sequence[Record], slow: Variant, fast: Variant) -> Gap:
-    """The gap between two variants of a factorial study, shared out among the factors in which they
-    differ.
-    """
-    trials, estimator = _to_explain(study, run, records)
-    return _gap_between(study, trials, slow.levels, fast.levels, estimator)
+def judged_by_function(results: Sequence[VariantResult], found: Survival | None) -> tuple[VariantResult, ...]:
+    """The variants of a study of platforms, each with the verdict of what it did."""
+    by_name = {one.variant: one for one in found.variants} if found else {}
+    return tuple(_judged(one, by_name.get(one.name)) for one in results)
 
 
-def explain_steps(study: Study, run: Run, records: Sequence[Record]) -> Gap:
-    """The gap between the first and the last variant of a list, as a product of its steps: `steps_of` says
-    whether it has some."""
-    trials, estimator = _to_explain(study, run, records)
-    return explain_chain(study, records, variants_of(study), _cells(study, trials), estimator)
-
-
-def _to_explain(study: Study, run: Run, records: Sequence[Record]) -> tuple[list[Trials], Estimator]:
-    """The trials of a run, and how its contrasts are judged."""
-    given = Given.of(records)
-    trials = _by_variant(variants_of(study), given.columns)
-    unfinished = _shown(trials) < _in_all(study, run, trials, given.leave_out)
-    method = _method(study, run, trials, unfinished)
-    return _compared(trials), Estimator.of(given.columns, around_means(method))
-
-
-def _compared(trials: Sequence[Trials]) -> list[Trials]:
-    """Every variant, the baseline with all its copies: in each block it is worth the mean of them."""
-    return [with_copies(trials), *trials[1:]]
-
-
-def _gap(study: Study, trials: Sequence[Trials], estimator: Estimator) -> Gap | None:
-    """From the baseline to the variant of every factor's last level, where the study measured all between, or
-    a fraction made for it."""
-    if not explains_gap(study):
-        return None
-    fast = {factor.name: factor.levels[-1] for factor in study.factors}
-    found = _gap_between(study, trials, study.baseline, fast, estimator, in_head=True)
-    return found if found.total is not None or found.left_out else None
-
-
-def _gap_between(
-    study: Study,
-    trials: Sequence[Trials],
-    slow: Mapping[str, Level],
-    fast: Mapping[str, Level],
-    estimator: Estimator,
-    in_head: bool = False,
-) -> Gap:
-    """The gap, without the factors whose fast level was blocked or failed wherever it was tried. A fraction
-    needs them all."""
-    left_out = tuple(
-        LeftOut(factor=factor.name, level=fast[factor.name], cause=cause)
-        for factor in study.factors
-        if fast[factor.name] != slow[factor.name]
-        and (cause := _why_never_measured(factor.name, fast[factor.name], trials))
-    )
-    cells = _cells(study, trials)
-    if study.design is Design.FRACTIONAL:
-        found = explain_fraction(study.factors, cells, estimator, in_head)
-    else:
-        end = {**fast, **{one.factor: slow[one.factor] for one in left_out}}
-        ends = [tuple(levels[factor.name] for factor in study.factors) for levels in (slow, end)]
-        found = explain(study.factors, cells, ends[0], ends[1], estimator, in_head)
-    return found.but(left_out=left_out)
-
-
-def _why_never_measured(factor: str, level: Level, trials: Sequence[Trials]) -> str:
-    """Why no trial at a level has a speed, in the words of the first of them; empty where one has, or where
-    none was tried.
-    """
-    tried = [each for each in trials if each.variant.levels.get(factor) == level]
-    if any(len(each.rows.ended(Outcome.MEASURED)) for each in tried):
-        return ""
-    records = (
-        record for each in tried for record in each.rows.columns.records(each.rows.places[:1].tolist())
-    )
-    return next((record.cause or record.outcome.value for record in records), "")
-
-
-def _factorial(study: Study, trials: Sequence[Trials], estimator: Estimator) -> Factorial | None:
-    """Main effects and interactions of a factorial design of two factors or more."""
-    if study.design is not Design.FACTORIAL or len(study.factors) < 2:
-        return None
-    return factorial(study.factors, _cells(study, trials), estimator)
-
-
-def _cells(study: Study, trials: Sequence[Trials]) -> Cells:
-    """Responses by setting and block, without variants that broke or at which the driver was the limit."""
-    return {
-        tuple(each.variant.levels[factor.name] for factor in study.factors): {
-            block: value for block, value in each.values(study.goal.response).items() if usable(value)
-        }
-        for each in trials
-        if each.role is not Role.TWIN and not each.count(Outcome.BROKEN) and not each.limited_by_driver
-    }
+def _judged(result: VariantResult, found: Survivor | None) -> VariantResult:
+    if found is None or found.outcome is None:
+        return result
+    verdict = JUDGED.get(found.outcome)
+    if verdict is not None:
+        return result.but(verdict=verdict, reason=None, cause=found.cause or "; ".join(found.faults))
+    if result.role is Role.BASELINE:
+        return result
+    return result.but(verdict=Verdict.INCONCLUSIVE, reason=Reason.EMULATED)

@@ -24,9 +24,10 @@ from statistics import median
 from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.columns import Block, OfRecords
-from dbdyno.analyse.counted import DIFFERENCE_LEAST, InstructionChange, changes
-from dbdyno.analyse.engines import EnginesCompared, engines_compared
+from dbdyno.analyse.counted import DIFFERENCE_LEAST, changes
+from dbdyno.analyse.engines import engines_compared
 from dbdyno.analyse.estimate import Estimator
+from dbdyno.analyse.found import EnginesCompared, InstructionChange
 from dbdyno.analyse.model import Method, Ratio
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.frozen import Frozen, absent

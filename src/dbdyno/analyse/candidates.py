@@ -2,22 +2,34 @@
 
 A candidate is worth its log ratio to the baseline in the same block, turned so that more is better. A ratio
 of one block is a guess: it serves to look on, and no verdict rests on it.
+
+How often a start of a search's winner may be bad, from the starts that were seen.
+
+A plan, a cache or a layout can come out worse by the luck of a start, so a winner that is faster on average
+may be no faster in one start of ten. A start is bad where the server failed or broke something, or where it
+was no faster than the baseline beside it. Starts of the confirmation and of what followed count. The winner
+was chosen of several by some of them, so the limit holds for all of those together (Šidák).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import Frozen, Level
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import BASELINE, Guard, Study
 from dbdyno.study.builds import changed_levels
 from dbdyno.study.trials import Purpose
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.found import Starts
 
 BROKEN, FAILED = -5.0, -10.0
 """The worth of a candidate that broke a guard, and of one without a speed: less than any ratio."""
@@ -147,3 +159,56 @@ def excess_of(guard: Guard, record: Record, baseline: Record) -> float:
         return 0.0
     beyond = math.log(value / (guard.bound * reference))
     return max(0.0, beyond if guard.at_most else -beyond)
+
+
+BAD = (Outcome.FAILED, Outcome.BROKEN)
+
+
+def needed(study: Study, finalists: int) -> int:
+    """How many starts without a bad one show the share that the study asks for; 0 where it asks for none."""
+    asked = study.search.bad_starts if study.search is not None else None
+    if asked is None:
+        return 0
+    each = confidence_each(study.goal.confidence, finalists)
+    return math.ceil(math.log(1.0 - each) / math.log(1.0 - asked))
+
+
+def share_most(bad: int, count: int, confidence: float) -> float:
+    """The upper limit of the true share of bad ones (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934,
+    404-413)."""
+    if bad >= count:
+        return 1.0
+    # Here, because it takes longer to import than most commands run.
+    from scipy import stats
+
+    return float(stats.beta.ppf(confidence, bad + 1, count - bad))
+
+
+def starts_of(study: Study, records: Sequence[Record], levels: Mapping[str, Level], finalists: int) -> Starts:
+    """What is known of the starts of a winner with these levels, chosen of so many."""
+    read = metrics.find(study.goal.response)
+    sign = 1.0 if read.higher_is_better else -1.0
+    proving = [one for one in records if one.whole and one.purpose not in (None, Purpose.SEARCH)]
+    beside = {one.block: read.read(one) for one in proving if one.variant == BASELINE}
+    count = bad = 0
+    for one in proving:
+        if one.levels != levels or one.outcome not in (*BAD, Outcome.MEASURED):
+            continue
+        value, baseline = read.read(one), beside.get(one.block)
+        if one.outcome is Outcome.MEASURED and (value is None or baseline is None):
+            continue
+        count += 1
+        slower = value is not None and baseline is not None and sign * (value - baseline) <= 0.0
+        bad += one.outcome in BAD or slower
+    each = confidence_each(study.goal.confidence, finalists)
+    # Here, because a plan asks for the number of starts alone.
+    from dbdyno.analyse.found import Starts
+
+    return Starts(
+        count=count,
+        bad=bad,
+        share_most=share_most(bad, count, each),
+        asked=study.search.bad_starts if study.search is not None else None,
+        needed=needed(study, finalists),
+        confidence=study.goal.confidence,
+    )

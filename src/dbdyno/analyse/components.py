@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analyse.blocks import Trials
-from dbdyno.analyse.noise import Components
+from dbdyno.analyse.found import Components
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.driver.tally import Tally
 from dbdyno.records.record import Outcome

@@ -12,8 +12,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from dbdyno.analyse.found import CountedVariant, InstructionChange
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
-from dbdyno.frozen import Frozen
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome, Record
 from dbdyno.records.symbols import base_name
 
@@ -22,39 +22,6 @@ DIFFERENCE_LEAST = 0.003
 """A smaller one is none: counts of one build repeat to a tenth of a per cent."""
 FUNCTIONS_MOST = 20
 """So many functions are kept of those in which a variant differs from the baseline."""
-
-
-class InstructionChange(Frozen):
-    """A function's own instructions per transaction in two variants: `change` = `own` - `against`.
-
-    `share` is the change over the change of all functions together, None where those do not differ.
-    """
-
-    name: str
-    module: str
-    own: float
-    against: float
-    change: float
-    share: float | None
-
-
-class CountedVariant(Frozen):
-    """The instructions that one variant executes per transaction, counted in `trial` beside the timed blocks.
-
-    `spread` is the largest repeat over the smallest, less one. `ratio` is to the baseline's, the median over
-    repeats where these are paired, because work that a server does now and then by itself is in some of them;
-    `told` says that they tell it from 1. `changes` are the functions that differ most. Without a count,
-    `cause` says why.
-    """
-
-    variant: str
-    trial: int
-    instructions_per_op: float | None = None
-    spread: float = 0.0
-    ratio: float | None = None
-    told: bool = False
-    changes: tuple[InstructionChange, ...] = ()
-    cause: str = ""
 
 
 def counted_work(records: Sequence[Record], baseline: str) -> tuple[CountedVariant, ...]:

@@ -6,47 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dbdyno.frozen import ENGINE_FACTOR, Frozen, absent, level_text
+from dbdyno.analyse.found import DefaultChanged, DefaultsBeside, EngineRan, EnginesCompared, RowsDiffer
+from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Record
 from dbdyno.study import Study
 
 NOT_COMPARED = ("version", "server_version")
 """How names begin of what tells the version, and is no setting."""
-
-
-class EngineRan(Frozen):
-    """What ran at a level of the factor `engine`: the `product` and its `version`, and in words where it
-    comes from (`origin`) and which file the process held (`proof`). Empty where no trial of it came so
-    far. Where it took over the data of the baseline's, `upgraded_by` says how, in words, and `upgrade_s` has
-    the seconds that this took, for each image of the data."""
-
-    level: str
-    product: str
-    version: str = ""
-    origin: str = ""
-    proof: str = ""
-    upgraded_by: str = absent("")
-    upgrade_s: tuple[float, ...] = absent(())
-
-
-class DefaultChanged(Frozen):
-    """A setting whose default is not the baseline's. None where an engine has no such setting. `seen` is what
-    the level showed more of than the baseline, and this setting decides: an error, or a metric's name."""
-
-    name: str
-    before: str | None
-    after: str | None
-    seen: str = absent("")
-
-
-class DefaultsBeside(Frozen):
-    """What differs between the defaults of the baseline's engine and of another version of the same product,
-    of `compared` settings that either knows."""
-
-    level: str
-    compared: int
-    changed: tuple[DefaultChanged, ...]
 
 
 LOCKING = r"isolation|lock|snapshot|deadlock|autocommit|serializ"
@@ -86,30 +53,6 @@ def ranked(found: DefaultsBeside) -> list[DefaultChanged]:
         return not one.seen, min(kinds, default=len(KINDS)), one.name
 
     return sorted(found.changed, key=rank)
-
-
-class RowsDiffer(Frozen):
-    """Tables of another engine that are not as the baseline's in an image of the data: both checksums."""
-
-    level: str
-    image: int
-    before: str
-    after: str
-
-
-class EnginesCompared(Frozen):
-    """What a run whose engines are a factor shows of them, the baseline's first. `same_rows` are the levels
-    whose rows were shown to be the baseline's, and `other_rows` those whose were not. `products` are how many
-    different ones there are."""
-
-    ran: tuple[EngineRan, ...]
-    same_rows: tuple[str, ...] = ()
-    other_rows: tuple[RowsDiffer, ...] = ()
-    defaults: tuple[DefaultsBeside, ...] = ()
-
-    @property
-    def products(self) -> int:
-        return len({one.product for one in self.ran})
 
 
 def engines_compared(study: Study, records: Sequence[Record]) -> EnginesCompared | None:

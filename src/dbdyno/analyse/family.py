@@ -34,6 +34,11 @@ def beside(study: Study) -> int:
     return mains + (factors if explains_gap(study) and not same else 0)
 
 
+def varies_together(study: Study) -> bool:
+    """Whether it is a factorial study of two factors or more."""
+    return study.design is Design.FACTORIAL and len(study.factors) >= 2
+
+
 def explains_gap(study: Study) -> bool:
     """Whether the study measures all variants between its first and its last, or a fraction made for it."""
     return study.design is Design.FRACTIONAL or (

@@ -23,9 +23,9 @@ import numpy as np
 
 from dbdyno.analyse.blocks import Trials, pairs
 from dbdyno.analyse.columns import Floats, Places, Values
+from dbdyno.analyse.found import Blocking, Floor
 from dbdyno.analyse.intervals import quantile_of
 from dbdyno.analyse.model import Method, Ratio, Role
-from dbdyno.analyse.noise import Blocking, Floor
 from dbdyno.analyse.quantiles import f_quantile
 from dbdyno.frozen import Frozen
 from dbdyno.study import Interval

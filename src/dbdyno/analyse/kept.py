@@ -38,13 +38,13 @@ from dbdyno.analyse.columns import (
 )
 from dbdyno.analyse.effects import HAS_CODE, IDLE
 from dbdyno.analyse.estimate import FLEET_HOST, IMAGE
+from dbdyno.analyse.found import ReadAgain
 from dbdyno.analyse.latency import Histogram
 from dbdyno.analyse.model import TrialResult
 from dbdyno.analyse.museum import VIOLATED
 from dbdyno.analyse.overhead import SECONDS, STAGES, WALL
 from dbdyno.analyse.resets import WAY
 from dbdyno.analyse.split import HAS_VIEW, MICROSECONDS, OF_ENGINE, OF_HARDWARE, TITLES, UNCOUNTED
-from dbdyno.analyse.times import ReadAgain
 from dbdyno.frozen import Frozen
 from dbdyno.records import metrics
 from dbdyno.records.left_out import leaves_out

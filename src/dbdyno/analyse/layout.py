@@ -17,8 +17,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from dbdyno.analyse.blocks import Trials, ending, ratio_between, with_copies
+from dbdyno.analyse.found import LayoutSpread
 from dbdyno.analyse.intervals import bounded_exp
-from dbdyno.analyse.luck import LayoutSpread
 from dbdyno.analyse.model import Method, Ratio, Role
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
 from dbdyno.records.record import Outcome

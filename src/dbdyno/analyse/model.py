@@ -10,24 +10,28 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dbdyno.analyse.counted import CountedVariant
-from dbdyno.analyse.engines import DefaultChanged, EnginesCompared
-from dbdyno.analyse.fleet import HostsCompared
-from dbdyno.analyse.luck import LayoutSpread
-from dbdyno.analyse.noise import Components, Floor, SecondResponse
-from dbdyno.analyse.plans import PlansCompared
-from dbdyno.analyse.replays import Replays
-from dbdyno.analyse.restarts import Survival, Survivor
-from dbdyno.analyse.times import (
+from dbdyno.analyse.found import (
     KEPT_LAZY,
+    Components,
     Condition,
+    CountedVariant,
+    DefaultChanged,
+    EnginesCompared,
+    Floor,
+    HostsCompared,
+    LayoutSpread,
     Overhead,
+    PlansCompared,
+    Replays,
     RequestTimes,
+    SecondResponse,
     Series,
+    Starts,
     StatementTimes,
     Steady,
     TimeSplit,
 )
+from dbdyno.analyse.restarts import Survival, Survivor
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record
@@ -508,19 +512,6 @@ class Tried(Frozen):
     cause: str = ""
     costs: dict[str, float] = Field(default_factory=dict)
     frontier: tuple[str, ...] = ()
-
-
-class Starts(Frozen):
-    """The starts of a search's winner that were seen, and how many were `bad`. The true share of bad ones is
-    at most `share_most`, with this confidence. `needed` starts without a bad one show the share `asked`
-    for."""
-
-    count: int
-    bad: int
-    share_most: float
-    confidence: float
-    asked: float | None = absent(None)
-    needed: int = absent(0)
 
 
 class SearchResult(Frozen):

@@ -1,17 +1,41 @@
-"""The museum and the answer: which variants ended how, strongest effect first."""
+"""The museum and the answer: which variants ended how, strongest effect first.
+
+The museum across runs: what did not help, wherever it was tried, with its cause and its evidence.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from pydantic import Field
+
+from dbdyno.analyse import Ending
 from dbdyno.analyse.blocks import Trials, ratio_between
 from dbdyno.analyse.columns import Fact
 from dbdyno.analyse.intervals import judge
 from dbdyno.analyse.layout import apart_by_layout
-from dbdyno.analyse.model import Answer, Exhibit, Method, Role, VariantResult, Verdict
+from dbdyno.analyse.model import (
+    Answer,
+    Exhibit,
+    GuardResult,
+    Kept,
+    Method,
+    Ratio,
+    Reason,
+    Role,
+    VariantResult,
+    Verdict,
+)
+from dbdyno.frozen import Frozen, Level, level_text
+from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study.builds import changed_levels
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.model import Analysis
 
 EXHIBITED = (Verdict.BROKEN, Verdict.FAILED, Verdict.BLOCKED, Verdict.INERT, Verdict.NO_EFFECT)
 MEASURED = (Verdict.NO_EFFECT, Verdict.SLOWER)
@@ -133,3 +157,215 @@ def _faster(one: Trials, other: Trials, method: Method) -> bool:
 
 def _strength(result: VariantResult) -> float:
     return abs(math.log(result.effect.ratio)) if result.effect else 0.0
+
+
+COUNTERS_MOST = 3
+"""So many counters are named beside a speed: the reader wants those that moved most."""
+
+
+OF_VERDICT = {
+    Verdict.BROKEN: Ending.BROKEN,
+    Verdict.FAILED: Ending.FAILED,
+    Verdict.BLOCKED: Ending.BLOCKED,
+    Verdict.INERT: Ending.INERT,
+    Verdict.SLOWER: Ending.SLOWER,
+    Verdict.NO_EFFECT: Ending.NO_EFFECT,
+}
+
+
+class Occurrence(Frozen):
+    """One run in which a piece ended as it did.
+
+    `began_unix_s` is when the run began. `against` holds the baseline's levels of what the piece changes.
+    `ended` of the `trials` ended so; `effect` is the response's ratio variant / baseline, and `counters` are
+    the ratios of other metrics that moved most beside it. `log` is the end of the server's log in the first
+    trial that ended so, where it has no speed.
+    """
+
+    run: str
+    began_unix_s: float
+    study: str
+    study_path: str
+    host: str
+    workload: str
+    ending: Ending
+    exhibit: Exhibit
+    against: dict[str, Level]
+    ended: int
+    trials: int
+    effect: Ratio | None = None
+    counters: tuple[Ratio, ...] = ()
+    guards: tuple[GuardResult, ...] = ()
+    idle: str = ""
+    log: str = ""
+
+
+class Tried(Frozen):
+    """Levels that a run tried together: they are one piece with those of other runs that have the same `key`.
+    Without an `occurrence` they ended well, or without an answer."""
+
+    key: tuple[str, ...]
+    levels: dict[str, Level]
+    verdict: Verdict
+    occurrence: Occurrence | None
+
+
+class RunOfMuseum(Frozen):
+    """What the museum needs of a run, so that no more of many runs is held at a time."""
+
+    run: str
+    began_unix_s: float
+    engine: str
+    tried: tuple[Tried, ...]
+
+
+class Piece(Frozen):
+    """What stands in the museum: levels of an engine that were tried together, in every run that tried them.
+
+    Without `levels` it is the baseline of a study. `runs` tried it; `elsewhere` counts the verdicts of those
+    in which it did not end in the museum. The latest occurrence comes first.
+    """
+
+    engine: str
+    levels: dict[str, Level]
+    runs: int
+    occurrences: tuple[Occurrence, ...]
+    elsewhere: dict[Verdict, int] = Field(default_factory=dict)
+
+    def ended(self, ending: Ending) -> tuple[Occurrence, ...]:
+        return tuple(one for one in self.occurrences if one.ending is ending)
+
+
+class Museum(Frozen):
+    """The pieces of `runs` runs, the latest first. `unread` names runs that this Dyno cannot read."""
+
+    pieces: tuple[Piece, ...]
+    runs: int
+    unread: tuple[str, ...] = ()
+
+
+def run_of_museum(analysis: Analysis) -> RunOfMuseum:
+    """What a run tells of the levels that it tried."""
+    return RunOfMuseum(
+        run=analysis.run.run,
+        began_unix_s=analysis.run.created_unix_s,
+        engine=analysis.study.engine.engine,
+        tried=tuple(
+            Tried(
+                key=_key(analysis, result),
+                levels=result.changed,
+                verdict=result.verdict,
+                occurrence=_occurrence(analysis, result, ending) if (ending := _ending(result)) else None,
+            )
+            for result in analysis.variants
+            # The twin of an A/A study is the baseline once more.
+            if result.role is not Role.TWIN
+            and result.reason is not Reason.NOT_RUN
+            and result.verdict is not None
+            and not _of_no_level(analysis, result)
+        ),
+    )
+
+
+def collection(runs: Sequence[RunOfMuseum], unread: Sequence[str] = ()) -> Museum:
+    """The museum of all runs, in any order."""
+    tried: dict[tuple[str, ...], list[tuple[RunOfMuseum, Tried]]] = {}
+    for run in sorted(runs, key=lambda one: one.began_unix_s, reverse=True):
+        for one in run.tried:
+            tried.setdefault(one.key, []).append((run, one))
+    pieces = [piece for seen in tried.values() if (piece := _piece(seen)) is not None]
+    pieces.sort(key=lambda piece: piece.occurrences[0].began_unix_s, reverse=True)
+    return Museum(pieces=tuple(pieces), runs=len(runs), unread=tuple(unread))
+
+
+def chosen(museum: Museum, layer: str | None = None, ending: Ending | None = None) -> Museum:
+    """The pieces alone that change a level of `layer`, and of these the occurrences that ended so."""
+    return museum.but(pieces=tuple(_chosen(museum.pieces, layer, ending)))
+
+
+def _chosen(pieces: Iterable[Piece], layer: str | None, ending: Ending | None) -> Iterator[Piece]:
+    for piece in pieces:
+        of_layer = layer is None or any(name.split(".", 1)[0] == layer for name in piece.levels)
+        occurrences = piece.occurrences if ending is None else piece.ended(ending)
+        if of_layer and occurrences:
+            yield piece.but(occurrences=occurrences)
+
+
+def _key(analysis: Analysis, result: VariantResult) -> tuple[str, ...]:
+    """What two runs must share for their levels to be one piece: the engine, and the levels that differ from
+    the baseline's. A baseline is a piece of its study alone."""
+    engine = analysis.study.engine.engine
+    if not result.changed:
+        return engine, "", analysis.study.path
+    return engine, *sorted(f"{name}={level_text(level)}" for name, level in result.changed.items())
+
+
+def _of_no_level(analysis: Analysis, result: VariantResult) -> bool:
+    """Whether a failure tells nothing of levels: it was a mistake of the user's, or the baseline failed."""
+    if result.verdict is not Verdict.FAILED:
+        return False
+    failed = [trial.record for trial in analysis.trials if trial.record.variant == result.name]
+    mistaken = all(record.mistaken for record in failed if record.outcome is Outcome.FAILED)
+    return mistaken or analysis.baseline.verdict is Verdict.FAILED
+
+
+def _piece(seen: Sequence[tuple[RunOfMuseum, Tried]]) -> Piece | None:
+    occurrences = tuple(one.occurrence for _, one in seen if one.occurrence is not None)
+    if not occurrences:
+        return None
+    latest, first = seen[0]
+    return Piece(
+        engine=latest.engine,
+        levels=first.levels,
+        runs=len({run.run for run, _ in seen}),
+        occurrences=occurrences,
+        elsewhere=dict(Counter(one.verdict for _, one in seen if one.occurrence is None)),
+    )
+
+
+def _ending(result: VariantResult) -> Ending | None:
+    if result.verdict is None:
+        return None
+    ending = OF_VERDICT.get(result.verdict)
+    return Ending.NOT_EXERCISED if ending is Ending.NO_EFFECT and result.idle else ending
+
+
+def _occurrence(analysis: Analysis, result: VariantResult, ending: Ending) -> Occurrence:
+    records = [trial.record for trial in analysis.trials if trial.record.variant == result.name]
+    shown = exhibit(result, records)
+    return Occurrence(
+        run=analysis.run.run,
+        began_unix_s=analysis.run.created_unix_s,
+        study=analysis.study.title,
+        study_path=analysis.run.study_path,
+        host=next((record.host for record in records), ""),
+        workload=analysis.study.workload.name,
+        ending=ending,
+        exhibit=shown,
+        against={name: level for name, level in analysis.baseline.levels.items() if name in result.changed},
+        ended=len(shown.trials),
+        trials=len(records),
+        effect=result.effect,
+        counters=_counters(result) if ending is Ending.SLOWER else (),
+        guards=tuple(guard for guard in result.guards if guard.state is Kept.BROKEN),
+        idle=result.idle,
+        log="" if shown.verdict in MEASURED else _log(records, shown),
+    )
+
+
+def _log(records: Sequence[Record], shown: Exhibit) -> str:
+    return next((record.server_log for record in records if record.trial in shown.trials[:1]), "")
+
+
+def _counters(result: VariantResult) -> tuple[Ratio, ...]:
+    """The metrics that moved most beside the response. Latencies are left out, because they say the same as
+    a speed does."""
+    moved = [
+        cost
+        for cost in result.costs
+        if cost.low is not None
+        and cost.high is not None
+        and not cost.low <= 1.0 <= cost.high
+        and metrics.find(cost.metric).unit != "ms"
+    ]
+    return tuple(sorted(moved, key=lambda cost: abs(math.log(cost.ratio)), reverse=True)[:COUNTERS_MOST])

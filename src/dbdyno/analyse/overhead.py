@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dbdyno.analyse.columns import OUTCOME, Columns, Fact, Figures, Floats, Places, or_zero
-from dbdyno.analyse.times import Condition, Overhead, StageTime
+from dbdyno.analyse.found import Condition, Overhead, StageTime
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.stage import Stage
 

@@ -20,16 +20,17 @@ from statistics import median
 import numpy as np
 from pydantic import Field
 
-from dbdyno.analyse.drift import Slope, slope_of
-from dbdyno.analyse.quantiles import confidence_each
-from dbdyno.analyse.standing import (
+from dbdyno.analyse.drift import (
     Rate,
+    Slope,
     Standing,
     room_of,
     settles_s,
+    slope_of,
     standing_beside,
     standing_under_load,
 )
+from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.analyse.steady import Values
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Frozen, absent

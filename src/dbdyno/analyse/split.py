@@ -20,8 +20,8 @@ from itertools import repeat
 import numpy as np
 
 from dbdyno.analyse.columns import OUTCOME, VARIANT, Columns, Fact, Figures, Floats, Places, or_zero
+from dbdyno.analyse.found import Estimate, TimeSplit
 from dbdyno.analyse.quantiles import t_quantile
-from dbdyno.analyse.times import Estimate, TimeSplit
 from dbdyno.driver.tally import Tally
 from dbdyno.records import metrics
 from dbdyno.records.record import Observation, Outcome, Record

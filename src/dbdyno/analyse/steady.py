@@ -19,7 +19,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.times import Segment, Series, Steady
+from dbdyno.analyse.found import Segment, Series, Steady
 from dbdyno.driver.tally import Tally
 
 Values = npt.NDArray[np.float64]

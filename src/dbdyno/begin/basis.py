@@ -15,7 +15,7 @@ from statistics import median
 from dbdyno.analyse.analysis import spreads_within
 from dbdyno.analyse.components import TRIALS_MOST
 from dbdyno.analyse.costs import Spreads
-from dbdyno.analyse.noise import Components
+from dbdyno.analyse.found import Components
 from dbdyno.begin.estimate import beside_load_s, overhead_s
 from dbdyno.begin.stored_study import study_of
 from dbdyno.calibrate.finding import STARTS_SD
@@ -26,8 +26,7 @@ from dbdyno.host.fingerprint import identity
 from dbdyno.plan.budget import guessed
 from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import RunSummary, Store
-from dbdyno.report.words.moments import day_text
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import day_text, plural
 from dbdyno.study import Study
 
 RUNS_MOST = 5

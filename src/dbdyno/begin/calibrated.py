@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dbdyno.analyse.family import claims
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.report.words import numbers
-from dbdyno.report.words.moments import day_text
+from dbdyno.report.words.numbers import day_text
 from dbdyno.study import Arrangement, Interval
 from dbdyno.study.designs import variants_of
 

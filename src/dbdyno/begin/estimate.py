@@ -12,8 +12,7 @@ from dbdyno.engines import registry
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Run, SoakRun
-from dbdyno.report.words.moments import clock_text
-from dbdyno.report.words.numbers import about_text, plural
+from dbdyno.report.words.numbers import about_text, clock_text, plural
 from dbdyno.study import Study
 from dbdyno.study.act import OF_CLUSTER
 from dbdyno.study.designs import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from dbdyno.analyse.collection import Museum, RunOfMuseum, collection, run_of_museum
+from dbdyno.analyse.museum import Museum, RunOfMuseum, collection, run_of_museum
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import StudyError

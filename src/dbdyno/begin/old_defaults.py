@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dbdyno.analyse.engines import DefaultChanged, engines_compared
+from dbdyno.analyse.engines import engines_compared
+from dbdyno.analyse.found import DefaultChanged
 from dbdyno.begin.catalogue import located
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine

@@ -21,12 +21,12 @@ from dbdyno.engines.line import NoConfiguration
 from dbdyno.engines.runtime import with_own_password
 from dbdyno.engines.values import quantity
 from dbdyno.errors import DynoError, UserError
+from dbdyno.findings import configuration
 from dbdyno.frozen import Configuration, Level, level_text
 from dbdyno.host.cache import Tell
 from dbdyno.host.host_lock import alone
 from dbdyno.layers.layer import by_layer
 from dbdyno.obtain.installation import Installation
-from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import plural
 from dbdyno.study.fraction import FACTORS_LEAST
 from dbdyno.study.grammars import NAME_LENGTH_MAX

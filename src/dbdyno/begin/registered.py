@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno import __version__
-from dbdyno.analyse.registered import plan_of
 from dbdyno.begin.given import data_of
 from dbdyno.begin.stored_study import asked_by, asked_of
 from dbdyno.errors import DynoError
+from dbdyno.findings.registered import plan_of
 from dbdyno.frozen import Configuration
 from dbdyno.host.cache import Tell
 from dbdyno.host.fingerprint import fingerprint

@@ -14,8 +14,7 @@ from dbdyno.plan.search.ask import fits
 from dbdyno.plan.search.pace import least_s
 from dbdyno.plan.search.sampler import TRIES_MAX, Levels, first_levels
 from dbdyno.records.run import SearchRun
-from dbdyno.report.words.moments import clock_text
-from dbdyno.report.words.numbers import about_text, is_or_are, plural
+from dbdyno.report.words.numbers import about_text, clock_text, is_or_are, plural
 from dbdyno.study import Factor, Study
 from dbdyno.study.space import Search
 

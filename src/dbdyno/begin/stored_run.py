@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbdyno.analyse import Analysis, analyse
+from dbdyno.analyse import Analysis
 from dbdyno.analyse.analysis import Given
 from dbdyno.begin.kept_columns import given
 from dbdyno.begin.losses import given_up_by, with_losses
 from dbdyno.begin.stored_study import asked_of, require_speeds, study_of
 from dbdyno.errors import UserError
+from dbdyno.findings import analyse
 from dbdyno.host.cache import Tell
 from dbdyno.records.record import Record
 from dbdyno.records.run import BisectionRun, ImportedRun, Run, SoakRun
@@ -79,7 +80,7 @@ def analysed(study: Study, run: Run, records: Sequence[Record] | Given) -> Analy
     of a search, whose candidates nobody knows before."""
     if study.design is Design.SEARCH:
         # Here, because few runs search.
-        from dbdyno.analyse.search import with_given_up
+        from dbdyno.findings.searched import with_given_up
 
         return with_given_up(analyse(study, run, records), partial(given_up_by, study))
     return analyse(study, with_losses(study, run), records)

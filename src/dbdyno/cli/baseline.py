@@ -8,7 +8,7 @@ from dbdyno.cli.options import ListingGroup, json_option, store_option
 from dbdyno.frozen import Frozen
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store, writable_store
-from dbdyno.report.words.moments import moment_text
+from dbdyno.report.words.numbers import moment_text
 from dbdyno.report.words.safe import json_text
 
 

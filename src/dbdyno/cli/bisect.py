@@ -28,6 +28,7 @@ from dbdyno.cli.progress import Quiet
 from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
+from dbdyno.findings.bisect import document, way_text
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.host_lock import alone
@@ -37,7 +38,6 @@ from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import BisectionRun, Run
 from dbdyno.records.store import writable_store
-from dbdyno.report.parts.bisect import document, way_text
 from dbdyno.report.words.numbers import plural
 from dbdyno.run import Side, run_study
 from dbdyno.study import Study

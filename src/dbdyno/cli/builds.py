@@ -23,8 +23,7 @@ from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Reused, Training
 from dbdyno.records.metrics import bytes_text
 from dbdyno.records.place import store_url
-from dbdyno.report.words.moments import moment_text
-from dbdyno.report.words.numbers import about_text
+from dbdyno.report.words.numbers import about_text, moment_text
 from dbdyno.report.words.safe import json_text
 from dbdyno.trial.correctness import all_kept
 

@@ -13,7 +13,7 @@ from dbdyno.errors import DynoError, UserError, remedy
 from dbdyno.frozen import Frozen
 from dbdyno.host.cache import KINDS, Kept, Shelf, shelves
 from dbdyno.records.metrics import bytes_text
-from dbdyno.report.words.moments import moment_text
+from dbdyno.report.words.numbers import moment_text
 from dbdyno.report.words.safe import json_text
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dbdyno.cli import formats
+from dbdyno.findings.results import RESULTS
 from dbdyno.host import paths
 from dbdyno.report.document import Document
 from dbdyno.report.renderers import markdown, terminal
-from dbdyno.report.results import RESULTS
 
 NO_OTHERS: Mapping[str, Callable[[], str]] = MappingProxyType({})
 

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.analyse import explain_gap
-from dbdyno.analyse.analysis import explain_steps
-from dbdyno.analyse.chain import steps_of
 from dbdyno.analyse.family import FACTORS_MOST
-from dbdyno.analyse.losses import gap_with_losses
 from dbdyno.begin.losses import with_losses
 from dbdyno.begin.old_defaults import left_out_lines, levels_line, old_defaults
 from dbdyno.begin.stored_study import require_speeds, study_of
@@ -22,6 +18,8 @@ from dbdyno.cli.formats import format_of
 from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
+from dbdyno.findings.gap import explain_gap, explain_steps, gap_with_losses
+from dbdyno.findings.gap_shares import steps_of
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host.host_lock import alone
 from dbdyno.records.place import store_url
@@ -62,7 +60,7 @@ def main(
     else:
         _require_all_between(study, *ends)
         gap = explain_gap(study, found, records, *ends)
-    gap = gap_with_losses(gap, study, with_losses(study, found).given_up) or gap
+    gap = gap_with_losses(gap, study, with_losses(study, found).given_up)
     title = f"{study.title}: {ends[0].name} to {ends[1].name}"
     deliver("explain", gap, form, output, title=title)
 

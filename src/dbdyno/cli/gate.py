@@ -14,10 +14,10 @@ from dbdyno.cli.formats import verdict_format_of
 from dbdyno.cli.patience import patient
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
+from dbdyno.findings import junit
 from dbdyno.records.place import store_url
 from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import Store
-from dbdyno.report import junit
 
 
 def main(

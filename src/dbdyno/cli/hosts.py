@@ -22,8 +22,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store, writable_store
-from dbdyno.report.words.moments import moment_text
-from dbdyno.report.words.numbers import plural, rough_share_text
+from dbdyno.report.words.numbers import moment_text, plural, rough_share_text
 from dbdyno.report.words.safe import json_text
 
 

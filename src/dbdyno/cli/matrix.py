@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.analyse.matrix import matrix, unlike
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.begin.timed import require_timed
@@ -12,6 +11,7 @@ from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.errors import UserError
+from dbdyno.findings.matrix import matrix, unlike
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural

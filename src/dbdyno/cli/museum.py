@@ -6,15 +6,15 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.analyse import Ending
-from dbdyno.analyse.collection import chosen
+from dbdyno.analyse.museum import chosen
 from dbdyno.begin.museum import museum_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import TABLE_FORMATS, format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.engines import registry
+from dbdyno.findings.museum import as_csv
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
-from dbdyno.report.parts.museum import as_csv
 
 
 def main(

@@ -31,6 +31,7 @@ from dbdyno.begin.running import in_use_of, server_lines
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.writes import Write, writes_lines, writes_of
 from dbdyno.cli.terminal import tell, terminal
+from dbdyno.findings import configuration
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, listed
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.cache import Tell
@@ -43,7 +44,6 @@ from dbdyno.plan.order import Order
 from dbdyno.records.in_use import InUse
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Calibrated, Counting
-from dbdyno.report.parts import configuration
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.report.words.safe import json_text
 from dbdyno.study import Design, Factor, Study, excludes, fraction

@@ -25,6 +25,9 @@ from dbdyno.cli.terminal import tell
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
+from dbdyno.findings import profile as profile_report
+from dbdyno.findings.counted import Named
+from dbdyno.findings.profile import folded
 from dbdyno.host import paths
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
@@ -39,9 +42,6 @@ from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
-from dbdyno.report.parts import profile as profile_report
-from dbdyno.report.parts.counted import Named
-from dbdyno.report.parts.folded import folded
 from dbdyno.run import run_trial
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of

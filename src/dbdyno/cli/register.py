@@ -15,8 +15,7 @@ from dbdyno.records.chain import CHANGED, Entry, Plan, Registration, broken_at
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store, writable_store
 from dbdyno.report.words import safe
-from dbdyno.report.words.moments import moment_text
-from dbdyno.report.words.numbers import plural, seconds_text, share_text
+from dbdyno.report.words.numbers import moment_text, plural, seconds_text, share_text
 
 
 def main(study: Path | None, blocks: int | None, until: str | None, as_json: bool, store: str | None) -> None:

@@ -27,12 +27,12 @@ from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
+from dbdyno.findings import trial as trial_part
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
-from dbdyno.report.parts import trial as trial_part
 from dbdyno.report.renderers.terminal import render
 from dbdyno.report.words import safe
 from dbdyno.report.words.safe import argument
@@ -96,7 +96,7 @@ def deliver_report(
 
     def as_junit() -> str:
         # Here, because only pipelines read it.
-        from dbdyno.report import junit
+        from dbdyno.findings import junit
 
         return junit.render(analysis, verdicts_of(failing))
 
@@ -114,7 +114,7 @@ def _gate_in(analysis: Analysis) -> Gate | None:
     if not analysis.run.held:
         return None
     # Here, because most runs are held against nothing.
-    from dbdyno.report.parts.gate import gate_in
+    from dbdyno.findings.gate import gate_in
 
     return gate_in(analysis)
 

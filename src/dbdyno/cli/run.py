@@ -34,6 +34,7 @@ from dbdyno.cli.report import deliver_report
 from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run, tell_stopped
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import Stopped, UserError
+from dbdyno.findings.run import document
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.host_lock import alone
 from dbdyno.records.chain import Rerun
@@ -42,7 +43,6 @@ from dbdyno.records.readings import Readings, RunOfIndex
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, SearchRun
 from dbdyno.records.store import Store, writable_store
-from dbdyno.report.parts.run import document
 from dbdyno.report.words.answer import in_brief
 
 if TYPE_CHECKING:

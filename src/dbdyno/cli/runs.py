@@ -20,7 +20,7 @@ from dbdyno.records.place import store_url
 from dbdyno.records.readings import Readings, RunOfIndex
 from dbdyno.records.store import RunSummary, Store, writable_store
 from dbdyno.report.words import safe
-from dbdyno.report.words.moments import moment_text
+from dbdyno.report.words.numbers import moment_text
 
 READ_MOST = 20
 """So many of the latest runs are read where it is not kept what they say; a list of more stays quick."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from dbdyno.report.results import RESULTS
+from dbdyno.findings.results import RESULTS
 
 Schema = dict[str, Any]
 STUDY = "study"
@@ -40,14 +40,14 @@ def _result(kind: str) -> Schema:
 
 def _plan() -> Schema:
     # Here and below, because help needs the names of outputs alone.
-    from dbdyno.report import as_json
+    from dbdyno.findings import as_json
 
     left_out = {**as_json.FILES_BY_TYPE, "Trial": ("phases",)}
     return as_json.without(_of("dbdyno.cli.plan:PlanDocument")(), left_out)
 
 
 def _trial() -> Schema:
-    from dbdyno.report import as_json
+    from dbdyno.findings import as_json
 
     schema = as_json.without(_of("dbdyno.records.record:Record")(), {"": ("phases", "trial_doubts")})
     schema["properties"] |= {

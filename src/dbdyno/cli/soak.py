@@ -19,12 +19,12 @@ from dbdyno.cli.options import refuse_both
 from dbdyno.cli.resume import interrupted, run_to_resume, study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
+from dbdyno.findings.soak import document
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.host_lock import alone
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import writable_store
-from dbdyno.report.parts.soak import document
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study.size import size_of_study
 

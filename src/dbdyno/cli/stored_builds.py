@@ -16,8 +16,7 @@ from dbdyno.fleet.session import Session, require_server
 from dbdyno.frozen import Frozen
 from dbdyno.records.metrics import bytes_text
 from dbdyno.records.store import Store, writable_store
-from dbdyno.report.words.moments import moment_text
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.words.numbers import moment_text, plural
 from dbdyno.report.words.safe import json_text
 
 

@@ -16,9 +16,9 @@ from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.errors import UserError
+from dbdyno.findings.trend import omitted
 from dbdyno.records.place import store_url
 from dbdyno.records.store import RunSummary, Store
-from dbdyno.report.parts.trend import omitted
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study, read_study
 

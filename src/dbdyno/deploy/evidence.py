@@ -9,8 +9,15 @@ from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
 from dbdyno.frozen import level_text
 from dbdyno.layers.part import Part, Place
 from dbdyno.records import metrics
-from dbdyno.report.words.moments import day_text
-from dbdyno.report.words.numbers import DASH, effect_text, interval_text, plural, ratio_text, share_text
+from dbdyno.report.words.numbers import (
+    DASH,
+    day_text,
+    effect_text,
+    interval_text,
+    plural,
+    ratio_text,
+    share_text,
+)
 from dbdyno.report.words.safe import clean, markdown
 from dbdyno.study.space import Promise
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
-from dbdyno.analyse.shares import shares
 from dbdyno.deploy.deployment import Change, Deployment, without_folders
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.production import Production
 from dbdyno.errors import UserError
+from dbdyno.findings.gap import shares
 from dbdyno.frozen import Level, level_text
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.part import Part, Place

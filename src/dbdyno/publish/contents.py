@@ -12,6 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from dbdyno.analyse import Analysis
 from dbdyno.begin.stored_run import found_by
+from dbdyno.findings import trial as trial_part
+from dbdyno.findings.results import RESULTS
 from dbdyno.frozen import Frozen
 from dbdyno.publish.account import FORMAT, Account, Given, PublishedBuild
 from dbdyno.publish.readme import readme
@@ -20,9 +22,7 @@ from dbdyno.records.chain import Entry
 from dbdyno.records.record import Record
 from dbdyno.records.run import ImportedRun, run_of_document
 from dbdyno.report.document import Document
-from dbdyno.report.parts import trial as trial_part
 from dbdyno.report.renderers import markdown
-from dbdyno.report.results import RESULTS
 
 ACCOUNT, RUN, RECORDS, CHAIN = "publication.json", "run.json", "records.jsonl", "registrations.json"
 BUILDS = "builds/"

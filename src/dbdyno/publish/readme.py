@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dbdyno.publish.account import Account
 from dbdyno.records.run import BaseRun
-from dbdyno.report.words.moments import moment_text
+from dbdyno.report.words.numbers import moment_text
 from dbdyno.report.words.safe import clean
 
 _HEAD = """\

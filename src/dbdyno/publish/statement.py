@@ -13,12 +13,12 @@ from typing import Any
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.bisect import Bisection
 from dbdyno.analyse.model import Role, VariantResult, Verdict
-from dbdyno.analyse.registered import departures
 from dbdyno.analyse.soak import SoakResult, SoakVerdict
+from dbdyno.findings.registered import departures
+from dbdyno.findings.results import RESULTS
 from dbdyno.publish.account import Given, PublishedBuild
 from dbdyno.records.chain import canonical, sha256
 from dbdyno.report.document import plain
-from dbdyno.report.results import RESULTS
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"

@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 class Doubt(StrEnum):
     """The closed list of what can make a measured trial doubtful. Text and next step stand in
-    `report/words/doubts.py`."""
+    `report/words/remarks.py`."""
 
     NOT_SETTLED = "not_settled"
     DRIVER_SATURATED = "driver_saturated"

@@ -165,8 +165,10 @@ class Items:
 
 @dataclass(frozen=True)
 class Figure:
-    """What `figures/drawn.py` draws under this name from what was found, and the words below it. A page alone
-    has figures, so every number in one stands in words or tables as well."""
+    """What the function at `drawing`, a `module:attribute`, draws of what was found, and the words below it.
+    The function is imported when a page has the figure, and gives a specification for Vega, markup of its
+    own, or None where there is nothing to draw. A page alone has figures, so every number in one stands in
+    words or tables as well. The `key` names it on its page; the function's name where it is left out."""
 
     drawing: str
     found: tuple[object, ...]

@@ -15,16 +15,15 @@ from dbdyno.begin.gate import held_gate
 from dbdyno.begin.stored_run import analysed, without_speeds
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import DynoError
+from dbdyno.findings import gate
+from dbdyno.findings.results import RESULTS
 from dbdyno.host.host_lock import holder
 from dbdyno.records.readings import BLOCKS_LEAST, Readings, RunOfIndex
 from dbdyno.records.run import WITHOUT_SPEEDS, ImportedRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report import document
-from dbdyno.report.parts import gate
-from dbdyno.report.results import RESULTS
 from dbdyno.report.words.answer import in_brief
-from dbdyno.report.words.moments import minute_text
-from dbdyno.report.words.numbers import plural, ratio_text
+from dbdyno.report.words.numbers import minute_text, plural, ratio_text
 
 WIDTH, HEIGHT, EDGE = 120.0, 24.0, 2.0
 """Of the line over a run's blocks, in pixels."""

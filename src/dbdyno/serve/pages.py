@@ -19,15 +19,15 @@ from dbdyno.begin.stored_study import asked_of, require_measured, study_of
 from dbdyno.begin.trend import latest, sorted_out, with_ratio
 from dbdyno.errors import DynoError, UserError
 from dbdyno.export import openmetrics
+from dbdyno.findings.results import RESULTS
+from dbdyno.findings.trend import omitted
 from dbdyno.host.host_lock import Holder, holder
 from dbdyno.host.undisturbed import Look
 from dbdyno.passwords import without_passwords
 from dbdyno.records.run import WITHOUT_SPEEDS, Run
 from dbdyno.records.store import Store
 from dbdyno.report.document import Document, Lines, Section, Steps
-from dbdyno.report.parts.trend import omitted
 from dbdyno.report.renderers import html, page
-from dbdyno.report.results import RESULTS
 from dbdyno.serve.drawer import Page, page_of
 from dbdyno.serve.index import Index
 from dbdyno.serve.under_way import nothing_yet, with_progress

@@ -13,9 +13,16 @@ from dbdyno.host.host_lock import Holder
 from dbdyno.records.record import Observation, Record
 from dbdyno.records.run import Run, SearchRun
 from dbdyno.report.document import Document, Element, Kind, Lines, Notes, Section, Table, table
-from dbdyno.report.words.doubts import WARNINGS
-from dbdyno.report.words.moments import clock_text, moment_text
-from dbdyno.report.words.numbers import DASH, about_text, coarse_text, plural, seconds_text
+from dbdyno.report.words.numbers import (
+    DASH,
+    about_text,
+    clock_text,
+    coarse_text,
+    moment_text,
+    plural,
+    seconds_text,
+)
+from dbdyno.report.words.remarks import WARNINGS
 from dbdyno.study import Study
 from dbdyno.study.trials import NO_BLOCK
 

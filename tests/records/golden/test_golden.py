@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dbdyno.analyse import analyse
 from dbdyno.analyse.model import Reason, Verdict
+from dbdyno.findings import analyse
 from dbdyno.records import metrics
 from dbdyno.records.record import FORMAT, Outcome, Record
 from dbdyno.records.run import Run, run_of_document

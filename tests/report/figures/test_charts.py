@@ -7,10 +7,9 @@ import re
 import pytest
 import vl_convert
 
-from dbdyno.analyse.times import Estimate, TimeSplit
+from dbdyno.findings import split
 from dbdyno.report.figures import charts
 from dbdyno.report.figures.charts import PART_COLOURS
-from dbdyno.report.parts import split
 
 
 def test_every_part_of_an_operation_has_a_colour_of_its_own() -> None:
@@ -20,8 +19,6 @@ def test_every_part_of_an_operation_has_a_colour_of_its_own() -> None:
 
 @pytest.mark.parametrize(("us", "label"), [(2.0, "0.4"), (1_900.0, "1,200"), (25_000.0, "20,000")])
 def test_microseconds_are_written_in_full(us: float, label: str) -> None:
-    whole = Estimate(name="whole_us", mean=us, trials=1)
-    waiting = Estimate(name=next(iter(split.PARTS)), mean=us, trials=1)
-    spec = charts.split([TimeSplit(variant="baseline", trials=1, whole=whole, parts=(waiting,))])
+    spec = charts.split([("baseline", [(next(iter(PART_COLOURS)), us)])])
     drawn = vl_convert.vegalite_to_svg({**spec, "width": 600})
     assert label in re.findall(r">([^<>]+)</text>", drawn)

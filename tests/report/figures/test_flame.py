@@ -8,8 +8,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.analyse.profile import Profile, profile_of
+from dbdyno.findings import profile as words
 from dbdyno.report.figures import flame
-from dbdyno.report.parts import profile as words
 from dbdyno.report.renderers import html
 from tests.report.browser import LIGHT, Outline, browse, needs_chromium
 from tests.report.cases import HOSTILE

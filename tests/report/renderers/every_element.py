@@ -54,7 +54,7 @@ BODY = (
     Facts(((HOSTILE, HOSTILE),)),
     Items((ITEM,), (HOSTILE,) * 4),
     Fold(HOSTILE, (Text(HOSTILE), TABLE)),
-    Figure("gap", (fraction_of_seven().gap,), words=HOSTILE),
+    Figure("dbdyno.report.figures.charts:effects", (fraction_of_seven(),), key="gap", words=HOSTILE),
     From(Detail.TEXT, (Lines(("only in writing",)),), (Lines(("only on a terminal",)),)),
 )
 HARMFUL = Document(

@@ -26,13 +26,11 @@ def test_a_page_shows_every_level_and_nothing_in_the_place_of_another() -> None:
 
 
 def test_a_section_whose_figure_has_nothing_to_show_is_left_out() -> None:
-    gap = fraction_of_seven().gap
-    assert gap is not None
-    nothing = gap.model_copy(update={"total": None})
-    pages = [
-        Outline(html.render(Document("title", (), (Section("Drawn", (Figure("gap", (each,)),)),))))
-        for each in (gap, nothing)
-    ]
+    whole = fraction_of_seven()
+    pages = []
+    for each in (whole, whole.model_copy(update={"trials": ()})):
+        drawing = Figure("dbdyno.report.figures.charts:trials", (each,))
+        pages.append(Outline(html.render(Document("title", (), (Section("Drawn", (drawing,)),)))))
     assert ["Drawn" in page.shown for page in pages] == [True, False]
     # Nor does a page without figures carry the library that draws them.
     assert [page.count("script") for page in pages] == [3, 1]

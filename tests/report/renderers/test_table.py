@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from dbdyno.analyse.compare import Comparison, compare
+from dbdyno.findings import code, frontier, gap, gate, overhead, profile, split
+from dbdyno.findings import compare as compare_part
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import document
 from dbdyno.report.document import Column, Detail, Document, Kind, Section, Table, cell, plain, shown
-from dbdyno.report.parts import code, frontier, gap, gate, overhead, profile, split
-from dbdyno.report.parts import compare as compare_part
 from dbdyno.report.renderers import terminal
 from tests.analyse.compare_cases import a_host, analysed
+from tests.findings import code_cases
 from tests.report.cases import CASES, two_factors
 from tests.report.figures.flame_cases import FAST, SLOW
 from tests.report.figures.gate_cases import GATE
 from tests.report.forms import Printed, on_terminal, print_sections, with_frontier
-from tests.report.parts import code_cases
 from tests.report.shown import figures
 from tests.report.shown import printed as printed_document
 

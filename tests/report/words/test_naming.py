@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dbdyno
-from dbdyno.analyse import analyse
+from dbdyno.findings import analyse
 from dbdyno.frozen import listed
 from dbdyno.report.words import naming
 from dbdyno.study.nouns import Application
@@ -52,15 +52,15 @@ MARKED = {
     "report/words/search.py": "a sentence about what the winner gives up",
     "report/words/remarks.py": "the verdict's column, and the museum",
     "report/words/answer.py": "the mark behind each of several names",
-    "report/junit.py": "the verdict of a test case",
-    "report/parts/compare.py": "two hosts' variants as one name",
-    "report/parts/gap.py": "a share's factor",
-    "report/parts/gate.py": "the verdict of a gate",
-    "report/parts/grid.py": "a sign in a cell, and what it means",
-    "report/parts/matrix.py": "the verdict's cell",
-    "report/parts/museum.py": "an exhibit of another run",
-    "report/parts/trend.py": "the verdict's cell over days",
-    "report/parts/trial.py": "what each variant of a study gives up",
+    "findings/junit.py": "the verdict of a test case",
+    "findings/compare.py": "two hosts' variants as one name",
+    "findings/gap.py": "a share's factor",
+    "findings/gate.py": "the verdict of a gate",
+    "findings/factors.py": "a sign in a cell, and what it means",
+    "findings/matrix.py": "the verdict's cell",
+    "findings/museum.py": "an exhibit of another run",
+    "findings/trend.py": "the verdict's cell over days",
+    "findings/trial.py": "what each variant of a study gives up",
 }
 """Who reads what a variant gives up, and why it is no second way to name a variant."""
 
@@ -89,4 +89,4 @@ def names_by_itself(tree: ast.AST, place: str) -> list[str]:
 
 def test_another_way_to_name_a_variant_is_refused() -> None:
     assert names_by_itself(ast.parse("safe.clean(variant.name)"), "report/figures/new.py")
-    assert names_by_itself(ast.parse("f'{one.name} loses {one.gives_up}'"), "report/parts/new.py")
+    assert names_by_itself(ast.parse("f'{one.name} loses {one.gives_up}'"), "findings/new.py")

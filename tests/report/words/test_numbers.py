@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pytest
 
 from dbdyno.analyse.model import Ratio
 from dbdyno.report.words import numbers
+from dbdyno.report.words.numbers import day_text, moment_text, second_text
 
 
 @pytest.mark.parametrize(
@@ -67,3 +71,25 @@ def test_estimated_durations_have_no_more_than_they_deserve(seconds: float, text
 )
 def test_shares_and_seconds_are_written_in_one_place(written: str, text: str) -> None:
     assert written == text
+
+
+LATE_S = 1_767_225_543.6
+"""The last minute of a year in UTC, which is over in Auckland."""
+
+
+@pytest.fixture(params=["UTC", "Pacific/Auckland"], autouse=True)
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_moment_says_that_it_is_in_utc() -> None:
+    assert moment_text(LATE_S) == "2025-12-31 23:59 UTC"
+    assert second_text(LATE_S) == "2025-12-31 23:59:03 UTC"
+
+
+def test_a_day_is_that_of_utc() -> None:
+    assert day_text(LATE_S) == "2025-12-31"

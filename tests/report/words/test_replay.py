@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.driver.tally import Failed
-from dbdyno.report.words.replay import sentences
+from dbdyno.report.words.tally import sentences
 from tests.report.words.replay_cases import NONE, REPLAY
 
 

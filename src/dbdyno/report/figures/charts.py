@@ -7,17 +7,13 @@ from typing import Any
 
 import altair as alt
 
-from dbdyno.analyse.compare import VariantGap
 from dbdyno.analyse.model import (
     Analysis,
     BlockRatio,
-    Frontier,
-    Gap,
     Role,
     TrialResult,
     VariantResult,
 )
-from dbdyno.analyse.times import RequestTimes, TimeSplit
 from dbdyno.records import metrics
 from dbdyno.report.figures.vega import (
     REFERENCE,
@@ -30,12 +26,7 @@ from dbdyno.report.figures.vega import (
     spec,
     tooltip,
 )
-from dbdyno.report.parts import compare as compare_words
-from dbdyno.report.parts import frontier as frontier_words
-from dbdyno.report.parts import gap as gap_words
-from dbdyno.report.parts import request as request_words
-from dbdyno.report.parts import split as split_words
-from dbdyno.report.words import brought, naming, numbers, remarks, safe, verdicts
+from dbdyno.report.words import naming, numbers, remarks, safe, verdicts
 from dbdyno.report.words.verdicts import ranked
 
 TWIN = "A/A"
@@ -95,7 +86,7 @@ def effects(analysis: Analysis) -> Spec | None:
     x = alt.X("ratio:Q", **ratio_axis(ratios, analysis.method.margin, _ratio_title(analysis)))
     names = [variant.name for variant in shown]
     y = _variant_axis(names, analysis)
-    ticks = _block_ticks(blocks, brought.group_text(analysis.run), x, y)
+    ticks = _block_ticks(blocks, naming.group_text(analysis.run), x, y)
     layers = (*margin_band(analysis.method.margin), ticks, *_dots(rows, x, y))
     return spec(
         alt.layer(*layers).properties(
@@ -179,7 +170,7 @@ def trials(analysis: Analysis) -> Spec | None:
 
 def _group(analysis: Analysis) -> dict[str, str]:
     """The field that tells which trials belong together, with its title; empty where none do."""
-    group = brought.group_text(analysis.run)
+    group = naming.group_text(analysis.run)
     return {"block": group} if group else {}
 
 
@@ -318,40 +309,9 @@ def _trial_lines(analysis: Analysis) -> Layer:
     )
 
 
-def waterfall(gap: Gap) -> Spec | None:
-    """The gap on a log axis: from 1, the slow variant, a bar per factor's share to the total of the fast
-    one.
-    """
-    if gap.total is None:
-        return None
-    parts = [(naming.factor_text(share.factor), share.share) for share in gap.shares]
-    bars: Rows = []
-    at = 1.0
-    for step, part in [*parts, (gap_words.RESIDUAL, gap.residual)]:
-        if part is not None:
-            end, kind = at * part.ratio, gap_words.kind(part, gap)
-            bars.append({"step": step, "from": at, "to": end, "kind": kind, "told": gap_words.told(part)})
-            at = end
-    bars.append({"step": "total", "from": 1.0, "to": at, "kind": "total", "told": gap_words.told(gap.total)})
-    return spec(_waterfall(bars, f"{gap.metric}: fast / slow (log scale)"))
-
-
-def comparison(gap: VariantGap, metric: str) -> Spec | None:
-    """The gap between two runs as a waterfall: variants, hardware and what is left; None where hardware is
-    not known.
-    """
-    parts = compare_words.parts(gap)
-    if not parts:
-        return None
-    bars: Rows = []
-    at = 1.0
-    for step, ratio, told in parts:
-        bars.append({"step": step, "from": at, "to": at * ratio, "kind": "undecided", "told": told})
-        at *= ratio
-    bars.append(
-        {"step": "total", "from": 1.0, "to": at, "kind": "total", "told": numbers.multiple_text(gap.total)}
-    )
-    return spec(_waterfall(bars, f"{metric}: right / left (log scale)"))
+def waterfall(bars: Rows, title: str) -> Spec:
+    """Bars on a log axis, each from where the one before it ends."""
+    return spec(_waterfall(bars, title))
 
 
 def _waterfall(bars: Rows, title: str) -> Layer:
@@ -378,23 +338,21 @@ def _waterfall(bars: Rows, title: str) -> Layer:
     )
 
 
-def split(splits: Sequence[TimeSplit]) -> Spec:
+Parts = Sequence[tuple[str, Sequence[tuple[str, float]]]]
+"""Of each variant, the parts of a time in microseconds by their words."""
+
+
+def split(parts: Parts) -> Spec:
     """A stacked bar per variant: where the microseconds of one operation went."""
-    parts = [(each.variant, [(split_words.PARTS[part.name], part.mean) for part in each.parts])
-             for each in splits]  # fmt: skip
     return _stacked(parts, PART_COLOURS, "The time of an operation, a stacked bar per variant")
 
 
-def request(times: Sequence[RequestTimes]) -> Spec:
+def request(parts: Parts) -> Spec:
     """The same of an operation that passes through an application."""
-    parts = [(each.variant, [(request_words.WORDS[part.us.name], part.us.mean) for part in each.parts])
-             for each in times]  # fmt: skip
     return _stacked(parts, REQUEST_COLOURS, "The time of a request, a stacked bar per variant")
 
 
-def _stacked(
-    bars: Sequence[tuple[str, Sequence[tuple[str, float]]]], colours: Mapping[str, str], description: str
-) -> Spec:
+def _stacked(bars: Parts, colours: Mapping[str, str], description: str) -> Spec:
     """A stacked bar per variant, of parts in microseconds per operation."""
     rows: Rows = [
         {
@@ -530,16 +488,15 @@ def _ratio_title(analysis: Analysis) -> str:
     return f"{metric.title}: variant / baseline (log scale) · {better}"
 
 
-def frontier(found: Frontier) -> Spec:
-    """Each curve's measured points with their intervals: speed, on a log axis, over recall."""
-    names = [frontier_words.name(curve) for curve in found.curves]
+def frontier(factor: str, names: Sequence[str], points: Rows) -> Spec:
+    """The measured points of each curve with their intervals: speed, on a log axis, over recall."""
     colours = alt.Scale(domain=names, range=[LINES[index % len(LINES)] for index in range(len(names))])
     # Curves differ at the end of their names, so none is cut; the limit 0 is Vega's word for no limit.
     columns = _columns_for(names, 2)
     legend = alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=0) if names[1:] else None
-    tip = tooltip(curve="curve", effort=found.factor, told_recall="recall", told_speed="queries per second",
+    tip = tooltip(curve="curve", effort=factor, told_recall="recall", told_speed="queries per second",
                   trials="trials")  # fmt: skip
-    base = alt.Chart(data([row for curve in found.curves for row in frontier_words.points(curve)])).encode(
+    base = alt.Chart(data(points)).encode(
         x=alt.X(
             "recall:Q",
             scale=alt.Scale(zero=False, nice=False, padding=24),

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from dbdyno.analyse.fleet import HostEffect, OnHosts
+from dbdyno.analyse.found import HostEffect, OnHosts
 from dbdyno.analyse.model import Analysis, Ratio
 from dbdyno.records import metrics
 from dbdyno.report.figures.vega import Rows, Spec, data, margin_band, ratio_axis, spec, tooltip

@@ -9,12 +9,11 @@ import altair as alt
 from dbdyno.analyse.soak import Rung
 from dbdyno.records.gauges import GAUGES
 from dbdyno.report.figures.vega import Layer, Rows, Spec, data, spec, tooltip
-from dbdyno.report.parts.soak import rung_name
 
 SMALL, HEIGHT, COLUMNS = 250, 96, 3
 
 
-def curves(rung: Rung) -> Spec | None:
+def curves(rung: Rung, name: str) -> Spec | None:
     """Each gauge over the minutes of a rung, with a line where a phase begins; None where nothing was
     watched."""
     rows: Rows = [
@@ -28,7 +27,7 @@ def curves(rung: Rung) -> Spec | None:
     header = alt.Header(labelAnchor="start", labelPadding=4)
     return spec(
         alt.layer(_phases(), _lines())
-        .properties(width=SMALL, height=HEIGHT, description=f"What the server held, {rung_name(rung)}")
+        .properties(width=SMALL, height=HEIGHT, description=f"What the server held, {name}")
         .facet(
             facet=alt.Facet("gauge:N", sort=titles, title=None, header=header),
             columns=COLUMNS,

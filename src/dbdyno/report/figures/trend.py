@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -22,7 +22,6 @@ from dbdyno.report.figures.vega import (
     spec,
     tooltip,
 )
-from dbdyno.report.parts import trend as words
 from dbdyno.report.words import numbers
 
 HEIGHT = 190
@@ -31,18 +30,20 @@ TITLES = {
     Axis.COMMIT: "runs, by the commit of their source",
     Axis.VERSION: "runs, by the version of their engine",
 }
-LABELS: dict[Axis, Callable[[TrendRun], str]] = {
-    Axis.TIME: lambda run: words.began(run)[5:10],
-    Axis.COMMIT: lambda run: words.commit_text(run)[:7],
-    Axis.VERSION: lambda run: run.engine.partition(" ")[2] or run.engine,
-}
 
 
-def ratios(found: Trend, variant: str) -> Spec | None:
+Said = Sequence[tuple[str, str, str, str]]
+"""What is said of each run, in their order: its name, when it began, what changed since the run before it,
+and its label on the axis."""
+
+
+def ratios(found: Trend, variant: str, said: Said) -> Spec | None:
     """A variant's ratio with its interval in every run, the margin as a band, and a line where something
     changed or a change point lies; None without a ratio."""
     rows = [
-        row for place, run in enumerate(found.runs, 1) if (row := _ratio_row(place, run, variant)) is not None
+        row
+        for place, run in enumerate(found.runs, 1)
+        if (row := _ratio_row(place, run, variant, said)) is not None
     ]
     if not rows:
         return None
@@ -50,14 +51,14 @@ def ratios(found: Trend, variant: str) -> Spec | None:
     y = alt.Y("ratio:Q", **ratio_axis(ends, found.margin, "variant / baseline (log scale)"))
     colour, shape = by_verdict(rows)
     tip = tooltip(run="run", began="began", text="ratio", verdict="verdict", against="to the runs before it")
-    base = alt.Chart(data(rows)).encode(x=_runs(found), color=colour, tooltip=tip)
+    base = alt.Chart(data(rows)).encode(x=_runs(found, said), color=colour, tooltip=tip)
     interval = base.mark_rule(strokeWidth=2.4, strokeCap="round").encode(y="low:Q", y2="high:Q")
     dot = base.mark_point(size=70, filled=True, opacity=1, stroke="var(--paper)", strokeWidth=0.6)
     return _figure(
         [
             *margin_band(found.margin, "y"),
-            *_changes(found),
-            *_change_points(found, variant),
+            *_changes(found, said),
+            *_change_points(found, variant, said),
             interval,
             dot.encode(y=y, shape=shape),
         ],
@@ -65,7 +66,7 @@ def ratios(found: Trend, variant: str) -> Spec | None:
     )
 
 
-def speeds(found: Trend) -> Spec | None:
+def speeds(found: Trend, said: Said) -> Spec | None:
     """The baseline's response in every run, with its interval over blocks; None without one."""
     metric = metrics.find(found.metric)
     rows: Rows = [
@@ -75,7 +76,7 @@ def speeds(found: Trend) -> Spec | None:
             "low": run.baseline.low,
             "high": run.baseline.high,
             "text": metric.format(run.baseline.mean),
-            **_of_run(run),
+            **_of_run(said[place - 1]),
         }
         for place, run in enumerate(found.runs, 1)
         if run.baseline is not None
@@ -88,11 +89,11 @@ def speeds(found: Trend) -> Spec | None:
         axis=alt.Axis(title=f"{metric.title}, {metric.unit}".strip(", "), format="~s", tickCount=5),
     )
     base = alt.Chart(data(rows)).encode(
-        x=_runs(found), tooltip=tooltip(run="run", began="began", text=metric.title)
+        x=_runs(found, said), tooltip=tooltip(run="run", began="began", text=metric.title)
     )
     return _figure(
         [
-            *_changes(found),
+            *_changes(found, said),
             base.mark_rule(strokeWidth=2, color="var(--point)").encode(y="low:Q", y2="high:Q"),
             base.mark_point(size=60, filled=True, opacity=1, color="var(--point)").encode(y=y),
         ],
@@ -104,11 +105,11 @@ def _figure(layers: list[Layer], about: str) -> Spec:
     return spec(alt.layer(*layers).properties(width="container", height=HEIGHT, description=about))
 
 
-def _runs(found: Trend) -> alt.X:
+def _runs(found: Trend, said: Said) -> alt.X:
     """The runs side by side, with their days, commits or versions: dates in a scale of time would lie on each
     other."""
     count = len(found.runs)
-    labels = [LABELS[found.axis](run) for run in found.runs]
+    labels = [label for *_, label in said]
     return alt.X(
         "place:Q",
         scale=alt.Scale(domain=[0.5, count + 0.5], nice=False),
@@ -121,19 +122,19 @@ def _runs(found: Trend) -> alt.X:
     )
 
 
-def _changes(found: Trend) -> list[Layer]:
+def _changes(found: Trend, said: Said) -> list[Layer]:
     rows: Rows = [
-        {"place": place - 0.5, "changed": words.changed_text(run), "began": words.began(run)}
+        {"place": place - 0.5, "changed": said[place - 1][2], "began": said[place - 1][1]}
         for place, run in enumerate(found.runs, 1)
         if run.changed
     ]
     if not rows:
         return []
     lines = alt.Chart(data(rows)).mark_rule(strokeDash=[4, 3], strokeWidth=1.4, color="var(--faint)")
-    return [lines.encode(x=_runs(found), tooltip=tooltip(changed="changed", began="from"))]
+    return [lines.encode(x=_runs(found, said), tooltip=tooltip(changed="changed", began="from"))]
 
 
-def _change_points(found: Trend, variant: str) -> list[Layer]:
+def _change_points(found: Trend, variant: str, said: Said) -> list[Layer]:
     """A thick line at each change point of the variant's row, and a band where it may lie as well."""
     places = {run.run: place for place, run in enumerate(found.runs, 1)}
     rows: Rows = [
@@ -155,10 +156,10 @@ def _change_points(found: Trend, variant: str) -> list[Layer]:
     tip = tooltip(first="change point at", times="times the ratio before it", p="p")
     reach = alt.Chart(data([row for row in rows if row["from"] < row["to"]]))
     band = reach.mark_rect(opacity=0.12, color="var(--point)").encode(x=alt.X("from:Q"), x2="to:Q")
-    return [band, lines.encode(x=_runs(found), tooltip=tip)]
+    return [band, lines.encode(x=_runs(found, said), tooltip=tip)]
 
 
-def _ratio_row(place: int, run: TrendRun, variant: str) -> dict[str, Any] | None:
+def _ratio_row(place: int, run: TrendRun, variant: str, said: Said) -> dict[str, Any] | None:
     one = run.ratio(variant)
     if one is None or one.effect is None:
         return None
@@ -171,9 +172,9 @@ def _ratio_row(place: int, run: TrendRun, variant: str) -> dict[str, Any] | None
         "text": numbers.multiple_text(effect),
         "verdict": one.verdict.value if one.verdict else unjudged(one.role),
         "against": numbers.multiple_text(one.against_earlier) if one.against_earlier else numbers.DASH,
-        **_of_run(run),
+        **_of_run(said[place - 1]),
     }
 
 
-def _of_run(run: TrendRun) -> dict[str, str]:
-    return {"run": words.named(run), "began": words.began(run)}
+def _of_run(said: tuple[str, str, str, str]) -> dict[str, str]:
+    return {"run": said[0], "began": said[1]}

@@ -7,6 +7,8 @@ that forbids every request; where scripts are off, the tables say it all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pkgutil import resolve_name
+from typing import Any
 
 from jinja2 import Template
 from markupsafe import Markup, escape
@@ -36,7 +38,6 @@ from dbdyno.report.document import (
     Tone,
     Words,
 )
-from dbdyno.report.figures.drawn import drawn
 from dbdyno.report.renderers.page import embedded, page, wrapping
 from dbdyno.report.words import safe, verdicts
 
@@ -162,6 +163,12 @@ def _item(item: Item) -> Markup:
     return _tag('<div class="exhibit">{}\n<div>{}</div></div>', words_markup(item.mark), shown)
 
 
+def drawn(figure: Figure) -> dict[str, Any] | Markup | None:
+    """A figure of a document: a specification for Vega, or markup."""
+    made: dict[str, Any] | Markup | None = resolve_name(figure.drawing)(*figure.found)
+    return made
+
+
 def _figure(figure: Figure, figures: dict[str, Markup]) -> Markup:
     made = drawn(figure)
     if made is None:
@@ -169,7 +176,7 @@ def _figure(figure: Figure, figures: dict[str, Markup]) -> Markup:
     words = _each('<p class="quiet">{}</p>', [_text(figure.words)] if figure.words else [])
     if isinstance(made, Markup):
         return made + words
-    key = figure.key or figure.drawing
+    key = figure.key or figure.drawing.rpartition(":")[2]
     figures[key] = embedded(made)
     return _tag('<div class="figure" id="{}"></div>', key) + words
 

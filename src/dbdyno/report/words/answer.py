@@ -22,8 +22,15 @@ from dbdyno.records import metrics
 from dbdyno.records.readings import BLOCKS_LEAST, RunOfIndex
 from dbdyno.records.record import Outcome
 from dbdyno.report.words import hosts, noise, plans, platforms, search
-from dbdyno.report.words.brought import alone, latencies_text, warning
-from dbdyno.report.words.naming import main_text, marks_text, metric_title, variant_text
+from dbdyno.report.words.naming import (
+    alone,
+    latencies_text,
+    main_text,
+    marks_text,
+    metric_title,
+    variant_text,
+    warning,
+)
 from dbdyno.report.words.numbers import (
     differs,
     interval_text,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.estimate import HOSTS_LEAST
-from dbdyno.analyse.fleet import HostEffect, HostsCompared, OnHosts, Told
+from dbdyno.analyse.found import HostEffect, HostsCompared, OnHosts, Told
 from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import listed
 from dbdyno.records import metrics

@@ -11,7 +11,7 @@ from dbdyno.frozen import level_text, listed
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Brought
-from dbdyno.report.words import brought, hosts, search
+from dbdyno.report.words import hosts, naming, search
 from dbdyno.report.words.numbers import (
     effect_text,
     limits_text,
@@ -79,9 +79,9 @@ def _brought_text(analysis: Analysis, told: Brought) -> list[str]:
     """The same for a run that was brought."""
     method = analysis.method
     return [
-        f"Brought {brought.warning(told, method.unit)}",
+        f"Brought {naming.warning(told, method.unit)}",
         _response_text(method),
-        f"{brought.RATIOS[method.unit]} Interval: {brought.INTERVALS[method.unit]}. {_correction(method)}",
+        f"{naming.RATIOS[method.unit]} Interval: {naming.INTERVALS[method.unit]}. {_correction(method)}",
         f"A verdict needs at least {plural(method.blocks_least, method.unit)} of variant and baseline.",
         _margin_text(method),
         _steady_text(analysis),
@@ -92,7 +92,7 @@ def _brought_text(analysis: Analysis, told: Brought) -> list[str]:
 def ratio_text_of(analysis: Analysis) -> str:
     """What a ratio of the response is."""
     if analysis.run.of_logs:
-        return brought.RATIOS[analysis.method.unit]
+        return naming.RATIOS[analysis.method.unit]
     if analysis.hosts is not None and analysis.hosts.over_hosts:
         return "Ratio: variant / baseline, geometric mean over the blocks of a host, then over hosts."
     return "Ratio: variant / baseline, geometric mean over blocks."

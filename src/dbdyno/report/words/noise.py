@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dbdyno.analyse.floor import ALIKE_MOST, CONFIDENCE, noisier, smallest, unseen_share, widened
+from dbdyno.analyse.found import Blocking, Components, Floor
 from dbdyno.analyse.model import Analysis
-from dbdyno.analyse.noise import Blocking, Components, Floor
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.frozen import listed
 from dbdyno.records import metrics

@@ -1,14 +1,20 @@
-"""How every report writes its numbers. A metric has a format of its own, in `records/metrics.py`."""
+"""How every report writes its numbers. A metric has a format of its own, in `records/metrics.py`.
+
+How every report and list writes when something was: in UTC, because host and reader may be apart. Whoever
+waits for an end has the host's own clock.
+"""
 
 from __future__ import annotations
 
 import math
+import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dbdyno.records import metrics
 
 if TYPE_CHECKING:
-    from dbdyno.analyse.luck import LayoutSpread
+    from dbdyno.analyse.found import LayoutSpread
     from dbdyno.analyse.model import Ratio
     from dbdyno.records.binary import CodeBeside
 
@@ -165,3 +171,33 @@ def is_or_are(count: int) -> str:
 def functions_text(code: CodeBeside) -> str:
     """How many functions differ, of how many: `3 of 12,431`."""
     return f"{code.changed:,} of {code.functions.equal + code.changed:,}"
+
+
+def timestamp(unix_s: float) -> str:
+    """As machines read it, in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(unix_s))
+
+
+def moment_text(unix_s: float) -> str:
+    """To the minute: 2026-01-31 12:05 UTC."""
+    return f"{minute_text(unix_s)} UTC"
+
+
+def minute_text(unix_s: float) -> str:
+    """The same where UTC is named once for several: 2026-01-31 12:05."""
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M}"
+
+
+def second_text(unix_s: float) -> str:
+    """To the second, for what follows one another within a minute: 2026-01-31 12:05:43 UTC."""
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def day_text(unix_s: float) -> str:
+    """The day in UTC: 2026-01-31."""
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d}"
+
+
+def clock_text(unix_s: float) -> str:
+    """Of today or tomorrow, by this host's clock: 12:05."""
+    return time.strftime("%H:%M", time.localtime(unix_s))

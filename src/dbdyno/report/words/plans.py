@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dbdyno.analyse.found import PlanChange, PlansCompared
 from dbdyno.analyse.model import Analysis
-from dbdyno.analyse.plans import PlanChange, PlansCompared
 from dbdyno.frozen import listed
 from dbdyno.records.plan import NO_PLAN_NEEDED
 from dbdyno.report.words.numbers import plural

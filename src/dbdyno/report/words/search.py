@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.analyse.model import GIVEN_UP, Analysis, Change, SearchResult, Starts, Tried
+from dbdyno.analyse.found import Starts
+from dbdyno.analyse.model import GIVEN_UP, Analysis, Change, SearchResult, Tried
 from dbdyno.frozen import Level, level_text, listed
 from dbdyno.records import metrics
 from dbdyno.report.words.naming import factor_text, levels_text, marked_text

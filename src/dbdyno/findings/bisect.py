@@ -1,0 +1,253 @@
+"""A bisection: the point that it found, with its evidence, and how each point was placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.analyse.bisect import Answer, Bisection, By, Course, Look, Placed, Side
+from dbdyno.analyse.found import InstructionChange
+from dbdyno.findings import engines
+from dbdyno.frozen import ENGINE_FACTOR, level_text
+from dbdyno.records.metrics import number_text
+from dbdyno.report.document import Document, Kind, Lines, Mark, Notes, Section, Steps, Table, Tone, table
+from dbdyno.report.words import numbers
+from dbdyno.report.words.numbers import moment_text
+from dbdyno.study.line import Along, Line, Point, TouchedFile
+
+LOOKS = {
+    Answer.FOUND: ("✓", Tone.GOOD),
+    Answer.RANGE: ("?", Tone.DOUBT),
+    Answer.NONE: ("–", Tone.QUIET),
+    Answer.UNFINISHED: ("?", Tone.DOUBT),
+}
+"""Glyph and tone of each answer."""
+NOUNS = {Along.COMMITS: "commit", Along.SETTINGS: "change", Along.VERSIONS: "version"}
+BY_WORDS = {By.END: "you", By.TIME: "time", By.INSTRUCTIONS: "instructions", By.CODE: "its code"}
+PLACED_HEADS = ("point", "side", "by", "ratio to good", "instructions", "remark")
+CHANGE_HEADS = ("function", "before", "after", "change per transaction")
+FILE_HEADS = ("file", "added", "removed")
+KINDS = dict.fromkeys(("point", "side", "by", "remark", "function", "file"), Kind.TEXT)
+FILES_MOST = 20
+COUNTING = "counting the instructions of"
+
+
+def document(found: Bisection) -> Document:
+    """The answer, its evidence, and how the bisection came to it."""
+    line, run = line_of(found), found.run
+    glyph, tone = LOOKS[found.answer]
+    facts = {
+        "Study": run.study_path,
+        "Run": run.run,
+        "Began": moment_text(run.created_unix_s),
+        "Source": line.source,
+        "Engine": _engine(found),
+    }
+    count = numbers.plural(line.last, NOUNS[line.along])
+    return Document(
+        title=f"{found.title} (a bisection)",
+        answer=((Mark(glyph, tone), f" {headline(found)}"),),
+        sections=tuple(_sections(found)),
+        eyebrow=f"a bisection of {count}",
+        heading=found.title,
+        facts=tuple((name, value) for name, value in facts.items() if value),
+        footer=count,
+    )
+
+
+def _engine(found: Bisection) -> str:
+    """What was measured; of a line over versions the first and the last one."""
+    line = line_of(found)
+    beside = found.run.engines.get(_level_of(line, line.last))
+    first = found.run.installation
+    beyond = f" to {beside.version}" if beside and beside.version != first.version else ""
+    return f"{first.engine} {first.version}{beyond}".strip()
+
+
+def _level_of(line: Line, place: int) -> str:
+    """The engine of a point, as a study writes it; empty where that is the same all along."""
+    return level_text(line.points[place].levels.get(ENGINE_FACTOR, ""))
+
+
+def line_of(found: Bisection) -> Line:
+    """The line that was bisected."""
+    assert found.run.bisected is not None, "the run is a bisection"
+    return found.run.bisected
+
+
+def headline(found: Bisection) -> str:
+    """The answer in a sentence or two."""
+    line = line_of(found)
+    noun = NOUNS[line.along]
+    if found.answer is Answer.NONE:
+        return f"None of {numbers.plural(line.last, noun)} made it slower: {_why_none(found)}."
+    if found.answer is Answer.UNFINISHED:
+        left = numbers.plural(found.bad - found.good, noun)
+        return f"It is not over: {left} are left, after {name_of(line, found.good)}."
+    if line.along is Along.VERSIONS:
+        return _between(found)
+    if found.answer is Answer.FOUND:
+        return f"{_named(line.points[found.bad])} made it slower: {_confirmed(found)}."
+    first, last = name_of(line, found.good + 1), name_of(line, found.bad)
+    many = numbers.plural(len(found.suspects), noun)
+    if len(found.suspects) == 1:
+        return f"{_named(line.points[found.bad])} seems to have made it slower: {_confirmed(found)}."
+    return f"One of {many} made it slower, from {first} to {last}: {_why_range(found)}."
+
+
+def _between(found: Bisection) -> str:
+    """Between which two versions it became slower, because the later one names no cause."""
+    line = line_of(found)
+    good, bad = line.points[found.good], line.points[found.bad]
+    between = f"between {good.name} and {bad.name}"
+    if found.answer is Answer.FOUND:
+        return f"It became slower {between} ({bad.title}): {_confirmed(found)}."
+    if len(found.suspects) == 1:
+        return f"It seems to have become slower {between} ({bad.title}): {_confirmed(found)}."
+    return f"It became slower {between}: {_why_range(found)}."
+
+
+def _why_none(found: Bisection) -> str:
+    if found.same_code:
+        return f"the bad end has the good end's code ({found.same_code})"
+    ratio = f"bad to good is {numbers.effect_text(found.ends)} times in {found.response}"
+    told = {
+        Look.SAME: f"{ratio}, within the margin of {numbers.share_text(found.margin)}",
+        Look.BETTER: f"{ratio}, so the bad end is the better one",
+        Look.WORSE: f"{ratio}, but both ends execute the same instructions: that can be the luck of layout",
+    }
+    return told.get(found.ends_look, f"{ratio}, which leaves it open whether the ends differ")
+
+
+def _confirmed(found: Bisection) -> str:
+    ratio = f"{numbers.effect_text(found.step)} times the {found.response} of the one before it"
+    counted = "instructions show it, and " if found.by is By.INSTRUCTIONS else ""
+    told = {
+        Look.SAME: f"{counted}time no difference beyond the margin ({ratio})",
+        Look.UNKNOWN: f"{counted}time leaves it open ({ratio})",
+    }
+    return told.get(found.confirmed, ratio)
+
+
+def _why_range(found: Bisection) -> str:
+    between = [one for one in found.placed if found.good < one.place < found.bad]
+    skipped = sum(one.side is Side.SKIPPED for one in between)
+    undecided = sum(one.side is Side.OPEN for one in between)
+    told = [f"{numbers.plural(skipped, 'point')} could not be measured"] if skipped else []
+    told += [f"time could not place {numbers.plural(undecided, 'point')}"] if undecided else []
+    return ", and ".join(told) or "the one that the search led to did not show it side by side"
+
+
+def _named(point: Point) -> str:
+    return f"{point.name} ({point.title})" if point.title else point.name
+
+
+def name_of(line: Line, place: int) -> str:
+    """A point's name; the ends say which they are."""
+    ends = {0: " (the good end)", line.last: " (the bad end)"}
+    return f"{line.points[place].name}{ends.get(place, '')}"
+
+
+def _sections(found: Bisection) -> Iterator[Section]:
+    line = line_of(found)
+    yield Section("The ends", (Lines(tuple(_of_ends(found))),))
+    if found.answer in (Answer.FOUND, Answer.RANGE) and len(found.suspects) > 1:
+        rows = [(point.name, point.title) for point in found.suspects]
+        kinds = {"what it says": Kind.TEXT}
+        yield Section("Where it may be", (table(("point", "what it says"), rows, kinds),))
+    point = line.points[found.bad]
+    if found.answer is Answer.FOUND and point.touched:
+        yield Section("What it changes", (_files(point.touched),), aside=stat_text(point.touched))
+    if found.changes:
+        aside = "Instructions per transaction, counted under Valgrind, against the last good one."
+        yield Section("Functions that execute more or less", (_functions(found.changes),), aside=aside)
+    if len(found.placed) > 2:
+        placed = [_row(line, one) for one in found.placed]
+        yield Section("How each was placed", (table(PLACED_HEADS, placed, KINDS, first=Kind.TEXT),))
+    if found.engines is not None:
+        yield from engines.sections(found.engines)
+    yield Section("How to read it", (Notes(tuple(_notes(found))), Steps(tuple(_steps(found)))))
+
+
+def _of_ends(found: Bisection) -> Iterator[str]:
+    line = line_of(found)
+    yield (
+        f"{line.points[line.last].name} has {numbers.effect_text(found.ends)} times the {found.response} of"
+        f" {line.points[0].name}, side by side."
+    )
+    if found.ends_instructions is not None:
+        yield f"It executes {numbers.ratio_text(found.ends_instructions)} times the instructions."
+    if found.contradicted:
+        yield "Instructions led to a point that is no slower, so time placed all points."
+
+
+def stat_text(touched: tuple[TouchedFile, ...]) -> str:
+    """`2 files, 12 lines added, 3 removed.`"""
+    added, removed = sum(one.added or 0 for one in touched), sum(one.removed or 0 for one in touched)
+    lines = numbers.plural(added, "line")
+    return f"{numbers.plural(len(touched), 'file')}, {lines} added, {removed:,} removed."
+
+
+def _files(touched: tuple[TouchedFile, ...]) -> Table:
+    rows = [(one.path, _count(one.added), _count(one.removed)) for one in touched[:FILES_MOST]]
+    return table(FILE_HEADS, rows, KINDS, first=Kind.TEXT)
+
+
+def _count(lines: int | None) -> str:
+    return "not of lines" if lines is None else f"{lines:,}"
+
+
+def _functions(changes: tuple[InstructionChange, ...]) -> Table:
+    rows = [
+        (one.name, number_text(one.against), number_text(one.own), number_text(one.change)) for one in changes
+    ]
+    return table(CHANGE_HEADS, rows, KINDS, first=Kind.TEXT)
+
+
+def _row(line: Line, one: Placed) -> tuple[str, ...]:
+    executed = "" if one.instructions is None else numbers.ratio_text(one.instructions)
+    ratio = numbers.effect_text(one.ratio) if one.ratio else ""
+    by = "" if one.side is Side.SKIPPED else BY_WORDS[one.by]
+    return line.points[one.place].name, one.side.value, by, ratio, executed, one.cause
+
+
+def _notes(found: Bisection) -> Iterator[str]:
+    yield (
+        "Each point stands side by side with both ends in the same blocks. Intervals hold at all looks, and"
+        " for all questions of the bisection together."
+    )
+    line = line_of(found)
+    if line.along is Along.SETTINGS:
+        yield "Each point has its own change and those of all points before it."
+    elif line.along is Along.VERSIONS and found.answer is not Answer.NONE:
+        yield "Where it became slower in several steps, this is the one past the middle between the ends."
+    elif found.by is By.TIME and found.answer is not Answer.NONE:
+        yield "Time alone placed the points. The luck of layout can move a build's speed by some per cent."
+
+
+def _steps(found: Bisection) -> Iterator[str]:
+    if found.answer is Answer.UNFINISHED:
+        yield f"dyno bisect --resume {found.run.run}"
+    if found.answer is Answer.NONE and found.ends_look is Look.UNKNOWN:
+        yield "Take more blocks (--blocks), or longer trials."
+    line = line_of(found)
+    if found.answer is Answer.FOUND and line.along is Along.COMMITS:
+        yield "dyno diff compares the two builds function by function; dyno cache builds lists them."
+    if found.answer is Answer.FOUND and line.along is Along.VERSIONS:
+        levels = ", ".join(f'"{_level_of(line, place)}"' for place in (found.good, found.bad))
+        yield (
+            f"Tell the version from its defaults: dyno run a study of these two (engine = [{levels}]), then"
+            " dyno explain --write apart.toml."
+        )
+
+
+def way_text(line: Line, course: Course) -> str:
+    """How far a bisection is, and what it asks next, in a line."""
+    need = course.need
+    if need is None:
+        return "the bisection is over"
+    asked = [name_of(line, place) for place in need.places if 0 < place < line.last] or ["the bad end"]
+    if course.way is None:
+        return f"{COUNTING if need.counted else 'measuring'} both ends"
+    how = COUNTING if need.counted else "measuring beside the ends:"
+    noun = numbers.plural(course.way.high - course.way.low, NOUNS[line.along])
+    return f"{noun} left, after {name_of(line, course.way.low)}; {how} {', '.join(asked)}"

@@ -1,0 +1,135 @@
+"""Engines as a factor: which ran, whether their rows were the same, and what differs between defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dbdyno.analyse.analysis import Basis
+from dbdyno.analyse.engines import engines_compared, ranked
+from dbdyno.analyse.found import DefaultsBeside, EnginesCompared, RowsDiffer
+from dbdyno.frozen import listed
+from dbdyno.records import metrics
+from dbdyno.report.document import Detail, Element, Fold, From, Kind, Lines, Notes, Section, table
+from dbdyno.report.words.numbers import plural
+
+TITLE = "Engines"
+HEADS = ("engine", "version", "from", "proof")
+KINDS = {"version": Kind.PHRASE, "from": Kind.TEXT, "proof": Kind.TEXT}
+ABSENT = "–"
+LIST_COMMAS = 4
+"""From so many commas on a value is a long list."""
+ROWS_MOST = 12
+"""On a terminal; the page and Markdown have all."""
+PRODUCTS = (
+    "These are different products. Each ran with its own defaults but for the levels of this study, and"
+    " settings of one name need not mean the same. The figures hold for this load and these levels: they do"
+    " not say which product is better."
+)
+DEFAULTS = (
+    "The values are the servers' own word on what a setting has where nobody sets it. Those come first on"
+    " which something rests that this version had more of. This lists changes; it does not prove a cause."
+)
+SEEN_HEAD = "it had more of"
+
+
+def find(basis: Basis) -> EnginesCompared | None:
+    """What ran at each level of the engine."""
+    return engines_compared(basis.study, list(basis.columns.records(basis.shown.tolist())))
+
+
+def sections(found: EnginesCompared) -> Iterator[Section]:
+    """Who ran with its proof, the rows, and a table of the defaults for each other version."""
+    yield Section(TITLE, (*_body(found),))
+    for beside in found.defaults:
+        yield Section(f"What differs between the defaults: {beside.level}", (*_defaults(found, beside),))
+
+
+def _body(found: EnginesCompared) -> Iterator[Element]:
+    rows = [(one.level, one.version or ABSENT, one.origin, one.proof) for one in found.ran]
+    brief = table(HEADS[:2], [row[:2] for row in rows], KINDS, dense=True)
+    yield From(Detail.DETAILS, (table(HEADS, rows, KINDS, dense=True),), (brief,))
+    if any(one.upgraded_by for one in found.ran):
+        yield from _upgrades(found)
+    yield Lines((*_rows(found),))
+    if found.products > 1:
+        yield Notes((PRODUCTS,))
+
+
+def _upgrades(found: EnginesCompared) -> Iterator[Element]:
+    baseline, *others = found.ran
+    kinds = {"by": Kind.PHRASE, "took": Kind.PHRASE}
+    rows = [(one.level, one.upgraded_by, _seconds(one.upgrade_s)) for one in others if one.upgraded_by]
+    yield table(("upgraded", "by", "took"), rows, kinds, dense=True)
+    made = f"{baseline.level} has the first data, and each other version took over a copy of them."
+    took = "The seconds count from the clean stop of the one to that of the other. Copying is left out."
+    several = " There is one number for each image of the data." if len(others[0].upgrade_s) > 1 else ""
+    yield Notes((f"{made} {took}{several}",))
+
+
+def _seconds(upgrade_s: Sequence[float]) -> str:
+    return " and ".join(f"{seconds:.2f} s" for seconds in upgrade_s)
+
+
+def _rows(found: EnginesCompared) -> Iterator[str]:
+    baseline = found.ran[0].level
+    if found.same_rows:
+        levels = listed(found.same_rows)
+        yield f"Checksums over all tables show that {levels} began with the same rows as {baseline}."
+    for other in found.other_rows:
+        yield _difference(baseline, other)
+    told = {*found.same_rows, *(other.level for other in found.other_rows)}
+    if open_levels := [one.level for one in found.ran[1:] if one.level not in told]:
+        yield f"Nothing shows whether {listed(open_levels)} began with the same rows as {baseline}."
+
+
+def _difference(baseline: str, other: RowsDiffer) -> str:
+    before, after = other.before.split("; "), other.after.split("; ")
+    own = [f"{one} ({other.level})" for one in after if one not in before]
+    theirs = [f"{one} ({baseline})" for one in before if one not in after]
+    return (
+        f"{other.level} did not begin with the same rows as {baseline}, so their speeds cannot be compared."
+        f" By checksum these tables differ in image {other.image + 1}: {'; '.join([*theirs, *own])}."
+    )
+
+
+def _defaults(found: EnginesCompared, beside: DefaultsBeside) -> Iterator[Element]:
+    baseline, known = found.ran[0].level, plural(beside.compared, "setting")
+    if not beside.changed:
+        yield Notes((f"The defaults of all {known} are those of {baseline}.",))
+        return
+    seen = any(one.seen for one in beside.changed)
+    heads = ("setting", baseline, beside.level, *((SEEN_HEAD,) if seen else ()))
+    rows = [
+        (one.name, *_shown_beside(one.before, one.after), *((_seen(one.seen),) if seen else ()))
+        for one in ranked(beside)
+    ]
+    kinds = {baseline: Kind.CODE, beside.level: Kind.CODE, SEEN_HEAD: Kind.TEXT}
+    first, rest = (table(heads, some, kinds, dense=True) for some in (rows[:ROWS_MOST], rows[ROWS_MOST:]))
+    if rest.rows:
+        folded = Fold(f"{plural(len(rest.rows), 'more setting')}", (rest,))
+        more = Notes((f"and {len(rest.rows)} more: the page and Markdown have them",))
+        yield From(Detail.TEXT, (first, folded), (first, more))
+    else:
+        yield first
+    yield Notes((f"{len(rows)} of {known} differ. {ABSENT}: it has no such setting. {DEFAULTS}",))
+
+
+def _seen(what: str) -> str:
+    """What the level showed more of: an error by its code, a metric by its title."""
+    return metrics.METRICS[what].title if what in metrics.METRICS else what
+
+
+def _shown_beside(before: str | None, after: str | None) -> tuple[str, str]:
+    """Both values; of long lists the members alone that the other one lacks."""
+    if before is None or after is None or min(before.count(","), after.count(",")) < LIST_COMMAS:
+        return _shown(before), _shown(after)
+    own, other = before.split(","), after.split(",")
+    return _members(own, other), _members(other, own)
+
+
+def _members(own: Sequence[str], other: Sequence[str]) -> str:
+    return ",".join(["…", *(member for member in own if member not in other)])
+
+
+def _shown(value: str | None) -> str:
+    return ABSENT if value is None else value or '""'
