@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, settings
 from dbdyno import build_check
 from dbdyno.cli.preferences import KEYS
 from dbdyno.engines.mariadb import galera
-from dbdyno.engines.mariadb import obtaining as mariadb
-from dbdyno.engines.mysql import obtaining as mysql
+from dbdyno.engines.mariadb import server as mariadb
+from dbdyno.engines.mysql import server as mysql
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
 from dbdyno.host import cache, paths

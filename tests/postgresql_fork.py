@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.postgresql.obtaining import SERVER
+from dbdyno.engines.postgresql.server import SERVER
 from tests.needs import on_machine
 
 RECIPE = """

@@ -18,8 +18,8 @@ import psycopg
 from dbdyno.driver.query import Rows, query
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Server
-from dbdyno.engines.network import free_port
-from dbdyno.engines.postgresql.obtaining import tool
+from dbdyno.engines.postgresql.server import tool
+from dbdyno.engines.server import free_port
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation

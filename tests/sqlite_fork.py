@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.sqlite.obtaining import LIBRARY
+from dbdyno.engines.sqlite.server import LIBRARY
 from dbdyno.host import libraries
 from dbdyno.obtain.source.wish import BuildWish
 from tests.needs import on_machine

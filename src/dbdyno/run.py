@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from dbdyno.engines.shell import ShellRound
+from dbdyno.engines.facts import ShellRound
 from dbdyno.errors import ServerFailed
 from dbdyno.host.undisturbed import undisturbed
 from dbdyno.interrupts import shielded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.engines.plan import Step
+from dbdyno.engines.facts import Step
 from dbdyno.records.plan import Plans, StatementPlan
 from dbdyno.records.record import Record
 from dbdyno.trial.plans import planned

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.engines.plan import Step
+from dbdyno.engines.facts import Step
 from dbdyno.findings import analyse
 from dbdyno.findings.plans import change_text, compared_plans
 from dbdyno.records.plan import Plans, StatementPlan

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.sqlite.obtaining import LIBRARY
+from dbdyno.engines.sqlite.server import LIBRARY
 from dbdyno.host import cache, libraries
 from tests.cli.calls import complaint, dyno
 from tests.needs import on_machine

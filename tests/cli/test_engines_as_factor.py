@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.engines.sqlite.obtaining import LIBRARY
+from dbdyno.engines.sqlite.server import LIBRARY
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host import cache, libraries
 from dbdyno.records.place import store_url

@@ -191,7 +191,7 @@ def test_a_command_reads_the_file_once(file: Path, monkeypatch: pytest.MonkeyPat
 def test_the_demo_waits_as_its_run_does(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[list[str]] = []
     monkeypatch.setattr("dbdyno.cli.verbs.measure.run.main", lambda given, **_: called.append(given[3:]))
-    monkeypatch.setattr("dbdyno.engines.firebird.obtaining.fetch", lambda *_: None)
+    monkeypatch.setattr("dbdyno.engines.firebird.server.fetch", lambda *_: None)
     for given in ([], ["--wait"], ["--wait", "90s"]):
         demo.main(given, standalone_mode=False)
     assert called == [["--wait=0s"], ["--wait=forever"], ["--wait=90s"]]

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbdyno.engines.mariadb.obtaining import SERVER as MARIADB
-from dbdyno.engines.mysql.obtaining import SERVER as MYSQL
-from dbdyno.engines.postgresql.obtaining import SERVER as POSTGRESQL
-from dbdyno.engines.postgresql.taking import require_dump
+from dbdyno.engines.mariadb.server import SERVER as MARIADB
+from dbdyno.engines.mysql.server import SERVER as MYSQL
+from dbdyno.engines.postgresql.data import require_dump
+from dbdyno.engines.postgresql.server import SERVER as POSTGRESQL
 from dbdyno.errors import EngineMissing, UserError
 from dbdyno.obtain.client import program
 from dbdyno.obtain.installation import Installation

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.postgresql.obtaining import SERVER
+from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, ServerProcess, socket_of
 from dbdyno.obtain.client import program
 from dbdyno.records.place import store_url

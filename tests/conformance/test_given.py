@@ -15,8 +15,8 @@ import pytest
 
 from dbdyno.begin.given import given_mistakes
 from dbdyno.engines import registry
-from dbdyno.engines.mysql.obtaining import SERVER as MYSQL
-from dbdyno.engines.postgresql.obtaining import SERVER
+from dbdyno.engines.mysql.server import SERVER as MYSQL
+from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of
 from dbdyno.errors import UserError
 from dbdyno.obtain.client import program

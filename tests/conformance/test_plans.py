@@ -11,8 +11,8 @@ from typing import Any
 
 from dbdyno.driver.load import Explained
 from dbdyno.engines.engine import Server
-from dbdyno.engines.mariadb import plans as mariadb
-from dbdyno.engines.plan import titles
+from dbdyno.engines.facts import titles
+from dbdyno.engines.mariadb import facts as mariadb
 from tests.conformance.commands import loads
 from tests.conformance.conftest import Bench, started
 

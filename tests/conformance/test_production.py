@@ -8,7 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
-from dbdyno.engines.postgresql.obtaining import SERVER
+from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of
 from dbdyno.frozen import Level
 from dbdyno.obtain.client import program

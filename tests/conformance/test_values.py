@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dbdyno.engines.engine import Server
-from dbdyno.engines.mariadb.obtaining import SERVER as MARIADB
-from dbdyno.engines.mysql.obtaining import SERVER as MYSQL
-from dbdyno.engines.postgresql.obtaining import SERVER as POSTGRESQL
+from dbdyno.engines.mariadb.server import SERVER as MARIADB
+from dbdyno.engines.mysql.server import SERVER as MYSQL
+from dbdyno.engines.postgresql.server import SERVER as POSTGRESQL
 from dbdyno.obtain.client import program
 from dbdyno.obtain.debian import Recipe
 from tests.conformance.commands import loads

@@ -12,8 +12,17 @@ import pytest
 
 from dbdyno.driver.query import query
 from dbdyno.engines import registry
-from dbdyno.engines.configuration import read_configuration, require_settings
-from dbdyno.engines.line import A_PATH, A_PROGRAM, NOT_SHOWN, OF_DYNO, OTHER_FILE, UNREADABLE, NoConfiguration
+from dbdyno.engines.configuration import (
+    A_PATH,
+    A_PROGRAM,
+    NOT_SHOWN,
+    OF_DYNO,
+    OTHER_FILE,
+    UNREADABLE,
+    NoConfiguration,
+    read_configuration,
+    require_settings,
+)
 from dbdyno.engines.postgresql.settings import NOT_ARCHIVED
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Configuration, Level, LineCount

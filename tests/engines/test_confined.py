@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines import registry
-from dbdyno.engines.confined import reach
+from dbdyno.engines.configuration import reach
 from dbdyno.frozen import Level
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "layers.md"

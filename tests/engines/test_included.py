@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines import registry
-from dbdyno.engines.configuration import read_configuration
-from dbdyno.engines.included import CHARACTERS_MOST, DEPTH_MOST
+from dbdyno.engines.configuration import CHARACTERS_MOST, DEPTH_MOST, read_configuration
 from dbdyno.frozen import Configuration
 from tests.needs import IS_ROOT
 

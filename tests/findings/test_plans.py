@@ -7,7 +7,7 @@ import json
 from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.analyse import Analysis
-from dbdyno.engines.plan import Step
+from dbdyno.engines.facts import Step
 from dbdyno.findings import analyse, as_json, plans, trial
 from dbdyno.records.plan import Plans, StatementPlan
 from dbdyno.records.record import Record

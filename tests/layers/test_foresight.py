@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.engines.needs import Need
+from dbdyno.engines.facts import Need
 from dbdyno.frozen import Level
 from dbdyno.layers.foresight import foresee
 from dbdyno.layers.knob import ROOT, Scope

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.sqlite import guest
+from dbdyno.engines.sqlite import shell
 from dbdyno.errors import DynoError, EngineMissing, Unreachable, UserError
 from dbdyno.host.cache import silently
 from dbdyno.machine import packages
@@ -19,20 +19,20 @@ KIND = KINDS["ppc64el"]
 
 def parts(prefix: Path) -> Parts:
     copy = Fetched("machine-of-sqlite", "3.40.1", "bookworm", prefix, "digest", 0.0, "ppc64el")
-    return Parts(KIND, copy, guest.PROGRAM)
+    return Parts(KIND, copy, shell.PROGRAM)
 
 
 def test_a_guest_that_is_not_here_is_told_with_the_command(homes: Path) -> None:
     with pytest.raises(EngineMissing) as caught:
-        packages.locate(KIND, guest.RECIPE)
+        packages.locate(KIND, shell.RECIPE)
     assert caught.value.message == "the guest of ppc64el with sqlite is not on this machine"
     assert caught.value.hint == "`dyno engines fetch sqlite --platform ppc64el --machine` obtains it"
-    assert list(packages.offers(guest.RECIPE)) == []
+    assert list(packages.offers(shell.RECIPE)) == []
 
 
 def test_a_mirror_that_does_not_answer_is_told_with_the_way_around(homes: Path) -> None:
     with pytest.raises(Unreachable) as caught:
-        packages.fetch(KIND, guest.RECIPE, "", "http://127.0.0.1:9/debian", silently)
+        packages.fetch(KIND, shell.RECIPE, "", "http://127.0.0.1:9/debian", silently)
     assert caught.value.message.startswith("the guest of ppc64el cannot be fetched: ")
     assert "`dyno engines fetch sqlite --platform ppc64el --machine`" in caught.value.hint
     assert "/engines/ppc64el-of-machine-of-sqlite-*" in caught.value.hint
@@ -40,7 +40,7 @@ def test_a_mirror_that_does_not_answer_is_told_with_the_way_around(homes: Path) 
 
 def test_a_version_that_no_suite_holds_is_told_by_the_engines_name(homes: Path) -> None:
     with pytest.raises(UserError, match=r"^sqlite@9 is in no Debian suite"):
-        packages.fetch(KIND, guest.RECIPE, "9", "", silently)
+        packages.fetch(KIND, shell.RECIPE, "9", "", silently)
 
 
 def test_an_architecture_without_a_machine_is_the_users_mistake() -> None:

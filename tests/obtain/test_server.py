@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.mariadb.obtaining import SERVER as MARIADB
-from dbdyno.engines.mysql.obtaining import SERVER as MYSQL
-from dbdyno.engines.postgresql.obtaining import SERVER as POSTGRESQL
+from dbdyno.engines.mariadb.server import SERVER as MARIADB
+from dbdyno.engines.mysql.server import SERVER as MYSQL
+from dbdyno.engines.postgresql.server import SERVER as POSTGRESQL
 from dbdyno.errors import DynoError, EngineMissing, EngineUnobtainable
 from dbdyno.obtain import debian
 from dbdyno.study.reference import Reference

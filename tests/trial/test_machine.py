@@ -11,7 +11,7 @@ import pytest
 from dbdyno.begin.begun import Begun, bench_of, new_run
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.engines import registry
-from dbdyno.engines.sqlite import guest
+from dbdyno.engines.sqlite import shell
 from dbdyno.errors import DynoError
 from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.cache import silently
@@ -42,9 +42,9 @@ def fetched() -> None:
     try:
         kind = kinds.kind("ppc64el")
         try:
-            packages.locate(kind, guest.RECIPE)
+            packages.locate(kind, shell.RECIPE)
         except DynoError:
-            packages.fetch(kind, guest.RECIPE, "", "", silently)
+            packages.fetch(kind, shell.RECIPE, "", "", silently)
     except DynoError as missing:
         pytest.skip(f"an emulated machine cannot be had here: {missing.message}")
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Explained, ExplainedStatement
-from dbdyno.engines.plan import Step
+from dbdyno.engines.facts import Step
 from dbdyno.errors import DriverFailed
 from dbdyno.host.journal import Journal
 from dbdyno.layers.setup import Running, Setup

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.engines.shell import ShellRound
+from dbdyno.engines.facts import ShellRound
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running

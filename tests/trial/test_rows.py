@@ -10,8 +10,8 @@ import pytest
 
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
-from dbdyno.engines.compared import ComparedBy
-from dbdyno.engines.sqlite.url import url
+from dbdyno.engines.facts import ComparedBy
+from dbdyno.engines.sqlite.settings import url
 from dbdyno.host.launch import Launch
 from dbdyno.study.reference import Reference
 from dbdyno.trial import rows

@@ -15,7 +15,7 @@ def require_load_host(study: Study) -> None:
         return
     # Here, because most loads come from this host.
     from dbdyno.driver.remote.load import RemoteDriver
-    from dbdyno.engines.network import free_port
+    from dbdyno.engines.server import free_port
 
     free_port(study.driver.address)
     for host in study.driver.hosts:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from dbdyno.driver.query import conversation
 from dbdyno.engines import registry
-from dbdyno.engines.found import server_at
 from dbdyno.engines.ledger import Row
 from dbdyno.engines.put_back import Reached, Standing, ledger_on
-from dbdyno.engines.runtime import connected, one_server, with_own_password
+from dbdyno.engines.runtime import connected, one_server, server_at, with_own_password
 from dbdyno.errors import UserError
 from dbdyno.frozen import level_text
 from dbdyno.layers.foresight import Refusal

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from dbdyno.deploy.deployment import Deployment
-from dbdyno.engines.production import Production
+from dbdyno.engines.facts import Production
 from dbdyno.frozen import Level, level_text
 from dbdyno.layers.part import Place
 

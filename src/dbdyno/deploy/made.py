@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
 from dbdyno.deploy.deployment import Change, Deployment, without_folders
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.production import Production
+from dbdyno.engines.facts import Production
 from dbdyno.errors import UserError
 from dbdyno.findings.gap import shares
 from dbdyno.frozen import Level, level_text

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.engine import Ask, Engine
-from dbdyno.engines.found import FoundServer, process_at
-from dbdyno.engines.production import Production
+from dbdyno.engines.facts import Production
+from dbdyno.engines.runtime import FoundServer, process_at
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups, process

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from dbdyno.engines.engine import Ask, HugePages
-from dbdyno.engines.log import tail
+from dbdyno.engines.server import tail
 from dbdyno.errors import ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.records.record import Reading

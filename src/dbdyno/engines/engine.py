@@ -16,15 +16,10 @@ from dbdyno.records.recovery import Loss
 
 if TYPE_CHECKING:
     from dbdyno.engines.cluster import Cluster
-    from dbdyno.engines.compared import ComparedBy
-    from dbdyno.engines.guest import Guest
-    from dbdyno.engines.line import Line
-    from dbdyno.engines.needs import Need
-    from dbdyno.engines.network import Network
-    from dbdyno.engines.plan import ReadPlan
-    from dbdyno.engines.production import Production
+    from dbdyno.engines.configuration import Line
+    from dbdyno.engines.facts import ComparedBy, Guest, Need, Production, ReadPlan, Shell
     from dbdyno.engines.runtime import Runtime
-    from dbdyno.engines.shell import Shell
+    from dbdyno.engines.server import Network
     from dbdyno.errors import DynoError
     from dbdyno.frozen import Level
     from dbdyno.host.cache import Tell

@@ -13,7 +13,7 @@ from dbdyno.registry import registry
 
 if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine
-    from dbdyno.engines.guest import Guest
+    from dbdyno.engines.facts import Guest
     from dbdyno.engines.runtime import Runtime
     from dbdyno.obtain.platforms import Platforms
     from dbdyno.registry import Table

@@ -9,15 +9,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
-from urllib.parse import urlsplit
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.driver.passwords import with_password
 from dbdyno.driver.query import Ask, Rows, query
-from dbdyno.errors import DriverFailed
+from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
+from dbdyno.host import kernel_files, process
+from dbdyno.host.process import family
 from dbdyno.records.in_use import Identity, ServerId, Way
+
+if TYPE_CHECKING:
+    from dbdyno.engines.facts import Production
 
 MARK = "dyno_"
 """How the names of all schemas begin that Dyno makes on a server which is not its own."""
@@ -227,3 +233,60 @@ def first_row(ask: Ask, sql: str) -> list[str]:
 def named(names: Collection[str]) -> str:
     """Names as the list of an IN."""
     return ", ".join(quoted(name) for name in sorted(names)) or "''"
+
+
+@dataclass(frozen=True)
+class FoundServer:
+    """A server that runs already. Dyno neither stops it nor reads its log."""
+
+    url: str
+    version: str
+    process_id: int | None
+    ready_s: float = 0.0
+    driver_environment: Mapping[str, str] = field(default_factory=dict)
+    driver_folders: tuple[Path, ...] = ()
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """Empty where the process cannot be found from here."""
+        return family(self.process_id) if self.process_id is not None else ()
+
+    def alive(self) -> bool:
+        return self.process_id is None or bool(self.process_ids)
+
+    def log(self) -> str:
+        return ""
+
+    def log_problems(self) -> list[str]:
+        return []
+
+    def stop(self, timeout_s: float = 30.0) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def process_at(url: str, production: Production) -> int | None:
+    """The process that listens where a URL leads; None for another host, and for a file.
+    Raises UserError where it leads to several."""
+    target = urlsplit(url)
+    if "," in target.netloc:
+        raise UserError("the URL of a server names several hosts", "name the one that is meant")
+    if sockets := parse_qs(target.query).get("socket"):
+        return process.at_socket(Path(sockets[0]))
+    if not target.hostname or not process.is_here(target.hostname):
+        return None
+    return process.at_port(target.port or production.port)
+
+
+def server_at(url: str, production: Production, programs: Collection[str]) -> int | None:
+    """The same where that process runs one of the engine's programs: what forwards to a server, a tunnel or a
+    pool, tells nothing of it."""
+    process_id = process_at(url, production)
+    if process_id is None:
+        return None
+    try:
+        arguments = kernel_files.text(f"/proc/{process_id}/cmdline").split("\0")
+    except kernel_files.Unreadable:
+        return None
+    names = {Path(argument).name for argument in arguments}
+    return process_id if names & set(programs) else None

@@ -1,20 +1,26 @@
-"""A server that is a process of its own: started, waited for, stopped, and never left behind."""
+"""A server that is a process of its own: started, waited for, reached from other hosts, and its log read."""
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import parse_qs, quote, urlsplit
 
 from dbdyno.driver.query import query
-from dbdyno.engines.log import LOG_BYTES, reason_in, tail
-from dbdyno.errors import DriverFailed, ServerFailed, UserError
+from dbdyno.errors import DriverFailed, ServerFailed, UserError, remedy
+from dbdyno.frozen import Level
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
 from dbdyno.host.paths import SOCKET_PATH_BYTES
@@ -253,3 +259,147 @@ def require_short(socket: Path) -> None:
             f"the socket's path is {length} bytes long, {SOCKET_PATH_BYTES} are allowed: {socket}",
             "set XDG_RUNTIME_DIR to a shorter folder",
         )
+
+
+LOG_BYTES = 64 * 1024
+WARNING = re.compile(r"\[Warning\]|\bWARNING:")
+"""How the servers mark what they can live with."""
+
+Hints = Sequence[tuple[str, str]]
+"""A pattern of the log, and what to do where it is found; the first that is found counts."""
+
+
+def tail(path: Path, size_bytes: int = LOG_BYTES) -> str:
+    """The end of a log, from the start of a line."""
+    try:
+        with path.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(0, size - size_bytes))
+            text = log.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    return text.split("\n", 1)[-1] if size > size_bytes else text
+
+
+def doubtful_lines(log: str, alarming: re.Pattern[str], benign: re.Pattern[str]) -> list[str]:
+    """The lines that alarm and are not known to be harmless."""
+    return [line.strip() for line in log.splitlines() if alarming.search(line) and not benign.search(line)]
+
+
+def reason_in(lines: Sequence[str]) -> str:
+    """The one of the doubtful lines that says why a server ended: the first error, because the last one is
+    mostly "aborting"; else the first warning. Empty where there is no line."""
+    return next((line for line in lines if not WARNING.search(line)), next(iter(lines), ""))
+
+
+def untold(lines: Sequence[str], told: Sequence[str]) -> list[str]:
+    """The lines of a log that are not among those that were told. A log grows at its end, and its beginning
+    is passed over once it is long."""
+    left = Counter(lines) - Counter(told)
+    found: list[str] = []
+    for line in reversed(lines):
+        if left[line] > 0:
+            left[line] -= 1
+            found.append(line)
+    return found[::-1]
+
+
+def hint_in(log: str, hints: Hints) -> str:
+    """What to do about the failure that a log tells of."""
+    return next((hint for pattern, hint in hints if re.search(pattern, log)), "look at the end of its log")
+
+
+def unknown_setting(title: str, name: str, known: Iterable[str]) -> str:
+    """The hint on a setting that the server refused because it has none of that name."""
+    near = get_close_matches(name, list(known), n=1)
+    return f"this {title} has no setting `{name}`" + (f"; did you mean `{near[0]}`?" if near else "")
+
+
+LOAD_ACCOUNT = "dyno_load"
+PASSWORD_BYTES = 24
+DAYS = 7
+"""How long a certificate is valid: longer than any trial takes."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Files in PEM: the certificate that a server shows, and its key."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a server listens beside its socket, and the password of the account that may come in there. With
+    a certificate it lets nobody in without encryption."""
+
+    address: str
+    port: int
+    password: str
+    certificate: Certificate | None
+
+    def url(self, local: str) -> str:
+        """The URL by which the load reaches the database that `local` reaches over the socket."""
+        parts = urlsplit(local)
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        place = f"{LOAD_ACCOUNT}:{quote(self.password, safe='')}@{host}:{self.port}"
+        return parts._replace(netloc=place, query="").geturl()
+
+
+class Network(Protocol):
+    """How a server of an engine listens on a network."""
+
+    def settings(self, listening: Listening, runtime: Path) -> Mapping[str, Level]:
+        """What the server is started with beside the study's settings. It may write files into `runtime`."""
+        ...
+
+    def account(self, listening: Listening, version: str, database: str) -> Sequence[str]:
+        """The statements that make the account of the load, which may read and write that database alone.
+        None of them holds its password in clear text. Raises UserError for a version that has no such
+        rights."""
+        ...
+
+
+def listening_at(address: str, encrypted: bool, runtime: Path) -> Listening:
+    """A free port of an address of this host, with a password and, where it is to be encrypted, a certificate
+    in `runtime`. Raises UserError for an address that is none of this host's."""
+    password = secrets.token_urlsafe(PASSWORD_BYTES)
+    certificate = _certificate(address, runtime) if encrypted else None
+    return Listening(address, free_port(address), password, certificate)
+
+
+def free_port(address: str) -> int:
+    """A port of this address on which nobody listens now. Raises UserError where the address is none of this
+    host's."""
+    kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(kind, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError as error:
+            raise UserError(
+                f"this host cannot listen on {address}: {error.strerror}",
+                "name an address of this host that the load host reaches: ip address shows them",
+            ) from None
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _certificate(address: str, runtime: Path) -> Certificate:
+    """A certificate for the address that is its own authority. Raises UserError where it cannot be made."""
+    made = Certificate(runtime / "network.crt", runtime / "network.key")
+    command = [
+        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+        *("-days", str(DAYS), "-subj", "/CN=dyno", "-addext", f"subjectAltName=IP:{address}"),
+        *("-keyout", str(made.key), "-out", str(made.certificate)),
+    ]
+    hint = 'install openssl, or write network = "private" where nobody else is on the network'
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise UserError(f"openssl cannot be started: {error.strerror}", remedy(error, hint)) from None
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+        raise UserError(f"openssl could not make a certificate: {last[0]}", hint)
+    made.key.chmod(0o600)
+    return made

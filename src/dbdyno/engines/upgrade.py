@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.log import LOG_BYTES
+from dbdyno.engines.server import LOG_BYTES
 from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host.process import confine, how_it_ended

@@ -46,7 +46,7 @@ UNDOING = (
 """Who registers kinds of its own. By name: these import the journal, and a start that has nothing to undo
 needs none of them."""
 
-FREEING = {"postmaster.pid": "dbdyno.engines.postgresql.memory"}
+FREEING = {"postmaster.pid": "dbdyno.engines.postgresql.settings"}
 """Files of servers that were killed, and the modules whose `free` frees what they left outside of a tree."""
 
 ROOM_BYTES = 64 << 10

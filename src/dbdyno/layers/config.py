@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 
-from dbdyno.engines import needs
-from dbdyno.engines.confined import reach
+from dbdyno.engines import facts
+from dbdyno.engines.configuration import reach
 from dbdyno.engines.counterparts import counterpart
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, Mistake
@@ -116,7 +116,7 @@ class ConfigLayer:
     def exercised(self, evidence: Evidence, running: Running) -> Evidence:
         knob, engine = evidence.factor.removeprefix("config."), running.setup.engine
         before, after = running.status_before, running.status_after
-        unmet = needs.unmet(engine.settings.NEEDS, running.setup.settings)
+        unmet = facts.unmet(engine.settings.NEEDS, running.setup.settings)
         idle = unmet.get(knob, "") or engine.counters.unmoved(knob, before, after)
         shown = engine.counters.exercised(knob, before, after)
         return evidence.but(exercised=shown, idle=idle)

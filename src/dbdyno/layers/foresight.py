@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dbdyno.engines import needs
+from dbdyno.engines import facts
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Frozen, Level
@@ -100,7 +100,7 @@ def _refusals(refused: Mapping[tuple[str, str, str], list[str]]) -> tuple[Refusa
 def _idle(variants: Mapping[str, Mapping[str, Level]], engine_of: EngineOf) -> tuple[Idle, ...]:
     found: dict[tuple[str, str], list[str]] = {}
     for name, levels in variants.items():
-        unmet = needs.unmet(engine_of(levels).settings.NEEDS, by_layer(levels).get("config", {}))
+        unmet = facts.unmet(engine_of(levels).settings.NEEDS, by_layer(levels).get("config", {}))
         for knob, reason in unmet.items():
             found.setdefault((f"config.{knob}", reason), []).append(name)
     return tuple(

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from dbdyno.driver.load import Load
 from dbdyno.driver.remote.load import Reached, RemoteDriver, RemoteLoad
 from dbdyno.engines.engine import Server
-from dbdyno.engines.network import Listening, Network, listening_at
+from dbdyno.engines.server import Listening, Network, listening_at
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Setup
 from dbdyno.study.nouns import RemoteDriver as Wish

@@ -8,7 +8,7 @@ from dataclasses import replace
 from dbdyno.driver.link import LoadHost
 from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import OpenLoop, Tally
-from dbdyno.engines.log import untold
+from dbdyno.engines.server import untold
 from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import came_to, driver_lagged, waited_for_cpu, with_examples
 from dbdyno.records.record import Check, Doubt, Observation

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from dbdyno.engines.guest import Guest
-from dbdyno.engines.shell import ShellRound
+from dbdyno.engines.facts import Guest, ShellRound
 from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host import paths

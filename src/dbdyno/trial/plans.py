@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dbdyno.driver.load import ExplainedStatement
-from dbdyno.engines.plan import ReadPlan, Step, lines, titles
+from dbdyno.engines.facts import ReadPlan, Step, lines, titles
 from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running
 from dbdyno.records.plan import NO_PLAN_NEEDED, Plans, StatementPlan

@@ -20,7 +20,7 @@ from dbdyno.records.stage import Stage
 from dbdyno.trial.blame import died, is_mistake
 
 if TYPE_CHECKING:
-    from dbdyno.engines.shell import ShellRound
+    from dbdyno.engines.facts import ShellRound
     from dbdyno.frozen import Level
     from dbdyno.layers.setup import Running
     from dbdyno.records.binary import CodeBeside

@@ -16,7 +16,7 @@ from dbdyno.frozen import Frozen
 
 if TYPE_CHECKING:
     from dbdyno.driver.load import Load
-    from dbdyno.engines.compared import ComparedBy
+    from dbdyno.engines.facts import ComparedBy
 
 ROWS_AT_A_TIME = 50_000
 """About how many rows are asked for at once."""

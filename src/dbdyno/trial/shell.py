@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from dbdyno.engines.built import Built, built
-from dbdyno.engines.shell import Shell, ShellRound
+from dbdyno.engines.facts import Shell, ShellRound
 from dbdyno.errors import Blocked
 from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.host import paths

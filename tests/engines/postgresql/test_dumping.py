@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from dbdyno.driver.query import query
-from dbdyno.engines.postgresql import life
+from dbdyno.engines.postgresql import server as life
+from dbdyno.engines.postgresql.data import lacking
 from dbdyno.engines.postgresql.dumping import clients, dump_and_restore
-from dbdyno.engines.postgresql.obtaining import SERVER
-from dbdyno.engines.postgresql.upgrading import lacking
+from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.errors import ServerFailed
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation

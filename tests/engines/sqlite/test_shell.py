@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from dbdyno.engines.sqlite import shell
+from dbdyno.engines.sqlite.shell import ASKED
 from dbdyno.errors import ServerFailed
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.act import Act
@@ -80,3 +83,20 @@ def test_a_shell_that_dies_under_the_load_is_told_with_its_words(tmp_path: Path)
     shell.make(own, tmp_path)
     with pytest.raises(ServerFailed, match="failed under the load: Error: it died"):
         shell.round_of(own, tmp_path, Act.STOP, 0.1)
+
+
+def test_the_data_answer_as_the_invariants_say(tmp_path: Path) -> None:
+    [(name, content)] = shell.data().items()
+    file = tmp_path / "database"
+    file.write_bytes(content)
+    with closing(sqlite3.connect(file)) as opened:
+        answers = [str(opened.execute(sql).fetchone()[0]) for sql in ASKED.values()]
+    assert shell.check(answers).holds and answers[1] != "0"
+    assert f"/{name} " in shell.ASK and f"/{shell.PROGRAM} " in shell.ASK
+
+
+@pytest.mark.parametrize(
+    "answers", [[], ["ok", "1", "1"], ["ok", "1", "1", "2"], ["row 3 missing", "1", "1", "1"]]
+)
+def test_answers_that_lack_a_sum_or_differ_are_no_proof(answers: list[str]) -> None:
+    assert not shell.check(answers).holds

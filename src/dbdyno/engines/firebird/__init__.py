@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dbdyno.engines.engine import Engine, UnderValgrind
-from dbdyno.engines.firebird import counters, life, obtaining, plans, settings, taking, upgrading
-from dbdyno.engines.firebird.compared import COMPARED_BY
-from dbdyno.engines.firebird.production import PRODUCTION
+from dbdyno.engines.firebird import data, facts, server, settings
+from dbdyno.engines.firebird.facts import COMPARED_BY, PRODUCTION
 
 FIREBIRD = Engine(
     name="firebird",
     title="Firebird",
     embedded=True,
-    obtaining=obtaining,
-    life=life,
+    obtaining=server,
+    life=server,
     settings=settings,
-    counters=counters,
-    taking=taking,
-    raw_file=life.DATABASE,
+    counters=facts,
+    taking=data,
+    raw_file=server.DATABASE,
     dual="RDB$DATABASE",
     sessions_choose=False,
-    under_valgrind=UnderValgrind(owns=counters.owns),
-    plans=plans.read,
+    under_valgrind=UnderValgrind(owns=facts.owns),
+    plans=facts.read,
     production=PRODUCTION,
     compared=COMPARED_BY,
-    upgrading=upgrading,
+    upgrading=data,
 )

@@ -7,30 +7,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind, VectorWords
-from dbdyno.engines.mariadb import (
-    cluster,
-    counters,
-    life,
-    network,
-    obtaining,
-    plans,
-    running,
-    settings,
-    taking,
-    upgrading,
-)
-from dbdyno.engines.mariadb.compared import COMPARED_BY
-from dbdyno.engines.mariadb.production import PRODUCTION
+from dbdyno.engines.mariadb import cluster, data, facts, running, server, settings
+from dbdyno.engines.mariadb.facts import COMPARED_BY, PRODUCTION
 
 MARIADB = Engine(
     name="mariadb",
     title="MariaDB",
     embedded=False,
-    obtaining=obtaining.SERVER,
-    life=life,
+    obtaining=server.SERVER,
+    life=server,
     settings=settings,
-    counters=counters,
-    taking=taking,
+    counters=facts,
+    taking=data,
     recipe=Path(__file__).with_name("recipe.toml"),
     double="DOUBLE",
     vectors=VectorWords(
@@ -47,12 +35,12 @@ MARIADB = Engine(
     under_valgrind=UnderValgrind(
         settings={"innodb_use_native_aio": False, "loose_innodb_buffer_pool_size_max": "8M"}
     ),
-    plans=plans.read,
+    plans=facts.read,
     production=PRODUCTION,
     compared=COMPARED_BY,
-    upgrading=upgrading,
-    network=network,
-    platforms=obtaining.PLATFORMS,
+    upgrading=data,
+    network=server,
+    platforms=server.PLATFORMS,
     machine_sql="SELECT @@version_compile_machine",
     runtime=running,
     cluster=cluster,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.engines.mariadb.obtaining import GALERA
+from dbdyno.engines.mariadb.server import GALERA
 from dbdyno.errors import Blocked
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation

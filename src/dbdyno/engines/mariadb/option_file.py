@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dbdyno.engines import exported
-from dbdyno.engines.line import (
+from dbdyno.engines import configuration
+from dbdyno.engines.configuration import (
     A_PATH,
     NOT_SHOWN,
     OF_DYNO,
@@ -38,7 +38,7 @@ def lines(
     """The lines that say something: those of the server's groups, those of others, which it does not read,
     and those that lead to other files. `groups` are those that the server says it reads. A line that ends its
     reading is `fatal`, and no later one is taken."""
-    if (entries := exported.entries(text)) is not None:
+    if (entries := configuration.entries(text)) is not None:
         for entry in entries:
             written = f"{entry.name} = {entry.value}"
             yield entry.untaken(written) or _judged(entry.number, written, known, ours)

@@ -6,23 +6,22 @@ It descends with MariaDB from one server: what both still say alike is taken fro
 from __future__ import annotations
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.mysql import counters, life, obtaining, plans, running, settings, taking, upgrading
-from dbdyno.engines.mysql.compared import COMPARED_BY
-from dbdyno.engines.mysql.production import PRODUCTION
+from dbdyno.engines.mysql import data, facts, running, server, settings
+from dbdyno.engines.mysql.facts import COMPARED_BY, PRODUCTION
 
 MYSQL = Engine(
     name="mysql",
     title="MySQL",
     embedded=False,
-    obtaining=obtaining.SERVER,
-    life=life,
+    obtaining=server.SERVER,
+    life=server,
     settings=settings,
-    counters=counters,
-    taking=taking,
+    counters=facts,
+    taking=data,
     double="DOUBLE",
-    plans=plans.read,
+    plans=facts.read,
     production=PRODUCTION,
     compared=COMPARED_BY,
-    upgrading=upgrading,
+    upgrading=data,
     runtime=running,
 )

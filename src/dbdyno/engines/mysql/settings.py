@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from dbdyno.engines.configuration import Line
 from dbdyno.engines.engine import Refused, Risk, risked
-from dbdyno.engines.line import Line
-from dbdyno.engines.mariadb import levels, option_file
+from dbdyno.engines.facts import Need
+from dbdyno.engines.mariadb import option_file
 from dbdyno.engines.mariadb import settings as mariadb
-from dbdyno.engines.mysql.prefix import folders
-from dbdyno.engines.needs import Need
+from dbdyno.engines.mariadb import settings as of_mariadb
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.recovery import Loss
@@ -109,8 +111,26 @@ def defaults(installation: Installation) -> dict[str, str]:
 
 
 def refused(installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
-    return levels.refused_by(lambda tried: _shown(installation, tried), settings)
+    return of_mariadb.refused_by(lambda tried: _shown(installation, tried), settings)
 
 
-def _shown(installation: Installation, settings: Mapping[str, Level]) -> levels.Shown:
-    return levels.shown_by(installation.command, tuple(folders(installation)), settings)
+def _shown(installation: Installation, settings: Mapping[str, Level]) -> of_mariadb.Shown:
+    return of_mariadb.shown_by(installation.command, tuple(folders(installation)), settings)
+
+
+def folders(installation: Installation) -> list[str]:
+    """The options that lead the server to its own messages, character sets and plug-ins."""
+    prefix = Path(installation.command[-1]).parent.parent
+    shares = [prefix / "share" / part for part in ("mysql", "")]
+    share = next((one for one in shares if (one / "charsets").is_dir()), shares[0])
+    plugins = [prefix / part for part in ("lib/mysql/plugin", "lib/plugin", "lib64/mysql/plugin")]
+    plugin = next((one for one in plugins if one.is_dir()), plugins[0])
+    root = ["--user=root"] if os.getuid() == 0 else []
+    return [
+        f"--basedir={prefix}",
+        f"--lc-messages-dir={share}",
+        f"--character-sets-dir={share / 'charsets'}",
+        f"--plugin-dir={plugin}",
+        "--secure-file-priv=NULL",
+        *root,
+    ]

@@ -9,37 +9,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.postgresql import (
-    cluster,
-    counters,
-    life,
-    network,
-    obtaining,
-    plans,
-    running,
-    settings,
-    taking,
-    upgrading,
-)
-from dbdyno.engines.postgresql.compared import COMPARED_BY
-from dbdyno.engines.postgresql.production import PRODUCTION
+from dbdyno.engines.postgresql import cluster, data, facts, running, server, settings
+from dbdyno.engines.postgresql.facts import COMPARED_BY, PRODUCTION
 
 POSTGRESQL = Engine(
     name="postgresql",
     title="PostgreSQL",
     embedded=False,
-    obtaining=obtaining.SERVER,
-    life=life,
+    obtaining=server.SERVER,
+    life=server,
     settings=settings,
-    counters=counters,
-    taking=taking,
+    counters=facts,
+    taking=data,
     recipe=Path(__file__).with_name("recipe.toml"),
-    plans=plans.read,
+    plans=facts.read,
     production=PRODUCTION,
     compared=COMPARED_BY,
-    upgrading=upgrading,
-    network=network,
-    platforms=obtaining.PLATFORMS,
+    upgrading=data,
+    network=server,
+    platforms=server.PLATFORMS,
     machine_sql="SELECT version()",
     runtime=running,
     cluster=cluster,

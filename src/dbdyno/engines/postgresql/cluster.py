@@ -9,8 +9,8 @@ from pathlib import Path
 from dbdyno.driver.query import Ask, query
 from dbdyno.engines.cluster import Founded, Membership, Peer, Site
 from dbdyno.engines.postgresql.dumping import release_of
-from dbdyno.engines.postgresql.life import PORT as PORT
-from dbdyno.engines.postgresql.obtaining import SERVER, tool
+from dbdyno.engines.postgresql.server import PORT as PORT
+from dbdyno.engines.postgresql.server import SERVER, tool
 from dbdyno.engines.server import ACCOUNT
 from dbdyno.engines.upgrade import run_tool
 from dbdyno.engines.values import same_value

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO
 
 from dbdyno.engines.engine import ending
-from dbdyno.engines.postgresql import life
-from dbdyno.engines.postgresql.obtaining import SERVER
+from dbdyno.engines.postgresql import server
+from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, ServerProcess, socket_of
 from dbdyno.engines.upgrade import STOP_S, series_of
 from dbdyno.errors import ServerFailed
@@ -67,7 +67,7 @@ def dump_and_restore(
     before, fresh = data / "before", data / "fresh"
     before.mkdir(mode=0o700)
     (data / "database").rename(before / "database")
-    life.initialise(new, fresh, creation)
+    server.initialise(new, fresh, creation)
     beside = fronts(runtime / "clients", commands)
     source, target = _started(old, before, runtime / "old"), _started(new, fresh, runtime / "new")
     with ending(source, STOP_S), ending(target, STOP_S):
@@ -80,7 +80,7 @@ def dump_and_restore(
 
 def _started(installation: Installation, data: Path, runtime: Path) -> ServerProcess:
     runtime.mkdir(mode=0o700)
-    return life.start(installation, data, runtime, {}, Launch())
+    return server.start(installation, data, runtime, {}, Launch())
 
 
 def _pour(clients: Path, source: str, target: str) -> None:
@@ -111,7 +111,7 @@ def _pour(clients: Path, source: str, target: str) -> None:
 
 
 def _to(url: str) -> list[str]:
-    return [f"--dbname=host={socket_of(url).parent} port={life.PORT} user={ACCOUNT} dbname=postgres"]
+    return [f"--dbname=host={socket_of(url).parent} port={server.PORT} user={ACCOUNT} dbname=postgres"]
 
 
 @contextmanager

@@ -1,17 +1,31 @@
-"""PostgreSQL's settings: what this build knows, and what a server that runs has."""
+"""PostgreSQL's settings: what this build knows and takes, and what a server that runs has."""
 
 from __future__ import annotations
 
+import ctypes
 import re
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
 from functools import lru_cache
+from pathlib import Path
 
-from dbdyno.engines import exported
-from dbdyno.engines.engine import Ask, HugePages, Proposal, Risk, Searchable, Where, risked
-from dbdyno.engines.line import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
-from dbdyno.engines.needs import Need
-from dbdyno.engines.postgresql import levels
-from dbdyno.engines.values import TRUE, as_text, cache_mib, quantity, same_value, size_bytes
+from dbdyno.engines import configuration
+from dbdyno.engines.configuration import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
+from dbdyno.engines.engine import (
+    Ask,
+    HugePages,
+    Proposal,
+    Refused,
+    Risk,
+    Searchable,
+    Where,
+    not_taken,
+    risked,
+)
+from dbdyno.engines.facts import Need
+from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, respelled, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
@@ -19,7 +33,61 @@ from dbdyno.records.record import Reading
 from dbdyno.records.recovery import Loss
 from dbdyno.study.space import Promise
 
-CREATION = levels.CREATION
+CREATION = frozenset({"data_checksums", "wal_segment_size"})
+"""What `initdb` takes, and the server does not."""
+
+UNITS = ("kB", "MB", "GB", "TB", "us", "ms", "s", "min", "h", "d")
+NO_FILES = tuple(f"--{name}=/dev/null" for name in ("config_file", "hba_file", "ident_file"))
+SEGMENT_BYTES_LEAST, SEGMENT_BYTES_MOST = 1 << 20, 1 << 30
+
+
+def refused(installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
+    faults = {name: fault for name in settings if (fault := _fault_in_creation(name, settings[name]))}
+    asked = {name: level for name, level in settings.items() if name not in CREATION}
+    for name in not_taken(lambda tried: not _complaint(installation.command, _options(tried)), asked):
+        alone = _complaint(installation.command, _options({name: asked[name]}))
+        complaint = alone or _complaint(installation.command, _options(asked))
+        faults[name] = _refused(installation, name, as_text(asked[name]), complaint)
+    return faults
+
+
+def _fault_in_creation(name: str, level: Level) -> Refused | None:
+    """Why `initdb` would not take it."""
+    if name == "data_checksums" and as_text(level).lower() not in TRUE | FALSE:
+        return Refused(f"does not take {as_text(level)!r}", "it takes on and off")
+    if name == "wal_segment_size":
+        size = quantity(as_text(level))
+        bytes_asked = 0 if size is None else int(size[0] * (1 if size[1] else 2**20))
+        within = SEGMENT_BYTES_LEAST <= bytes_asked <= SEGMENT_BYTES_MOST
+        if not within or bytes_asked & (bytes_asked - 1):
+            takes = "it takes a power of two from 1MB to 1GB; a number without a unit is in MB"
+            return Refused(f"does not take {as_text(level)!r}", takes)
+    return None
+
+
+def _options(settings: Mapping[str, Level]) -> tuple[str, ...]:
+    return tuple(f"--{name}={as_text(level)}" for name, level in settings.items())
+
+
+@lru_cache
+def _complaint(command: tuple[str, ...], options: tuple[str, ...]) -> str:
+    """What the server refuses of these options, and its hint; empty where it takes them all."""
+    done = path.answer(command, "-C", "fsync", *NO_FILES, "--data_directory=/", *options)
+    if done.returncode == 0:
+        return ""
+    told = re.findall(r"(?:FATAL|ERROR|HINT):\s+(.*)", done.stderr)
+    return "; ".join(told) or done.stderr.strip() or "it said nothing"
+
+
+def _refused(installation: Installation, name: str, written: str, complaint: str) -> Refused:
+    words = re.findall(r"\w+", complaint.partition("Available values:")[2])
+    tried = [*respelled(written, UNITS), *get_close_matches(written.lower(), words, n=3)]
+    good = [one for one in tried if not _complaint(installation.command, _options({name: one}))]
+    listed = " or ".join(f'"{one}"' for one in good)
+    guess = f"did you mean {listed}? " if good else ""
+    return Refused(f"does not take {written!r}", f"{guess}the server says: {complaint}")
+
+
 LOADING: Mapping[str, Level] = {}
 DURABLE: Mapping[str, tuple[Level, ...]] = {
     "fsync": ("on",),
@@ -169,9 +237,6 @@ OTHER_SHARED_BYTES = 32 << 20
 """Shared memory that does not grow with the buffers."""
 
 
-refused = levels.refused
-
-
 def proposals(memory_bytes: int) -> tuple[Proposal, ...]:
     return (
         Proposal(
@@ -256,7 +321,7 @@ INCLUDES = {"include": "", "include_if_exists": "", "include_dir": ".conf"}
 
 def configured(text: str, _installation: Installation | None) -> list[Line]:
     """The lines of a `postgresql.conf`."""
-    if (entries := exported.entries(text)) is not None:
+    if (entries := configuration.entries(text)) is not None:
         lines = []
         for entry in entries:
             value = entry.value.replace("'", "''")
@@ -335,3 +400,70 @@ def parameters(installation: Installation) -> frozenset[str]:
 def _parameters_of(command: tuple[str, ...]) -> frozenset[str]:
     listing = path.ask(command, "--describe-config")
     return frozenset(line.split("\t", 1)[0] for line in listing.splitlines() if "\t" in line)
+
+
+SEGMENTS = Path("/proc/sysvipc/shm")
+FILES = Path("/dev/shm")
+MAGIC = 679834894
+"""How the segment begins (PGShmemMagic in storage/pg_shmem.h); the process that made it follows."""
+HEADER_BYTES = 80
+ID_LINE = 6
+"""Of postmaster.pid, from 0: the key and the number of the segment (utils/pidfile.h)."""
+READ_ONLY, REMOVE = 0o10000, 0
+FAILED = ctypes.c_void_p(-1).value
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.shmat.restype = ctypes.c_void_p
+_LIBC.shmdt.argtypes = [ctypes.c_void_p]
+
+
+def free(pid_file: Path) -> None:
+    """Frees what the server shared that wrote a postmaster.pid. It is dead; what another process uses, or
+    another server made, stays."""
+    try:
+        lines = pid_file.read_text().splitlines()
+        process_id, number = int(lines[0]), int(lines[ID_LINE].split()[1])
+        data = pid_file.parent.stat()
+    except (OSError, ValueError, IndexError):
+        return
+    if not _is_left_by(number, process_id):
+        return
+    header = _header(number)
+    whose = struct.pack("=QQ", data.st_dev, data.st_ino)
+    if header[:8] != struct.pack("=ii", MAGIC, process_id) or whose not in header:
+        return
+    for control in _files_named_in(header):
+        for one in (*_files_named_in(control.read_bytes()), control):
+            with suppress(OSError):
+                one.unlink()
+    _LIBC.shmctl(number, REMOVE, None)
+
+
+def _is_left_by(number: int, process_id: int) -> bool:
+    """Whether this process made a segment that nobody uses."""
+    with suppress(OSError):
+        names, *rows = (line.split() for line in SEGMENTS.read_text().splitlines())
+        for row in (dict(zip(names, row, strict=False)) for row in rows):
+            if int(row["shmid"]) == number:
+                return int(row["cpid"]) == process_id and int(row["nattch"]) == 0
+    return False
+
+
+def _header(number: int) -> bytes:
+    """How a segment begins; empty where this user may not read it."""
+    address = _LIBC.shmat(number, None, READ_ONLY)
+    if address == FAILED:
+        return b""
+    try:
+        return ctypes.string_at(address, HEADER_BYTES)
+    finally:
+        _LIBC.shmdt(address)
+
+
+def _files_named_in(content: bytes) -> Iterator[Path]:
+    """The files of /dev/shm whose numbers stand in memory, wherever a version puts them. The numbers are
+    drawn from 32 bits."""
+    numbers = struct.unpack(f"={len(content) // 4}I", content[: len(content) // 4 * 4])
+    there = {path.name: path for path in FILES.glob("PostgreSQL.*")}
+    for number in dict.fromkeys(numbers):
+        if (path := there.get(f"PostgreSQL.{number}")) is not None and path.lstat().st_nlink == 1:
+            yield path

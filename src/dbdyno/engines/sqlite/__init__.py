@@ -5,29 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine, UnderValgrind
-from dbdyno.engines.sqlite import counters, guest, life, obtaining, plans, settings, shell, taking, upgrading
-from dbdyno.engines.sqlite.compared import COMPARED_BY
-from dbdyno.engines.sqlite.production import PRODUCTION
+from dbdyno.engines.sqlite import data, facts, server, settings, shell
+from dbdyno.engines.sqlite.facts import COMPARED_BY, PRODUCTION
 
 SQLITE = Engine(
     name="sqlite",
     title="SQLite",
     embedded=True,
-    obtaining=obtaining,
-    life=life,
+    obtaining=server,
+    life=server,
     settings=settings,
-    counters=counters,
-    taking=taking,
+    counters=facts,
+    taking=data,
     recipe=Path(__file__).with_name("recipe.toml"),
     compensates_from=(3, 43),
     holds_infinity=True,
     sessions_choose=False,
-    under_valgrind=UnderValgrind(owns=obtaining.owns),
-    plans=plans.read,
+    under_valgrind=UnderValgrind(owns=server.owns),
+    plans=facts.read,
     production=PRODUCTION,
     compared=COMPARED_BY,
-    upgrading=upgrading,
-    platforms=obtaining.PLATFORMS,
+    upgrading=data,
+    platforms=server.PLATFORMS,
     shell=shell,
-    guest=guest,
+    guest=shell,
 )

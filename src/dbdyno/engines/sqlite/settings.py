@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
+from urllib.parse import quote, urlencode
 
 from dbdyno.engines import embedded
+from dbdyno.engines.configuration import UNREADABLE, Line
 from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable, risked
-from dbdyno.engines.line import UNREADABLE, Line
-from dbdyno.engines.needs import Need
+from dbdyno.engines.facts import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
@@ -222,3 +224,12 @@ def pragma(name: str, level: Level) -> str:
         return text
     number = amount[0]
     return str(int(-number // 1024)) if name == "cache_size" else str(int(number))
+
+
+def url(database: Path, library: Path | None, settings: Mapping[str, Level] | None = None) -> str:
+    """The URL of a file that is opened by this library (None: the one that the dynamic loader finds), with
+    settings that are pragmas of the connection."""
+    parameters = {name: pragma(name, level) for name, level in (settings or {}).items()}
+    if library is not None:
+        parameters["library"] = str(library)
+    return f"sqlite://{quote(str(database), safe='/')}?{urlencode(parameters, quote_via=quote, safe='/')}"

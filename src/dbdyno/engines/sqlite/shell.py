@@ -12,11 +12,12 @@ import random
 import select
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from dbdyno.engines.shell import ShellRound
+from dbdyno.engines.facts import ShellRound
+from dbdyno.engines.sqlite.server import PLATFORMS
 from dbdyno.errors import ServerFailed
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, how_it_ended, kill_family
@@ -227,3 +228,35 @@ def _run(installation: Installation, folder: Path, script: str) -> str:
 
 def _command(installation: Installation, folder: Path) -> Sequence[str]:
     return [*installation.command, "-batch", "-bail", str(folder / FILE)]
+
+
+RECIPE = PLATFORMS.recipes[0]
+PROGRAM = RECIPE.binary
+ASK = f'/{PROGRAM} -batch -bail /data/{FILE} "{"; ".join(ASKED.values())}"'
+TRANSFERS = 2_000
+
+
+def data() -> Mapping[str, bytes]:
+    """A file with transfers between accounts. It has one byte order on all machines, so it is made here."""
+    # Here, because a command that only shows asks no file.
+    import sqlite3
+
+    draw = random.Random(0)
+    transfers = [
+        (number, draw.randint(1, ACCOUNTS), draw.randint(-5000, 5000)) for number in range(1, TRANSFERS + 1)
+    ]
+    with closing(sqlite3.connect(":memory:")) as made:
+        made.executescript(SCHEMA)
+        made.executemany("INSERT INTO ledger VALUES (?, ?, ?)", transfers)
+        made.execute(
+            "UPDATE account SET balance ="
+            " (SELECT coalesce(sum(amount), 0) FROM ledger WHERE account = account.id)"
+        )
+        made.execute("UPDATE branch SET balance = (SELECT sum(amount) FROM ledger)")
+        made.commit()
+        return {f"data/{FILE}": made.serialize()}
+
+
+def check(answers: Sequence[str]) -> Check:
+    """The file is whole, and its three sums agree."""
+    return sound(dict(zip(ASKED, answers, strict=False)))

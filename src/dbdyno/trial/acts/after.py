@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno.driver.load import Invariant
-from dbdyno.engines.log import untold
+from dbdyno.engines.server import untold
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check
 from dbdyno.records.recovery import Recovery

@@ -12,9 +12,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from dbdyno.driver.job import Job
-from dbdyno.engines.found import FoundServer, server_at
 from dbdyno.engines.put_back import note_schema, reached
-from dbdyno.engines.runtime import MARK, OwnPlace, lacks_right, with_own_password
+from dbdyno.engines.runtime import MARK, FoundServer, OwnPlace, lacks_right, server_at, with_own_password
 from dbdyno.errors import DriverFailed, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch

@@ -1,0 +1,106 @@
+"""What is known of MySQL: it is deployed as MariaDB with other names; its plans, and what it counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dbdyno.engines import facts
+from dbdyno.engines.engine import Ask
+from dbdyno.engines.facts import (
+    OF_INFORMATION_SCHEMA,
+    ComparedBy,
+    Proofs,
+    Step,
+    View,
+    numbers,
+    proved,
+    viewed,
+    without_values,
+)
+from dbdyno.engines.mariadb import facts as mariadb
+from dbdyno.engines.mariadb.facts import PRODUCTION as OF_MARIADB
+from dbdyno.records.record import Reading
+
+PRODUCTION = replace(
+    OF_MARIADB,
+    folder="/etc/mysql/mysql.conf.d",
+    service="mysql",
+    client="mysql --batch --skip-column-names --execute",
+)
+
+
+COMPARED_BY = ComparedBy(
+    columns=OF_INFORMATION_SCHEMA.format(schema="DATABASE()"),
+    defaults="SELECT v.variable_name, v.variable_value FROM performance_schema.global_variables v"
+    " JOIN performance_schema.variables_info i ON i.variable_name = v.variable_name"
+    " WHERE i.variable_source = 'COMPILED'",
+)
+
+
+_COSTS = re.compile(r"\s*\((?:cost|actual|rows)=?[^()]*\)")
+_TERMS = re.compile(r"\s*\((?P<terms>.*)\)$")
+
+
+def read(text: str) -> tuple[Step, ...]:
+    """The steps of a plan. Raises ValueError."""
+    document = json.loads(text)
+    plan = document.get("query_plan") if isinstance(document, dict) else None
+    if plan is None:
+        return mariadb.read(text)
+    return (_step(plan),)
+
+
+def _step(node: dict[str, Any]) -> Step:
+    operation = _COSTS.sub("", str(node.get("operation", "step")))
+    terms = _TERMS.search(operation)
+    title = without_values(operation[: terms.start()] if terms else operation).rstrip(":")
+    condition = node.get("lookup_condition") or node.get("condition") or (terms["terms"] if terms else "")
+    return Step(
+        title=f"{title[:1].lower()}{title[1:]}",
+        details=(without_values(str(condition)),) if condition else (),
+        inputs=tuple(_step(inner) for inner in node.get("inputs", ())),
+    )
+
+
+PROOFS: Proofs = {
+    **mariadb.PROOFS,
+    "innodb_redo_log_capacity": ("Innodb_buffer_pool_pages_flushed", "Innodb_os_log_written"),
+    "sync_binlog": ("Com_commit",),
+}
+
+VIEW: View = mariadb.VIEW
+
+CACHE_MISSES = ""
+status = mariadb.status
+
+HELD_SQL = (
+    "SELECT 'undo', `count` FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
+    " UNION ALL SELECT 'heap_bytes', SUM(current_number_of_bytes_used)"
+    " FROM performance_schema.memory_summary_global_by_event_name"
+    " HAVING SUM(current_number_of_bytes_used) > 0"
+    " UNION ALL SELECT 'redo_bytes', variable_value FROM performance_schema.global_status"
+    " WHERE variable_name = 'Innodb_redo_log_logical_size'"
+    " UNION ALL SELECT 'cache_bytes', variable_value FROM performance_schema.global_status"
+    " WHERE variable_name = 'Innodb_buffer_pool_bytes_data'"
+)
+"""Memory is counted where the performance schema is on."""
+
+
+def held(ask: Ask) -> dict[str, float]:
+    return numbers(ask(HELD_SQL))
+
+
+def view(gained: Mapping[str, float]) -> dict[str, float]:
+    return viewed(VIEW, gained)
+
+
+def exercised(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
+    return proved(PROOFS, name, before, after, "SHOW GLOBAL STATUS")
+
+
+def unmoved(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    return facts.unmoved(PROOFS, mariadb.PARTIAL, name, before, after)

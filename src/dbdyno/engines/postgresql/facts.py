@@ -1,0 +1,224 @@
+"""What is known of PostgreSQL: how Debian deploys it, its plans, and what it counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dbdyno.engines import facts
+from dbdyno.engines.engine import Ask
+from dbdyno.engines.facts import (
+    OF_INFORMATION_SCHEMA,
+    ComparedBy,
+    Production,
+    Proofs,
+    Step,
+    View,
+    numbers,
+    proved,
+    viewed,
+    without_values,
+)
+from dbdyno.engines.values import as_text
+from dbdyno.frozen import Level
+from dbdyno.records.record import Reading
+
+PLAIN = re.compile(r"[\w.+-]+")
+"""What stands in a postgresql.conf without quotes."""
+
+
+def written(settings: Mapping[str, Level]) -> str:
+    """Lines of a `postgresql.conf`."""
+    return "".join(f"{name} = {_quoted(as_text(level))}\n" for name, level in settings.items())
+
+
+def _quoted(value: str) -> str:
+    """The server reads escapes in quotes as well."""
+    if PLAIN.fullmatch(value):
+        return value
+    escaped = value.replace("\\", r"\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+PRODUCTION = Production(
+    file="90-dyno.conf",
+    written=written,
+    version_sql="SHOW server_version",
+    data_sql="SHOW data_directory",
+    protocols=("postgresql", "postgres"),
+    folder="/etc/postgresql/{release}/main/conf.d",
+    service="postgresql@{release}-main",
+    port=5432,
+    # pg_ctlcluster drops the environment of its unit, and reads this file.
+    environment="/etc/postgresql/{release}/main/environment",
+    # Debian's cluster lets in the user of its own role, and `apply` runs as root.
+    client="runuser -u postgres -- psql --no-psqlrc --no-align --tuples-only --command",
+)
+
+
+IN_UNITS = re.compile(r"(-?\d+(?:\.\d+)?) (\d*)([A-Za-z]+)")
+"""A default in the unit of its setting: `16 8kB` are sixteen of these."""
+
+
+def level(default: str) -> str:
+    """A default as a study writes it: with the unit beside the number, and without one where it means off."""
+    found = IN_UNITS.fullmatch(default)
+    if found is None:
+        return default
+    amount, times, unit = float(found[1]), int(found[2] or 1), found[3]
+    return f"{amount:g}" if amount <= 0 else f"{amount * times:.15g}{unit}"
+
+
+COMPARED_BY = ComparedBy(
+    columns=OF_INFORMATION_SCHEMA.format(schema="'public'"),
+    defaults="SELECT name, boot_val || COALESCE(' ' || unit, '') FROM pg_settings",
+    level=level,
+)
+
+
+AGGREGATES = {"Hashed": "hash aggregate", "Sorted": "group aggregate", "Mixed": "mixed aggregate"}
+CONDITIONS = (
+    "Index Cond",
+    "Recheck Cond",
+    "TID Cond",
+    "Hash Cond",
+    "Merge Cond",
+    "Join Filter",
+    "Order By",
+    "Filter",
+    "One-Time Filter",
+    "Cache Key",
+)
+LISTS = ("Sort Key", "Presorted Key", "Group Key", "Conflict Arbiter Indexes")
+FACTS = ("Subplan Name", "Workers Planned", "Conflict Resolution")
+
+
+def read(text: str) -> tuple[Step, ...]:
+    """The steps of a plan. Raises ValueError."""
+    try:
+        return tuple(_step(document["Plan"]) for document in json.loads(text) if "Plan" in document)
+    except (KeyError, TypeError) as problem:
+        raise ValueError(f"the plan has another form: {problem}") from None
+
+
+def _step(node: dict[str, Any]) -> Step:
+    return Step(
+        title=_title(node),
+        details=tuple(_details(node)),
+        inputs=tuple(_step(inner) for inner in node.get("Plans", ())),
+    )
+
+
+def _title(node: dict[str, Any]) -> str:
+    kind = str(node["Node Type"]).lower()
+    if node["Node Type"] == "ModifyTable":
+        kind = str(node.get("Operation", kind)).lower()
+    if node["Node Type"] == "Aggregate":
+        partial = f"{node['Partial Mode']} ".lower() if node.get("Partial Mode", "Simple") != "Simple" else ""
+        kind = partial + AGGREGATES.get(node.get("Strategy", ""), kind)
+    join = node.get("Join Type", "Inner")
+    if join != "Inner":
+        kind = f"{kind.removesuffix(' join')} {join.lower()} join"
+    if node.get("Parallel Aware"):
+        kind = f"parallel {kind}"
+    on = _on(node)
+    return f"{kind} {on}" if on else kind
+
+
+def _on(node: dict[str, Any]) -> str:
+    """What is read or written: an index by its name, a table with the alias that tells two of it apart."""
+    if index := node.get("Index Name"):
+        return str(index)
+    name = node.get("Relation Name") or node.get("CTE Name") or node.get("Function Name") or ""
+    alias = node.get("Alias", name)
+    return f"{name} {alias}" if alias != name and name else str(name)
+
+
+def _details(node: dict[str, Any]) -> Iterator[str]:
+    if node.get("Scan Direction") == "Backward":
+        yield "backward"
+    for key in CONDITIONS:
+        if key in node:
+            yield f"{key.lower()} {without_values(str(node[key]))}"
+    for key in LISTS:
+        if key in node:
+            yield f"{key.lower()} {', '.join(without_values(str(one)) for one in node[key])}"
+    for key in FACTS:
+        if key in node:
+            yield f"{key.lower()} {node[key]}"
+
+
+PROOFS: Proofs = {
+    "shared_buffers": ("blks_hit", "blks_read"),
+    "effective_cache_size": ("blks_read",),
+    "work_mem": ("temp_files", "temp_bytes"),
+    "synchronous_commit": ("wal_sync", "wal_write"),
+    "fsync": ("wal_sync", "wal_write"),
+    "wal_sync_method": ("wal_sync",),
+    "wal_buffers": ("wal_buffers_full",),
+    "wal_compression": ("wal_fpi", "wal_bytes"),
+    "full_page_writes": ("wal_fpi", "wal_bytes"),
+    "max_wal_size": ("checkpoints_req", "num_requested"),
+    "checkpoint_timeout": ("checkpoints_timed", "num_timed"),
+    "commit_delay": ("wal_sync",),
+}
+
+STATUS_SQL = (
+    "SELECT * FROM pg_stat_database WHERE datname = current_database()",
+    "SELECT * FROM pg_stat_wal",
+    "SELECT * FROM pg_stat_bgwriter",
+    "SELECT * FROM pg_stat_checkpointer",
+)
+
+PARTIAL = frozenset({"effective_cache_size", "work_mem"})
+"""Settings that also make other plans, which no counter sees: that these stand still proves nothing."""
+
+VIEW: View = {
+    "blocks found in shared buffers": (1.0, ("blks_hit",)),
+    "blocks read": (1.0, ("blks_read",)),
+    "rows fetched": (1.0, ("tup_fetched",)),
+    "write-ahead log, bytes": (1.0, ("wal_bytes",)),
+    "write-ahead log syncs": (1.0, ("wal_sync",)),
+    "waits for the log's buffers": (1.0, ("wal_buffers_full",)),
+    "buffers written by back ends": (1.0, ("buffers_backend",)),
+    "temporary files, bytes": (1.0, ("temp_bytes",)),
+    "deadlocks": (1.0, ("deadlocks",)),
+}
+"""What it says of its own time, from its statistics views."""
+
+CACHE_MISSES = "blks_read"
+
+
+HELD_SQL = (
+    "SELECT 'undo', COALESCE(SUM(n_dead_tup), 0) FROM pg_stat_user_tables"
+    " UNION ALL SELECT 'redo_bytes', SUM(size) FROM pg_ls_waldir()"
+)
+
+
+def held(ask: Ask) -> dict[str, float]:
+    return numbers(ask(HELD_SQL))
+
+
+def status(ask: Ask) -> dict[str, float]:
+    views = {str(row[0]) for row in ask("SELECT viewname FROM pg_views WHERE viewname LIKE 'pg_stat%'")}
+    values: dict[str, float] = {}
+    for sql in STATUS_SQL:
+        view = sql.split()[3]
+        if view in views:
+            rows = ask(f"SELECT key, value FROM json_each_text((SELECT row_to_json(s) FROM ({sql}) s))")
+            values |= numbers(rows)
+    return values
+
+
+def view(gained: Mapping[str, float]) -> dict[str, float]:
+    return viewed(VIEW, gained)
+
+
+def exercised(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> Reading | None:
+    return proved(PROOFS, name, before, after, "pg_stat views")
+
+
+def unmoved(name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    return facts.unmoved(PROOFS, PARTIAL, name, before, after)

@@ -1,0 +1,81 @@
+"""What Firebird writes into its log."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines.firebird import server
+from dbdyno.engines.firebird.server import ICU, LIBRARIES, TOMMATH, libraries_of, missing, problems
+from dbdyno.errors import EngineMissing
+from dbdyno.host import libraries
+from dbdyno.study.reference import Reference
+
+LOG = """\
+
+host	Sat Jan  1 12:00:00 2026
+	Database: /data/dyno.fdb
+	internal Firebird consistency check (wrong record length (183), file: vio.cpp line: 1885)
+
+
+host	Sat Jan  1 12:00:05 2026
+	Sweep is started by SYSDBA
+"""
+
+
+def test_the_entries_of_the_log_that_matter_are_found() -> None:
+    found = problems(LOG)
+    assert len(found) == 1
+    assert found[0].startswith("Database: /data/dyno.fdb internal Firebird consistency check")
+    assert problems("") == []
+
+
+REFERENCE = Reference("firebird")
+
+
+@pytest.fixture
+def bare(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host without any library that Firebird could use, and an empty cache."""
+    monkeypatch.setattr(libraries, "FOLDERS", ())
+    return homes
+
+
+def test_a_host_that_lacks_them_is_told_which_and_how_to_get_them(bare: Path) -> None:
+    assert missing("5.0.4") == LIBRARIES
+    with pytest.raises(EngineMissing, match="needs libtommath and libicu, which this machine lacks") as told:
+        server.locate(REFERENCE)
+    assert "dyno engines fetch firebird" in told.value.hint
+    assert told.value.hint.endswith("`apt-get install libtommath1 libicu72`")
+
+
+def test_what_the_host_has_is_not_linked(homes: Path) -> None:
+    for each in LIBRARIES:
+        if libraries.found(each.on_host):
+            assert each.here and each.linked == {}
+
+
+def test_copies_that_were_fetched_are_found_by_the_engine(bare: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    installation = server.fetch("", "", told.append)
+    assert [each.copy is not None for each in (TOMMATH, ICU)] == [True, True] and missing("5.0.4") == ()
+    assert sum(line.startswith("fetching") for line in told) == 2
+    environment = server.lay_out(installation, tmp_path / "root", {})
+    folder = tmp_path / "root/lib"
+    names = [name for each in LIBRARIES for name in each.files]
+    assert all((folder / name).is_file() for name in names)
+    # The library tells its version, and Firebird holds the name that it found against that.
+    assert (folder / "libicuuc.so.72.1").samefile(folder / "libicuuc.so.72")
+    assert environment["LD_LIBRARY_PATH"].split(os.pathsep)[0] == str(folder)
+    again: list[str] = []
+    server.fetch("", "", again.append)
+    assert again == []
+
+
+def test_firebird_4_finds_tommath_by_the_older_name(homes: Path) -> None:
+    [tommath, icu] = libraries_of("4.0.7")
+    assert icu is ICU and libraries_of("5.0.4") == LIBRARIES
+    if tommath.copy is not None and not libraries.found(tommath.on_host):
+        assert [*tommath.linked] == ["libtommath.so.0"]
+    assert tommath.recipe == TOMMATH.recipe

@@ -1,0 +1,40 @@
+"""What MySQL writes into its log, and what Dyno makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dbdyno.engines.mysql.server import hint, problems
+from dbdyno.obtain.installation import Installation
+
+NONE = Installation("mysql", "9.7.4", "nowhere", Path("/nowhere"), ("/nowhere/bin/mysqld",), "0")
+
+STARTED = """\
+2026-01-01T12:00:00.000000Z 0 [System] [MY-015015] [Server] MySQL Server - start.
+2026-01-01T12:00:00.000000Z 0 [Warning] [MY-010068] [Server] CA certificate ca.pem is self signed.
+2026-01-01T12:00:00.000000Z 0 [Warning] [MY-011810] [Server] Insecure configuration for --pid-file: Location
+"""
+
+
+def test_an_ordinary_start_has_no_problems() -> None:
+    assert problems(STARTED) == []
+
+
+def test_a_line_that_makes_a_trial_doubtful_is_found() -> None:
+    line = "2026-01-01T12:00:00.000000Z 0 [ERROR] [MY-011972] [InnoDB] Database page corruption detected"
+    assert problems(f"{STARTED}{line}\n") == [line]
+
+
+@pytest.mark.parametrize(
+    ("log", "remedy"),
+    [
+        ("[ERROR] [MY-012574] [InnoDB] Unable to lock ./ibdata1 error: 11", "another server"),
+        ("[ERROR] [MY-012639] [InnoDB] Write to file failed: errno: 28", "make room"),
+        ("mysqld: error while loading shared libraries: libaio.so.1: cannot open", "fetch the engine again"),
+        ("nothing that is known", "end of its log"),
+    ],
+)
+def test_what_the_log_says_becomes_a_remedy(log: str, remedy: str) -> None:
+    assert remedy in hint(log, NONE)
