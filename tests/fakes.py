@@ -12,9 +12,8 @@ from typing import Any
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Explained, Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Kind, Latency, Slice, Tally
-from dbdyno.engines.configuration import Line
 from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused, Risk, Searchable
-from dbdyno.engines.facts import Need
+from dbdyno.engines.facts import Line, Need
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import process

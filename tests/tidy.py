@@ -617,7 +617,7 @@ def _named(tree: ast.Module) -> Iterator[str]:
 
 
 SMALL_LINES = 60
-SMALL_MODULES_MOST = 43
+SMALL_MODULES_MOST = 17
 """How many small modules with one user there are. The number may only fall."""
 
 

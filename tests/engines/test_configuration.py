@@ -12,7 +12,8 @@ import pytest
 
 from dbdyno.driver.query import query
 from dbdyno.engines import registry
-from dbdyno.engines.configuration import (
+from dbdyno.engines.configuration import read_configuration, require_settings
+from dbdyno.engines.facts import (
     A_PATH,
     A_PROGRAM,
     NOT_SHOWN,
@@ -20,8 +21,6 @@ from dbdyno.engines.configuration import (
     OTHER_FILE,
     UNREADABLE,
     NoConfiguration,
-    read_configuration,
-    require_settings,
 )
 from dbdyno.engines.postgresql.settings import NOT_ARCHIVED
 from dbdyno.errors import DynoError

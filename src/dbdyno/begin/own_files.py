@@ -14,13 +14,9 @@ from dbdyno.begin.catalogue import installation_of, located
 from dbdyno.begin.first_study import Question
 from dbdyno.driver.query import conversation
 from dbdyno.engines import registry
-from dbdyno.engines.configuration import (
-    NoConfiguration,
-    read_configuration,
-    require_settings,
-    without_secrets,
-)
+from dbdyno.engines.configuration import read_configuration, require_settings, without_secrets
 from dbdyno.engines.engine import Engine, Proposal
+from dbdyno.engines.facts import NoConfiguration
 from dbdyno.engines.runtime import with_own_password
 from dbdyno.engines.values import quantity
 from dbdyno.errors import DynoError, UserError

@@ -16,8 +16,7 @@ from dbdyno.records.recovery import Loss
 
 if TYPE_CHECKING:
     from dbdyno.engines.cluster import Cluster
-    from dbdyno.engines.configuration import Line
-    from dbdyno.engines.facts import ComparedBy, Guest, Need, Production, ReadPlan, Shell
+    from dbdyno.engines.facts import ComparedBy, Guest, Line, Need, Production, ReadPlan, Shell
     from dbdyno.engines.runtime import Runtime
     from dbdyno.engines.server import Network
     from dbdyno.errors import DynoError

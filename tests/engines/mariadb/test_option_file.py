@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.engines.configuration import OF_DYNO
+from dbdyno.engines.facts import OF_DYNO
 from dbdyno.engines.mariadb.option_file import lines
 
 KNOWN = frozenset({"port_open_timeout", "user_limit", "back_log", "log_bin"})

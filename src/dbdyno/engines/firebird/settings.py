@@ -8,18 +8,18 @@ from functools import cache
 from pathlib import Path
 
 from dbdyno.engines import embedded
-from dbdyno.engines.configuration import (
+from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable, Where, risked
+from dbdyno.engines.facts import (
     A_PATH,
     OF_DYNO,
     OTHER_FILE,
     UNREADABLE,
     Include,
     Line,
+    Need,
     is_path,
     unquoted,
 )
-from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable, Where, risked
-from dbdyno.engines.facts import Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, respelled, same_value, size_bytes
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level

@@ -6,16 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.engines import configuration
-from dbdyno.engines.configuration import (
-    A_PATH,
-    NOT_SHOWN,
-    OF_DYNO,
-    UNREADABLE,
-    Include,
-    Line,
-    is_path,
-    unquoted,
-)
+from dbdyno.engines.facts import A_PATH, NOT_SHOWN, OF_DYNO, UNREADABLE, Include, Line, is_path, unquoted
 
 GROUPS = r"(mysqld|server|mariadb|mariadbd)(-\d+(\.\d+)*)?|client-server|galera"
 """The groups of servers of this family, where none is there to name its own."""

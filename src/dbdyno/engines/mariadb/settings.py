@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 
-from dbdyno.engines.configuration import Line
 from dbdyno.engines.engine import (
     Ask,
     HugePages,
@@ -21,7 +20,7 @@ from dbdyno.engines.engine import (
     not_taken,
     risked,
 )
-from dbdyno.engines.facts import Need
+from dbdyno.engines.facts import Line, Need
 from dbdyno.engines.mariadb import option_file
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, respelled, same_value, size_bytes
 from dbdyno.frozen import Level

@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dbdyno.engines.configuration import Line
 from dbdyno.engines.engine import Refused, Risk, risked
-from dbdyno.engines.facts import Need
+from dbdyno.engines.facts import Line, Need
 from dbdyno.engines.mariadb import option_file
 from dbdyno.engines.mariadb import settings as mariadb
 from dbdyno.engines.mariadb import settings as of_mariadb

@@ -12,7 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from dbdyno.engines import configuration
-from dbdyno.engines.configuration import A_PATH, OF_DYNO, UNREADABLE, Include, Line, is_path
 from dbdyno.engines.engine import (
     Ask,
     HugePages,
@@ -24,7 +23,7 @@ from dbdyno.engines.engine import (
     not_taken,
     risked,
 )
-from dbdyno.engines.facts import Need
+from dbdyno.engines.facts import A_PATH, OF_DYNO, UNREADABLE, Include, Line, Need, is_path
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, respelled, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain import path

@@ -9,9 +9,8 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from dbdyno.engines import embedded
-from dbdyno.engines.configuration import UNREADABLE, Line
 from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable, risked
-from dbdyno.engines.facts import Need
+from dbdyno.engines.facts import UNREADABLE, Line, Need
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
