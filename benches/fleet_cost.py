@@ -31,8 +31,8 @@ import psycopg
 
 from benches.fleet import STUDY
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.carried_out import records_of_host
 from dbdyno.cli.fleet import Following
+from dbdyno.cli.measuring import records_of_host
 from dbdyno.cli.progress import Quiet
 from dbdyno.fleet import leases, parts
 from dbdyno.fleet.hosts import Place, register, require_speaker

@@ -126,7 +126,7 @@ def show(done: dict[tuple[str, Arrangement], list[Carried]]) -> None:
     for (workload, arrangement), runs in done.items():
         held = statistics.fmean(run.held for run in runs)
         for variant, expected in ((TWIN, 1.0), ("held", 1 - held), (WRITES, None)):
-            logs = [log for run in runs for log in run.logs.get(variant, [])]
+            logs = [log for run in runs for log in run.of_logs.get(variant, [])]
             if len(logs) < 2:
                 continue
             blocks_s = sum(run.seconds for run in runs) / len(logs)

@@ -63,8 +63,8 @@ LONG = (
     "conformance/test_layers.py", "cli/test_gate.py", "conformance/test_recipe.py", "cli/test_bombs.py",
     "conformance/test_replay.py", "conformance/test_ycsb.py", "conformance/test_application.py",
     "datasets/vectors/test_search.py", "cli/test_run.py", "cli/test_resume.py", "deploy/test_scripts.py",
-    "begin/test_again.py", "analyse/test_floor.py", "engines/postgresql/test_build.py", "cli/test_network.py",
-    "cli/test_fleet.py", "test_bench_fleet.py",
+    "kinds/test_comparison.py", "analyse/test_floor.py", "engines/postgresql/test_build.py",
+    "cli/test_network.py", "cli/test_fleet.py", "test_bench_fleet.py",
     "host/test_killed_host.py", "host/test_faults.py", "cli/test_running.py", "cli/test_running_mysql.py",
 )  # fmt: skip
 """Files that take longest. They come first, so that no worker begins one when the other has nothing left."""
@@ -75,9 +75,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 OF_PLACE = (
-    "begin/test_line_of_versions", "begin/test_writes", "cli/test_cache", "cli/test_cli", "cli/test_encoding",
-    "cli/test_man", "cli/test_running.py", "deploy/", "export/", "host/", "obtain/source/test_toolchain",
-    "obtain/test_", "records/test_store", "report/words/", "serve/", "study/test_values", "test_needs",
+    "begin/test_writes", "cli/test_cache", "cli/test_cli", "cli/test_encoding", "cli/test_man",
+    "cli/test_running.py", "deploy/", "export/", "host/", "kinds/test_bisection",
+    "obtain/source/test_toolchain", "obtain/test_", "records/test_store", "report/words/", "serve/",
+    "study/test_values", "test_needs",
     "test_passwords", "test_progress", "test_skips", "test_tidy",
 )  # fmt: skip
 """Files that ask most of the place where they run: its user, homes, programs, servers, locale, zone, paths.

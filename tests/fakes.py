@@ -20,9 +20,9 @@ from dbdyno.host import process
 from dbdyno.host.fingerprint import Host
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
+from dbdyno.kinds.registry import ask_for
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation, Offer
-from dbdyno.plan import ask_for
 from dbdyno.records.record import Reading, Record
 from dbdyno.records.recovery import Loss
 from dbdyno.records.run import ComparisonRun, Run

@@ -6,7 +6,8 @@ from typing import Any
 
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
-from dbdyno.plan import ask_for, reference
+from dbdyno.kinds.registry import ask_for
+from dbdyno.plan import reference
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url

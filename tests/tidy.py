@@ -63,7 +63,7 @@ def rule(check: Callable[[Source], Iterator[str]]) -> Rule:
 
 STAGES = frozenset({"prepare", "verify", "observe", "drive", "check"})
 PARTS_OF_PREPARE = frozenset({"pristine", "placement"})
-SPINE = frozenset({"run", "build_check", "begin", "cli"})
+SPINE = frozenset({"run", "build_check", "begin", "kinds", "cli"})
 ROOT_MODULES = frozenset(
     {"__init__", "__main__", "errors", "frozen", "build_check", "interrupts", "passwords", "registry", "run"}
 )
@@ -467,8 +467,8 @@ KIND_ASKED = re.compile(r"isinstance\([^)]*Run\b")
 
 @rule
 def a_run_says_how_it_differs(source: Source) -> Iterator[str]:
-    """What is told of a run asks it by a property that says what differs, and not for its kind."""
-    if room_of(source.module) in ("analyse", "findings", "report") and KIND_ASKED.search(source.text):
+    """Whoever has a run asks it by a property that says what differs, and not for its kind."""
+    if source.module and room_of(source.module) != "kinds" and KIND_ASKED.search(source.text):
         yield "asks for the kind of a run"
 
 

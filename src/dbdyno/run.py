@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dbdyno.engines.facts import ShellRound
 from dbdyno.errors import ServerFailed
@@ -42,6 +42,9 @@ from dbdyno.trial.prepare import prepare
 from dbdyno.trial.record_builder import Draft
 from dbdyno.trial.verify import exercised, require_in_effect, verify
 
+if TYPE_CHECKING:
+    from dbdyno.analyse.model import VariantResult
+
 
 class Progress(Protocol):
     """Whoever wants to see a run go on."""
@@ -54,13 +57,26 @@ class Progress(Protocol):
 
 
 class Unwatched:
-    """Sees nothing of a run."""
+    """Sees nothing of a run, and says nothing. Beside its trials a run has it see the records by which it
+    looks for the next ones, and what this makes of its size."""
 
     def trial_began(self, trial: Trial) -> None: ...
 
     def stage_began(self, trial: Trial, stage: Stage) -> None: ...
 
     def trial_ended(self, record: Record) -> None: ...
+
+    def asked(self, done: int) -> None: ...
+
+    def seen(self, records: Sequence[Record]) -> None: ...
+
+    def replanned(self, trials: int, why: str) -> None: ...
+
+    def left_out(self, trials: int, why: str) -> None: ...
+
+    def decided(self, result: VariantResult, blocks: int) -> None: ...
+
+    def say(self, line: str) -> None: ...
 
 
 @dataclass(frozen=True)

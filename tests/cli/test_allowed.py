@@ -58,7 +58,7 @@ def test_a_server_writes_to_an_allowed_path_and_resuming_needs_it_again(
         assert f"--allow-path {outside}/general.log" in said, verb
     assert list(outside.iterdir()) == []
     with monkeypatch.context() as patched:
-        patched.setattr("dbdyno.cli.run.carry_out", interrupt)
+        patched.setattr("dbdyno.cli.measuring.run_study", interrupt)
         said = complaint("run", study, "--quiet", "--allow-path", str(outside), code=130)
         assert said.endswith(f" --allow-path {outside}\n")
     with Store(store_url()) as store:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count, groupby
 from pathlib import Path
 
+import click
 import pytest
 
 from dbdyno.analyse.candidates import candidates_of, ranked
 from dbdyno.begin.estimate import counted_s
-from dbdyno.cli.progress import LINE_EVERY_S, STILL_EVERY_S, Lines, Live, OfReference, Searching
+from dbdyno.cli.progress import LINE_EVERY_S, STILL_EVERY_S, Lines, Live, OfReference
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.host.journal import open_journal
+from dbdyno.kinds.search import Candidates
 from dbdyno.plan.search.ask import next_block, trials_of
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
@@ -192,7 +195,7 @@ def test_the_best_so_far_and_the_time_left_are_told_after_each_block(
 ) -> None:
     study, run = a_search(budget_s=1500.0)
     records = searched(study, run, two_changes_help)
-    progress = Searching(study, run)
+    progress = Candidates(study, run, partial(click.echo, err=True))
     for number in range(len({record.block for record in records})):
         blocks = [list(own) for _, own in groupby(records, key=lambda one: one.block)]
         progress.seen([record for own in blocks[: number + 1] for record in own])
@@ -211,7 +214,7 @@ def test_the_best_that_is_told_is_the_one_that_the_next_block_measures_again(
     records = searched(study, run, two_changes_help, trial_sd=0.1)
     searching = [record for record in records if record.purpose is Purpose.SEARCH]
     blocks = [list(own) for _, own in groupby(searching, key=lambda one: one.block)]
-    progress, by_own_blocks = Searching(study, run), 0
+    progress, by_own_blocks = Candidates(study, run, partial(click.echo, err=True)), 0
     for number in range(2, len(blocks)):
         earlier = [record for own in blocks[:number] for record in own]
         tried = candidates_of(study, earlier)
@@ -232,7 +235,7 @@ def test_a_stage_is_named_when_it_begins(capsys: pytest.CaptureFixture[str]) -> 
     block = next_block(lambda levels: 0, study, run, [])
     assert block is not None
     [trial] = trials_of(study, run, block, 0)
-    progress = Searching(study, run)
+    progress = Candidates(study, run, partial(click.echo, err=True))
     progress.trial_began(trial)
     progress.trial_ended(measured(trial, run, lambda levels: None))
     progress.trial_began(trial)

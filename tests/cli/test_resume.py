@@ -70,7 +70,7 @@ def interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["begin.run.estimate", "cli.run.alone"])
+@pytest.mark.parametrize("where", ["kinds.comparison.estimate", "cli.measuring.alone"])
 def test_ctrl_c_before_the_run_begins_is_told_as_that(
     study: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +84,7 @@ def test_ctrl_c_before_the_run_begins_is_told_as_that(
 def test_ctrl_c_before_blocks_are_added_names_the_command_that_adds_them(
     unfinished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dbdyno.cli.run.alone", interrupt)
+    monkeypatch.setattr("dbdyno.cli.measuring.alone", interrupt)
     said = complaint("run", "--resume", unfinished, "--add-blocks", "3", "--quiet", code=130)
     assert "interrupted: 2 of 4 trials are kept" in said
     assert f"go on with: dyno run --resume {unfinished} --add-blocks 3\n" in said

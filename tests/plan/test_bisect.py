@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dbdyno.errors import BaselineFailed
-from dbdyno.plan import ask_for
+from dbdyno.kinds.registry import ask_for
 from dbdyno.plan.bisect import ask
 from dbdyno.records.record import Outcome
 from dbdyno.study import BASELINE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.plan import ask_for
+from dbdyno.kinds.registry import ask_for
 from dbdyno.plan.counted import counted_trials
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import TRIALS_MAX, Goal, Study

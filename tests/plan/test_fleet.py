@@ -6,7 +6,8 @@ import pytest
 
 from dbdyno.errors import BaselineFailed
 from dbdyno.host.fingerprint import Host
-from dbdyno.plan import ask_for, fleet
+from dbdyno.kinds.registry import ask_for
+from dbdyno.plan import fleet
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import FleetHost, Run
 from dbdyno.study import Study

@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.findings import analyse
 from dbdyno.frozen import Level
-from dbdyno.plan import ask_for
+from dbdyno.kinds.registry import ask_for
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.study import Study

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.kinds.registry import ask_for
 from dbdyno.layers.setup import Running
-from dbdyno.plan import ask_for
 from dbdyno.plan.restarts import LONGEST_SHARE, SHORTEST_SHARE, restart_trials
 from dbdyno.records.record import Check, Outcome, Record
 from dbdyno.records.recovery import Recovery

@@ -31,7 +31,7 @@ from dbdyno.host import cache, paths
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned
 from dbdyno.host.volumes import loop, mounts
 from dbdyno.host.volumes.power import SHUTDOWN, WITHOUT_FLUSH
-from dbdyno.plan import ask_for
+from dbdyno.kinds.registry import ask_for
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store
 from dbdyno.run import Side, run_study

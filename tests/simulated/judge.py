@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbdyno.findings import analyse
-from dbdyno.plan import ask_for
+from dbdyno.kinds.registry import ask_for
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import SoakRun

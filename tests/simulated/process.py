@@ -19,8 +19,9 @@ from dbdyno.errors import DynoError
 from dbdyno.host import cache, journal, paths
 from dbdyno.host.clone import Cloned, clone_tree
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned, undoes
+from dbdyno.kinds.registry import ask_for
 from dbdyno.layers.registry import LAYERS
-from dbdyno.plan import ask_for, reference
+from dbdyno.plan import reference
 from dbdyno.plan.search.dropping import can_drop, hopeless
 from dbdyno.records.database import Unavailable
 from dbdyno.records.place import store_url

@@ -24,7 +24,6 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import Frozen
 from dbdyno.host.fingerprint import identity
 from dbdyno.plan.budget import guessed
-from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report.words.numbers import day_text, plural
 from dbdyno.study import Study
@@ -79,7 +78,7 @@ def _seen(study: Study, store: Store, made: Calibration | None) -> Iterator[tupl
     here, bound = place_of(identity()), made.used.settings if made else None
     for summary in store.runs():
         run = summary.run
-        comparable = isinstance(run, ComparisonRun) and run.arrangement is study.arrangement
+        comparable = run.in_blocks and run.arrangement is study.arrangement
         if not comparable or place_of(run.host) != here:
             continue
         if (run.calibrated.settings if run.calibrated else None) != bound:

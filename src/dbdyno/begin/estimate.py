@@ -11,7 +11,7 @@ from dbdyno.driver.tally import Tally
 from dbdyno.engines import registry
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.records.record import Outcome
-from dbdyno.records.run import Run, SoakRun
+from dbdyno.records.run import Run, RunKind
 from dbdyno.report.words.numbers import about_text, clock_text, plural
 from dbdyno.study import Study
 from dbdyno.study.act import OF_CLUSTER
@@ -79,7 +79,7 @@ def beside_load_s(store: Store, engine: str) -> list[float]:
     """Of each trial of the latest run of this engine that has one whose speed was measured: what is counted
     takes its own time."""
     for summary in store.runs():
-        of_engine = summary.run.installation.engine == engine and not isinstance(summary.run, SoakRun)
+        of_engine = summary.run.installation.engine == engine and summary.run.kind is not RunKind.SOAK
         if not of_engine or Outcome.MEASURED not in summary.outcomes:
             continue
         seen_s = [

@@ -25,7 +25,7 @@ from dbdyno.frozen import level_text
 from dbdyno.host.cache import Tell, silently
 from dbdyno.layers.source import key_in
 from dbdyno.records.circumstances import noise_of
-from dbdyno.records.run import ComparisonRun, Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.study import BASELINE
 from dbdyno.study.differences import OF_THE_LOAD, meaning_of
@@ -52,7 +52,7 @@ def gate_of(
     """A run of the store held against the one that is named so. `between` is called before each run of the
     past is read; without `history` none is, where two took turns. Raises UserError where the two measured
     something else."""
-    beside = run.reference if isinstance(run, ComparisonRun) else None
+    beside = run.took_turns_with
     reference = store.run(against)
     again = store.run(beside) if beside else None
     # A baseline's name stands for the stored run; what took turns is that run's setup, measured again.
@@ -83,13 +83,13 @@ def held_gate(
 ) -> Gate | None:
     """What a run found that was begun to be held against another one; None for others, and where that one is
     gone. Without its `history` nothing is known of this host's noise, as long as the two took turns."""
-    if not isinstance(run, ComparisonRun) or not run.held:
+    if not run.held:
         return None
     try:
-        found = gate_of(store, run, run.reference or run.against, silently, between, history)
+        found = gate_of(store, run, run.took_turns_with or run.held_against, silently, between, history)
     except UserError:
         return None
-    return found.but(against=run.against) if run.against else found
+    return found.but(against=run.held_against) if run.held_against else found
 
 
 def with_gate(store: Store, analysis: Analysis, between: Callable[[], None] = nothing) -> Analysis:
@@ -121,13 +121,13 @@ def _build_of(store: Store, run: Run) -> str:
     return next((key for record in baseline if (key := key_in(record.evidence))), "")
 
 
-def _history(store: Store, run: Run) -> Iterator[ComparisonRun]:
+def _history(store: Store, run: Run) -> Iterator[Run]:
     """The finished runs that this host made with the same engine, load, number of blocks and Dyno."""
     study = study_of(run)
     alike = noise_of(run)
     for summary in store.runs()[:HISTORY_MOST]:
         other = summary.run
-        if not summary.finished or not isinstance(other, ComparisonRun) or noise_of(other) != alike:
+        if not summary.finished or not other.in_blocks or noise_of(other) != alike:
             continue
         try:
             asked = study_of(other)
@@ -157,7 +157,7 @@ def _earlier_turns(
     """The runs of one setup that took turns before."""
     history = {other.run: other for other in _history(store, run)}
     for other in history.values():
-        reference = history.get(other.reference or "")
+        reference = history.get(other.took_turns_with or "")
         if (
             other.run != run.run
             and reference is not None

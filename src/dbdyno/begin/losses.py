@@ -8,7 +8,7 @@ from dbdyno.begin.engines import engine_of
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
 from dbdyno.layers.registry import given_up
-from dbdyno.records.run import ImportedRun, Run, SearchRun
+from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.space import Promise
@@ -16,7 +16,7 @@ from dbdyno.study.space import Promise
 
 def with_losses(study: Study, run: Run) -> Run:
     """A run that says what its variants give up. An imported one cannot, because its logs tell no levels."""
-    if run.given_up is not None or isinstance(run, ImportedRun | SearchRun):
+    if run.given_up is not None or run.of_logs or run.searches:
         return run
     return run.but(given_up=losses_of(study))
 

@@ -10,7 +10,7 @@ from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import StudyError
 from dbdyno.records.readings import Readings, nothing_between
-from dbdyno.records.run import WITHOUT_SPEEDS, Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import RunSummary, Store
 
 
@@ -38,7 +38,7 @@ def _runs(
     readings = Readings(store)
     for summary in summaries:
         run = summary.run
-        if study not in run.study_path or not summary.outcomes or isinstance(run, WITHOUT_SPEEDS):
+        if study not in run.study_path or not summary.outcomes or not run.compares:
             continue
         if engine and run.installation.engine not in ("", engine):
             continue

@@ -93,9 +93,9 @@ def _reference_still(store: Store, run: Run) -> Begun | None:
     """The reference that took turns with a run that goes on, with as many blocks as that has now; None where
     there is none, or where the two were cut short in different blocks. Raises UserError where its engine is
     gone."""
-    if not isinstance(run, ComparisonRun) or run.reference is None:
+    if not run.took_turns_with:
         return None
-    stored = store.run(run.reference)
+    stored = store.run(run.took_turns_with)
     ours, theirs = (
         {record.block for record in store.records(one.run) if record.whole and record.variant == BASELINE}
         for one in (run, stored)

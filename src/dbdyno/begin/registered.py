@@ -26,7 +26,7 @@ from dbdyno.records.chain import (
     canonical,
     sha256,
 )
-from dbdyno.records.run import Data, ImportedRun, Run
+from dbdyno.records.run import Data, Run
 from dbdyno.records.store import Store
 from dbdyno.study import Study
 from dbdyno.study.differences import meaning_of
@@ -37,7 +37,7 @@ PACKAGE = Path(__file__).parents[1]
 def question_of(run: Run) -> str:
     """The digest of what a run's study asks, with the files, the configuration and the data that it names:
     two runs with the same one ask the same. Empty for a run that was brought, which asks nothing."""
-    if isinstance(run, ImportedRun):
+    if run.of_logs:
         return ""
     return run.question or _question(asked_of(run), run.configuration, run.data)
 
@@ -122,7 +122,7 @@ def registered_as(store: Store, run: Run) -> Registered | None:
 
 def began(run: Run) -> RunBegan | None:
     """The entry of the chain that says that a run began; None for one that was brought."""
-    if isinstance(run, ImportedRun):
+    if run.of_logs:
         return None
     return RunBegan(
         question=question_of(run),

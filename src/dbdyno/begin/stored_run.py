@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.analysis import Given
@@ -15,19 +14,15 @@ from dbdyno.errors import UserError
 from dbdyno.findings import analyse
 from dbdyno.host.cache import Tell
 from dbdyno.records.record import Record
-from dbdyno.records.run import BisectionRun, ImportedRun, Run, SoakRun
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.study import Design, Study
-
-if TYPE_CHECKING:
-    from dbdyno.analyse.bisect import Bisection
-    from dbdyno.analyse.soak import SoakResult
 
 
 def analysis_of(store: Store, run: Run) -> Analysis:
     """The analysis of a run's records. Raises UserError where it has none yet, and for a soak."""
     require_speeds(run)
-    return analysed(study_of(run), run, _some(store.records(run.run), run))
+    return analysed(study_of(run), run, some_of(store.records(run.run), run))
 
 
 def analysis_to_read(store: Store, run: Run) -> Analysis:
@@ -38,38 +33,11 @@ def analysis_to_read(store: Store, run: Run) -> Analysis:
         # It looks at its records in many ways, and has few.
         return analysis_of(store, run)
     found = given(store, run)
-    return analysed(study, run, found if isinstance(found, Given) else _some(found, run))
+    return analysed(study, run, found if isinstance(found, Given) else some_of(found, run))
 
 
-def without_speeds(store: Store, run: Run) -> tuple[str, SoakResult | Bisection] | None:
-    """What a run found that compares no variants, after the name of its kind of result; None for others."""
-    if isinstance(run, SoakRun | BisectionRun):
-        return _without_speeds(run, store.records(run.run))
-    return None
-
-
-def _without_speeds(
-    run: SoakRun | BisectionRun, records: Sequence[Record]
-) -> tuple[str, SoakResult | Bisection]:
-    if isinstance(run, SoakRun):
-        # Here and below, because few runs are of these kinds.
-        from dbdyno.analyse.soak import soaked
-
-        return "soak", soaked(study_of(run), run, records)
-    from dbdyno.analyse.bisect import bisected
-
-    return "bisect", bisected(study_of(run), run, records)
-
-
-def found_by(run: Run, records: Sequence[Record]) -> tuple[str, Analysis | SoakResult | Bisection]:
-    """What a run of any kind found, from the run and its records alone, after the name of its kind of
-    result. Raises UserError where it has no record yet."""
-    if isinstance(run, SoakRun | BisectionRun):
-        return _without_speeds(run, _some(records, run))
-    return "report", analysed(study_of(run), run, _some(records, run))
-
-
-def _some(records: Sequence[Record], run: Run) -> Sequence[Record]:
+def some_of(records: Sequence[Record], run: Run) -> Sequence[Record]:
+    """The records of a run. Raises UserError where it has none yet."""
     if not records:
         raise UserError(f"run {run.run} has no trial yet", f"dyno run --resume {run.run}")
     return records
@@ -89,7 +57,7 @@ def analysed(study: Study, run: Run, records: Sequence[Record] | Given) -> Analy
 def tell_unknown(runs: Iterable[Run], tell: Tell) -> None:
     """Says of runs of earlier versions, which kept no files, that what these said is not known."""
     for run in runs:
-        if run.files is not None or isinstance(run, ImportedRun) or not asked_of(run).names_files:
+        if run.files is not None or run.of_logs or not asked_of(run).names_files:
             continue
         told = f"run {run.run} was made by a Dyno that kept no files: whether it asked the same is not known"
         tell(told)

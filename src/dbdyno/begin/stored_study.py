@@ -17,37 +17,33 @@ from dbdyno.errors import StudyError, UserError
 from dbdyno.frozen import Configuration
 from dbdyno.host.fingerprint import Installed
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.run import BisectionRun, ComparisonRun, ImportedRun, Run, SoakRun
+from dbdyno.records.run import Run
 from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
 from dbdyno.study.differences import difference
 from dbdyno.study.files import NamedFile, read_file
-from dbdyno.study.line import on_line
 
 
 def study_of(run: Run) -> Study:
     """The study of a run as it was when the run began. Looks at no engine: none need be here."""
     study = asked_of(run)
-    if isinstance(run, ImportedRun):
+    if run.of_logs:
         return study
     given = {
         "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
         "slice_s": run.slice_s or study.slice_s or SLICE_S,
     }
-    counting = run.counting if isinstance(run, ComparisonRun) else None
-    if isinstance(run, BisectionRun):
-        study = on_line(study, run.line)
-    whole = changed(study, run.blocks, run.seed, run.duration_s).but(**given)
-    return with_counting(with_calibration(whole, run.calibrated), counting)
+    whole = changed(run.on_line(study), run.blocks, run.seed, run.duration_s).but(**given)
+    return with_counting(with_calibration(whole, run.calibrated), run.counting_builds)
 
 
 def asked_of(run: Run) -> Study:
     """What a run's study asks, with the configuration file as it was; of one that was brought, what its logs
     are compared by."""
-    if isinstance(run, ImportedRun):
+    if run.of_logs is not None:
         # Here, because most runs are Dyno's own.
         from dbdyno.imported import study as brought_study
 
-        return brought_study.study_of(run)
+        return brought_study.study_of(run, run.of_logs)
     folder = Path(run.study_folder or Path(run.study_path).parent)
     return asked_by(run.study_text, run.study_path, folder, run.configuration).but(files=run.files)
 
@@ -101,9 +97,9 @@ def require_kept(run: Run) -> None:
 
 def require_measured(run: Run) -> None:
     """Raises UserError for a run that was brought: no trial of it can be repeated here."""
-    if isinstance(run, ImportedRun):
+    if run.of_logs is not None:
         raise UserError(
-            f"run {run.run} was made of logs of {run.brought.tool}, so Dyno has no setup to measure again",
+            f"run {run.run} was made of logs of {run.of_logs.tool}, so Dyno has no setup to measure again",
             "`report`, `compare`, `show` and `export` read such a run",
         )
 
@@ -111,15 +107,9 @@ def require_measured(run: Run) -> None:
 def require_speeds(run: Run) -> None:
     """Raises UserError for a soak, whose trials are no repetitions of each other, and for a bisection, which
     leaves most of its line out."""
-    if isinstance(run, BisectionRun):
-        raise UserError(
-            f"run {run.run} is a bisection, which compares no variants", f"dyno report {run.run} shows it"
-        )
-    if isinstance(run, SoakRun):
-        raise UserError(
-            f"run {run.run} is a soak, which compares no speeds",
-            f"dyno report {run.run} shows it; dyno run {run.study_path} compares speeds",
-        )
+    if not run.compares:
+        why, hint = run.no_speeds
+        raise UserError(f"run {run.run} is {run.words}, which {why}", hint)
 
 
 def measured_installation(study: Study, run: Run) -> Installation:

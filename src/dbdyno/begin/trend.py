@@ -12,20 +12,20 @@ from dbdyno.analyse.trend import Omission, TrendRun, run_of
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.records.readings import Readings, nothing_between
-from dbdyno.records.run import BisectionRun, ComparisonRun, SoakRun
+from dbdyno.records.run import RunKind
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.study import Study
 
 
 def sorted_out(study: Study, summaries: Sequence[RunSummary]) -> tuple[list[RunSummary], Counter[Omission]]:
     """The study's own finished runs, and how many of it are left out. Runs of other studies do not count."""
-    references = {run.reference for summary in summaries if isinstance(run := summary.run, ComparisonRun)}
+    references = {summary.run.took_turns_with for summary in summaries}
     asks_the_same: dict[tuple[str, str], bool] = {}
     own: list[RunSummary] = []
     left_out: Counter[Omission] = Counter()
     for summary in summaries:
         run = summary.run
-        if isinstance(run, BisectionRun):
+        if run.kind is RunKind.BISECTION:
             # It compares commits or settings that the study itself does not.
             continue
         text = run.study_digest, run.configuration.digest if run.configuration else ""
@@ -34,7 +34,7 @@ def sorted_out(study: Study, summaries: Sequence[RunSummary]) -> tuple[list[RunS
             asks_the_same[text] = is_of(run, study)
         if not asks_the_same[text]:
             left_out[Omission.CHANGED] += Path(run.study_path).name == Path(study.path).name
-        elif isinstance(run, SoakRun):
+        elif not run.compares:
             left_out[Omission.SOAK] += 1
         elif run.run in references:
             left_out[Omission.REFERENCE] += 1

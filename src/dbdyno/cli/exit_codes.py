@@ -16,7 +16,6 @@ from dbdyno.report.words.platforms import works
 
 if TYPE_CHECKING:
     from dbdyno.analyse.gate import Gate
-    from dbdyno.analyse.soak import SoakResult
 
 NO_BASELINE = BaselineFailed.exit_code
 """No ratio can be trusted, because the baseline has no speed or did not hold."""
@@ -80,20 +79,9 @@ def gate_code(gate: Gate, fail_on: tuple[str, ...]) -> int:
     return _worst([gate.result], fail_on)
 
 
-def soak_code(found: SoakResult) -> int:
-    """0, or the code of a soak's verdict, which is said on standard error."""
-    # Here, because few runs are soaks.
-    from dbdyno.analyse.soak import SoakVerdict
-
-    # A soak that stands, and one that is open, end with 0.
-    codes = {
-        SoakVerdict.BROKEN: FAIL_ON["broken"][0],
-        SoakVerdict.FAILED: FAIL_ON["failed"][0],
-        SoakVerdict.BLOCKED: FAIL_ON["failed"][0],
-        SoakVerdict.DRIFTS: FAIL_ON["slower"][0],
-    }
-    code = codes.get(found.verdict, 0)
-    return _told(code, found.verdict.value) if code else 0
+def end_code(stopped_by: str, why: str) -> int:
+    """0, or the code of what a pipeline is stopped by, in a word of `--fail-on`; told on standard error."""
+    return _told(FAIL_ON[stopped_by][0], why) if stopped_by else 0
 
 
 def _worst(variants: Sequence[VariantResult], fail_on: tuple[str, ...]) -> int:

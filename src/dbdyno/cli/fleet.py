@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from dbdyno import __version__
 from dbdyno.begin.estimate import estimate
 from dbdyno.begin.naming import keep
-from dbdyno.begin.on_fleet import draft_of, run_on
 from dbdyno.begin.registered import code_digest
-from dbdyno.begin.run import RunOptions, begin
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.progress import Quiet, shown
+from dbdyno.cli.progress import shown
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import BaselineFailed, DynoError, UserError
 from dbdyno.fleet import kept_builds, parts
@@ -21,12 +19,15 @@ from dbdyno.fleet.hosts import Seen, chosen, require_connected, seen
 from dbdyno.fleet.parts import Answer, Part, State
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.undisturbed import Look
+from dbdyno.kinds.comparison import RunOptions, begin
+from dbdyno.kinds.fleet import draft_of, run_on
 from dbdyno.plan import fleet
 from dbdyno.records.database import Unavailable
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import about_text, plural
+from dbdyno.run import Unwatched
 from dbdyno.study import Study
 from dbdyno.study.designs import trials_in_all
 
@@ -85,7 +86,7 @@ class Controller:
         except BaseException:
             parts.forget(self.session, draft.run)
             raise
-        self._say(_header(run, beginning.expected.whole_s))
+        self._say(_header(run, beginning.whole_s))
         parts.give(self.session, run)
         return run
 
@@ -111,7 +112,7 @@ class Controller:
         self.session.listen(of_run(run.run))
         following = Following(self.store, self.session, run)
         if self.quiet:
-            found = following.to_the_end(Quiet())
+            found = following.to_the_end(Unwatched())
         else:
             expected_s = estimate(self.store, study).trials_s / len(run.fleet)
             with shown(trials_in_all(study), study, expected_s) as progress:
@@ -167,7 +168,7 @@ class Following:
         self._silent: set[str] = set()
         self._making: set[str] = set()
 
-    def to_the_end(self, progress: Quiet) -> list[Part]:
+    def to_the_end(self, progress: Unwatched) -> list[Part]:
         """How all parts ended."""
         progress.asked(len(self._told))
         wait_s = 1.0
@@ -188,7 +189,7 @@ class Following:
                 time.sleep(wait_s)
                 wait_s = min(2.0 * wait_s, LONGEST_WAIT_S)
 
-    def look(self, progress: Quiet) -> list[Part]:
+    def look(self, progress: Unwatched) -> list[Part]:
         """Tells what is new, and returns how far all parts are."""
         found = parts.parts_of(self.session, self.run.run)
         fresh = sorted(self.store.trials_of(self.run.run) - self._told)
@@ -200,7 +201,7 @@ class Following:
         self._tell_makers(progress)
         return found
 
-    def _tell_makers(self, progress: Quiet) -> None:
+    def _tell_makers(self, progress: Unwatched) -> None:
         """Says which host makes a build, because no trial ends meanwhile."""
         for maker in kept_builds.makers_for(self.session, self.run.run):
             line = f"host {maker.host}: {maker.words}"
@@ -208,7 +209,7 @@ class Following:
                 progress.say(line)
             self._making.add(line)
 
-    def _tell_silent(self, progress: Quiet, found: Sequence[Part]) -> None:
+    def _tell_silent(self, progress: Unwatched, found: Sequence[Part]) -> None:
         working = {part.host for part in found if not part.state.over}
         silent = {one.member.name for one in seen(self.session) if not one.connected} & working
         for name in sorted(silent - self._silent):

@@ -16,7 +16,6 @@ from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
 from dbdyno.findings import junit
 from dbdyno.records.place import store_url
-from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import Store
 
 
@@ -32,8 +31,8 @@ def main(
     form, fail_on = verdict_format_of(form, as_json, output), gate_fails_on(fail_on)
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)
-        named = against or (found.reference if isinstance(found, ComparisonRun) else None)
-        if named is None:
+        named = against or found.took_turns_with
+        if not named:
             raise UserError(f"run {found.run} was not measured against another", "add --against NAME")
         with patient() as patience:
             patience.quietly(f"analysing {found.run} beside {named}")

@@ -266,7 +266,7 @@ def _expected_s(here: Adapted, plan: Plan, budget_s: float | None) -> float:
         return timed_s + beside_blocks_s(study)
     time_s = budget_s or study.search.time_s
     # Here and below, because most studies search nothing.
-    from dbdyno.begin.space import require_space
+    from dbdyno.kinds.search import require_space
 
     require_space(study, time_s)
     return time_s
@@ -348,7 +348,7 @@ def _who(names: Sequence[str], variants: list[str]) -> str:
 
 def _print_space(console: Console, study: Study, seed: int) -> None:
     """The factors with their levels and conditions, and what else the search is to keep to."""
-    from dbdyno.begin.space import limits_of_search, space_row, space_text
+    from dbdyno.kinds.search import limits_of_search, space_row, space_text
     from dbdyno.plan.search.pace import FINALISTS
 
     console.print(Text(study.title, style="bold"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 import time
@@ -24,16 +23,14 @@ from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records import metrics
 from dbdyno.records.left_out import inert_in, over_for_good
 from dbdyno.records.record import INSTRUCTIONS, Outcome, Record
-from dbdyno.records.run import Run, SearchRun
+from dbdyno.records.run import Run
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
-from dbdyno.report.words import numbers
 from dbdyno.report.words.numbers import about_text, plural
-from dbdyno.report.words.search import DOING
 from dbdyno.run import Unwatched
 from dbdyno.study import Study
 from dbdyno.study.designs import beside_count, trials_in_all, variants_of
-from dbdyno.study.trials import Purpose, Trial
+from dbdyno.study.trials import Trial
 
 if TYPE_CHECKING:
     from dbdyno.analyse.model import VariantResult
@@ -45,23 +42,7 @@ STILL_EVERY_S = 300.0
 LOOK_EVERY_S = 2.0
 
 
-class Quiet(Unwatched):
-    """Says nothing."""
-
-    def asked(self, done: int) -> None: ...
-
-    def seen(self, records: Sequence[Record]) -> None: ...
-
-    def replanned(self, trials: int, why: str) -> None: ...
-
-    def left_out(self, trials: int, why: str) -> None: ...
-
-    def decided(self, result: VariantResult, blocks: int) -> None: ...
-
-    def say(self, line: str) -> None: ...
-
-
-class Lines(Quiet):
+class Lines(Unwatched):
     """One line when a trial has ended: what it gave, and about how long the rest will take. While the load
     goes round in slices, or one stage goes on for long, a line now and then.
 
@@ -175,10 +156,10 @@ def _restarts(record: Record) -> str:
     return f"{plural(len(done), 'restart')}, {lossy} with losses"
 
 
-class OfReference(Quiet):
+class OfReference(Unwatched):
     """The same progress, for the trials of the run that takes turns."""
 
-    def __init__(self, progress: Quiet) -> None:
+    def __init__(self, progress: Unwatched) -> None:
         self._progress = progress
 
     def trial_began(self, trial: Trial) -> None:
@@ -263,7 +244,7 @@ def shown(trials: int, study: Study, expected_s: float) -> Iterator[Lines]:
         yield progress
 
 
-def told_to(progress: Quiet, ask: Ask, store: Store) -> Ask:
+def told_to(progress: Unwatched, ask: Ask, store: Store) -> Ask:
     """The same answers. Once its first block is over, the progress is told what the budget still gives, and
     the run is kept with the blocks that this makes. It is told of inert variants as they are found."""
     told: list[Replan] = []
@@ -286,71 +267,7 @@ def told_to(progress: Quiet, ask: Ask, store: Store) -> Ask:
     return asked
 
 
-class Searching(Quiet):
-    """A line when a trial has ended; and after each block the best candidate so far, and the time left."""
-
-    def __init__(self, study: Study, run: SearchRun) -> None:
-        self._study = study
-        self._run = run
-        self._response = metrics.find(study.goal.response)
-        self._doing = ""
-
-    def seen(self, records: Sequence[Record]) -> None:
-        """The search looks for its next trials, with these records."""
-        if not records:
-            return
-        # Here and below, because few runs search.
-        from dbdyno.plan.search.pace import spent_s
-
-        left_s = max(0.0, self._run.budget_s - spent_s(records))
-        last = max(records, key=lambda record: record.trial)
-        told = self._tried(records) if last.purpose is Purpose.SEARCH else self._blocks(records, last)
-        self.say(f"{told}; {about_text(left_s)} left")
-
-    def _tried(self, records: Sequence[Record]) -> str:
-        """How many candidates the search has tried, and the one beside which it tries the next."""
-        from dbdyno.analyse.candidates import candidates_of
-
-        tried = candidates_of(self._study, records)
-        if not tried:
-            return "the baseline is measured"
-        # Here, because other progress has no use for numpy.
-        from dbdyno.plan.search.model import Model
-
-        best = Model(self._study, tried).leading(tried)
-        found = "none seems better than the baseline yet"
-        if best is not None:
-            ratio = math.exp(best.worth if self._response.higher_is_better else -best.worth)
-            told = f"{numbers.ratio_text(ratio)} times the baseline in its own blocks"
-            found = f"best {best.name}, {told}, not confirmed"
-        return f"{numbers.plural(len(tried), 'candidate')} tried; {found}"
-
-    def _blocks(self, records: Sequence[Record], last: Record) -> str:
-        """How many blocks of the confirmation, or of the elimination's round, are over."""
-        blocks = {record.block for record in records if record.purpose is last.purpose}
-        done = 1 + (len(blocks) - 1) % self._study.blocks
-        return f"{done} of {numbers.plural(self._study.blocks, 'block')}"
-
-    def trial_began(self, trial: Trial) -> None:
-        doing = DOING[trial.purpose] if trial.purpose else ""
-        if doing != self._doing:
-            self.say(f"{doing} ...")
-            self._doing = doing
-
-    def trial_ended(self, record: Record) -> None:
-        self.say(f"  {record.variant}: {self._result(record)}")
-
-    def say(self, line: str) -> None:
-        click.echo(line, err=True)
-
-    def _result(self, record: Record) -> str:
-        if record.outcome is not Outcome.MEASURED:
-            return f"{record.outcome.value}: {record.cause}"
-        value = self._response.read(record)
-        return "measured" if value is None else f"{self._response.format(value)} {self._response.unit}"
-
-
-def told_of(progress: Quiet, ask: Ask) -> Ask:
+def told_of(progress: Unwatched, ask: Ask) -> Ask:
     """The same answers. The progress is told of the records at each question."""
 
     def asked(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from dbdyno.begin.registered import registration_of
-from dbdyno.begin.run import SEQUENTIAL_BLOCKS
 from dbdyno.begin.study_file import study_at
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import DynoError, UserError
+from dbdyno.kinds.comparison import SEQUENTIAL_BLOCKS
 from dbdyno.records.chain import CHANGED, Entry, Plan, Registration, broken_at
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store, writable_store

@@ -11,15 +11,15 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.begin.registered import reruns_of
-from dbdyno.begin.stored_run import analysed, analysis_to_read, without_speeds
+from dbdyno.begin.stored_run import analysed, analysis_to_read
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver, page_of_run
 from dbdyno.cli.exit_codes import (
     GATE_FAILS_ON,
+    end_code,
     exit_code,
     gate_code,
     gate_fails_on,
-    soak_code,
     verdicts_of,
 )
 from dbdyno.cli.formats import verdict_format_of
@@ -28,6 +28,7 @@ from dbdyno.cli.stored_run import run_to_read
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.findings import trial as trial_part
+from dbdyno.kinds.registry import KINDS, without_speeds
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
@@ -64,10 +65,7 @@ def main(
         if other is not None:
             kind, result = other
             deliver(kind, result, form, output)
-            # Here, because few runs are soaks.
-            from dbdyno.analyse.soak import SoakResult
-
-            sys.exit(soak_code(result) if fail_on and isinstance(result, SoakResult) else 0)
+            sys.exit(end_code(*KINDS[found.kind].ends_with(result)) if fail_on else 0)
         with waiting(f"reading and analysing {found.run}"):
             analysis = analysis_to_read(opened, found)
             if found.held:

@@ -17,7 +17,7 @@ from dbdyno.cli.options import UNNAMED
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
-from dbdyno.records.run import BisectionRun, Run, SoakRun
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import is_or_are, plural
 from dbdyno.study import Study
@@ -42,32 +42,17 @@ def run_to_resume(
     """
     if name != UNNAMED:
         run = store.run(name)
-        if verb_of(run) != verb:
-            told = f"run {run.run} is {_KINDS[verb_of(run)]}, which {verb} does not carry out"
-            raise UserError(told, f"{verb_of(run)} --resume {run.run}")
+        if run.verb != verb:
+            told = f"run {run.run} is {run.words}, which {verb} does not carry out"
+            raise UserError(told, f"{run.verb} --resume {run.run}")
         return _of_study(run, path, allowed)
-    unfinished = [run for run in store.unfinished_runs() if verb_of(run) == verb]
+    unfinished = [run for run in store.unfinished_runs() if run.verb == verb]
     if path is not None:
         return _unfinished(unfinished, path, allowed)
     if not unfinished:
         raise UserError(f"no unfinished run in {store.place}", "see: dyno runs")
     _ask(store, unfinished[0])
     return unfinished[0]
-
-
-def verb_of(run: Run) -> str:
-    """The command that carries such a run out."""
-    if isinstance(run, BisectionRun):
-        return "dyno bisect"
-    return "dyno soak" if isinstance(run, SoakRun) else "dyno run"
-
-
-_KINDS = {
-    "dyno bisect": "a bisection",
-    "dyno soak": "a soak",
-    "dyno run": "no soak and no bisection",
-}
-"""What the runs of each verb are."""
 
 
 def interrupted(
@@ -88,7 +73,7 @@ def interrupted(
     trials = _trials_text(kept, planned or _in_all(stored))
     added = f" --add-blocks {add_blocks}" if add_blocks else ""
     tell(f"interrupted: {trials} {is_or_are(kept)} kept")
-    tell(f"  go on with: {verb_of(stored)} --resume {stored.run}{added}{allowed.options}")
+    tell(f"  go on with: {stored.verb} --resume {stored.run}{added}{allowed.options}")
     return 130
 
 
@@ -99,7 +84,7 @@ def tell_stopped(store: Store, run: Run | None, allowed: Allowed) -> None:
         return
     kept = sum(record.whole for record in store.records(stored.run))
     tell(f"stopped: {_trials_text(kept, _in_all(stored))} {is_or_are(kept)} kept")
-    tell(f"  go on with: {verb_of(stored)} --resume {stored.run}{allowed.options}")
+    tell(f"  go on with: {stored.verb} --resume {stored.run}{allowed.options}")
 
 
 def _kept(store: Store, run: Run | None) -> Run | None:
@@ -117,8 +102,7 @@ def _trials_text(kept: int, in_all: int | None) -> str:
 def _in_all(run: Run) -> int | None:
     """How many trials the run has in all; nobody knows that of a search and of a bisection."""
     study = study_of(run)
-    open_ended = study.search is not None or isinstance(run, BisectionRun)
-    return None if open_ended else trials_in_all(study)
+    return None if study.search is not None or run.open_ended else trials_in_all(study)
 
 
 def _read(path: Path, allowed: Allowed) -> Study:
@@ -130,7 +114,7 @@ def _of_study(run: Run, path: Path | None, allowed: Allowed) -> Run:
     if path is not None and not is_of(run, _read(path, allowed)):
         raise UserError(
             f"run {run.run} is not of {path} in its present form",
-            f"leave the study out: {verb_of(run)} --resume {run.run}",
+            f"leave the study out: {run.verb} --resume {run.run}",
         )
     return run
 
@@ -154,7 +138,7 @@ def _ask(store: Store, run: Run) -> None:
     if not sys.stdin.isatty():
         raise UserError(
             f"--resume names no run; the latest unfinished one is {told}",
-            f"{verb_of(run)} --resume {run.run}, or name the study: {verb_of(run)} STUDY --resume",
+            f"{run.verb} --resume {run.run}, or name the study: {run.verb} STUDY --resume",
         )
     click.echo(f"the latest unfinished run: {told}", err=True)
     click.confirm("Go on with it?", abort=True, err=True)

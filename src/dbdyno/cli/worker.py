@@ -18,12 +18,9 @@ from dbdyno.begin.begun import Begun
 from dbdyno.begin.building import wishes_of
 from dbdyno.begin.counted import why_counted
 from dbdyno.begin.estimate import overhead_s
-from dbdyno.begin.handing import Depot, builds_handed_on
-from dbdyno.begin.on_fleet import answer_of, begun_here
 from dbdyno.begin.registered import code_digest
 from dbdyno.calibrate.kept import kept_here
-from dbdyno.cli.carried_out import carry_out_pair, records_of_host
-from dbdyno.cli.progress import Quiet
+from dbdyno.cli.measuring import carry_out_pair, records_of_host
 from dbdyno.cli.terminal import tell
 from dbdyno.cli.worker_unit import unit_files
 from dbdyno.driver import _driver
@@ -47,6 +44,7 @@ from dbdyno.host.fingerprint import fingerprint
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import probe
+from dbdyno.kinds.fleet import Depot, answer_of, begun_here, builds_handed_on
 from dbdyno.plan import fleet
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.records.database import Unavailable
@@ -56,6 +54,7 @@ from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import BLOCKS_IN_PAIR
 from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store, writable_store
+from dbdyno.run import Unwatched
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Leased
@@ -246,7 +245,7 @@ class Worker:
             return True
 
 
-class OnFleet(Quiet):
+class OnFleet(Unwatched):
     """Keeps the lease where nothing is timed, and says how trials ended: here, and to who waits for it. Where
     all work is `counted`, nothing is."""
 

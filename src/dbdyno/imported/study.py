@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.records.run import ImportedRun
+from dbdyno.records.run import Brought, Run
 from dbdyno.study import Design, Goal, Study, Workload
 from dbdyno.study.nouns import ListedVariant
 from dbdyno.study.reference import Reference
@@ -11,9 +11,8 @@ ENGINES = {"pgbench": "postgresql", "sysbench": ""}
 """What a tool drives; sysbench's output does not name it."""
 
 
-def study_of(run: ImportedRun) -> Study:
+def study_of(run: Run, brought: Brought) -> Study:
     """The study whose trials the logs are: variants without levels, because no log says what was set."""
-    brought = run.brought
     return Study(
         title=brought.title,
         engine=Reference(engine=ENGINES[brought.tool]),

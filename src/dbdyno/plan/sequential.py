@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
 from dbdyno.records.record import Record
-from dbdyno.records.run import ComparisonRun, Run
+from dbdyno.records.run import Run
 from dbdyno.study import DURABLE, Study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
@@ -69,7 +69,7 @@ def _left_out(study: Study, run: Run, memory: Memory | None, records: Sequence[R
     _tell(results, judged, memory)
     over = frozenset(results)
     candidates = [variant.name for variant in variants[1:] if variant.candidate]
-    if over and over >= set(candidates) and not _in_turn(run):
+    if over and over >= set(candidates) and not run.took_turns_with:
         return frozenset(variant.name for variant in variants)
     return over
 
@@ -81,8 +81,3 @@ def _tell(results: dict[str, VariantResult], blocks: int, memory: Memory | None)
     for name in results.keys() - memory.known:
         memory.tell(results[name], blocks)
     memory.known |= results.keys()
-
-
-def _in_turn(run: Run) -> bool:
-    """Whether a reference takes turns with the run."""
-    return isinstance(run, ComparisonRun) and run.reference is not None

@@ -11,16 +11,16 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from dbdyno.analyse import Analysis
-from dbdyno.begin.stored_run import found_by
 from dbdyno.findings import trial as trial_part
 from dbdyno.findings.results import RESULTS
 from dbdyno.frozen import Frozen
+from dbdyno.kinds.registry import found_by
 from dbdyno.publish.account import FORMAT, Account, Given, PublishedBuild
 from dbdyno.publish.readme import readme
 from dbdyno.publish.statement import Found, kind_of
 from dbdyno.records.chain import Entry
 from dbdyno.records.record import Record
-from dbdyno.records.run import ImportedRun, run_of_document
+from dbdyno.records.run import run_of_document
 from dbdyno.report.document import Document
 from dbdyno.report.renderers import markdown
 
@@ -76,14 +76,15 @@ def given_in(contents: Mapping[str, bytes]) -> Given:
 
 def found_in(given: Given) -> Found:
     """What the run found, made from the run and its records alone. Raises DynoError where nothing can be."""
-    return found_by(given.run, given.records)[1]
+    found: Found = found_by(given.run, given.records)[1]
+    return found
 
 
 def made_files(given: Given, found: Found) -> dict[str, Callable[[], bytes]]:
     """The files that follow from what was given and what was found in it, each by what makes it."""
     result = RESULTS[kind_of(found)]
     told = {"reruns": given.account.reruns} if isinstance(found, Analysis) else {}
-    study = LOGS if isinstance(given.run, ImportedRun) else STUDY
+    study = LOGS if given.run.of_logs else STUDY
     return {
         study: given.run.study_text.encode,
         **{name: text.encode for name, text in named_files(given)},

@@ -40,7 +40,6 @@ from dbdyno.publish.making import (
 )
 from dbdyno.publish.statement import Found, test_result
 from dbdyno.records.chain import Registration, RunBegan, broken_at, sha256
-from dbdyno.records.run import ImportedRun
 from dbdyno.report.words.numbers import plural
 
 LEFT_OUT = "***"
@@ -230,7 +229,7 @@ def _of_contents(given: Given, contents: Mapping[str, bytes], signed: _Signed) -
 def _study(given: Given) -> Check:
     """Whether the texts of the study and of its files are those whose digests the run kept when it began."""
     run = given.run
-    texts = {run.study_path: (run.study_text, run.study_digest)} if not isinstance(run, ImportedRun) else {}
+    texts = {run.study_path: (run.study_text, run.study_digest)} if not run.of_logs else {}
     texts |= {file.path: (file.text, file.digest) for file in run.files or () if file.text is not None}
     for path, (text, digest) in texts.items():
         # A run keeps no password of a file and no mark of its encoding, and the digest of the file with both.

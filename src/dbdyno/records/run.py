@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
@@ -17,8 +17,8 @@ from dbdyno.host.fingerprint import Host, Installed
 from dbdyno.records.chain import Registered
 from dbdyno.records.in_use import InUse
 from dbdyno.study.files import StudyFile
-from dbdyno.study.line import Line
-from dbdyno.study.nouns import Arrangement, Design, Interval
+from dbdyno.study.line import Line, on_line
+from dbdyno.study.nouns import Arrangement, Design, Interval, Study
 from dbdyno.study.soak import Soak
 from dbdyno.study.space import Promise
 
@@ -123,6 +123,19 @@ class BaseRun(Frozen):
     already, where the run started none. A run on a `fleet` has the blocks of all its hosts; `host` and
     `installation` are then those of the first one."""
 
+    verb: ClassVar[str] = "dyno run"
+    """The command that carries such a run out."""
+    words: ClassVar[str] = "no soak and no bisection"
+    """What it is, beside what other commands carry out."""
+    compares: ClassVar[bool] = True
+    """Whether its variants have speeds that are held against each other."""
+    in_blocks: ClassVar[bool] = False
+    """Whether what it compares is known before it begins, and is measured in blocks alone."""
+    searches: ClassVar[bool] = False
+    """Whether it finds its variants itself, in the time that it has."""
+    open_ended: ClassVar[bool] = False
+    """Whether nobody knows how many trials it has before it ends."""
+
     kind: RunKind
     format: int = RUN_FORMAT
     run: str
@@ -185,6 +198,21 @@ class BaseRun(Frozen):
         """The line whose points it probed, where it looked for the one that changed the speed."""
         return None
 
+    @property
+    def no_speeds(self) -> tuple[str, str]:
+        """Why its variants have no speeds to hold against each other, and what to do, in words; empty where
+        they have some."""
+        return "", ""
+
+    def on_line(self, study: Study) -> Study:
+        """The study with the points that it probes, where those are not the study's own."""
+        return study
+
+    @property
+    def held_against(self) -> str:
+        """What the user named to hold it against; empty where nothing was named."""
+        return ""
+
     def host_of(self, block: int) -> FleetHost | None:
         """The host of a fleet that carries a block out; None where the run has no fleet. Pairs of blocks go
         round the hosts, because a pair is mirrored as a whole. The first host has what is in no block."""
@@ -201,6 +229,7 @@ class ComparisonRun(BaseRun):
     study. Without a reference it is the run that this one is held against. `counting` says how builds are
     counted where the study leaves that open."""
 
+    in_blocks: ClassVar[bool] = True
     kind: Literal[RunKind.COMPARISON] = RunKind.COMPARISON
     reference: str | None = absent(None)
     against: str = absent("")
@@ -218,11 +247,17 @@ class ComparisonRun(BaseRun):
     def took_turns_with(self) -> str:
         return self.reference or ""
 
+    @property
+    def held_against(self) -> str:
+        return self.against
+
 
 class SearchRun(BaseRun):
     """A search, which has its time. Its servers take at most `room_bytes` of memory together; None in a run
     of a Dyno that kept no limit."""
 
+    searches: ClassVar[bool] = True
+    open_ended: ClassVar[bool] = True
     kind: Literal[RunKind.SEARCH] = RunKind.SEARCH
     budget_s: float
     room_bytes: int | None = absent(None)
@@ -231,6 +266,9 @@ class SearchRun(BaseRun):
 class SoakRun(BaseRun):
     """A soak, which has a rung in each block, and no speeds to compare."""
 
+    verb: ClassVar[str] = "dyno soak"
+    words: ClassVar[str] = "a soak"
+    compares: ClassVar[bool] = False
     kind: Literal[RunKind.SOAK] = RunKind.SOAK
     soak: Soak
 
@@ -238,11 +276,20 @@ class SoakRun(BaseRun):
     def soaked(self) -> Soak | None:
         return self.soak
 
+    @property
+    def no_speeds(self) -> tuple[str, str]:
+        shows = f"dyno report {self.run} shows it"
+        return "compares no speeds", f"{shows}; dyno run {self.study_path} compares speeds"
+
 
 class BisectionRun(BaseRun):
     """A bisection, which probes points of a `line`. Each question takes at most `blocks` blocks. `counting`
     says whether the instructions of builds are counted."""
 
+    verb: ClassVar[str] = "dyno bisect"
+    words: ClassVar[str] = "a bisection"
+    compares: ClassVar[bool] = False
+    open_ended: ClassVar[bool] = True
     kind: Literal[RunKind.BISECTION] = RunKind.BISECTION
     line: Line
     counting: Counting
@@ -250,6 +297,13 @@ class BisectionRun(BaseRun):
     @property
     def bisected(self) -> Line | None:
         return self.line
+
+    @property
+    def no_speeds(self) -> tuple[str, str]:
+        return "compares no variants", f"dyno report {self.run} shows it"
+
+    def on_line(self, study: Study) -> Study:
+        return on_line(study, self.line)
 
 
 class ImportedRun(BaseRun):
@@ -303,8 +357,6 @@ Run = Annotated[
 """A run of any kind."""
 
 KINDS_OF_RUN: tuple[type[BaseRun], ...] = (ComparisonRun, SearchRun, SoakRun, BisectionRun, ImportedRun)
-WITHOUT_SPEEDS = (SoakRun, BisectionRun)
-"""Those that compare no variants."""
 
 OfKind = TypeVar("OfKind", bound=BaseRun)
 

@@ -12,14 +12,14 @@ from urllib.parse import quote
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis
 from dbdyno.begin.gate import held_gate
-from dbdyno.begin.stored_run import analysed, without_speeds
+from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import DynoError
 from dbdyno.findings import gate
 from dbdyno.findings.results import RESULTS
 from dbdyno.host.host_lock import holder
+from dbdyno.kinds.registry import without_speeds
 from dbdyno.records.readings import BLOCKS_LEAST, Readings, RunOfIndex
-from dbdyno.records.run import WITHOUT_SPEEDS, ImportedRun
 from dbdyno.records.store import RunSummary, Store
 from dbdyno.report import document
 from dbdyno.report.words.answer import in_brief
@@ -108,7 +108,7 @@ class Index:
         readings, found = Readings(store), dict[str, list[RunSummary]]()
         for summary in store.runs():
             run = summary.run
-            compares = not isinstance(run, (*WITHOUT_SPEEDS, ImportedRun))
+            compares = run.compares and not run.of_logs
             if summary.finished and summary.outcomes and compares:
                 found.setdefault(run.study_digest, []).append(summary)
         rows = []

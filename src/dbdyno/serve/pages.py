@@ -14,7 +14,7 @@ from dbdyno.analyse.trend import trend
 from dbdyno.begin.gate import with_gate
 from dbdyno.begin.museum import museum_of
 from dbdyno.begin.registered import reruns_of
-from dbdyno.begin.stored_run import analysis_to_read, without_speeds
+from dbdyno.begin.stored_run import analysis_to_read
 from dbdyno.begin.stored_study import asked_of, require_measured, study_of
 from dbdyno.begin.trend import latest, sorted_out, with_ratio
 from dbdyno.errors import DynoError, UserError
@@ -23,8 +23,9 @@ from dbdyno.findings.results import RESULTS
 from dbdyno.findings.trend import omitted
 from dbdyno.host.host_lock import Holder, holder
 from dbdyno.host.undisturbed import Look
+from dbdyno.kinds.registry import without_speeds
 from dbdyno.passwords import without_passwords
-from dbdyno.records.run import WITHOUT_SPEEDS, Run
+from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.document import Document, Lines, Section, Steps
 from dbdyno.report.renderers import html, page
@@ -159,7 +160,7 @@ def _metrics(store: Store) -> str:
     found, runs = under_way_in(store), store.runs()
     under_way = [one for one in runs if found and one.run.run == found.run]
     chosen = next(iter(under_way or runs), None)
-    if chosen is None or not chosen.outcomes or isinstance(chosen.run, WITHOUT_SPEEDS):
+    if chosen is None or not chosen.outcomes or not chosen.run.compares:
         return openmetrics.NOTHING
     return openmetrics.exposed(analysis_to_read(store, chosen.run))
 

@@ -11,7 +11,7 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.begin.estimate import beside_blocks_s
 from dbdyno.host.host_lock import Holder
 from dbdyno.records.record import Observation, Record
-from dbdyno.records.run import Run, SearchRun
+from dbdyno.records.run import Run
 from dbdyno.report.document import Document, Element, Kind, Lines, Notes, Section, Table, table
 from dbdyno.report.words.numbers import (
     DASH,
@@ -62,7 +62,7 @@ def _told(analysis: Analysis, records: Sequence[Record], live: Holder, now_unix_
     run = analysis.run
     blocks = {record.block for record in records if record.block != NO_BLOCK}
     left_s = max(0.0, _ends_unix_s(analysis, records, live) - now_unix_s)
-    if isinstance(run, SearchRun):
+    if run.searches:
         yield f"{plural(len(records), 'trial')} of the search have ended."
     else:
         most = ", at most" if run.sequential else ""
@@ -78,7 +78,7 @@ def _ends_unix_s(analysis: Analysis, records: Sequence[Record], live: Holder) ->
     """By the trials of blocks that this Dyno has carried out, and what those beside them are expected to
     take; else by what it expected before the first."""
     own = [record for record in records if record.started_unix_s >= live.since_unix_s]
-    if isinstance(analysis.run, SearchRun) or not own:
+    if analysis.run.searches or not own:
         return live.ends_unix_s
     latest = max(record.finished_unix_s for record in own)
     began = min(record.started_unix_s for record in own)

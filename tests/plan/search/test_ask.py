@@ -11,7 +11,7 @@ import pytest
 from dbdyno.analyse.candidates import candidates_of
 from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.plan import ask_for
+from dbdyno.kinds.registry import ask_for
 from dbdyno.plan.search.ask import ask, finalists, fits, next_block
 from dbdyno.plan.search.pace import FINALISTS, NEW_EACH_BLOCK, spent_s
 from dbdyno.records.record import Observation, Outcome, Record

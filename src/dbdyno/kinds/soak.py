@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.begun import Begun, new_run
@@ -18,25 +20,27 @@ from dbdyno.errors import UserError
 from dbdyno.host.allowed import Allowed
 from dbdyno.host.cache import Tell
 from dbdyno.host.room import available_memory_bytes, require_descriptors
-from dbdyno.plan.soak import expected_s
-from dbdyno.records.run import Run, SoakRun
-from dbdyno.report.words.numbers import plural
+from dbdyno.kinds.kind import Beginning, Kind, no_memory
+from dbdyno.plan.soak import ask, expected_s
+from dbdyno.records.run import SoakRun
+from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Arrangement, Goal, Study
 from dbdyno.study.phases import GUESTS_SHARE
 from dbdyno.study.rungs import soak_of
+from dbdyno.study.size import size_of_study
 from dbdyno.study.soak import Soak
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.soak import SoakResult
+    from dbdyno.plan import Ask
+    from dbdyno.plan.search.ask import Memory
+    from dbdyno.plan.sequential import Told
+    from dbdyno.records.record import Record
 
 CLIENT_LEAST_BYTES = 64 << 10
 """Less than any server takes for a session: where not even that is there, the rung is not tried."""
 DESCRIPTORS_BESIDE = 1_000
 """What a server opens beside its connections: tables, logs, libraries."""
-
-
-@dataclass(frozen=True)
-class BegunSoak(Begun):
-    """A soak that has begun."""
-
-    run: SoakRun
 
 
 def begin_soak(
@@ -47,7 +51,7 @@ def begin_soak(
     seed: int | None,
     allowed: Allowed,
     tell: Tell,
-) -> BegunSoak:
+) -> Begun:
     """A soak that begins, before any of its trials."""
     read = require_timed(study_at(path, seed=seed, allowed=allowed), "dyno soak")
     for line in require_sound(read, tell, allowed=allowed):
@@ -58,7 +62,7 @@ def begin_soak(
     installation = registry.locate(read.engine)
     require_clients(soak, read, engine)
     run = new_run(SoakRun, read, installation, tell, soak=soak)
-    return BegunSoak(read, run, installation)
+    return Begun(read, run, installation)
 
 
 def _wanted(
@@ -108,16 +112,50 @@ def rung_by_rung(study: Study, soak: Soak) -> Study:
     )
 
 
-def soak_gone_on_with(run: Run) -> BegunSoak:
-    """A soak that goes on, as it was begun."""
+def beginning_of(begun: Begun) -> Beginning:
+    """A soak that begins or goes on, with how long all rungs will take."""
+    study, run = begun.study, begun.run
     assert isinstance(run, SoakRun), "the run is a soak"
-    study = rung_by_rung(study_of(run), run.soak)
-    return BegunSoak(study, run, measured_installation(study, run))
+    trials, takes_s = size_of_study(study).trials, expected_s(run.soak, study, overhead_s(study))
+
+    def lines(_kept: int, _now_unix_s: float) -> Sequence[str]:
+        return [f"{study.title}\nrun {run.run}: {plural(trials, 'rung')}, about {about_text(takes_s)}"]
+
+    return Beginning(begun, takes_s, takes_s, lines, trials)
 
 
-def expected_soak_s(begun: BegunSoak) -> float:
-    """Seconds that all rungs will take."""
-    return expected_s(begun.run.soak, begun.study, overhead_s(begun.study))
+class Soaking(Kind):
+    """A soak has a rung in each block, and phases in each trial."""
+
+    result = "soak"
+
+    def goes_on(self, run: Any) -> Begun:
+        study = rung_by_rung(study_of(run), run.soak)
+        return Begun(study, run, measured_installation(study, run))
+
+    def ask(self, run: Any, memory: Memory = no_memory, decided: Told | None = None) -> Ask:
+        return partial(ask, run.soak)
+
+    def found(self, study: Study, run: Any, records: Sequence[Record]) -> SoakResult:
+        # Here and below, because a soak that begins has found nothing yet.
+        from dbdyno.analyse.soak import soaked
+
+        return soaked(study, run, records)
+
+    def ends_with(self, found: SoakResult) -> tuple[str, str]:
+        from dbdyno.analyse.soak import SoakVerdict
+
+        # A soak that stands, and one that is open, end well.
+        stops = {
+            SoakVerdict.BROKEN: "broken",
+            SoakVerdict.FAILED: "failed",
+            SoakVerdict.BLOCKED: "failed",
+            SoakVerdict.DRIFTS: "slower",
+        }
+        return stops.get(found.verdict, ""), found.verdict.value
+
+
+SOAK = Soaking()
 
 
 def require_clients(soak: Soak, study: Study, engine: Engine) -> None:

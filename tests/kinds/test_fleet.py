@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.on_fleet import answer_of, begun_here, draft_of, run_on
-from dbdyno.begin.run import Beginning, RunOptions, begin
 from dbdyno.cli.worker import words_of
 from dbdyno.engines import built
 from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.fleet.parts import Answer
 from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.kinds.comparison import RunOptions, begin
+from dbdyno.kinds.fleet import answer_of, begun_here, draft_of, run_on
+from dbdyno.kinds.kind import Beginning
 from dbdyno.obtain.source import instructions
 from dbdyno.plan import fleet
 from dbdyno.records.run import ComparisonRun

@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.begin.adapted import adapted, seed_of
 from dbdyno.begin.arrangement import room_bytes
 from dbdyno.begin.begun import Begun, new_run
 from dbdyno.begin.budget import budget_text
-from dbdyno.begin.building import builds_of
+from dbdyno.begin.building import builds_lines, builds_of
 from dbdyno.begin.catalogue import catalogue
-from dbdyno.begin.checked import require_sound
+from dbdyno.begin.checked import require_sound, require_statements
 from dbdyno.begin.counted import counting_text
-from dbdyno.begin.estimate import Estimate, counted_s, estimate
+from dbdyno.begin.estimate import counted_s, estimate, header
 from dbdyno.begin.load_host import require_load_host
 from dbdyno.begin.naming import name_of_run
 from dbdyno.begin.reference import reference_of
 from dbdyno.begin.registered import registered_as
 from dbdyno.begin.running import in_use_of, require_allowed, require_started
-from dbdyno.begin.stored_study import measured_installation, study_of
+from dbdyno.begin.stored_study import asked_of, measured_installation, require_measured, study_of
 from dbdyno.begin.study_file import study_at
+from dbdyno.datasets import SET_FILE
 from dbdyno.engines import registry
-from dbdyno.errors import UserError
+from dbdyno.errors import DynoError, Mistake, StudyError, UserError, remedy
+from dbdyno.host import paths
 from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
-from dbdyno.host.cache import Tell
+from dbdyno.host.cache import Tell, silently
+from dbdyno.kinds.kind import Beginning, Kind, no_memory
 from dbdyno.obtain.source.build import Foreseen
+from dbdyno.plan import blocks, budget, counted, restarts, sequential
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.run import ComparisonRun, Run, SearchRun
 from dbdyno.records.store import Store
 from dbdyno.study import Study, excludes
+from dbdyno.study.designs import trials_in_all
+from dbdyno.study.files import FileKind, StudyFile, digest_of
 from dbdyno.study.nouns import PLATFORM_FACTOR
+from dbdyno.user_data.digest import digest_of as given_digest_of
+
+if TYPE_CHECKING:
+    from dbdyno.plan import Ask
+    from dbdyno.plan.search.ask import Memory
+    from dbdyno.plan.sequential import Told
 
 SEQUENTIAL_BLOCKS = 50
 """How far a run goes on that stops by itself, when a variant cannot be decided."""
@@ -60,15 +77,20 @@ class RunOptions:
         return self.blocks or (SEQUENTIAL_BLOCKS if self.until else None)
 
 
-@dataclass(frozen=True)
-class Beginning:
-    """A run that is to be carried out, the reference that takes turns with it, the builds that both need,
-    and how long all of it will take."""
+class Comparing(Kind):
+    """A comparison of variants in blocks, which may stop by its verdicts or have a budget, with restarts
+    before its blocks and counted work after them."""
 
-    begun: Begun
-    reference: Begun | None
-    builds: tuple[Foreseen, ...]
-    expected: Estimate
+    def require(self, begun: Begun, tell: Tell, allowed: Allowed) -> None:
+        require_statements(begun.study, tell, allowed)
+
+    def ask(self, run: Any, memory: Memory = no_memory, decided: Told | None = None) -> Ask:
+        asked = partial(sequential.ask, memory=sequential.Memory(tell=decided))
+        timed = asked if run.sequential else blocks.ask if run.budget_s is None else budget.ask
+        return partial(restarts.ask, partial(counted.ask, timed))
+
+
+COMPARISON = Comparing()
 
 
 def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
@@ -92,14 +114,26 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     reference, study, run = reference_of(store, against, found.study, run, tell, options.allowed)
     begun = Begun(study, run, found.installation)
     if isinstance(run, SearchRun):
-        return Beginning(begun, reference, (), Estimate(run.budget_s, 0))
+        # Here, because most runs search nothing.
+        from dbdyno.kinds.search import header as header_of_search
+
+        of_search = partial(header_of_search, study, run)
+        return Beginning(begun, run.budget_s, run.budget_s, lambda *now: [of_search(*now)])
     if reference is not None:
         builds = builds_of(study, reference.study)
     else:
         builds = builds_of(study) if known is None else known
     again = study.blocks if reference else 0
     expected = estimate(store, study, again, sum(build.whole_s for build in builds))
-    return Beginning(begun, reference, builds, expected)
+
+    def lines(kept: int, now_unix_s: float) -> Sequence[str]:
+        return [*builds_lines(builds), header(study, run, expected, kept, now_unix_s)]
+
+    trials = trials_in_all(study) + again
+    reopens = options.add_blocks is not None
+    return Beginning(
+        begun, expected.trials_s, expected.whole_s, lines, trials, reference, builds, reopens=reopens
+    )
 
 
 def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Foreseen, ...]]:
@@ -158,9 +192,6 @@ def _asked(store: Store, options: RunOptions, name: str, tell: Tell) -> Study:
         told = "--again takes the study that the run kept, and not a file"
         raise UserError(told, f"leave {options.path} out")
     if options.again is not None:
-        # Here, because most runs are of a file.
-        from dbdyno.begin.again import study_again
-
         kept = store.run(options.again)
         blocks = options.blocks_most or kept.blocks
         study = study_again(kept, name, blocks, options.seed, options.allowed)
@@ -205,6 +236,133 @@ def _require_sound_search(begun: Begun, options: RunOptions) -> None:
         add_blocks=options.add_blocks,
     )
     # Here, because most runs search nothing.
-    from dbdyno.begin import space
+    from dbdyno.kinds.search import require_space
 
-    space.require_space(begun.study, begun.run.budget_s)
+    require_space(begun.study, begun.run.budget_s)
+
+
+ORIGIN = "source.origin"
+DEBIAN = "debian"
+
+
+def study_again(run: Run, name: str, blocks: int | None, seed: int | None, allowed: Allowed) -> Study:
+    """The study of a stored run, read from a folder of the new run `name` that holds all that was kept, with
+    what the command line changes.
+
+    What was too large to be kept, and what the study names by an absolute path, is looked for at its place.
+    Raises StudyError with all that is missing there or is another file now, and UserError for a run that no
+    `dyno run` carried out.
+    """
+    require_measured(run)
+    if not run.compares:
+        told = f"run {run.run} is {run.words}, which is not carried out again"
+        raise UserError(told, f"dyno report {run.run} shows it")
+    asked = asked_of(run)
+    if run.files is None and asked.names_files:
+        raise UserError(
+            f"run {run.run} was made by a Dyno that kept no files, and its study names some",
+            f"carry out the study itself: dyno run {run.study_path}",
+        )
+    files = run.files or ()
+    if missing := [*_missing(files), *_missing_data(run)]:
+        raise StudyError(f"run {run.run}", missing)
+    folder = _folder(run, files, paths.data() / "again" / name)
+    study = folder / Path(run.study_path).name
+    try:
+        _write(study, run.study_text)
+        for file in files:
+            _lay_out(file, folder)
+        for path in (*_origins(asked), *_data_of(asked)):
+            _link(folder / path, Path(run.study_folder, path))
+    except OSError as error:
+        raise DynoError(f"cannot write {folder}: {error.strerror}", remedy(error)) from None
+    kept = run.configuration
+    names = catalogue(allowed=allowed)
+    names = replace(names, configure=(lambda *_: kept) if kept else names.configure)
+    return study_at(study, blocks, seed, names=names)
+
+
+def _missing(files: tuple[StudyFile, ...]) -> Iterator[Mistake]:
+    """What of the files that are not laid out is not there, or is another file now."""
+    for file in files:
+        if file.text is not None and not Path(file.path).is_absolute():
+            if file.digest != hashlib.sha256(file.text.encode()).hexdigest():
+                told = f"the password in {file.path} was not kept"
+                yield Mistake(0, told, f"carry out the study itself: it was {file.place}")
+            continue
+        why = (
+            "an absolute path names it"
+            if file.text is not None
+            else "it was too large to be kept, or no text"
+        )
+        try:
+            there = digest_of(Path(file.place))
+        except OSError as error:
+            told = f"{file.place} cannot be read: {error.strerror}"
+        else:
+            told = f"{file.place} is another file now" if there != file.digest else ""
+        if told:
+            hint = f"{why}: put the one with sha256 {file.digest} there"
+            yield Mistake(0, told, hint)
+
+
+def _missing_data(run: Run) -> Iterator[Mistake]:
+    """What of the data that the study brought is not there, or holds something else now."""
+    for data in run.data:
+        place = Path(data.path)
+        if not place.exists():
+            told = f"there is no {place}"
+        elif given_digest_of(place, silently) != data.sha256:
+            told = f"{place} holds other data now"
+        else:
+            continue
+        yield Mistake(0, told, f"a run keeps no data: put those with sha256 {data.sha256} there")
+
+
+def _data_of(study: Study) -> Iterator[str]:
+    """The data that a study names from its own folder."""
+    named = (*study.data.dump, study.data.folder) if study.data is not None else ()
+    yield from (path for path in named if path and not Path(path).expanduser().is_absolute())
+
+
+def _folder(run: Run, files: tuple[StudyFile, ...], root: Path) -> Path:
+    """Where the study is laid out: so deep below the root that no path of a file leads out of that."""
+    relative = [os.path.normpath(file.path) for file in files if not Path(file.path).is_absolute()]
+    up = max((Path(path).parts.count("..") for path in relative), default=0)
+    above = [part for part in Path(run.study_folder).parts if part not in ("/", "..")]
+    names = [*["above"] * up, *above][-up:] if up else []
+    return root.joinpath(*names)
+
+
+def _lay_out(file: StudyFile, folder: Path) -> None:
+    if Path(file.path).is_absolute():
+        return
+    target, place = Path(os.path.normpath(folder / file.path)), Path(file.place)
+    if file.text is not None:
+        _write(target, file.text)
+    elif file.kind is FileKind.VECTORS and place.name == SET_FILE:
+        # A set of vectors is a folder.
+        _link(target.parent, place.parent)
+    else:
+        _link(target, place)
+
+
+def _origins(study: Study) -> Iterator[str]:
+    """The folders of sources that a study names from its own folder."""
+    varied = [level for factor in study.factors if factor.name == ORIGIN for level in factor.levels]
+    for level in map(str, [*varied, *filter(None, [study.settings.get(ORIGIN)])]):
+        if level.partition(":")[0] != DEBIAN and not Path(level).expanduser().is_absolute():
+            yield level
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+
+
+def _link(path: Path, place: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        # A link of an earlier layout may lead nowhere by now.
+        path.unlink(missing_ok=True)
+        path.symlink_to(place)

@@ -15,10 +15,8 @@ import psycopg
 import pytest
 
 from dbdyno import build_check
-from dbdyno.begin import handing
 from dbdyno.begin.begun import Begun
 from dbdyno.begin.building import wishes_of
-from dbdyno.begin.handing import Depot, builds_handed_on
 from dbdyno.engines import built as engines_built
 from dbdyno.engines import registry
 from dbdyno.errors import BaselineFailed, UserError
@@ -28,6 +26,8 @@ from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
 from dbdyno.host import cache
 from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.kinds import fleet
+from dbdyno.kinds.fleet import Depot, builds_handed_on
 from dbdyno.obtain.source import making, packed
 from dbdyno.records.database import Unavailable
 from dbdyno.records.store import Store
@@ -114,14 +114,14 @@ class Hosts:
 
 @pytest.fixture
 def hosts(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hosts:
-    monkeypatch.setattr(handing, "WAIT_S", 0.2)
+    monkeypatch.setattr(fleet, "WAIT_S", 0.2)
     return Hosts(url, tmp_path / "fleet", monkeypatch)
 
 
 @pytest.fixture
 def ungated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is asked of builds, where a test is of their files alone."""
-    monkeypatch.setattr(handing, "pass_gate", lambda *_: None)
+    monkeypatch.setattr(fleet, "pass_gate", lambda *_: None)
 
 
 def contents(shelf: Path) -> dict[str, str]:
@@ -216,7 +216,7 @@ def test_a_store_that_starts_again_in_the_midst_of_a_keep_has_nothing_half(
     hosts: Hosts, store_server: PostgreSQL, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts.levels = ("-O2",)
-    monkeypatch.setattr(handing, "PIECE_BYTES", 256)
+    monkeypatch.setattr(fleet, "PIECE_BYTES", 256)
     keep = kept_builds.keep
 
     def interrupted(session: Session, build: KeptBuild, pieces: Iterable[bytes]) -> None:

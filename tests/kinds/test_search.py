@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.begin.space import header, require_space, space_text
 from dbdyno.errors import UserError
+from dbdyno.kinds.search import header, require_space, space_text
 from dbdyno.study import Factor
 from dbdyno.study.grammars import constraint
 from dbdyno.study.space import Search

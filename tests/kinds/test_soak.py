@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.begin.soak import rung_by_rung
 from dbdyno.errors import UserError
+from dbdyno.kinds.soak import rung_by_rung
 from dbdyno.study import Goal, Restarts
 from dbdyno.study.designs import trials_in_all
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, Application, RemoteDriver

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dbdyno.begin import catalogue
-from dbdyno.begin.line_of_versions import line_of_versions
 from dbdyno.begin.study_file import study_at
 from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR
+from dbdyno.kinds.bisection import line_of_versions
 from dbdyno.study import Study
 from dbdyno.study.line import Along, on_line
 from dbdyno.study.reference import Reference
