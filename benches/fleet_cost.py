@@ -33,7 +33,6 @@ from benches.fleet import STUDY
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.fleet import Following
 from dbdyno.cli.measuring import records_of_host
-from dbdyno.cli.progress import Quiet
 from dbdyno.fleet import leases, parts
 from dbdyno.fleet.hosts import Place, register, require_speaker
 from dbdyno.fleet.session import Session, of_run
@@ -42,6 +41,7 @@ from dbdyno.plan import fleet
 from dbdyno.records.record import Record
 from dbdyno.records.run import BLOCKS_IN_PAIR, FleetHost, Run
 from dbdyno.records.store import Store
+from dbdyno.run import Unwatched
 from dbdyno.study import Arrangement
 from dbdyno.study.trials import Trial
 from tests.analyse.factory import a_run, a_study
@@ -184,7 +184,7 @@ def measured(hosts: int, pairs: int, process: psutil.Process, asleep: bool) -> s
         after, took_s = meter.spent(), time.monotonic() - began_s
         following = Following(store, controller, run)
         look_s = time.monotonic()
-        following.look(Quiet())
+        following.look(Unwatched())
         look_s = time.monotonic() - look_s
         for table in ("dyno_hosts", "dyno_parts"):
             controller.execute(f"DELETE FROM {table}")
