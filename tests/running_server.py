@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from dbdyno.driver.query import Rows, query
+from dbdyno.driver.passwords import Rows, query
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Server
 from dbdyno.engines.postgresql.server import tool

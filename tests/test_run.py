@@ -36,7 +36,7 @@ from dbdyno.study import Study
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Purpose, Trial
-from dbdyno.trial.acts.after import Acted
+from dbdyno.trial.acts.endings import Acted
 from dbdyno.trial.bench import Bench
 from tests.fakes import FakeEngine, FakeLoad, Stages, make_bench, make_run, make_study
 from tests.fakes import carried_out as all_records

@@ -26,7 +26,7 @@ from dbdyno.records.store import Store
 from dbdyno.study.trials import Trial
 from dbdyno.trial import drive, prepare
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.placement import place
+from dbdyno.trial.prepare import place
 from dbdyno.trial.pristine import pristine_data
 from dbdyno.trial.record_builder import Draft
 from tests.simulated import process

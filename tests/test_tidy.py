@@ -43,7 +43,7 @@ BROKEN = {
         "src/dbdyno/trial/check.py", "from dbdyno.trial.drive import drive"
     ),
     "the_parts_of_prepare_are_its_own": Source(
-        "src/dbdyno/trial/observe/window.py", "from dbdyno.trial import pristine"
+        "src/dbdyno/trial/observe/observer.py", "from dbdyno.trial import pristine"
     ),
     "only_the_command_line_prints": Source("src/dbdyno/host/journal.py", "def f():\n    print('undone')"),
     "the_pure_rooms_need_no_database": Source("src/dbdyno/report/html.py", "import dbdyno.engines.registry"),

@@ -26,7 +26,7 @@ class Source:
 
     @cached_property
     def module(self) -> str:
-        """`src/dbdyno/trial/observe/window.py` -> `trial.observe.window`; empty outside the package."""
+        """`src/dbdyno/trial/observe/observer.py` -> `trial.observe.window`; empty outside the package."""
         inside = self.path.removeprefix("src/dbdyno/")
         if inside == self.path or not inside.endswith(".py"):
             return ""

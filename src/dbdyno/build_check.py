@@ -29,9 +29,8 @@ from dbdyno.study import Workload
 from dbdyno.study.restarts import WRITING
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.acts.engine import kill_under_load, start_again
-from dbdyno.trial.answers import known_answers
+from dbdyno.trial.answers import known_answers, known_vectors
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.blame import died, of_the_engine
 from dbdyno.trial.check import judge
 from dbdyno.trial.code import equal_text
 from dbdyno.trial.correctness import (
@@ -48,9 +47,9 @@ from dbdyno.trial.correctness import (
     recall_held,
     variants_of_each_build,
 )
-from dbdyno.trial.invariants import checks_of
-from dbdyno.trial.known_vectors import known_vectors
+from dbdyno.trial.nodes import checks_of
 from dbdyno.trial.prepare import prepare
+from dbdyno.trial.record_builder import died, of_the_engine
 
 OPERATIONS, LOAD_MOST_S = 5000, 10.0
 """A fault that shows once in a thousand transactions shows in so many, unless they take too long."""

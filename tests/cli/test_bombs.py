@@ -96,7 +96,7 @@ import sys
 from pathlib import Path
 from dbdyno.user_data.dump import dump_at, text_of
 from dbdyno.sql_logs.schema import Reader
-from dbdyno.sql_logs.tokens import Dialect
+from dbdyno.sql_logs.digest import Dialect
 reader = Reader(Dialect.MYSQL)
 with text_of(dump_at(Path(sys.argv[1]))) as text:
     reader.take(text.source)

@@ -14,7 +14,7 @@ from tests.cli.import_cases import REPETITIONS
 from tests.cli.import_cases import logs as logs
 from tests.cli.schemas import require_valid
 
-SYSBENCH = Path(__file__).parent.parent / "brought" / "logs" / "sysbench"
+SYSBENCH = Path(__file__).parent.parent / "imported" / "logs" / "sysbench"
 
 
 def imported(logs: Path, *more: str) -> None:

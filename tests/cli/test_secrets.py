@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.frozen import Level
 from tests.cli.calls import complaint, dyno
 from tests.cli.import_cases import logs as logs

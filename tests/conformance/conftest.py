@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DriverFailed, DynoError, EngineMissing

@@ -19,7 +19,7 @@ import pytest
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import Server
 from dbdyno.frozen import Level
 from tests.cli.calls import Said, dyno

@@ -22,7 +22,7 @@ from dbdyno.deploy.deployment import Deployment
 from dbdyno.deploy.files import Way, files_beside, files_for_host
 from dbdyno.deploy.folder import read_folder, write_folder
 from dbdyno.deploy.made import production_of
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines.mariadb.settings import folders as mariadb_folders
 from dbdyno.engines.mysql.settings import folders as mysql_folders
 from dbdyno.engines.server import url_of

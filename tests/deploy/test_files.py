@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.deploy import ansible, tuned
+from dbdyno.deploy import ansible, files
 from dbdyno.deploy.deployment import DeployedBuild, Deployment
 from dbdyno.deploy.files import PROGRAMS, File, Way, by_hand, files_beside, files_for_host
 from dbdyno.deploy.made import production_of
@@ -158,11 +158,11 @@ def test_a_profile_of_tuned_has_the_values_of_the_kernel() -> None:
         "storage.scheduler": ("none", "bfq"),
         "memory.huge_pages": ("off", "2M"),
     }
-    [file] = tuned.profile(recipe(MARIADB, factors))
+    [file] = files.tuned_profile(recipe(MARIADB, factors))
     told = text(file)
     assert "[sysfs]\n/sys/kernel/mm/transparent_hugepage/enabled=never\n" in told
     assert "elevator=bfq" in told and "[sysctl]\nvm.nr_hugepages=" in told
-    assert tuned.profile(recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})) == []
+    assert files.tuned_profile(recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000)})) == []
 
 
 def test_a_role_of_ansible_has_the_same_files_at_the_same_places() -> None:

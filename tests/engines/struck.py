@@ -31,8 +31,8 @@ from itertools import count
 from pathlib import Path
 
 from dbdyno.begin.held import Noted, put_back_by
-from dbdyno.driver import query as driver_query
-from dbdyno.driver.query import Ask, Rows
+from dbdyno.driver import passwords as driver_query
+from dbdyno.driver.passwords import Ask, Rows
 from dbdyno.engines import put_back, registry
 from dbdyno.engines.put_back import Reached, Standing, wait_until
 from dbdyno.errors import DriverFailed, DynoError

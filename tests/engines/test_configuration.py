@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration, require_settings
 from dbdyno.engines.facts import (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.begin.held import Noted
-from dbdyno.driver.query import conversation, query
+from dbdyno.driver.passwords import conversation, query
 from dbdyno.engines import put_back as put_back_module
 from dbdyno.engines import registry
 from dbdyno.engines.ledger import TABLE, Ledger

@@ -21,7 +21,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.layers.cpu import CPU
 from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.records.record import Evidence
-from dbdyno.trial.observe.quotas import QuotaCounters
+from dbdyno.trial.observe.observer import QuotaCounters
 from tests.fakes import INSTALLATION, FakeEngine
 
 SERVER_ID = 2**22 + 1

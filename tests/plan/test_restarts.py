@@ -20,7 +20,7 @@ from dbdyno.study.designs import restart_trial_count, trial_count, trials_in_all
 from dbdyno.study.phases import Phase
 from dbdyno.study.restarts import CONTROL, CONTROL_CUTS, ROUNDS_MOST, WRITING, restarted
 from dbdyno.study.trials import NO_BLOCK, Trial
-from dbdyno.trial.acts.after import Acted
+from dbdyno.trial.acts.endings import Acted
 from dbdyno.trial.bench import Bench
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.fakes import Stages, make_study

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.begin.estimate import counted_s
 from dbdyno.export.openmetrics import CONTENT_TYPE
+from dbdyno.host.host_lock import Holder
+from dbdyno.report.document import Document, Lines
+from dbdyno.report.words.numbers import about_text
+from dbdyno.serve.pages import with_progress
+from tests.analyse.factory import a_study, records_of
 from tests.cli.trend_cases import keep
 from tests.conftest import homes_in
 from tests.export.exposed import samples
 from tests.report.browser import needs_chromium
+from tests.report.cases import analysed
 from tests.report.look import WIDTHS, Look, look
 from tests.serve.served import Visitor, serving
 from tests.study_texts import STUDY
@@ -121,3 +128,20 @@ def test_a_store_without_a_run_says_what_to_do(homes: Path) -> None:
     with serving() as served:
         assert "No run yet." in served.visitor.ask("/").body
         assert "No finished run yet." in served.visitor.ask("/trends").body
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_after_the_blocks_the_counts_are_left(counted: bool) -> None:
+    study = a_study(blocks=2)
+    study = study.but(goal=study.goal.but(counted=counted))
+    records = records_of(study)
+    began, ended = records[0].started_unix_s, max(record.finished_unix_s for record in records)
+    live = Holder(1, 1, 0, study.title, began - 1.0, ended, "")
+    report = Document(title=study.title, answer=(), sections=())
+    page = with_progress(report, analysed(study, records), live, ended)
+    lines = page.sections[0].body[0]
+    assert isinstance(lines, Lines)
+    told = " ".join(map(str, lines.lines))
+    assert "4 of 4 trials have ended" in told
+    left = f"About {about_text(counted_s(study))} are left" if counted else "It is about to end."
+    assert left in told

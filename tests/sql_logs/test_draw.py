@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from dbdyno.sql_logs.digest import Dialect, tokens
 from dbdyno.sql_logs.draw import CHOICES_MOST, DISTINCT_MOST, Values, draw, unquoted
-from dbdyno.sql_logs.tokens import Dialect, tokens
 
 
 def values(*literals: str, dialect: Dialect = Dialect.MYSQL) -> Values:

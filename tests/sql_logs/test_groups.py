@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.groups import VALUES_MOST, grouped
 from dbdyno.sql_logs.script import statement_of
 from dbdyno.sql_logs.seen import Seen
-from dbdyno.sql_logs.tokens import Dialect
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.groups import grouped
 from dbdyno.sql_logs.inserts import draw_new_keys
 from dbdyno.sql_logs.schema import Reader, Schema
 from dbdyno.sql_logs.script import script
 from dbdyno.sql_logs.seen import Seen
-from dbdyno.sql_logs.tokens import Dialect
 
 TABLES = """
 CREATE TABLE customers (id int AUTO_INCREMENT PRIMARY KEY, email varchar(80) UNIQUE, short char(4) UNIQUE);

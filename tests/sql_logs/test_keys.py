@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.sql_logs.digest import shaped
+from dbdyno.sql_logs.digest import Dialect, shaped
 from dbdyno.sql_logs.keys import Column, column_of
-from dbdyno.sql_logs.tokens import Dialect
 
 
 @pytest.mark.parametrize(

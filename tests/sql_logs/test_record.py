@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
+from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.formats import FORMATS, format_of
 from dbdyno.sql_logs.read import Log
 from dbdyno.sql_logs.record import in_time, record
@@ -23,7 +24,6 @@ from dbdyno.sql_logs.recording import (
     about,
 )
 from dbdyno.sql_logs.seen import Seen
-from dbdyno.sql_logs.tokens import Dialect
 
 KINDS = {Dialect.MYSQL: "slow log", Dialect.POSTGRESQL: "PostgreSQL log"}
 BEGIN_S = 1_795_363_200.25

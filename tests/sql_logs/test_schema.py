@@ -6,8 +6,8 @@ import io
 
 import pytest
 
+from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.schema import ColumnType, Reader, Schema, Table
-from dbdyno.sql_logs.tokens import Dialect
 
 MARIADB = b"""-- MariaDB dump 10.19
 DROP TABLE IF EXISTS `orders`;

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.groups import grouped
 from dbdyno.sql_logs.read import traffic_of
 from dbdyno.sql_logs.script import script, weights_of
 from dbdyno.sql_logs.seen import Seen
-from dbdyno.sql_logs.tokens import Dialect
 from tests.sql_logs.mysql_cases import SLOW_MARIADB as MARIADB
 
 SEEN = [

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.driver.load import Invariant
-from dbdyno.records.record import Doubt, Observation
+from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.trials import Trial
 from dbdyno.trial.check import judge, judge_load_host
+from dbdyno.trial.nodes import checks_of
 from tests.fakes import FakeEngine, Stages, a_slice, make_tally, no_latency
 from tests.load_hosts import make_load_host, reading
 from tests.report.words.replay_cases import REPLAY
@@ -189,3 +190,13 @@ def test_a_phase_tells_what_the_log_says_of_it_alone(homes: Path) -> None:
 
     record, _ = two_phases(Stages(complain), engine=engine)
     assert [phase.doubts.get(Doubt.SERVER_LOG) for phase in record.phases] == ["[ERROR] 1", "[ERROR] 2"]
+
+
+EQUAL = Invariant(name="balances_equal", holds=False, detail="7 against 8")
+
+
+def test_a_check_says_what_was_found_and_after_what() -> None:
+    plain = Check(name="balances_equal", holds=False, detail="7 against 8")
+    assert checks_of([EQUAL]) == (plain,)
+    [later] = checks_of([EQUAL], after="cut")
+    assert later == plain.but(name="balances_equal_after_cut")

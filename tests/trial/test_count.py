@@ -30,8 +30,8 @@ from dbdyno.study import TRIALS_MAX, Arrangement, Goal, Workload
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import NO_BLOCK, Trial, Variant
 from dbdyno.trial import count
+from dbdyno.trial.bench import trial_seed
 from dbdyno.trial.count import counted_job, require_countable
-from dbdyno.trial.job import trial_seed
 from tests.fakes import FakeEngine, FakeServer, Stages, carried_out, make_bench, make_run, make_study
 from tests.needs import needs_valgrind
 from tests.report.forms import as_markdown, as_page

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.query import Rows, query
+from dbdyno.driver.passwords import Rows, query
 from dbdyno.engines.engine import Ask
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.errors import DynoError
 from dbdyno.host.launch import Launch
 from dbdyno.records.record import Check
 from dbdyno.study.reference import Reference
-from dbdyno.trial.answers import known_answers
-from dbdyno.trial.known_vectors import DISTANCES, TABLE, known_vectors
+from dbdyno.trial.answers import DISTANCES, TABLE, known_answers, known_vectors
 from tests.needs import needs_gcc, skipping_blocked
 
 pytestmark = pytest.mark.engine

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines.facts import ShellRound
-from dbdyno.errors import DriverFailed, DynoError
+from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running
 from dbdyno.plan.blocks import make_plan
@@ -20,11 +20,11 @@ from dbdyno.records.stage import Stage
 from dbdyno.run import Keep, run_trial
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
-from dbdyno.trial.acts.after import Acted
+from dbdyno.trial.acts.endings import Acted
 from dbdyno.trial.bench import Bench, Clock
-from dbdyno.trial.record_builder import Draft
+from dbdyno.trial.record_builder import Draft, died, of_the_engine
 from tests.analyse.platforms_cases import platform
-from tests.fakes import Stages, make_bench, make_run, make_study
+from tests.fakes import FakeEngine, Stages, make_bench, make_run, make_study
 
 LOADED = Phase(name="load", duration_s=1.0)
 STOPPED = Phase(name="stop", duration_s=1.0, then=Act.STOP)
@@ -86,3 +86,23 @@ def test_a_clock_that_is_set_back_makes_no_trial_shorter(homes: Path) -> None:
             pass
     record = draft.record()
     assert record.finished_unix_s - record.started_unix_s == 3.5
+
+
+EMBEDDED, SERVER = FakeEngine(embedded=True).engine, FakeEngine().engine
+
+
+@pytest.mark.parametrize(
+    ("failure", "dead", "at_fault"),
+    [
+        (ServerFailed("the server died"), (True, True), (True, True)),
+        (LoadDied("the load process died"), (True, False), (True, False)),
+        (DriverFailed("refused", kind="connect"), (False, False), (True, True)),
+        (DriverFailed("a bug of the driver"), (False, False), (False, False)),
+        (DynoError("the disk is full"), (False, False), (False, False)),
+    ],
+)
+def test_an_engine_answers_for_what_it_did_itself(
+    failure: DynoError, dead: tuple[bool, bool], at_fault: tuple[bool, bool]
+) -> None:
+    assert (died(failure, EMBEDDED), died(failure, SERVER)) == dead
+    assert (of_the_engine(failure, EMBEDDED), of_the_engine(failure, SERVER)) == at_fault

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.imported.lines import lines_of
+from dbdyno.imported.files import lines_of
 from dbdyno.sql_logs.lines import lines
-from dbdyno.user_data import xz
+from dbdyno.user_data import dump
 from dbdyno.user_data.dump import dump_at
 from tests.cli.calls import complaint
 
@@ -44,7 +44,7 @@ def greedy(path: Path) -> Path:
 )
 @pytest.mark.parametrize("size", [-1, 7, 1 << 20])
 def test_all_streams_are_read(packed: bytes, size: int) -> None:
-    with xz.unpacked(BytesIO(packed), Path("x")) as source:
+    with dump.xz_unpacked(BytesIO(packed), Path("x")) as source:
         assert b"".join(iter(lambda: source.read(size), b"")) == TEXT
 
 
@@ -58,7 +58,7 @@ def test_all_streams_are_read(packed: bytes, size: int) -> None:
     ],
 )
 def test_what_is_cut_or_damaged_is_an_error(packed: bytes, error: type[Exception]) -> None:
-    with xz.unpacked(BytesIO(packed), Path("x")) as source, pytest.raises(error):
+    with dump.xz_unpacked(BytesIO(packed), Path("x")) as source, pytest.raises(error):
         source.read()
 
 

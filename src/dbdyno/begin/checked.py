@@ -19,7 +19,7 @@ from dbdyno.begin.engines import engine_of, older_engines, same_engines
 from dbdyno.begin.given import data_of
 from dbdyno.begin.obstacles import blocked_of
 from dbdyno.begin.study_lines import StudyLines
-from dbdyno.driver.review import review
+from dbdyno.driver.files import review
 from dbdyno.engines import registry
 from dbdyno.errors import (
     DriverFailed,

@@ -16,8 +16,8 @@ from dbdyno.records.run import Data
 from dbdyno.study import Factor, Study
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference
-from dbdyno.user_data.digest import digest_of, size_of
 from dbdyno.user_data.dump import Dump, dump_at
+from dbdyno.user_data.folder import digest_of, size_of
 
 
 class PlannedData(Frozen):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dbdyno.begin.catalogue import installation_of, located
 from dbdyno.begin.first_study import Question
-from dbdyno.driver.query import conversation
+from dbdyno.driver.passwords import conversation
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration, require_settings, without_secrets
 from dbdyno.engines.engine import Engine, Proposal

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from dbdyno.driver.query import conversation
+from dbdyno.driver.passwords import conversation
 from dbdyno.engines import registry
 from dbdyno.engines.ledger import Row
 from dbdyno.engines.put_back import Reached, Standing, ledger_on
@@ -23,7 +23,7 @@ from dbdyno.trial.running.guard import words_of
 from dbdyno.trial.running.switch import OF_RUNNING, Switch, unprovable
 
 if TYPE_CHECKING:
-    from dbdyno.driver.query import Ask
+    from dbdyno.driver.passwords import Ask
     from dbdyno.frozen import Level
     from dbdyno.host.allowed import Allowed
     from dbdyno.records.in_use import ServerId

@@ -12,7 +12,7 @@ from dbdyno.cli.options import ListingGroup, json_option
 from dbdyno.cli.terminal import terminal
 from dbdyno.datasets import vectors
 from dbdyno.datasets.vectors import Generator, VectorSet
-from dbdyno.datasets.vectors.portrait import lengths, nearness
+from dbdyno.datasets.vectors.generate import lengths, nearness
 from dbdyno.datasets.vectors.vector_set import DIMENSIONS_MAX, DISTANCES, VECTORS_MAX
 from dbdyno.frozen import Frozen
 from dbdyno.records.metrics import number_text

@@ -21,7 +21,7 @@ from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver import _driver
 from dbdyno.driver.job import REPLAY, Job
 from dbdyno.driver.load import Invariant, Prepared
-from dbdyno.driver.query import hint_with_source
+from dbdyno.driver.passwords import hint_with_source
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.passwords import without_passwords
@@ -227,7 +227,7 @@ def _with_nearest_flag(message: str, hint: str, flags: Sequence[str]) -> str:
 
 def _prepare(job: Job, given: dict[str, Any]) -> None:
     # Here, because help needs nothing of trials.
-    from dbdyno.trial.job import INDEXING_S
+    from dbdyno.trial.bench import INDEXING_S
 
     job = job.but(clients=given["clients"], answer_timeout_s=INDEXING_S)
     prepared = Prepared.model_validate_json(_driver.prepare(json.dumps(job.model_dump())))

@@ -24,6 +24,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import json_text
+from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.groups import Traffic
 from dbdyno.sql_logs.inserts import draw_new_keys
 from dbdyno.sql_logs.lacks import lacks_of
@@ -31,7 +32,6 @@ from dbdyno.sql_logs.read import traffic_of
 from dbdyno.sql_logs.schema import Reader, Schema
 from dbdyno.sql_logs.script import script, statement_of
 from dbdyno.sql_logs.seen import Reading
-from dbdyno.sql_logs.tokens import Dialect
 from dbdyno.study import excludes
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference

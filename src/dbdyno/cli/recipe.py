@@ -16,14 +16,20 @@ from dbdyno.cli.formats import write
 from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.verbs.keep import ANSIBLE, TUNED
-from dbdyno.deploy import ansible, tuned
-from dbdyno.deploy.built import Contents, build_of
+from dbdyno.deploy import ansible
 from dbdyno.deploy.check import Checked, State, checked
 from dbdyno.deploy.deployment import Deployment
 from dbdyno.deploy.evidence import page
-from dbdyno.deploy.files import File, by_hand, files_beside, files_for_host
+from dbdyno.deploy.files import File, by_hand, files_beside, files_for_host, tuned_profile
 from dbdyno.deploy.folder import read_folder, require_free, write_folder
-from dbdyno.deploy.made import chosen_variant, deployment_of, measured_record, production_of
+from dbdyno.deploy.made import (
+    Contents,
+    build_of,
+    chosen_variant,
+    deployment_of,
+    measured_record,
+    production_of,
+)
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
@@ -107,7 +113,7 @@ def _files(deployment: Deployment, engine: Engine, build: Contents, also: tuple[
     files = [*for_host, *files_beside(deployment, production, for_host)]
     files += [File("EVIDENCE.md", evidence.encode()), *(File(name, text) for name, text in build.items())]
     if TUNED in also:
-        files += tuned.profile(deployment)
+        files += tuned_profile(deployment)
     if ANSIBLE in also:
         files += ansible.role(for_host, deployment.service)
     return files

@@ -10,11 +10,11 @@ import click
 from dbdyno.errors import UserError
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import json_text
+from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.read import log_of
 from dbdyno.sql_logs.record import record
 from dbdyno.sql_logs.recording import About
 from dbdyno.sql_logs.seen import Reading
-from dbdyno.sql_logs.tokens import Dialect
 
 SHOWN_MOST = 10
 

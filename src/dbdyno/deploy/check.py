@@ -1,26 +1,147 @@
-"""A running server held against a recipe: each level by the proof that a trial asks of it."""
+"""A running server held against a recipe: each level by the proof that a trial asks of it.
+
+The layers look at a server that Dyno did not start, for their proofs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
 from dbdyno.deploy.made import production_of
-from dbdyno.deploy.running import Found, found_server, is_file
-from dbdyno.engines.engine import Engine
-from dbdyno.errors import Blocked
-from dbdyno.frozen import Frozen, layer_and_knob, level_text
-from dbdyno.host import libraries
+from dbdyno.driver.job import Job
+from dbdyno.driver.load_process import LoadProcess
+from dbdyno.engines.engine import Ask, Engine
+from dbdyno.engines.facts import Production
+from dbdyno.engines.runtime import FoundServer, process_at
+from dbdyno.errors import Blocked, DriverFailed, UserError
+from dbdyno.frozen import Frozen, Level, layer_and_knob, level_text
+from dbdyno.host import cgroups, libraries, process
+from dbdyno.host.journal import open_journal
 from dbdyno.host.kernel_files import Unreadable
+from dbdyno.host.launch import Launch
+from dbdyno.host.process import family
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.part import Place
 from dbdyno.layers.registry import LAYERS, in_production
+from dbdyno.layers.setup import Running, Setup
+from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.records.record import Evidence
 from dbdyno.study.builds import of_build
+
+
+@dataclass
+class FoundSetup(Setup):
+    """What is known of how that server was set up: the recipe's settings, and where its data lie."""
+
+    folder: Path | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.folder if self.folder is not None else super().data
+
+
+@dataclass(frozen=True)
+class Found(Running):
+    """That server. An engine in the process of its application is not in the load process."""
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        return self.server.process_ids
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it runs on this host."""
+        return process.is_here(urlsplit(self.server.url).hostname or "")
+
+    @property
+    def knows_data(self) -> bool:
+        """Whether the folder of its data is on this host."""
+        return isinstance(self.setup, FoundSetup) and self.setup.folder is not None
+
+
+@contextmanager
+def found_server(
+    url: str, process_id: int | None, engine: Engine, production: Production, settings: Mapping[str, Level]
+) -> Iterator[Found]:
+    """The server at a URL. Raises DriverFailed where it does not answer, and UserError for a URL of another
+    engine, for a file that is not there, and for a process that is not there."""
+    _require_fitting(url, engine, production)
+    if process_id is not None and not family(process_id):
+        raise UserError(f"there is no process {process_id}", "give the number of the server's process")
+    with open_journal() as journal, LoadProcess({}, Launch()) as load:
+
+        def ask(sql: str) -> list[list[str | float | None]]:
+            return load.query(url, sql)
+
+        version = _told(ask, production.version_sql)
+        server = FoundServer(url, version, process_id or process_at(url, production))
+        setup = FoundSetup(
+            engine=engine,
+            installation=_installation(engine, version),
+            scratch=Path("/nonexistent"),
+            journal=journal,
+            job=Job(url=url, workload=""),
+            settings=dict(settings),
+            launch=Launch(cgroups=_groups(server.process_id)),
+            folder=_folder(ask, production, url),
+        )
+        yield Found(setup, server, load)
+
+
+def _require_fitting(url: str, engine: Engine, production: Production) -> None:
+    target = urlsplit(url)
+    path = unquote(target.path)
+    if target.scheme and target.scheme not in production.protocols:
+        raise UserError(
+            f"the recipe is for {engine.title}, and the URL leads to {target.scheme}",
+            f"give a URL that begins with {production.protocols[0]}:",
+        )
+    # SQLite would make an empty file without a word.
+    if target.scheme and is_file(url) and not Path(path).is_file():
+        raise UserError(f"there is no database {path}", "correct the path")
+
+
+def is_file(url: str) -> bool:
+    """Whether a URL leads to a database file, which the asking process itself opens."""
+    return not urlsplit(url).hostname
+
+
+def _told(ask: Ask, sql: str) -> str:
+    return str(ask(sql)[0][0])
+
+
+def _folder(ask: Ask, production: Production, url: str) -> Path | None:
+    """Where the data lie, if that is on this host, and if the server tells it to this account."""
+    if not process.is_here(urlsplit(url).hostname or ""):
+        return None
+    with suppress(DriverFailed):
+        path = Path(_told(ask, production.data_sql))
+        return path if path.exists() else None
+    return None
+
+
+def _installation(engine: Engine, version: str) -> Installation:
+    return Installation(
+        engine=engine.name,
+        version=version,
+        origin="a server that runs already",
+        prefix=Path("/"),
+        command=(),
+        digest="",
+    )
+
+
+def _groups(process_id: int | None) -> tuple[Path, ...]:
+    """The server's own control group, which a unit of systemd has made."""
+    return cgroups.groups_of(process_id, "cpu")[:1] if process_id is not None else ()
+
 
 VERSION, BUILD = "version", "build"
 OF_THE_HOST = frozenset({"cpu.smt", "cpu.governor", "cpu.boost"})

@@ -1,4 +1,8 @@
-"""The files that a workload reads, as the driver finds them."""
+"""The files that a workload reads, as the driver finds them.
+
+`review` says what can be known of a workload without a server: the mistakes in its files, and the SQL in
+them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,27 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dbdyno.driver import _driver
+from dbdyno.driver.load import Flaw
+from dbdyno.errors import DriverFailed
 from dbdyno.frozen import Frozen, Level
+
+
+class Review(Frozen):
+    """The mistakes of a workload's files, and all SQL in them that is the user's own, each statement behind
+    its place; empty where there is none that a server could judge before a run."""
+
+    mistakes: tuple[Flaw, ...]
+    own_sql: str
+
+
+def review(workload: str, options: Mapping[str, Level], folder: Path) -> Review:
+    """Reads a workload's files as a run would; relative paths count from `folder`. Raises DriverFailed for
+    options that are no options."""
+    try:
+        found = _driver.review(workload, json.dumps(dict(options)), str(folder))
+    except _driver.DriverError as error:
+        raise DriverFailed(error.message, error.hint, error.kind) from None
+    return Review.model_validate_json(found)
 
 
 class FileRead(Frozen):

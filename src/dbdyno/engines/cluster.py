@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from dbdyno.driver.query import Ask
+from dbdyno.driver.passwords import Ask
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.recovery import Loss

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from dbdyno.driver.query import Ask as Ask
+from dbdyno.driver.passwords import Ask as Ask
 from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.records.recovery import Loss
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from dbdyno.driver.query import Ask
+from dbdyno.driver.passwords import Ask
 from dbdyno.engines.runtime import first_row, quoted
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Frozen

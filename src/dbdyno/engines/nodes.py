@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from dbdyno.driver.query import Ask, query
+from dbdyno.driver.passwords import Ask, query
 from dbdyno.engines.cluster import Cluster, Membership, Peer, Site
 from dbdyno.engines.engine import Engine, Server
 from dbdyno.errors import DriverFailed, ServerFailed

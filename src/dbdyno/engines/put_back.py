@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from dbdyno.driver.query import Ask, conversation
+from dbdyno.driver.passwords import Ask, conversation
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.ledger import BEAT_S, STILL_S, Ledger, Row

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from dbdyno.driver.passwords import with_password
-from dbdyno.driver.query import Ask, Rows, query
+from dbdyno.driver.passwords import Ask, Rows, query, with_password
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host import kernel_files, process

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import parse_qs, quote, urlsplit
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.errors import DriverFailed, ServerFailed, UserError, remedy
 from dbdyno.frozen import Level
 from dbdyno.host import process

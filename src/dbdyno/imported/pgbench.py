@@ -20,7 +20,7 @@ import numpy as np
 from dbdyno.driver.tally import FineSeries, Kind, Latency, Second
 from dbdyno.errors import UserError
 from dbdyno.imported.counted import Counted, Integers, distribution, summary
-from dbdyno.imported.lines import lines_of, wrong
+from dbdyno.imported.files import lines_of, wrong
 
 EPOCH_LEAST_S = 10**8
 """A smaller first column is a client's number, not a time."""

@@ -42,7 +42,7 @@ from dbdyno.study import Study, excludes
 from dbdyno.study.designs import trials_in_all
 from dbdyno.study.files import FileKind, StudyFile, digest_of
 from dbdyno.study.nouns import PLATFORM_FACTOR
-from dbdyno.user_data.digest import digest_of as given_digest_of
+from dbdyno.user_data.folder import digest_of as given_digest_of
 
 if TYPE_CHECKING:
     from dbdyno.plan import Ask

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbdyno.driver.load_of_nodes import LoadOfNodes
+from dbdyno.driver.load import LoadOfNodes
 from dbdyno.engines.nodes import Nodes
 from dbdyno.errors import Blocked, DriverFailed
 from dbdyno.host.segment import FACTOR

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from dbdyno.driver.job import ANSWER_TIMEOUT_S
-from dbdyno.driver.load_of_nodes import LoadOfNodes
+from dbdyno.driver.load import LoadOfNodes
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import DriverFailed
 from dbdyno.host import cgroups

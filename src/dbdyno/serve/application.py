@@ -16,9 +16,8 @@ from starlette.routing import Route
 from dbdyno.host.host_lock import holder
 from dbdyno.host.undisturbed import measured_now
 from dbdyno.report.renderers import page
-from dbdyno.serve.address import Address
+from dbdyno.serve.address import Address, Guard
 from dbdyno.serve.drawer import Drawer, KeptPages
-from dbdyno.serve.guard import Guard
 from dbdyno.serve.pages import LIVE, METRICS, RUN, Pages, is_page
 
 ASK_AGAIN_S = 0.05

@@ -1,7 +1,7 @@
 """What a production server was asked, as a workload: its logs read, its statements put in groups that differ
 in their values alone, and a script that draws such statements with the shares that were seen.
 
-`read` tells what a file is and gives its statements; `tokens` and `digest` put them in groups; `draw` says
+`read` tells what a file is and gives its statements; `digest` puts them in groups; `draw` says
 how a group's values are drawn; `inserts` has rows get new keys, which `schema` reads from a dump; `script`
 writes the workload.
 """

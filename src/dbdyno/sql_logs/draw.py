@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
+from dbdyno.sql_logs.digest import Dialect, Kind, Token
 from dbdyno.sql_logs.keys import Beyond, Column
 from dbdyno.sql_logs.seen import is_text
-from dbdyno.sql_logs.tokens import Dialect, Kind, Token
 
 DISTINCT_MOST = 10_000
 """Of more values than this only the first are counted; the ends are those of all."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dbdyno.sql_logs import mysql_logs, pg_stat_statements, wrapped
+from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.postgresql import entries
 from dbdyno.sql_logs.postgresql.messages import Messages
 from dbdyno.sql_logs.seen import Reading, Seen
-from dbdyno.sql_logs.tokens import Dialect
 
 Lines = Iterable[tuple[int, str]]
 

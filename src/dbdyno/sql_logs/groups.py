@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from dbdyno.sql_logs.digest import PLACE, Shaped, Shaper
+from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Shaped, Shaper, Token
 from dbdyno.sql_logs.draw import Draw, Range, Values
 from dbdyno.sql_logs.keys import ranges_in
 from dbdyno.sql_logs.seen import Seen, is_text
-from dbdyno.sql_logs.tokens import Dialect, Kind, Token
 
 READS = frozenset({"SELECT", "WITH", "VALUES"})
 WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "CALL"})

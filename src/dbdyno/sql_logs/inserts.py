@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dbdyno.sql_logs.digest import PLACE
+from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Token, between_commas, tokens
 from dbdyno.sql_logs.draw import FILL_IN, Draw, draw
 from dbdyno.sql_logs.groups import Group, Shape
 from dbdyno.sql_logs.keys import Beyond, Column
 from dbdyno.sql_logs.schema import ColumnType, Schema, Table, plain
-from dbdyno.sql_logs.tokens import Dialect, Kind, Token, between_commas, tokens
 
 WHOLE = frozenset({"mediumint", "int", "integer", "bigint", "int4", "int8", "serial", "bigserial"})
 """Types that hold a sequence for longer than a run lasts."""

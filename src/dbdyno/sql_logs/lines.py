@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from dbdyno.errors import UserError
-from dbdyno.user_data import xz
+from dbdyno.user_data import dump
 from dbdyno.user_data.dump import Dump, Packing, text_of
 
 LINE_BYTES_MOST = 2**26
@@ -25,7 +25,7 @@ LINE_COSTS = 64
 OPENERS: dict[bytes, Callable[[Path], object]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
-    b"\xfd7zXZ": xz.opened,
+    b"\xfd7zXZ": dump.xz_opened,
 }
 ZSTD = b"\x28\xb5\x2f\xfd"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.errors import UserError
-from dbdyno.sql_logs.digest import Shaper
+from dbdyno.sql_logs.digest import Dialect, Kind, Shaper
 from dbdyno.sql_logs.read import CERTAIN, Log
 from dbdyno.sql_logs.recording import (
     NS_PER_S,
@@ -20,7 +20,6 @@ from dbdyno.sql_logs.recording import (
     Visit,
 )
 from dbdyno.sql_logs.seen import LAST, Seen, is_text
-from dbdyno.sql_logs.tokens import Dialect, Kind
 
 EARLIEST_S = 86_400
 """A log tells of a statement when it is over, so one may have begun before the first that is told."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dbdyno.sql_logs.tokens import Dialect, Kind, Token, between_commas, tokens
+from dbdyno.sql_logs.digest import Dialect, Kind, Token, between_commas, tokens
 
 CHUNK_BYTES = 1 << 20
 KEPT_BYTES = 64

@@ -1,4 +1,7 @@
-"""The bench: what all trials of one run share. Tests put an engine, a load and a clock of their own on it."""
+"""The bench: what all trials of one run share. Tests put an engine, a load and a clock of their own on it.
+
+`setup_of` makes the setup that a trial begins with, and `job_of` what the driver is to do in it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbdyno.driver.job import Job
 from dbdyno.driver.load import Load
 from dbdyno.frozen import ENGINE_FACTOR, level_text
+from dbdyno.host import paths
 from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.cache import silently
 from dbdyno.host.launch import Launch
 from dbdyno.layers.layer import by_layer
+from dbdyno.layers.setup import Setup
+from dbdyno.study import Workload, pacing
 from dbdyno.study.restarts import restarted
+from dbdyno.study.trials import Trial
 from dbdyno.trial.running.switch import OF_RUNNING
 
 if TYPE_CHECKING:
@@ -30,8 +38,53 @@ if TYPE_CHECKING:
     from dbdyno.obtain.installation import Installation
     from dbdyno.records.run import Run
     from dbdyno.study import Study
-    from dbdyno.study.trials import Trial
     from dbdyno.trial.running.switch import Switch
+
+INDEXING_S = 3600.0
+"""A server that makes an index is silent until it is done."""
+
+
+def job_of(workload: Workload, trial: Trial, bench: Bench) -> Job:
+    """What the driver is to do in a trial, before there is a server and before its levels are put in."""
+    load = pacing.load(
+        workload.rate_per_s,
+        workload.arrivals,
+        pacing.schedule(workload.schedule) if workload.schedule else None,
+        pacing.think_time(workload.think_time) if workload.think_time else None,
+    )
+    return Job(
+        workload=workload.name,
+        options=dict(workload.options),
+        folder=str(bench.study.folder),
+        clients=workload.clients,
+        threads=workload.threads,
+        ramp_s=workload.ramp_s,
+        gather=workload.gather,
+        by_statement=workload.by_statement,
+        opening=workload.opening,
+        warmup_s=workload.warmup_s,
+        duration_s=workload.duration_s,
+        seed=trial_seed(bench.run.seed, trial.block),
+        load=load,
+    )
+
+
+def setup_of(trial: Trial, bench: Bench) -> Setup:
+    """What a trial begins with: a folder of its own, which is in the journal before it is made."""
+    scratch = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
+    bench.journal.note_tree(scratch)
+    scratch.mkdir(parents=True)
+    job = job_of(bench.study.workload, trial, bench)
+    setup = Setup(bench.engine, bench.installation, scratch, bench.journal, job)
+    setup.allowed = bench.allowed
+    return setup
+
+
+def trial_seed(run_seed: int, block: int) -> int:
+    """What the keys of a trial are drawn from, 0 to 2**64 - 1. All variants of a block draw the same keys, so
+    that they differ in nothing but their levels."""
+    return (run_seed * 1_000_003 + block) % 2**64
+
 
 OpenLoad = Callable[[Mapping[str, str], Launch], Load]
 """Starts a load process with an environment, in the way that an embedded engine asks for."""

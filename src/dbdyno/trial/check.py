@@ -13,8 +13,7 @@ from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import came_to, driver_lagged, waited_for_cpu, with_examples
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.phases import EACH_LEAST, Phase
-from dbdyno.trial.invariants import checks_of
-from dbdyno.trial.nodes import of_others, together
+from dbdyno.trial.nodes import checks_of, of_others, together
 
 ERRORS_SHARE_MAX = 0.001
 """More errors than this per operation, and the speed is partly that of failing."""

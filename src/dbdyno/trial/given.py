@@ -27,8 +27,8 @@ from dbdyno.layers.setup import Setup
 from dbdyno.study.nouns import GivenData
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.beside import loading, runtime_of, serving
-from dbdyno.user_data.digest import digest_of
 from dbdyno.user_data.dump import Dump, dump_at
+from dbdyno.user_data.folder import digest_of
 
 STOP_S = 300.0
 """A server that has just loaded everything writes it before it ends."""

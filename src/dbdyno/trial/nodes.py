@@ -6,14 +6,15 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from dbdyno.driver.load_of_nodes import AtNode, LoadOfNodes
+from dbdyno.driver.load import AtNode, LoadOfNodes
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.errors import DriverFailed
 from dbdyno.records.record import Check
-from dbdyno.trial.invariants import checks_of
 
 if TYPE_CHECKING:
-    from dbdyno.driver.load import Load
+    from collections.abc import Iterable
+
+    from dbdyno.driver.load import Invariant, Load
     from dbdyno.driver.tally import Acknowledged
     from dbdyno.engines.engine import Server
     from dbdyno.engines.nodes import Node, Nodes
@@ -77,3 +78,9 @@ def of_others(running: Running, told: Acknowledged | None) -> tuple[Check, ...]:
         found = running.load.check(running.data_job.but(url=node.url), told)
         checks += [one.but(name=f"{node.name}_{one.name}") for one in checks_of(found)]
     return tuple(checks)
+
+
+def checks_of(invariants: Iterable[Invariant], after: str = "") -> tuple[Check, ...]:
+    """A check for each, whose name says `after` what it was made."""
+    suffix = f"_after_{after}" if after else ""
+    return tuple(Check(name=f"{one.name}{suffix}", holds=one.holds, detail=one.detail) for one in invariants)

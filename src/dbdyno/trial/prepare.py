@@ -1,9 +1,14 @@
-"""The first stage: from a trial to a running server that holds pristine data."""
+"""The first stage: from a trial to a running server that holds pristine data.
+
+Part of it is the placement: pristine data restored for one trial, in a folder or on a volume, and verified
+once a run.
+"""
 
 from __future__ import annotations
 
 import itertools
 import signal
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -14,32 +19,98 @@ from dbdyno.applications.product import Place
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.job import ANSWER_TIMEOUT_S
 from dbdyno.errors import Blocked, DynoError, ServerFailed
+from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.callgrind import FACTOR as VALGRIND
 from dbdyno.host.callgrind import PATIENCE
+from dbdyno.host.clone import Cloned, differing_file, forget_cached, tree_size_bytes
+from dbdyno.host.room import require_disk
 from dbdyno.layers.layer import ask
-from dbdyno.layers.setup import Before, Running, apply
+from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.layers.taken import untaken
+from dbdyno.trial.bench import Bench, setup_of
 from dbdyno.trial.beside import stop_or_kill
-from dbdyno.trial.job import setup_of
 from dbdyno.trial.nodes import load_on
-from dbdyno.trial.placement import place
-from dbdyno.trial.pristine import APPLICATION, STOP_S, pristine_data
+from dbdyno.trial.pristine import APPLICATION, SERVER_STOP_S, Pristine, pristine_data
 
 if TYPE_CHECKING:
     from dbdyno.applications.product import Front
     from dbdyno.engines.built import Built, Instrumented
     from dbdyno.engines.engine import Server
-    from dbdyno.frozen import Level
     from dbdyno.host.callgrind import Callgrind
     from dbdyno.host.volumes.volume import Wish
-    from dbdyno.layers.setup import Setup
     from dbdyno.obtain.installation import Installation
     from dbdyno.obtain.source.recipe import Recipe
     from dbdyno.obtain.source.wish import BuildWish
     from dbdyno.study.trials import Trial
-    from dbdyno.trial.bench import Bench
-    from dbdyno.trial.pristine import Pristine
+
+
+def place(setup: Setup, pristine: Pristine, bench: Bench) -> dict[str, Level]:
+    """Puts the data where the levels ask for them; returns the image, and how it came there.
+
+    Raises Blocked when a volume cannot be made here, DynoError when the clone differs from its source.
+    """
+    cloned = _put_on_volume(setup, pristine, bench) if setup.wish else pristine.clone(setup.data)
+    began = time.monotonic()
+    verified = _verify_folder(setup, pristine, bench)
+    verify_s = time.monotonic() - began
+    if verified and cloned.way != "copy":
+        # A copy leaves its bytes in the page cache, every other way does not; nor must the comparison.
+        forget_cached(setup.data)
+    apply(setup, Before.START)
+    return {
+        "image": pristine.image,
+        "way": cloned.way,
+        "seconds": round(cloned.seconds, 3),
+        "files": cloned.files,
+        "bytes": cloned.size_bytes,
+        "verified": verified,
+        "verify_seconds": round(verify_s, 3),
+    }
+
+
+def _put_on_volume(setup: Setup, pristine: Pristine, bench: Bench) -> Cloned:
+    # Here and below, because most data lie in a folder.
+    from dbdyno.host.volumes import volume
+
+    wish = setup.wish
+    assert wish is not None
+    data_bytes = tree_size_bytes(pristine.data)
+    require_disk(setup.scratch, 2 * volume.size_for(data_bytes, wish), "a trial")
+    if wish.filesystem == "tmpfs":
+        setup.volume = volume.attach_tmpfs(setup.journal, pristine.folder, wish, setup.scratch)
+    else:
+        raw_file = setup.engine.raw_file
+        image = volume.image_of(setup.journal, pristine.folder, raw_file, wish)
+        setup.volume = volume.attach(setup.journal, image, pristine.folder, raw_file, wish, setup.scratch)
+    return setup.volume.cloned
+
+
+def _verify_folder(setup: Setup, pristine: Pristine, bench: Bench) -> bool:
+    """Compares the first clone of each source with it, byte for byte; later ones come by the same way."""
+    source = _source(setup, pristine)
+    if source in bench.verified:
+        return False
+    differing = differing_file(pristine.data, setup.data)
+    if differing:
+        raise DynoError(
+            f"the clone of the pristine data differs from the original in {differing}",
+            f"the disk is faulty, or the data were changed; remove {pristine.folder}: they are made again",
+        )
+    bench.verified.add(source)
+    return True
+
+
+def _source(setup: Setup, pristine: Pristine) -> Path:
+    """One name for each combination of data, image and device."""
+    wish = setup.wish
+    if wish is None:
+        return pristine.folder / f"folder-of-{setup.scratch.parent.as_posix().replace('/', '_')}"
+    from dbdyno.host.volumes import volume
+
+    name = volume.image_name(wish, volume.size_for(tree_size_bytes(pristine.data), wish))
+    return pristine.folder / f"{name}-{wish.device.replace('/', '_')}"
+
 
 TRAINING_PATIENCE = 20.0
 """How many times longer an instrumented engine may take to answer, and to end: it counts all that it does."""
@@ -78,7 +149,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
         network = network_of(setup, bench, runtime)
     server = _start(setup, runtime, network.settings if network else {})
     # Under Valgrind a clean end takes minutes, and says nothing.
-    stop = server.kill if bench.callgrind else partial(server.stop, STOP_S * setup.launch.patience)
+    stop = server.kill if bench.callgrind else partial(server.stop, SERVER_STOP_S * setup.launch.patience)
     undo.push(stop_or_kill(stop, server.kill))
     bench.journal.note_processes(server.process_ids)
     if setup.nodes is not None:
@@ -136,7 +207,7 @@ def _in_front(server: Server, setup: Setup, runtime: Path, bench: Bench, undo: E
     if bench.application is None:
         return None
     front = bench.application.start(Place(setup.data / APPLICATION, runtime / APPLICATION, server.url))
-    stop = partial(front.process.stop, STOP_S * setup.launch.patience)
+    stop = partial(front.process.stop, SERVER_STOP_S * setup.launch.patience)
     undo.push(stop_or_kill(stop, front.process.kill))
     bench.journal.note_processes(front.process.process_ids)
     return front

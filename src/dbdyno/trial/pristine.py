@@ -21,23 +21,86 @@ from dbdyno.applications.product import Place
 from dbdyno.driver.files import files_read
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared
-from dbdyno.errors import UserError, remedy
-from dbdyno.frozen import Level, level_text
+from dbdyno.engines.upgrade import STOP_S, not_taken_over
+from dbdyno.errors import Blocked, ServerFailed, UserError, remedy
+from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, level_text
 from dbdyno.host import cache
 from dbdyno.host.clone import Cloned, clone_tree, tree_size_bytes
 from dbdyno.host.room import require_disk
 from dbdyno.layers.setup import Setup
+from dbdyno.obtain.installation import Installation
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
 from dbdyno.study.files import digest_of
 from dbdyno.study.phases import phases_of
 from dbdyno.study.trials import Purpose, Trial
-from dbdyno.trial.bench import Bench, OnEngine
+from dbdyno.trial.bench import INDEXING_S, Bench, OnEngine
 from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
 from dbdyno.trial.given import Given, checks_of, given_data, make_given
-from dbdyno.trial.job import INDEXING_S
 from dbdyno.trial.rows import TableRows, rows_of
-from dbdyno.trial.upgraded import Takeover, Upgrade, rows_text
+
+
+class Upgrade(Frozen):
+    """How data were taken over, in words, and the seconds from the clean stop of the old version to that of
+    the new one, copying left out."""
+
+    by: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """A setup whose data are taken over: from whom, and with which settings fixed when they were made."""
+
+    first: OnEngine
+    setup: Setup
+    creation: Mapping[str, Level]
+    bench: Bench
+
+    @property
+    def shape(self) -> dict[str, str]:
+        """What shapes the data beside those that are taken over."""
+        return {"upgraded": self.setup.engine.name, "installation": self.setup.data_maker.digest}
+
+    def carry_out(self, source: Path, data: Path) -> Upgrade:
+        """Puts a copy of the first version's data at `data`, and has them taken over. Raises Blocked where
+        they cannot be."""
+        old, new = self.first.installation, self.setup.data_maker
+        refused = not_taken_over(self.first.engine, old, self.setup.engine, new)
+        upgrading = self.setup.engine.upgrading
+        if refused is not None or upgrading is None:
+            raise refused or _failed(old, new, f"{self.setup.engine.title} has no way for it")
+        self.bench.tell(f"{self.setup.engine.title} {new.version} takes over data of {old.version}")
+        clone_tree(source, data)
+        runtime = runtime_of(self.setup, self.bench, "u")
+        began = time.monotonic()
+        try:
+            by = upgrading.take_over(old, new, data, runtime, self.creation)
+        except ServerFailed as failed:
+            raise _failed(old, new, failed.message) from failed
+        return Upgrade(by=by, seconds=round(time.monotonic() - began, 3))
+
+
+def rows_text(data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench) -> str:
+    """The checksums over all tables of data that the setup's own version reads; empty where the engine cannot
+    be asked for them. What its server writes into the data stays there."""
+    if setup.engine.compared is None:
+        return ""
+    runtime = runtime_of(setup, bench, "r")
+    with (
+        serving(setup, data, runtime, creation, STOP_S) as server,
+        loading(bench, server, launch_of(setup)) as load,
+    ):
+        return "; ".join(table.text for table in rows_of(load, server.url, setup.engine.compared))
+
+
+def _failed(old: Installation, new: Installation, reason: str) -> Blocked:
+    return Blocked(
+        ENGINE_FACTOR,
+        f"{new.engine} {new.version} could not take over the data of {old.version}: {reason}",
+        "take the versions between them one after the other, or let each make its own data",
+    )
+
 
 WHOLE = cache.WHOLE["pristine"]
 """The account of how data were made, which marks them as whole."""
@@ -58,7 +121,7 @@ luck is at least not in every block."""
 IMAGES_BYTES = 8 << 30
 """What all images of a run may take of the disk."""
 
-STOP_S = 30.0
+SERVER_STOP_S = 30.0
 """How long a server may take to stop."""
 
 APPLICATION = "application"
@@ -334,7 +397,7 @@ def _load_rows(
     data: Path, setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int
 ) -> tuple[Prepared, list[Invariant], tuple[TableRows, ...]]:
     runtime = runtime_of(setup, bench, "p")
-    with serving(setup, data, runtime, creation, STOP_S) as server:
+    with serving(setup, data, runtime, creation, SERVER_STOP_S) as server:
         if bench.application is not None:
             bench.application.populate(Place(data / APPLICATION, runtime / APPLICATION, server.url))
         with loading(bench, server, launch_of(setup)) as load:

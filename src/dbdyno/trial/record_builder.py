@@ -1,4 +1,7 @@
-"""A record in the making: what a trial has shown so far, whole at every moment."""
+"""A record in the making: what a trial has shown so far, whole at every moment.
+
+It says of a failure whose fault it is: the engine's, which is measured, or that of Dyno's own driver.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import Blocked, DriverFailed, DynoError, Incorrect, Inert, ServerFailed, Stopped
-from dbdyno.records.load_words import by_kind
-from dbdyno.records.record import (
-    Doubt,
-    Observation,
-    Outcome,
-    PhaseRecord,
-    Record,
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import (
+    Blocked,
+    DriverFailed,
+    DynoError,
+    Incorrect,
+    Inert,
+    LoadDied,
+    ServerFailed,
+    Stopped,
+    UserError,
 )
+from dbdyno.records.load_words import by_kind
+from dbdyno.records.record import Doubt, Observation, Outcome, PhaseRecord, Record
 from dbdyno.records.stage import Stage
-from dbdyno.trial.blame import died, is_mistake
 
 if TYPE_CHECKING:
     from dbdyno.engines.facts import ShellRound
@@ -26,19 +33,30 @@ if TYPE_CHECKING:
     from dbdyno.records.binary import CodeBeside
     from dbdyno.records.plan import Plans
     from dbdyno.records.platform import Platform
-    from dbdyno.records.record import (
-        Check,
-        Evidence,
-        Filled,
-        Guested,
-        Watched,
-    )
+    from dbdyno.records.record import Check, Evidence, Filled, Guested, Watched
     from dbdyno.records.recovery import Recovery
     from dbdyno.study.phases import Phase
     from dbdyno.study.trials import Trial
-    from dbdyno.trial.acts.after import Acted
+    from dbdyno.trial.acts.endings import Acted
     from dbdyno.trial.bench import Bench
     from dbdyno.trial.correctness import Correctness
+
+
+def died(failure: Exception, engine: Engine) -> bool:
+    """Whether the engine died. An embedded one lives in the load process and dies with it. The load process
+    of a server that dies says nothing of the server."""
+    return isinstance(failure, ServerFailed) or (isinstance(failure, LoadDied) and engine.embedded)
+
+
+def of_the_engine(failure: Exception, engine: Engine) -> bool:
+    """Whether the engine died, refused, was not reached or spoke nonsense."""
+    return died(failure, engine) or (isinstance(failure, DriverFailed) and failure.of_the_engine)
+
+
+def is_mistake(failure: Exception) -> bool:
+    """Whether the user's input caused it: a file that is not there, a statement that no server takes."""
+    return isinstance(failure, UserError) or (isinstance(failure, DriverFailed) and failure.kind == "user")
+
 
 UNDER_LOAD = (Stage.FILL, Stage.DRIVE, Stage.RESTART, Stage.CHECK)
 """A server that dies in one of these stages was broken by the load, or by what was done to it on purpose; one

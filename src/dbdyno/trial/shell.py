@@ -25,9 +25,8 @@ from dbdyno.study.builds import BUILD_LAYERS, of_build
 from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
-from dbdyno.trial.bench import Bench
+from dbdyno.trial.bench import Bench, job_of
 from dbdyno.trial.correctness import own_tests
-from dbdyno.trial.job import job_of
 
 TAKEN = (ENGINE_FACTOR, PLATFORM_FACTOR)
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbdyno.applications.keystone import configuration, life
+from dbdyno.applications.keystone import life
 from dbdyno.applications.keystone.obtaining import digest_of
 from dbdyno.applications.product import Place, Spent
 from dbdyno.engines.server import ServerProcess, url_of
@@ -64,7 +64,7 @@ def test_a_command_of_keystone_that_hangs_or_is_missing_is_told(
 
 def test_the_keys_are_for_nobody_else(tmp_path: Path, place: Place) -> None:
     life.populate(installation(tmp_path, keystone_manage="exit 0"), Application(name="keystone"), place)
-    folders = [place.data, *(place.data / name for name in configuration.KEY_FOLDERS)]
+    folders = [place.data, *(place.data / name for name in life.KEY_FOLDERS)]
     assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700] * 3
 
 
@@ -85,7 +85,7 @@ def test_only_lines_of_errors_are_problems() -> None:
 def proofs(place: Place, wish: Application, *workers: Mapping[str, Level | None]) -> dict[str, Evidence]:
     """By name, where each of the workers has told these settings."""
     place.runtime.mkdir()
-    connected = {"database.connection": configuration.connection(place.database_url)}
+    connected = {"database.connection": life.connection(place.database_url)}
     for number, settings in enumerate(workers, 2):
         told = {"packages": PACKAGES, "settings": {**connected, **settings}}
         (place.runtime / f"told-{number}.json").write_text(json.dumps(told))

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.conversation import Conversation
 from dbdyno.driver.job import Job
+from dbdyno.driver.load_process import Conversation
 from dbdyno.driver.remote import boot, load, ssh
-from dbdyno.driver.remote.archive import archive
 from dbdyno.driver.remote.load import RemoteDriver, install
+from dbdyno.driver.remote.ssh import archive
 from dbdyno.errors import DriverFailed
 from tests.load_hosts import NAME, log_in_here
 

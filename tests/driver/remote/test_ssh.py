@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import platform
+import socket
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from dbdyno.driver import _driver
 from dbdyno.driver.remote import ssh
+from dbdyno.driver.remote.boot import CHILD, MACHINE, MODULE, TO_SERVER, WORD_BYTES, carried
+from dbdyno.driver.remote.load import RemoteDriver, install
+from dbdyno.driver.remote.ssh import archive
 from dbdyno.errors import LoadDied
+from tests.load_hosts import NAME, log_in_here
 
 
 def test_nobody_is_asked_for_a_password_and_a_dead_network_is_noticed(
@@ -93,3 +103,47 @@ def test_a_connection_that_is_lost_is_told_from_a_driver_that_died() -> None:
     killed = ssh.lost("load1", "go on", ssh.FAILED, "")
     assert killed.message == "the driver on load1 was killed during `go on`"
     assert ssh.lost("load1", "run", 1, "").message == "the driver on load1 died during `run` (exit code 1)"
+
+
+def test_the_same_driver_is_the_same_file_whenever_it_is_made() -> None:
+    first = archive()
+    archive.cache_clear()
+    assert archive() == first
+    assert first.digest == hashlib.sha256(first.content).hexdigest()
+
+
+def test_the_file_holds_the_driver_the_child_and_the_kind_of_cpu() -> None:
+    members = zipfile.ZipFile(io.BytesIO(archive().content))
+    assert sorted(members.namelist()) == sorted([MODULE, CHILD, MACHINE])
+    assert members.read(MODULE) == Path(_driver.__file__).read_bytes()
+    assert members.read(MACHINE).decode() == platform.machine()
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteDriver:
+    log_in_here(tmp_path, monkeypatch)
+    install(NAME)
+    return RemoteDriver(NAME)
+
+
+def test_both_directions_are_told(driver: RemoteDriver) -> None:
+    found = driver.bandwidth("127.0.0.1", round_trip_s=0.0)
+    driver.close()
+    assert found is not None
+    # Loopback of any machine is faster than a network of 100 Mbit/s.
+    assert min(found.to_server_bytes_per_s, found.from_server_bytes_per_s) > 12.5e6
+
+
+def test_whoever_does_not_know_the_word_is_hung_up_on() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(1.0)
+        with socket.create_connection(listener.getsockname()) as stranger:
+            stranger.sendall(bytes(WORD_BYTES) * 1000)
+            assert ssh._served(listener, bytes(range(WORD_BYTES)), TO_SERVER, 0.1) == 0.0
+
+
+def test_a_load_host_that_does_not_come_says_why() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = listener.getsockname()
+    answer = carried(place, bytes(WORD_BYTES), TO_SERVER, 0.1)
+    assert answer["error"]["kind"] == "connect" and "refused" in answer["error"]["message"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.driver.query import Ask
+from dbdyno.driver.passwords import Ask
 from dbdyno.engines.mariadb import cluster
 
 Rows = list[list[str | float | None]]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines import built as engines_built
 from dbdyno.engines.built import built
 from dbdyno.engines.postgresql import POSTGRESQL

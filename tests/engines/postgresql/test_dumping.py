@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines.postgresql import server as life
 from dbdyno.engines.postgresql.data import lacking
 from dbdyno.engines.postgresql.dumping import clients, dump_and_restore

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines.sqlite import server
 from dbdyno.engines.sqlite.settings import url
 from dbdyno.errors import DynoError, EngineMissing, UserError

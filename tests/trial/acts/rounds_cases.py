@@ -13,7 +13,7 @@ from dbdyno.study.phases import Phase
 from dbdyno.study.reference import Reference
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial, Variant
 from dbdyno.trial.acts import act_on
-from dbdyno.trial.acts.after import Acted
+from dbdyno.trial.acts.endings import Acted
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.prepare import prepare
 from tests.needs import skipping_blocked

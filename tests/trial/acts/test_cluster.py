@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.driver.load_of_nodes import LoadOfNodes
+from dbdyno.driver.load import LoadOfNodes
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.engines.nodes import Node, Nodes
 from dbdyno.errors import Blocked
@@ -17,7 +17,9 @@ from dbdyno.records.recovery import Loss, Recovery
 from dbdyno.study.act import Act
 from dbdyno.trial import nodes as trial_nodes
 from dbdyno.trial.acts import act_on, cluster
-from dbdyno.trial.acts.after import Acted
+from dbdyno.trial.acts.cluster import Look, Staleness, longest_still_s, staleness
+from dbdyno.trial.acts.endings import Acted
+from dbdyno.trial.acts.ledger import Entry
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.verify import verify
 from tests.needs import needs_root, skipping_blocked
@@ -172,3 +174,35 @@ def _kept_by_all(found: Acted, *transfers: str) -> None:
     assert recovery.present >= recovery.acknowledged > 0
     assert recovery.cluster is not None and recovery.cluster.transfer in transfers
     assert all(check.holds for check in found.checks)
+
+
+MS = 1_000_000
+TOLD = [Entry(0, 1, 10 * MS), Entry(0, 2, 20 * MS), Entry(1, 1, 15 * MS)]
+
+
+def test_a_look_that_shows_what_each_client_was_told_of_is_not_stale() -> None:
+    assert staleness([Look(2, 30 * MS, {0: 2, 1: 1})], TOLD, [1]) == Staleness(2, 0, 0.0)
+
+
+def test_a_look_on_the_node_of_a_client_says_nothing_of_that_client() -> None:
+    assert staleness([Look(2, 24 * MS, {0: 1, 1: 0})], TOLD, [1, 2]) == Staleness(1, 1, 4.0)
+    assert staleness([Look(1, 24 * MS, {0: 1, 1: 0})], TOLD, [1, 2]) == Staleness(1, 1, 9.0)
+
+
+def test_a_commit_that_comes_after_the_look_is_not_missed() -> None:
+    assert staleness([Look(2, 17 * MS, {0: 1, 1: 1})], TOLD, [1]) == Staleness(2, 0, 0.0)
+    assert staleness([Look(2, 12 * MS, {0: 1})], TOLD, [1]) == Staleness(1, 0, 0.0)
+
+
+def test_a_missed_commit_is_as_old_as_the_client_has_known_of_it() -> None:
+    assert staleness([Look(2, 24 * MS, {0: 1, 1: 1})], TOLD, [1]) == Staleness(2, 1, 4.0)
+    assert staleness([Look(2, 24 * MS, {})], TOLD, [1]) == Staleness(2, 2, 14.0)
+
+
+def test_a_node_stands_still_between_two_moves() -> None:
+    assert longest_still_s([(0.0, 5.0), (1.0, 6.0), (2.0, 6.0), (4.0, 6.0), (5.0, 7.0), (5.5, 8.0)]) == 4.0
+
+
+def test_a_node_that_never_moves_stands_still_for_as_long_as_it_was_asked() -> None:
+    assert longest_still_s([(1.0, 5.0), (2.0, 5.0), (4.5, 5.0)]) == 3.5
+    assert longest_still_s([(1.0, 5.0)]) == longest_still_s([]) == 0.0

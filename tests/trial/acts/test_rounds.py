@@ -19,7 +19,8 @@ from dbdyno.host.volumes import power, volume
 from dbdyno.records.recovery import Loss
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
-from dbdyno.trial import acts, placement
+from dbdyno.trial import acts
+from dbdyno.trial import prepare as preparing
 from dbdyno.trial.acts import act_on, endings, ledger, permitted
 from dbdyno.trial.prepare import prepare
 from tests.host.killed_host import what_is_left
@@ -146,7 +147,7 @@ NO_LOOP = Blocked("storage.device", "this kernel offers no loop devices", "load 
     ("place", "name", "refusal"),
     [
         (volume, "image_of", NO_LOOP),
-        (placement, "require_disk", DynoError("the disk has no room for a volume", "make room there")),
+        (preparing, "require_disk", DynoError("the disk has no room for a volume", "make room there")),
     ],
 )
 def test_where_there_is_no_volume_optional_cuts_are_left_out_and_the_rest_goes_on(

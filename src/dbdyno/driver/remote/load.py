@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.driver import shares
-from dbdyno.driver.conversation import Conversation, Explain
 from dbdyno.driver.job import Job
 from dbdyno.driver.link import Bandwidth, LinkReading, LoadHost, Moment, Stamps
 from dbdyno.driver.load import Explained, Invariant, Load, Prepared
-from dbdyno.driver.load_process import CLOSE_S
+from dbdyno.driver.load_process import CLOSE_S, Conversation, Explain
 from dbdyno.driver.remote import ssh
-from dbdyno.driver.remote.archive import archive
-from dbdyno.driver.remote.bandwidth import bandwidth
 from dbdyno.driver.remote.boot import ALIVE, CONNECT_S
-from dbdyno.driver.shares import Answer
-from dbdyno.driver.stretches import InStretches
+from dbdyno.driver.remote.ssh import archive, bandwidth
+from dbdyno.driver.shares import Answer, InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, remedy
 from dbdyno.host.process import confine

@@ -1,14 +1,123 @@
-"""OpenSSH's client: how it is called, and what its failures mean to a user."""
+"""OpenSSH's client: how it is called, and what its failures mean to a user.
+
+By it goes the one file that a load host needs, known by its hash, and how much the network carries in each
+direction is tried.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import platform
+import secrets
 import shlex
+import socket
+import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from dbdyno.driver import _driver, child
+from dbdyno.driver.link import Bandwidth
+from dbdyno.driver.load_process import Conversation
 from dbdyno.driver.remote import boot
+from dbdyno.driver.remote.boot import (
+    CHILD,
+    CHUNK,
+    FROM_SERVER,
+    MACHINE,
+    MODULE,
+    TO_SERVER,
+    WORD_BYTES,
+    sent,
+    taken,
+)
 from dbdyno.errors import DriverFailed, LoadDied
+
+LEAST_S, MOST_S, TRIPS = 0.1, 2.0, 20
+"""How long one direction takes: as long as so many round trips, within these bounds."""
+WAIT_S = 10.0
+
+
+def bandwidth(address: str, round_trip_s: float, load_host: Conversation) -> Bandwidth | None:
+    """What the network carries to and from `address`, which is one of this host. None where the load host
+    does not reach that socket: a firewall may pass the server's alone."""
+    seconds = min(MOST_S, max(LEAST_S, TRIPS * round_trip_s))
+    word = secrets.token_bytes(WORD_BYTES)
+    found = {}
+    with socket.create_server((address, 0)) as listener:
+        listener.settimeout(WAIT_S)
+        port = listener.getsockname()[1]
+        for way in (TO_SERVER, FROM_SERVER):
+            told = {"address": address, "port": port, "word": word.hex(), "way": way, "s": seconds}
+            load_host.request(verb="carry", **told)
+            here = _served(listener, word, way, seconds)
+            try:
+                reply = load_host.answer("carry", WAIT_S + MOST_S)["reply"]
+            except DriverFailed as refused:
+                if refused.kind != "connect":
+                    raise
+                return None
+            found[way] = here if way == TO_SERVER else reply["bytes_per_s"]
+    return Bandwidth(to_server_bytes_per_s=found[TO_SERVER], from_server_bytes_per_s=found[FROM_SERVER])
+
+
+def _served(listener: socket.socket, word: bytes, way: str, seconds: float) -> float:
+    """One direction, for whoever says the word; any other is hung up on. Gives what came, in bytes per
+    second; 0 where it was sent. A load host that does not come says why in its answer."""
+    with suppress(TimeoutError):
+        while True:
+            peer, _ = listener.accept()
+            with peer:
+                peer.settimeout(WAIT_S)
+                if not secrets.compare_digest(_first(peer), word):
+                    continue
+                if way == TO_SERVER:
+                    return taken(peer, seconds)
+                sent(peer, bytes(CHUNK))
+                return 0.0
+    return 0.0
+
+
+def _first(peer: socket.socket) -> bytes:
+    """The first bytes that a peer says, as many as a word has."""
+    try:
+        return peer.recv(WORD_BYTES, socket.MSG_WAITALL)
+    except OSError:
+        return b""
+
+
+EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The oldest time that an archive can hold: the same driver makes the same file, whenever it is made."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The file's bytes, and their SHA-256 in hexadecimal digits."""
+
+    content: bytes
+    digest: str
+
+
+@cache
+def archive() -> Archive:
+    """The file of the driver that this process has loaded."""
+    members = {
+        MACHINE: platform.machine().encode(),
+        CHILD: Path(child.__file__).read_bytes(),
+        MODULE: Path(_driver.__file__).read_bytes(),
+    }
+    written = io.BytesIO()
+    # Not packed, because another version of the packer would give the same driver another hash.
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as file:
+        for name, content in members.items():
+            file.writestr(zipfile.ZipInfo(name, EPOCH), content)
+    content = written.getvalue()
+    return Archive(content, hashlib.sha256(content).hexdigest())
+
 
 VARIABLE = "DYNO_SSH"
 """The command that logs in, with options of the user's own: `ssh -F /path/of/a/config`."""

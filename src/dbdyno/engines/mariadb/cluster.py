@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from dbdyno.driver.query import Ask, query
+from dbdyno.driver.passwords import Ask, query
 from dbdyno.engines.cluster import Founded, Membership, Peer, Site
 from dbdyno.engines.mariadb import galera
 from dbdyno.engines.mariadb.server import command_of

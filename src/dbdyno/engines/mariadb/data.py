@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import Asked, Server, ending
 from dbdyno.engines.mariadb import server as life
 from dbdyno.engines.mariadb.server import SERVER

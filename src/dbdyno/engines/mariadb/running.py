@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
-from dbdyno.driver.query import Ask
+from dbdyno.driver.passwords import Ask
 from dbdyno.engines.mariadb.settings import OURS
 from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, Read, digest, first_row, named, quoted
 from dbdyno.engines.server import within

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from dbdyno.driver.query import Ask
+from dbdyno.driver.passwords import Ask
 from dbdyno.engines.mariadb import running as mariadb
 from dbdyno.engines.mysql.settings import OURS
 from dbdyno.engines.runtime import Found, LoadOfOthers, first_row, lacks_right, named, quoted

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from dbdyno.driver.query import Ask, query
+from dbdyno.driver.passwords import Ask, query
 from dbdyno.engines.cluster import Founded, Membership, Peer, Site
 from dbdyno.engines.postgresql.dumping import release_of
 from dbdyno.engines.postgresql.server import PORT as PORT

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import Asked, Server, ending
 from dbdyno.engines.postgresql import server as life
 from dbdyno.engines.postgresql.dump_text import REMEDY, Preparing, database_named

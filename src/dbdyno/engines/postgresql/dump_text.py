@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dbdyno.driver.query import query
+from dbdyno.driver.passwords import query
 from dbdyno.engines.postgresql.psql_text import Kind, Script
 from dbdyno.engines.server import within
 from dbdyno.errors import DriverFailed, UserError

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from dbdyno.driver.query import Ask
+from dbdyno.driver.passwords import Ask
 from dbdyno.engines.postgresql.settings import OURS, same
 from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, Read, digest, first_row, named, quoted
 from dbdyno.engines.values import as_text

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from dbdyno.sql_logs.digest import Dialect, Kind, tokens
 from dbdyno.sql_logs.postgresql.entries import Entry
 from dbdyno.sql_logs.seen import Seen
-from dbdyno.sql_logs.tokens import Dialect, Kind, tokens
 
 DURATION = re.compile(r"duration: (\d{1,12}(?:\.\d{1,6})?) ms(?:  (.*))?", re.DOTALL)
 SIMPLE = re.compile(r"statement: (.*)", re.DOTALL)

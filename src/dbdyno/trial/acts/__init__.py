@@ -21,9 +21,8 @@ from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.recovery import Loss, Recovery
 from dbdyno.study.act import CLEANLY, OF_CLUSTER, OF_POWER, Act
 from dbdyno.study.phases import Phase
-from dbdyno.trial.acts.after import Acted, broken, judged, log_after
 from dbdyno.trial.acts.cluster import act_on_node
-from dbdyno.trial.acts.endings import ENDINGS, Ending, require_volume
+from dbdyno.trial.acts.endings import ENDINGS, Acted, Ending, broken, judged, log_after, require_volume
 from dbdyno.trial.acts.engine import start_again
 from dbdyno.trial.acts.flips import told_of
 from dbdyno.trial.acts.ledger import (
@@ -36,8 +35,8 @@ from dbdyno.trial.acts.ledger import (
     windows_of,
 )
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.blame import of_the_engine
-from dbdyno.trial.invariants import checks_of
+from dbdyno.trial.nodes import checks_of
+from dbdyno.trial.record_builder import of_the_engine
 
 TORN_MOST = 16
 """So many pages of those in flight are torn: about what a device has in hand at one time."""

@@ -1,5 +1,8 @@
 """What is done to one node of a cluster while the load goes on, and what the nodes hold afterwards.
 
+While the load goes on, one thread looks on other nodes for the commits that clients were told of, and one at
+how far each node is.
+
 Every commit that a client was told of is looked for on each node by itself, once the node has all that the
 first one has. Then all tables of all nodes are read and compared.
 """
@@ -7,12 +10,15 @@ first one has. Then all tables of all nodes are read and compared.
 from __future__ import annotations
 
 import random
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from threading import Event
+from typing import NamedTuple
 
 from dbdyno.driver.load import Load
 from dbdyno.driver.tally import Tally
@@ -24,8 +30,7 @@ from dbdyno.records.record import Check
 from dbdyno.records.recovery import Clustered, Loss, Recovery
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
-from dbdyno.trial.acts.after import Acted, broken, judged, log_after
-from dbdyno.trial.acts.endings import Ending
+from dbdyno.trial.acts.endings import Acted, Ending, broken, judged, log_after
 from dbdyno.trial.acts.engine import with_load
 from dbdyno.trial.acts.ledger import (
     NS,
@@ -37,12 +42,132 @@ from dbdyno.trial.acts.ledger import (
     speed_per_s,
     windows_of,
 )
-from dbdyno.trial.acts.looks import Looks, staleness
-from dbdyno.trial.acts.moves import Moves
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.blame import of_the_engine
 from dbdyno.trial.nodes import behind, caught_up, of_others
+from dbdyno.trial.record_builder import of_the_engine
 from dbdyno.trial.rows import TableRows, rows_of
+
+BETWEEN_LOOKS_S = 0.02
+Moment = tuple[float, float]
+"""Seconds of the monotonic clock, and how far a node had come by then."""
+
+
+class Moves:
+    """Asks nodes in turn how far they have come, by the statement's answer, until the end of a `with` block.
+    `made` holds the moments by a node's name."""
+
+    def __init__(self, nodes: Iterable[Node], sql: str) -> None:
+        self._nodes, self._sql = tuple(nodes), sql
+        self.made: dict[str, list[Moment]] = {node.name: [] for node in self._nodes}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+
+    def __enter__(self) -> Moves:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def still_s(self, name: str) -> float | None:
+        """The longest time in which a node came no further; None for one that was not asked."""
+        return longest_still_s(self.made[name]) if name in self.made else None
+
+    def _ask(self) -> None:
+        while not self._over.wait(BETWEEN_LOOKS_S):
+            for node in self._nodes:
+                # A node that gives no answer is asked again.
+                with suppress(DriverFailed):
+                    come = float(node.ask(self._sql)[0][-1] or 0)
+                    self.made[node.name].append((time.monotonic(), come))
+
+
+def longest_still_s(moments: Sequence[Moment]) -> float:
+    """The longest time between two moves of moments in their order. The first and the last moment count as
+    moves."""
+    moved = [after for before, after in pairwise(moments) if after[1] != before[1]]
+    ends = [*moments[:1], *moved, *moments[-1:]]
+    return max((after[0] - before[0] for before, after in pairwise(ends)), default=0.0)
+
+
+BETWEEN_S = 0.02
+NOBODY = -1
+"""No client has this number."""
+
+
+class Look(NamedTuple):
+    """The latest row of each client that the node with a number showed to a statement that began at `at_ns`,
+    of the monotonic clock."""
+
+    number: int
+    at_ns: int
+    latest: dict[int, int]
+
+
+class Staleness(NamedTuple):
+    """How many clients' latest commits were looked for, how many of those were not there yet, and how long
+    ago the client of the oldest one had been told of it."""
+
+    looks: int
+    stale: int
+    stale_ms: float
+
+
+class Looks:
+    """Looks at each node in turn until `end`, in a thread of its own, where `now` is what a node calls the
+    start of its statement."""
+
+    def __init__(self, ledger: Ledger, nodes: Sequence[Node], now: str) -> None:
+        self.made: list[Look] = []
+        self._nodes = nodes
+        # The time is told by a row of its own, because a node may have none of any client yet.
+        self._sql = (
+            f"SELECT {NOBODY}, 0, {now} UNION ALL"
+            f" SELECT client, MAX(entry), 0 FROM dyno_ledger WHERE cut = {ledger.cut} GROUP BY client"
+        )
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(BETWEEN_S):
+            for node in self._nodes:
+                # A node that gives no answer gives no stale one.
+                with suppress(DriverFailed):
+                    self._look_at(node)
+
+    def _look_at(self, node: Node) -> None:
+        rows = node.ask(self._sql)
+        ahead_ns = time.time_ns() - time.monotonic_ns()
+        at_ns = max(round(float(row[2] or 0) * NS) for row in rows) - ahead_ns
+        latest = {int(float(row[0] or 0)): int(float(row[1] or 0)) for row in rows}
+        self.made.append(Look(node.site.peer.number, at_ns, latest))
+
+
+def staleness(looks: Iterable[Look], entries: Iterable[Entry], homes: Sequence[int]) -> Staleness:
+    """What the looks missed of that which clients had been told of by then. Clients are dealt out in turn
+    over the nodes with the numbers of `homes`, and a look on a client's own node does not count."""
+    by_client: dict[int, list[Entry]] = {}
+    for entry in entries:
+        by_client.setdefault(entry.client, []).append(entry)
+    found = stale = 0
+    oldest_ns = 0
+    for look in looks:
+        for client, told in by_client.items():
+            if look.number == homes[client % len(homes)]:
+                continue
+            before = [entry for entry in told if entry.told_ns < look.at_ns]
+            missed = [entry.told_ns for entry in before if entry.number > look.latest.get(client, -1)]
+            found += bool(before)
+            stale += bool(missed)
+            oldest_ns = max([oldest_ns, *(look.at_ns - told_ns for told_ns in missed)])
+    return Staleness(found, stale, oldest_ns / 1e6)
+
 
 STOP_S = 60.0
 DOWN_S = 1.0

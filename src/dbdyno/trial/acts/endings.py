@@ -1,27 +1,68 @@
-"""How each act ends an engine: cleanly after the load, by a kill in its midst, or without power."""
+"""How each act ends an engine: cleanly after the load, by a kill in its midst, or without power.
+
+And what each act came to, which `judged` says once it is over.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
 
 from dbdyno.driver.job import Closed, Job
+from dbdyno.driver.load import Invariant
 from dbdyno.driver.tally import Acknowledged
+from dbdyno.engines.server import untold
 from dbdyno.errors import Blocked
 from dbdyno.host.process import standing_still
 from dbdyno.host.volumes import power
 from dbdyno.host.volumes.power import Page, pages_in_flight
 from dbdyno.host.volumes.volume import Volume
 from dbdyno.layers.setup import Running, Setup
+from dbdyno.records.record import Check
+from dbdyno.records.recovery import Recovery
 from dbdyno.study.act import CLEANLY, Act
 from dbdyno.study.nouns import KEEPS_LEDGER
 from dbdyno.study.phases import Phase
 from dbdyno.trial.acts.engine import in_the_midst, kill_under_load, stopped_s, strike
 from dbdyno.trial.acts.flips import Mark
-from dbdyno.trial.acts.ledger import Ledger
+from dbdyno.trial.acts.ledger import Ledger, Row, doubled
+from dbdyno.trial.nodes import checks_of
+
+
+@dataclass(frozen=True)
+class Acted:
+    """The server that runs again, how it came there, and whether all is there that any client was told. `log`
+    is that of one that did not come back."""
+
+    running: Running
+    recovery: Recovery
+    checks: tuple[Check, ...] = ()
+    log: str = ""
+
+
+def judged(invariants: Sequence[Invariant], rows: Sequence[Row]) -> tuple[Check, ...]:
+    """The workload's invariants, and that no transaction took effect twice."""
+    twice = doubled(rows)
+    detail = f"{twice} of {len(rows)} transactions took effect twice" if twice else ""
+    return (*checks_of(invariants), Check(name="no_transaction_twice", holds=not twice, detail=detail))
+
+
+def broken(checks: Sequence[Check]) -> str:
+    """What does not hold; empty where all does."""
+    return "; ".join(f"{check.name}: {check.detail}" for check in checks if not check.holds)
+
+
+def log_after(act: Act, again: Running) -> tuple[Running, tuple[Check, ...]]:
+    """What the server's log says of its start after an act: a check that holds, because an invariant must
+    judge it; none where the log says nothing that it has not said before."""
+    logged = again.server.log_problems()
+    problems = untold(logged, again.logged)
+    log = Check(name=f"server_log_after_{act.value}", holds=True, detail=" | ".join(problems))
+    return replace(again, logged=tuple(logged)), (log,) if problems else ()
+
 
 BEYOND_S = 60.0
 """How long the load would go on after the act, which is far beyond what the act takes."""

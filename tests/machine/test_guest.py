@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.machine.initramfs import LAST, Entry, archive, programs
+from dbdyno.machine.guest import LAST, Entry, archive, programs
 
 FIELDS = 13
 NAMES = st.text("abcé€-._ ", min_size=1, max_size=20)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.trial.observe.window import (
+from dbdyno.trial.observe.observer import (
     Totals,
     Windows,
     differences,
