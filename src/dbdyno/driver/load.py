@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from dbdyno.driver import shares
 from dbdyno.driver.job import Job
 from dbdyno.driver.shares import InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.frozen import Frozen
-
-if TYPE_CHECKING:
-    from dbdyno.driver.load_process import LoadProcess
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class AtNode:
 
     node: str
     url: str
-    process: LoadProcess
+    process: LoadInShares
 
 
 @dataclass(frozen=True)
@@ -208,3 +205,7 @@ class Load(Protocol):
     def close(self) -> None: ...
 
     def kill(self) -> None: ...
+
+
+class LoadInShares(Load, shares.Sharing, Protocol):
+    """A load process that takes a share of a load: `load_process.LoadProcess`."""
