@@ -16,7 +16,6 @@ import click
 from dbdyno.cli.preferences import FOREVER, PreferredOption
 from dbdyno.cli.server_url import StoreUrl
 from dbdyno.passwords import without_passwords
-from dbdyno.study import excludes
 
 ANY_PORT, PORT_MOST = 0, 65535
 CODES = {"broken": 4, "failed": 5, "slower": 6, "inconclusive": 7, "inert": 8}
@@ -266,4 +265,7 @@ target_option = partial(click.option, "-o", "--output", type=click.Path(path_typ
 
 def refuse_both(option: str, value: object, **others: object) -> None:
     """Raises UserError where two of the options exclude each other."""
+    # Here, because verbs without such options need nothing of studies.
+    from dbdyno.study import excludes
+
     excludes.require({option: value}, **others)
