@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.begin.begun import Begun
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import asked_of, measured_installation, study_of
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 
 if TYPE_CHECKING:
+    from dbdyno.begin.begun import Begun
     from dbdyno.host.allowed import Allowed
     from dbdyno.host.cache import Tell
     from dbdyno.obtain.source.build import Foreseen
@@ -56,6 +56,9 @@ class Kind:
 
     def goes_on(self, run: Any) -> Begun:
         """A stored run as it was begun. Raises UserError where its engine or a file is another one now."""
+        # Here, because a run that is only read begins nothing.
+        from dbdyno.begin.begun import Begun
+
         study = study_of(run)
         return Begun(study, run, measured_installation(study, run))
 
