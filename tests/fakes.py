@@ -23,11 +23,10 @@ from dbdyno.host.launch import Launch
 from dbdyno.kinds.registry import ask_for
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation, Offer
-from dbdyno.records.record import Reading, Record
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss, Reading, Record
 from dbdyno.records.run import ComparisonRun, Run
 from dbdyno.records.store import Store
-from dbdyno.run import Progress, Side, run_study
+from dbdyno.run import Progress, RunSide, run_study
 from dbdyno.study import Factor, Study, Workload
 from dbdyno.study.phases import Phase
 from dbdyno.study.reference import Reference
@@ -257,7 +256,7 @@ class FakeLoad:
 
 def carried_out(bench: Bench, store: Store, progress: Progress | None = None) -> list[Record]:
     """All records of the bench's study and run."""
-    return run_study(Side(ask_for(bench.run), bench, progress or Stages()), store)
+    return run_study(RunSide(ask_for(bench.run), bench, progress or Stages()), store)
 
 
 class Stages:

@@ -13,7 +13,7 @@ from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store
-from dbdyno.run import Side, run_study, run_trial
+from dbdyno.run import RunSide, run_study, run_trial
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.phases import Phase, phases_of
 from tests.fakes import FakeEngine, Stages, carried_out, make_bench, make_run, make_study
@@ -72,5 +72,5 @@ def in_turn(study: Study, progress: Stages, engine: FakeEngine) -> tuple[list[Re
         for run in runs:
             store.add_run(run)
         own, again = (make_bench(study, run, journal, engine) for run in runs)
-        side, other = Side(ask_for(own.run), own, progress), Side(reference.ask, again, progress)
+        side, other = RunSide(ask_for(own.run), own, progress), RunSide(reference.ask, again, progress)
         return run_study(side, store, other), store.records("again")

@@ -28,10 +28,9 @@ from dbdyno.layers.setup import Running
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Check, Doubt, Outcome, Record
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Check, Doubt, Outcome, Record, Recovery
 from dbdyno.records.store import Store
-from dbdyno.run import Seat, carried_out, run_trial
+from dbdyno.run import TrialSlot, carried_out, run_trial
 from dbdyno.study import Study
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
@@ -456,7 +455,7 @@ def test_a_search_ends_the_loads_of_what_is_hopeless_and_a_confirmation_ends_non
         store.add_run(run)
         bench = replace(make_bench(study, run, journal), drop=drop)
         trials = [trial.but(purpose=purpose) for trial in make_plan(study, Order(seed=1)).trials]
-        records = list(carried_out([Seat(trial, bench, Stages()) for trial in trials], store))
+        records = list(carried_out([TrialSlot(trial, bench, Stages()) for trial in trials], store))
     slices = {record.variant: len(record.tally.slices) for record in records if record.tally is not None}
     assert [record.outcome for record in records] == [Outcome.MEASURED] * 3
     assert [record.purpose for record in records] == [purpose] * 3

@@ -262,6 +262,10 @@ def test_a_map_that_an_import_contradicts_is_refused() -> None:
     ]
 
 
+def test_the_package_has_no_more_modules_than_before() -> None:
+    assert len(python_arrows()) <= tidy.MODULES_MOST
+
+
 def test_small_modules_with_one_user_become_fewer() -> None:
     found = tidy.small_modules_with_one_user(tree(), python_arrows())
     assert len(found) <= tidy.SMALL_MODULES_MOST, "\n".join(found)

@@ -18,9 +18,9 @@ from dbdyno.engines import registry
 from dbdyno.frozen import Level
 from dbdyno.host import cache as once
 from dbdyno.host import paths
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.cgroups import PREFIX
 from dbdyno.host.journal import Journal, open_journal
+from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Evidence

@@ -18,10 +18,8 @@ from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
 from dbdyno.plan.arrangement import LongerSlices, WarmUp, longer_slices
 from dbdyno.plan.order import Order
-from dbdyno.records.platform import Platform
-from dbdyno.records.record import Doubt, Evidence, Record
+from dbdyno.records.record import Doubt, Evidence, Platform, Record, Stage
 from dbdyno.records.run import Run
-from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
@@ -80,7 +78,7 @@ class Unwatched:
 
 
 @dataclass(frozen=True)
-class Side:
+class RunSide:
     """One of two runs that take turns. Its study and its run are those of the bench."""
 
     ask: Ask
@@ -91,12 +89,12 @@ class Side:
     def run(self) -> Run:
         return self.bench.run
 
-    def next_seats(self, records: Sequence[Record]) -> list[Seat]:
+    def next_seats(self, records: Sequence[Record]) -> list[TrialSlot]:
         """The run's next trials, after these records of it."""
         trials = self.ask(self.bench.study, self.run, records)
-        return [Seat(trial, self.bench, self.progress) for trial in trials]
+        return [TrialSlot(trial, self.bench, self.progress) for trial in trials]
 
-    def lengthened(self, longer: LongerSlices, store: Store) -> Side:
+    def lengthened(self, longer: LongerSlices, store: Store) -> RunSide:
         """The same with longer slices, which the store keeps, so that a run that is resumed has them too."""
         study = longer.of(self.bench.study)
         run = store.run(self.run.run).but(slice_s=study.slice_s, duration_s=study.workload.duration_s)
@@ -104,7 +102,7 @@ class Side:
         return replace(self, bench=replace(self.bench, study=study, run=run))
 
 
-def run_study(side: Side, store: Store, reference: Side | None = None) -> list[Record]:
+def run_study(side: RunSide, store: Store, reference: RunSide | None = None) -> list[Record]:
     """Carries out what a run asks for until it asks for nothing. Returns all the run's records. What comes
     next follows from the records alone, so a run that was cut short goes on in the same way.
 
@@ -130,7 +128,7 @@ def run_study(side: Side, store: Store, reference: Side | None = None) -> list[R
     return kept[side.run.run]
 
 
-def carried_out(seats: Sequence[Seat], store: Store) -> Iterator[Record]:
+def carried_out(seats: Sequence[TrialSlot], store: Store) -> Iterator[Record]:
     """Carries trials out: those of a block side by side, or each by itself. Nobody is told of one that is not
     kept yet."""
     for together in up_together(seats):
@@ -140,13 +138,13 @@ def carried_out(seats: Sequence[Seat], store: Store) -> Iterator[Record]:
             yield record
 
 
-def _has_baseline(seats: Sequence[Seat]) -> bool:
+def _has_baseline(seats: Sequence[TrialSlot]) -> bool:
     """Whether the run's baseline is among a block's trials. It is not where the rest of a block follows whose
     baseline is over, nor among trials of no block."""
     return any(seat.of_baseline and not seat.trial.of_no_block for seat in seats)
 
 
-def _woven(seats: list[Seat], again: list[Seat]) -> list[Seat]:
+def _woven(seats: list[TrialSlot], again: list[TrialSlot]) -> list[TrialSlot]:
     """A block's trials, with the reference's next to that of the baseline. Which of the two comes first is
     drawn like the order of a block."""
     if not again:
@@ -160,7 +158,7 @@ def _woven(seats: list[Seat], again: list[Seat]) -> list[Seat]:
 
 
 @dataclass(frozen=True)
-class Seat:
+class TrialSlot:
     """A trial with the bench and the progress of its run."""
 
     trial: Trial
@@ -172,7 +170,7 @@ class Seat:
         return self.trial.variant.name == variants_of(self.bench.study)[0].name
 
 
-def up_together(seats: Sequence[Seat]) -> list[list[Seat]]:
+def up_together(seats: Sequence[TrialSlot]) -> list[list[TrialSlot]]:
     """Which trials have their servers up at once: a whole block's, or each by itself. Those of no block
     always run by themselves."""
     arrangements = {seat.bench.study.arrangement for seat in seats}
@@ -202,12 +200,12 @@ def run_trial(
 ) -> Record:
     """One trial by itself; no run keeps it and nobody watches it, unless the caller says so."""
     progress = progress or Unwatched()
-    [record] = run_together([Seat(trial, bench, progress)], keep, beside)
+    [record] = run_together([TrialSlot(trial, bench, progress)], keep, beside)
     progress.trial_ended(record)
     return record
 
 
-def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext) -> list[Record]:
+def run_together(seats: Sequence[TrialSlot], keep: Keep, beside: Beside = nullcontext) -> list[Record]:
     """The trials of one block, each a step at a time, in an order that is drawn for each round of steps.
 
     Whatever happens, they are closed and the host is restored in the reverse order, because the journal is a
@@ -215,7 +213,7 @@ def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext
     """
     order, drafts = Order.of(seats[0].bench.run), list[Draft]()
     with ExitStack() as block:
-        going = list[Turns]()
+        going = list[TrialSteps]()
         for seat in seats:
             trial, bench = seat.trial, seat.bench.of(seat.trial)
             draft = Draft(trial, bench, seat.progress.stage_began)
@@ -223,7 +221,7 @@ def run_together(seats: Sequence[Seat], keep: Keep, beside: Beside = nullcontext
             seat.progress.trial_began(trial)
             undo = block.enter_context(restoring(draft, bench))
             steps = block.enter_context(closing(steps_of(draft, bench, undo, keep, beside)))
-            turns = Turns(trial, steps)
+            turns = TrialSteps(trial, steps)
             going += [turns] if turns.take() else []
         with undisturbed():
             # The first round warms up; the slices' rounds then come in pairs.
@@ -247,7 +245,7 @@ class SlicesTooShort(Exception):
         self.longer = longer
 
 
-class Turns:
+class TrialSteps:
     """A trial's steps as they are taken, and what its clients had been `told` of whenever its load waited."""
 
     def __init__(self, trial: Trial, steps: Steps[None]) -> None:
@@ -265,14 +263,14 @@ class Turns:
         return True
 
 
-def dropped_of(going: Sequence[Turns], bench: Bench) -> frozenset[str]:
+def dropped_of(going: Sequence[TrialSteps], bench: Bench) -> frozenset[str]:
     """The variants of a search whose loads end here. Where a block is to give a verdict, all go on."""
     if any(turns.trial.purpose is not Purpose.SEARCH for turns in going):
         return frozenset()
     return bench.drop({turns.trial.variant.name: turns.told for turns in going})
 
 
-def longer_for(going: Sequence[Turns], seat: Seat) -> LongerSlices | None:
+def longer_for(going: Sequence[TrialSteps], seat: TrialSlot) -> LongerSlices | None:
     """The slices that a block needs whose warm-ups are over. All blocks of a run have the same, so the first
     one decides."""
     if seat.trial.block != 0 or seat.trial.of_no_block:

@@ -6,8 +6,7 @@ from typing import Any
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.findings import analyse
-from dbdyno.records.record import Evidence, Outcome, Reading, Record
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Evidence, Outcome, Reading, Record, Recovery
 from dbdyno.records.reset import Log, Reset
 from dbdyno.study import Restarts
 from dbdyno.study.act import Act

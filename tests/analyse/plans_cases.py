@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.engines.facts import Step
-from dbdyno.records.plan import Plans, StatementPlan
-from dbdyno.records.record import Record
+from dbdyno.records.record import Plans, Record, StatementPlan
 from dbdyno.trial.plans import planned
 
 TEXT = "SELECT name FROM users WHERE id = ?"

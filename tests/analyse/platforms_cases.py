@@ -6,9 +6,7 @@ from typing import Any
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.findings import analyse
-from dbdyno.records.platform import Platform
-from dbdyno.records.record import Evidence, Outcome, Reading, Record
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Evidence, Outcome, Platform, Reading, Record, Recovery
 from dbdyno.study import Restarts
 from dbdyno.study.act import Act
 from dbdyno.study.nouns import PLATFORM_FACTOR

@@ -6,8 +6,7 @@ from typing import Any
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.findings import analyse
-from dbdyno.records.record import Outcome, PhaseRecord, Record
-from dbdyno.records.recovery import Loss, Recovery
+from dbdyno.records.record import Loss, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study import DURABLE, Goal, Guard, Restarts
 from dbdyno.study.act import Act
 from dbdyno.study.restarts import CONTROL

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analyse.soak import SoakResult, soaked
-from dbdyno.records.record import Limit, PhaseRecord, Record, Watched
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Limit, PhaseRecord, Record, Recovery, Watched
 from dbdyno.records.run import SoakRun, of_kind
 from dbdyno.study.act import Act
 from dbdyno.study.phases import CONTROL, SUSTAINED

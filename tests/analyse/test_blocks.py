@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from dbdyno.analyse import Analysis
-from dbdyno.analyse.blocks import mean_of
+from dbdyno.analyse.blocks import mean_of, mixed_resets
+from dbdyno.analyse.columns import OfRecords
 from dbdyno.analyse.model import Ratio, Role, Verdict
 from dbdyno.findings import analyse
 from dbdyno.findings.gap import explain_gap
+from dbdyno.frozen import Level
 from dbdyno.records import metrics
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.study import Design
 from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, counted, ended, records_of
@@ -149,3 +151,26 @@ def counted_as(record: Record, times: int) -> Record:
 def test_a_mean_is_geometric_where_it_can_be() -> None:
     assert mean_of([1.0, 4.0]) == pytest.approx(2.0)
     assert mean_of([0.0, 4.0]) == pytest.approx(2.0)
+
+
+def came_by(record: Record, way: str) -> Record:
+    reset: dict[str, Level] = {"way": way, "seconds": 0.1}
+    return record.but(reset=reset)
+
+
+def test_one_copy_among_reflinks_is_told() -> None:
+    study = a_study()
+    records = [came_by(record, "reflink") for record in records_of(study)]
+    assert mixed_resets(OfRecords(records)) == {}
+    records[3] = came_by(records[3], "copy")
+    assert mixed_resets(OfRecords(records)) == {records[3].trial: "by copy, where most came by reflink"}
+    analysis = analyse(study, a_run(study), records)
+    warned = [trial.record.trial for trial in analysis.trials if Doubt.MIXED_RESETS in trial.warnings]
+    assert warned == [records[3].trial]
+
+
+def test_other_storage_may_come_by_another_way() -> None:
+    study = a_study({"storage.filesystem": ["host", "xfs"], "config.a": [1, 2]}, Design.FACTORIAL)
+    ways = {"host": "copy", "xfs": "image copy"}
+    records = [came_by(one, ways[str(one.levels["storage.filesystem"])]) for one in records_of(study)]
+    assert mixed_resets(OfRecords(records)) == {}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dbdyno.analyse import Analysis
+from dbdyno.analyse.floor import could_be_layout, spread_of
 from dbdyno.analyse.intervals import ratio_of, share_interval
-from dbdyno.analyse.layout import could_be_layout, spread_of
 from dbdyno.analyse.model import Method, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.findings import analyse

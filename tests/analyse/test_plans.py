@@ -5,8 +5,7 @@ from __future__ import annotations
 from dbdyno.engines.facts import Step
 from dbdyno.findings import analyse
 from dbdyno.findings.plans import change_text, compared_plans
-from dbdyno.records.plan import Plans, StatementPlan
-from dbdyno.records.record import Record
+from dbdyno.records.record import Plans, Record, StatementPlan
 from dbdyno.trial.plans import planned
 from tests.analyse.factory import a_run, a_study, broken, records_of
 from tests.analyse.plans_cases import BY_INDEX, BY_SCAN, INSERT, TEXT, asked

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from dbdyno.analyse.model import Analysis, Kept, Reason, Verdict
 from dbdyno.analyse.restarts import ByAct, survival, with_frontier
 from dbdyno.findings import analyse
-from dbdyno.records.record import Outcome, Record
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss, Outcome, Record
 from dbdyno.study import DURABLE, Goal
 from dbdyno.study.act import Act
 from dbdyno.study.restarts import CONTROL

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbdyno.analyse.drift import Rate, Standing
 from dbdyno.analyse.soak import SoakResult, SoakVerdict, soaked
+from dbdyno.analyse.steady import Rate, Standing
 from dbdyno.driver.tally import Second
 from dbdyno.findings.soak import findings
-from dbdyno.records.gauges import GAUGES
-from dbdyno.records.record import Check, Guested, Limit, Outcome, PhaseRecord, Record
-from dbdyno.records.recovery import Loss, Recovery
+from dbdyno.records.metrics import GAUGES
+from dbdyno.records.record import Check, Guested, Limit, Loss, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study import BASELINE
 from dbdyno.study.act import Act
 from tests.analyse.factory import STARTED_UNIX_S, records_of

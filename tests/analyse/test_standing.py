@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dbdyno.analyse.drift import Rate, Slope, Standing, room_of, settles_s, slope_of, standing_under_load
+from dbdyno.analyse.steady import Rate, Slope, Standing, room_of, settles_s, slope_of, standing_under_load
 from dbdyno.records.record import Limit
 from dbdyno.study.soak import Soak
 

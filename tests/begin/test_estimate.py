@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.estimate import estimate, header
+from dbdyno.begin.estimate import estimate, header, replan_text, restarts_text
 from dbdyno.begin.study_file import study_at
+from dbdyno.plan.budget import Replan
 from dbdyno.records.place import store_url
 from dbdyno.records.record import PhaseRecord
 from dbdyno.records.store import Store
-from dbdyno.study import Arrangement
+from dbdyno.study import Arrangement, Restarts, Workload
 from dbdyno.study.phases import phases_of
+from dbdyno.study.reference import Reference
 from tests.analyse.factory import a_run, records_of
 from tests.cli.calls import dyno
-from tests.fakes import a_slice
+from tests.fakes import a_slice, make_study
 from tests.study_texts import STUDY
 
 
@@ -86,3 +88,39 @@ def test_the_estimate_counts_the_settling_of_slices_once(study: Path) -> None:
             stages_s = {"prepare": 3.0, "drive": tally.warmup_s + 0.5 + 2 * phase.settle_s, "check": 1.0}
             store.add_record(record.model_copy(update={"phases": (load,), "stages_s": stages_s}))
         assert estimate(store, read).trials_s == pytest.approx(4 * (4.0 + phase.takes_s))
+
+
+SQLITE = Reference("sqlite")
+
+
+def test_a_plan_names_the_acts_the_load_and_the_control() -> None:
+    restarts = Restarts(power_cuts=3, torn_pages=1, kills=2, control={"config.synchronous": "off"})
+    study = make_study(1, 2, engine=SQLITE, restarts=restarts, workload=Workload(name="read_only"))
+    said = restarts_text(study)
+    assert said.startswith(
+        "before the blocks, under tpcb: 3 power cuts, 1 torn-page cut, 2 kills of each variant, "
+        "and of a control that must lose; on volumes of Dyno's own, which needs root; 3 trials, about "
+    )
+
+
+def test_kills_need_neither_control_nor_root() -> None:
+    study = make_study(1, 2, engine=SQLITE, restarts=Restarts(kills=1, control={"config.synchronous": "off"}))
+    assert restarts_text(study).startswith("before the blocks, under tpcb: 1 kill of each variant; 2 trials")
+
+
+def test_a_plan_without_restarts_says_nothing() -> None:
+    assert restarts_text(make_study(1, 2, engine=SQLITE)) == ""
+
+
+def test_what_the_rest_of_a_budget_gives_is_told() -> None:
+    study = make_study(*range(4))
+    told = replan_text(study, Replan(blocks=9, left_out=frozenset({"a"}), overhead_s=1.04, enough_s=300.0))
+    assert told.startswith(
+        "the first block took 1.0 s per trial beside the load, 1 blocked variant left out: the budget gives "
+        "9 blocks; half of an interval's width: ±"
+    )
+    told = replan_text(study, Replan(blocks=1, left_out=frozenset(), overhead_s=40.0, enough_s=744.2))
+    assert told == (
+        "the first block took 40.0 s per trial beside the load: no second block fits, and one gives no "
+        "interval; 6 blocks need 744 s"
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dbdyno.analyse.analysis import Given
-from dbdyno.begin import kept_columns
+from dbdyno.begin import stored_run
 from dbdyno.host import paths
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
@@ -24,7 +24,7 @@ OF_RECORDS = sorted(CASES.keys() - {"a_whole_search", "nothing_run"})
 @pytest.fixture(autouse=True)
 def long_enough(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
     """Runs of a test are short."""
-    monkeypatch.setattr(kept_columns, "RECORDS_LEAST", 1)
+    monkeypatch.setattr(stored_run, "RECORDS_LEAST", 1)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_kept_columns_give_each_digit_that_records_give(name: str, stored: dict[
     with Store(store_url()) as store:
         fill(store, run, list(records))
         for _ in range(2):
-            given = kept_columns.given(store, run)
+            given = stored_run.given(store, run)
             assert isinstance(given, Given)
             found = json.loads(json.dumps(answer((study, run, given))))
             assert {key for key in found if found[key] != stored[name][key]} <= {"floor", "components"}
@@ -65,19 +65,19 @@ def test_columns_that_are_stale_or_torn_are_made_again() -> None:
     study, run, records = CASES["verdicts"]()
     with Store(store_url()) as store:
         fill(store, run, list(records))
-        expected = answer((study, run, kept_columns.given(store, run)))
+        expected = answer((study, run, stored_run.given(store, run)))
         arrays, head = kept()
         arrays.write_bytes(arrays.read_bytes()[:-400])
-        assert answer((study, run, kept_columns.given(store, run))) == expected
+        assert answer((study, run, stored_run.given(store, run))) == expected
         [whole, _] = kept()
         assert whole != arrays and not arrays.exists()
         head.write_text(head.read_text()[:-40])
-        assert answer((study, run, kept_columns.given(store, run))) == expected
+        assert answer((study, run, stored_run.given(store, run))) == expected
         before = kept()
-        assert answer((study, run, kept_columns.given(store, run))) == expected
+        assert answer((study, run, stored_run.given(store, run))) == expected
         assert kept() == before
         store.add_record(records[-1].but(trial=999, block=99))
-        assert len(answer((study, run, kept_columns.given(store, run)))["trials"]) == 1 + len(records)
+        assert len(answer((study, run, stored_run.given(store, run)))["trials"]) == 1 + len(records)
 
 
 def test_of_a_run_that_goes_on_nothing_is_kept() -> None:
@@ -85,5 +85,5 @@ def test_of_a_run_that_goes_on_nothing_is_kept() -> None:
     with Store(store_url()) as store:
         store.add_run(run)
         store.add_record(records[0])
-        assert kept_columns.given(store, run) == [records[0]]
+        assert stored_run.given(store, run) == [records[0]]
     assert kept() == []

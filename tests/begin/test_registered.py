@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.naming import keep
+from dbdyno.begin.begun import keep
 from dbdyno.begin.registered import (
     code_digest,
     question_of,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analyse import Analysis
-from dbdyno.begin.losses import between_setups
+from dbdyno.begin.begun import between_setups
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
 from dbdyno.records.place import store_url

@@ -21,7 +21,7 @@ from dbdyno.fleet.hosts import register, remove
 from dbdyno.fleet.kept_builds import KeptBuild, Maker, made_by
 from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
-from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.source.packed import content_of
 from dbdyno.plan.fleet import blocks_of
 from dbdyno.records.record import Outcome

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from dbdyno.analyse.candidates import candidates_of, ranked
+from dbdyno.analyse.elimination import candidates_of, ranked
 from dbdyno.begin.estimate import counted_s
 from dbdyno.cli.progress import LINE_EVERY_S, STILL_EVERY_S, Lines, Live, OfReference
 from dbdyno.cli.time_left import TimeLeft
@@ -17,9 +17,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.kinds.search import Candidates
 from dbdyno.plan.search.ask import next_block, trials_of
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Record
-from dbdyno.records.recovery import Recovery
-from dbdyno.records.stage import Stage
+from dbdyno.records.record import Record, Recovery, Stage
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import about_text
 from dbdyno.study import Arrangement, Study

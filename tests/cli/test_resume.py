@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from dbdyno.cli.resume import interrupted
-from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno

@@ -17,8 +17,8 @@ from dbdyno.engines.mysql.server import SERVER as MYSQL
 from dbdyno.engines.postgresql.data import require_dump
 from dbdyno.engines.postgresql.server import SERVER as POSTGRESQL
 from dbdyno.errors import EngineMissing, UserError
-from dbdyno.obtain.client import program
 from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.server import program
 from dbdyno.user_data.dump import dump_at
 from tests.conformance.conftest import bench_for
 from tests.given_data import mysql_options

@@ -31,7 +31,7 @@ from dbdyno.host.launch import Launch
 from dbdyno.host.read_only import why_writable
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation, Offer, covers
-from dbdyno.records.gauges import GAUGES, Source
+from dbdyno.records.metrics import GAUGES, Source
 from dbdyno.study.reference import Reference
 from dbdyno.trial.answers import known_answers
 from tests.conformance.conftest import SAMPLES, Bench, bench_for

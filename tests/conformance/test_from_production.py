@@ -12,7 +12,7 @@ import pytest
 
 from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, ServerProcess, socket_of
-from dbdyno.obtain.client import program
+from dbdyno.obtain.server import program
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store

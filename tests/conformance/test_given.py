@@ -19,7 +19,7 @@ from dbdyno.engines.mysql.server import SERVER as MYSQL
 from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of
 from dbdyno.errors import UserError
-from dbdyno.obtain.client import program
+from dbdyno.obtain.server import program
 from dbdyno.study.nouns import GivenData
 from dbdyno.study.reference import Reference
 from tests.conformance.conftest import bench_for, obtain

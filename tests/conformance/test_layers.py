@@ -12,10 +12,10 @@ import pytest
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import paths
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.cgroups import hierarchy
 from dbdyno.host.libraries import ALLOCATORS, HUGE_PAGES, find_library
 from dbdyno.host.volumes.volume import MKFS
+from dbdyno.host.writers import Allowed
 from tests.conftest import homes_in
 from tests.needs import needs_root, require_file_system, skipping_blocked
 from tests.trials import alone_on_host, host_state, tried

@@ -11,7 +11,7 @@ from pathlib import Path
 from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of
 from dbdyno.frozen import Level
-from dbdyno.obtain.client import program
+from dbdyno.obtain.server import program
 from tests.cli.calls import dyno
 from tests.cli.schemas import require_valid
 from tests.conformance.conftest import bench_for

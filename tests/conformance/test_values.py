@@ -13,8 +13,8 @@ from dbdyno.engines.engine import Server
 from dbdyno.engines.mariadb.server import SERVER as MARIADB
 from dbdyno.engines.mysql.server import SERVER as MYSQL
 from dbdyno.engines.postgresql.server import SERVER as POSTGRESQL
-from dbdyno.obtain.client import program
 from dbdyno.obtain.debian import Recipe
+from dbdyno.obtain.server import program
 from tests.conformance.commands import loads
 from tests.conformance.conftest import Bench
 from tests.needs import on_machine

@@ -18,8 +18,8 @@ from dbdyno.errors import Blocked, BuildFailed, DynoError, UserError
 from dbdyno.host import cache, paths
 from dbdyno.host.cache import Tell
 from dbdyno.obtain.source import compared, making, package
+from dbdyno.obtain.source.profile import Untrained
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage
-from dbdyno.obtain.source.training import Untrained
 from dbdyno.obtain.source.tree import Source
 from dbdyno.obtain.source.wish import BuildWish, Trainer
 from tests.fakes import INSTALLATION

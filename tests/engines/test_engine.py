@@ -12,7 +12,7 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Risk
 from dbdyno.frozen import Level, level_text
 from dbdyno.layers.registry import given_up, gives_up
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss
 from dbdyno.study.space import Promise
 from dbdyno.study.toml import written
 

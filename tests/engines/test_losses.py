@@ -7,7 +7,7 @@ import pytest
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
 from dbdyno.layers.registry import gives_up
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss
 from dbdyno.study.space import Promise
 
 CASES: list[tuple[str, dict[str, Level], Loss]] = [

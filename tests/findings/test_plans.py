@@ -9,8 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 from dbdyno.analyse import Analysis
 from dbdyno.engines.facts import Step
 from dbdyno.findings import analyse, as_json, plans, trial
-from dbdyno.records.plan import Plans, StatementPlan
-from dbdyno.records.record import Record
+from dbdyno.records.record import Plans, Record, StatementPlan
 from dbdyno.report.renderers.terminal import render
 from dbdyno.report.words import answer
 from dbdyno.trial.plans import planned

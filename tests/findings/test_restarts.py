@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.analyse.model import Analysis
 from dbdyno.findings import restarts
 from dbdyno.findings import restarts as part
-from dbdyno.records.recovery import Clustered, Loss, Recovery
+from dbdyno.records.record import Clustered, Loss, Recovery
 from dbdyno.study.act import Act
 from dbdyno.study.restarts import CONTROL
 from tests.analyse.restarts_cases import CONTROLLED, FAST, LOST, analysed, kept, record_of

@@ -10,9 +10,8 @@ import pytest
 from dbdyno.analyse.soak import SoakResult, SoakVerdict, soaked
 from dbdyno.findings import as_json, junit
 from dbdyno.findings import soak as words
-from dbdyno.records.gauges import GAUGES
-from dbdyno.records.record import Guested, Outcome
-from dbdyno.records.recovery import Loss, Recovery
+from dbdyno.records.metrics import GAUGES
+from dbdyno.records.record import Guested, Loss, Outcome, Recovery
 from dbdyno.report.document import Row, Table
 from dbdyno.report.renderers import html, markdown
 from dbdyno.study import BASELINE

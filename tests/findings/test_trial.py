@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from dbdyno.findings import trial as part
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Recovery
 from dbdyno.report.renderers import terminal
 from dbdyno.study.act import Act
 from tests.analyse.machine_cases import reset

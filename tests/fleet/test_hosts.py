@@ -10,8 +10,7 @@ from dbdyno.fleet.hosts import Replaced, chosen, register, remove, require_speak
 from dbdyno.fleet.leases import take
 from dbdyno.fleet.parts import State
 from dbdyno.fleet.session import Session
-from dbdyno.records.database import Unavailable
-from dbdyno.records.fence import LeaseOver
+from dbdyno.records.database import LeaseOver, Unavailable
 from dbdyno.records.store import Store
 from tests.fleet.cases import member, record_of, run_on, speaks
 

@@ -13,8 +13,7 @@ from dbdyno.fleet import leases
 from dbdyno.fleet.hosts import Replaced, end_leases, register
 from dbdyno.fleet.leases import Lease, length_s, renew, take
 from dbdyno.fleet.session import Session
-from dbdyno.records.database import Unavailable
-from dbdyno.records.fence import LeaseOver
+from dbdyno.records.database import LeaseOver, Unavailable
 from dbdyno.records.spool import Spool
 from dbdyno.records.store import Store
 from tests.fakes import make_study

@@ -23,8 +23,7 @@ from dbdyno.fleet import hosts, parts
 from dbdyno.fleet.hosts import Place, Replaced, remove, seen, speak_again
 from dbdyno.fleet.leases import renew, take
 from dbdyno.fleet.session import Session
-from dbdyno.records.database import Unavailable
-from dbdyno.records.fence import LeaseOver
+from dbdyno.records.database import LeaseOver, Unavailable
 from dbdyno.records.store import Store
 from tests.fleet.cases import record_of, run_on, speaks
 from tests.fleet.judge import OVERLAPS

@@ -13,11 +13,11 @@ from dbdyno.cli.worker import words_of
 from dbdyno.engines import built
 from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.fleet.parts import Answer
-from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.kinds.fleet import answer_of, begun_here, draft_of, run_on
 from dbdyno.kinds.kind import Beginning
-from dbdyno.obtain.source import instructions
+from dbdyno.obtain.source import profile
 from dbdyno.plan import fleet
 from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import Store
@@ -204,7 +204,7 @@ def test_a_host_whose_cpu_lacks_what_a_build_uses_says_so_before_a_run(
 ) -> None:
     draft, _ = answer
     wider = draft.but(study_text=draft.study_text.replace('"native"', '"x86-64-v4"'))
-    monkeypatch.setattr(instructions, "known_here", lambda: frozenset({"sse2"}))
+    monkeypatch.setattr(profile, "known_here", lambda: frozenset({"sse2"}))
     with pytest.raises(UserError, match="the CPU of this host does not know abm, avx, avx2, avx512bw"):
         answer_of(wider, "a", NOTHING_ALLOWED, lambda line: None)
 

@@ -25,7 +25,7 @@ from dbdyno.fleet.kept_builds import KeptBuild, Maker
 from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
 from dbdyno.host import cache
-from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.kinds import fleet
 from dbdyno.kinds.fleet import Depot, builds_handed_on
 from dbdyno.obtain.source import making, packed

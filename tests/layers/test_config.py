@@ -8,12 +8,16 @@ from typing import cast
 import pytest
 
 from dbdyno.driver.job import Job
-from dbdyno.errors import Blocked
+from dbdyno.engines import registry
+from dbdyno.errors import Blocked, DynoError
+from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host.journal import Journal
-from dbdyno.layers.config import ConfigLayer
+from dbdyno.layers.config import ConfigLayer, held_file
 from dbdyno.layers.setup import Setup
 from dbdyno.study import Factor
+from dbdyno.study.reference import Reference
 from tests.fakes import INSTALLATION, FakeEngine
+from tests.trials import tried
 
 CONFIG = ConfigLayer()
 
@@ -37,3 +41,20 @@ def test_a_stored_study_is_checked_when_its_levels_are_put_in(tmp_path: Path) ->
         request.apply(setup)
     assert refused.value.factor == "config.speed"
     assert not setup.settings
+
+
+@pytest.mark.parametrize("name", ["firebird", "postgresql", "sqlite"])
+def test_the_engine_that_runs_is_proved_by_the_file_that_it_holds(
+    name: str, homes_with_engines: Path
+) -> None:
+    try:
+        installation = registry.engine(name).obtaining.locate(Reference(name))
+    except DynoError as missing:
+        pytest.skip(f"{name} is not here: {missing.message}")
+    with tried(name, **{ENGINE_FACTOR: name}) as one:
+        assert one.running.server.version in one.value(ENGINE_FACTOR)
+        evidence = one.evidence[ENGINE_FACTOR]
+        assert evidence.effective is not None and evidence.accepted is not None
+        file = held_file(installation, one.running.process_ids)
+        assert file is not None and str(file) in evidence.effective.source
+        assert installation.digest in evidence.accepted.source

@@ -19,8 +19,8 @@ from dbdyno.host.journal import open_journal
 from dbdyno.layers.platform import PATIENCE, PLATFORM, OnPlatform, proved_by_file
 from dbdyno.layers.setup import Setup
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator, emulator_version, of_this_machine
+from dbdyno.obtain.cross import Platforms
 from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.platforms import Platforms
 from dbdyno.study import Factor
 from dbdyno.study.nouns import PLATFORM_FACTOR
 

@@ -6,8 +6,8 @@ import pytest
 
 from dbdyno.engines.registry import engine
 from dbdyno.errors import Blocked
+from dbdyno.layers.build import with_trainer
 from dbdyno.layers.registry import LAYERS
-from dbdyno.layers.trainer import with_trainer
 from dbdyno.layers.wishes import variants_by_wish, wish_of
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.study import Factor, Study

@@ -19,7 +19,7 @@ import pytest
 from dbdyno.errors import DynoError, Unreachable, UserError
 from dbdyno.host import paths
 from dbdyno.obtain import apt, debian
-from dbdyno.obtain.archive import harmless, unpack
+from dbdyno.obtain.tarball import harmless, unpack
 from tests.needs import on_machine
 from tests.obtain import signed_repository
 from tests.obtain.signed_repository import SignedRepository

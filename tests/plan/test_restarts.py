@@ -12,8 +12,7 @@ import pytest
 from dbdyno.kinds.registry import ask_for
 from dbdyno.layers.setup import Running
 from dbdyno.plan.restarts import LONGEST_SHARE, SHORTEST_SHARE, restart_trials
-from dbdyno.records.record import Check, Outcome, Record
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Check, Outcome, Record, Recovery
 from dbdyno.study import Restarts, Study, Workload
 from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.designs import restart_trial_count, trial_count, trials_in_all

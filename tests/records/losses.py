@@ -34,7 +34,7 @@ from dbdyno.host.volumes.power import SHUTDOWN, WITHOUT_FLUSH
 from dbdyno.kinds.registry import ask_for
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store
-from dbdyno.run import Side, run_study
+from dbdyno.run import RunSide, run_study
 from tests.fakes import Stages, make_run
 from tests.records.postgresql import PostgreSQL
 from tests.trials import bench_of, study_of
@@ -122,7 +122,7 @@ def carry_on(url: str, trials: int, pipe: int) -> None:
     with Store(url) as store, open_journal() as journal:
         store.add_run(run)
         bench = replace(bench_of(study, journal), run=run)
-        run_study(Side(ask_for(run), bench, Told(pipe)), store)
+        run_study(RunSide(ask_for(run), bench, Told(pipe)), store)
 
 
 def stored(url: str) -> list[int]:

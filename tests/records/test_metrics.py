@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from dbdyno.driver.tally import ByClient, CpuPerOperation, Latency, Recall, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.metrics import METRICS, Format, find, number_text
-from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study.act import Act
 from tests.fakes import a_kind, make_tally, no_latency
 from tests.load_hosts import make_load_host

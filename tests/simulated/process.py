@@ -28,7 +28,7 @@ from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
-from dbdyno.run import Side, run_study
+from dbdyno.run import RunSide, run_study
 from dbdyno.study import Study
 from dbdyno.study.trials import Trial
 from dbdyno.trial import pristine
@@ -187,12 +187,12 @@ def _carry_on(case: Case, world: World, ended: Ended) -> None:
         engine = SimulatedEngine(world=world, embedded=case.embedded)
         bench = _bench(case, world, engine, opened)
         progress = SimulatedProgress(world, run.run)
-        side, other = Side(_noted(ask_for(run), ended), bench, progress), None
+        side, other = RunSide(_noted(ask_for(run), ended), bench, progress), None
         try:
             if case.kind == "in turn" and not resumed:
                 again = run.but(run=REFERENCE)
                 store.add_run(again)
-                other = Side(
+                other = RunSide(
                     reference.ask,
                     _bench(case, world, engine, opened, again),
                     SimulatedProgress(world, REFERENCE),

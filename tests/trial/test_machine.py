@@ -13,9 +13,9 @@ from dbdyno.begin.catalogue import catalogue
 from dbdyno.engines import registry
 from dbdyno.engines.sqlite import shell
 from dbdyno.errors import DynoError
-from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.cache import silently
 from dbdyno.host.journal import open_journal
+from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.machine import kinds, packages
 from dbdyno.plan.restarts import turn_of
 from dbdyno.records.record import Outcome, Record

@@ -16,9 +16,9 @@ import pytest
 from dbdyno.applications.product import Front, Spent
 from dbdyno.driver.tally import Tally
 from dbdyno.layers.setup import Running, Setup
-from dbdyno.trial.observe import Observer, processes
+from dbdyno.trial.observe import Observer, watch
 from dbdyno.trial.observe.observer import of_application, spent_by
-from dbdyno.trial.observe.processes import (
+from dbdyno.trial.observe.watch import (
     Bystanders,
     Held,
     KernelThreads,
@@ -54,7 +54,7 @@ def test_what_a_kernel_thread_used_stays_when_it_is_gone(
 ) -> None:
     listed = tmp_path / "children"
     listed.write_text(f"{os.getpid()} ")
-    monkeypatch.setattr(processes, "KERNEL_THREADS", str(listed))
+    monkeypatch.setattr(watch, "KERNEL_THREADS", str(listed))
     threads = KernelThreads()
     used_s = threads.read()["kernel_cpu_s"]
     assert used_s > 0

@@ -14,9 +14,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running
 from dbdyno.plan.blocks import make_plan
 from dbdyno.plan.order import Order
-from dbdyno.records.record import Outcome, Record
-from dbdyno.records.recovery import Recovery
-from dbdyno.records.stage import Stage
+from dbdyno.records.record import Outcome, Record, Recovery, Stage
 from dbdyno.run import Keep, run_trial
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase

@@ -10,9 +10,9 @@ import pytest
 from dbdyno.begin.begun import Begun, bench_of, new_run
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.engines import registry
-from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.cache import silently
 from dbdyno.host.journal import open_journal
+from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
 from dbdyno.plan.restarts import turn_of
 from dbdyno.records.record import Outcome, Record

@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 
 from dbdyno.analyse.assurance import ASSURANCE
-from dbdyno.analyse.blocks import Trials, with_copies
+from dbdyno.analyse.blocks import Trials, mixed_resets, with_copies
 from dbdyno.analyse.columns import (
     VARIANT,
     Columns,
@@ -24,9 +24,9 @@ from dbdyno.analyse.components import blocks_most, components
 from dbdyno.analyse.effects import decided_result, variant_result
 from dbdyno.analyse.estimate import FLEET_HOST, Estimator, around_means
 from dbdyno.analyse.family import beside, claims
+from dbdyno.analyse.floor import layout_spread
 from dbdyno.analyse.found import Components, Series, Steady
 from dbdyno.analyse.intervals import usable
-from dbdyno.analyse.layout import layout_spread
 from dbdyno.analyse.model import (
     Method,
     Reason,
@@ -37,12 +37,10 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
-from dbdyno.analyse.resets import mixed_resets
 from dbdyno.analyse.restarts import Survival, Survivor, survival
 from dbdyno.analyse.steady import series_shown, steady_states, whole_seconds
 from dbdyno.records import metrics
-from dbdyno.records.left_out import blocked_at_first, leaves_out, over_for_good
-from dbdyno.records.record import Doubt, Outcome, Record
+from dbdyno.records.record import Doubt, Outcome, Record, blocked_at_first, leaves_out, over_for_good
 from dbdyno.records.run import Run
 from dbdyno.study import Arrangement, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of

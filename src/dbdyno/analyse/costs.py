@@ -1,15 +1,27 @@
 """What blocks cost, and in how much time they tell a difference.
 
 A run is planned by it for a budget, and a calibration says by it how long a difference takes.
+
+What is beaten in two things at once: Pareto's order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, t_quantile
 from dbdyno.frozen import Frozen
+
+Kept = TypeVar("Kept", float, tuple[int, ...])
+
+
+def is_beaten(own: tuple[float, Kept], others: Iterable[tuple[float, Kept]]) -> bool:
+    """Whether another point is as good in both and better in one. More is better. The point itself may be
+    among the others."""
+    return any(other != own and other[0] >= own[0] and other[1] >= own[1] for other in others)
+
 
 SHORTEST_S = 1.5
 """A trial that measures less shows how it began rather than how it runs."""

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from dbdyno.analyse.found import CountedVariant, InstructionChange
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
+from dbdyno.records.binary import base_name
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome, Record
-from dbdyno.records.symbols import base_name
 
 CONFIDENCE = 0.95
 DIFFERENCE_LEAST = 0.003

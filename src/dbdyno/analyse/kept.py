@@ -14,6 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from dbdyno.analyse.analysis import TRIALS_TOGETHER, Given, results_of
+from dbdyno.analyse.blocks import WAY
 from dbdyno.analyse.columns import (
     DOUBTS,
     HAS_PLANS,
@@ -43,12 +44,10 @@ from dbdyno.analyse.latency import Histogram
 from dbdyno.analyse.model import TrialResult
 from dbdyno.analyse.museum import VIOLATED
 from dbdyno.analyse.overhead import SECONDS, STAGES, WALL
-from dbdyno.analyse.resets import WAY
 from dbdyno.analyse.split import HAS_VIEW, MICROSECONDS, OF_ENGINE, OF_HARDWARE, TITLES, UNCOUNTED
 from dbdyno.frozen import Frozen
 from dbdyno.records import metrics
-from dbdyno.records.left_out import leaves_out
-from dbdyno.records.record import Doubt, Outcome, Record
+from dbdyno.records.record import Doubt, Outcome, Record, leaves_out
 
 FIGURES = (TRIAL, MICROSECONDS, OF_HARDWARE, OF_ENGINE, SECONDS, WALL)
 FACTS = (

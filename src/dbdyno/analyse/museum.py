@@ -15,8 +15,8 @@ from pydantic import Field
 from dbdyno.analyse import Ending
 from dbdyno.analyse.blocks import Trials, ratio_between
 from dbdyno.analyse.columns import Fact
+from dbdyno.analyse.floor import apart_by_layout
 from dbdyno.analyse.intervals import judge
-from dbdyno.analyse.layout import apart_by_layout
 from dbdyno.analyse.model import (
     Answer,
     Exhibit,

@@ -6,8 +6,7 @@ import numpy as np
 
 from dbdyno.analyse.columns import OUTCOME, Columns, Fact, Figures, Floats, Places, or_zero
 from dbdyno.analyse.found import Condition, Overhead, StageTime
-from dbdyno.records.record import Outcome, Record
-from dbdyno.records.stage import Stage
+from dbdyno.records.record import Outcome, Record, Stage
 
 LOAD = "load"
 """The load is part of the stage that drives it; what else that stage took is Dyno's."""

@@ -14,12 +14,10 @@ from statistics import median
 
 from pydantic import Field
 
-from dbdyno.analyse.pareto import is_beaten
+from dbdyno.analyse.costs import is_beaten
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import median_of
-from dbdyno.records.platform import Platform
-from dbdyno.records.record import Outcome, Record
-from dbdyno.records.recovery import Loss, Recovery
+from dbdyno.records.record import Loss, Outcome, Platform, Record, Recovery
 from dbdyno.records.reset import Log, Reset
 from dbdyno.study import Study
 from dbdyno.study.act import OF_POWER, Act

@@ -20,24 +20,23 @@ from statistics import median
 import numpy as np
 from pydantic import Field
 
-from dbdyno.analyse.drift import (
+from dbdyno.analyse.quantiles import confidence_each
+from dbdyno.analyse.steady import (
     Rate,
     Slope,
     Standing,
+    Values,
     room_of,
     settles_s,
     slope_of,
     standing_beside,
     standing_under_load,
 )
-from dbdyno.analyse.quantiles import confidence_each
-from dbdyno.analyse.steady import Values
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records import metrics
-from dbdyno.records.gauges import CACHE, GAUGES, P99, SHARED
-from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Watched
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.metrics import CACHE, GAUGES, P99, SHARED
+from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Watched
 from dbdyno.records.run import SoakRun
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.phases import CONTROL, SUSTAINED

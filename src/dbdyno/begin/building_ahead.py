@@ -10,10 +10,10 @@ from dbdyno.begin.building import builds_of, make_builds, wishes_of
 from dbdyno.engines import registry
 from dbdyno.engines.built import Instrumented
 from dbdyno.errors import UserError
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.cache import Tell
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
+from dbdyno.host.writers import Allowed
 from dbdyno.obtain.source.build import Foreseen
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.run import ComparisonRun

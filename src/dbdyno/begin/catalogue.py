@@ -13,9 +13,9 @@ from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration, require_settings
 from dbdyno.errors import DynoError, Mistake, UserError
 from dbdyno.frozen import Configuration, Level
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
+from dbdyno.layers.config import mistakes_beside
 from dbdyno.layers.registry import KNOBS, LAYERS, files_of_level, gives_up
-from dbdyno.layers.taken import mistakes_beside
 from dbdyno.layers.workload import files_named
 from dbdyno.obtain.installation import Installation
 from dbdyno.records import metrics

@@ -3,22 +3,28 @@
 The reader has judged the file. Here the study meets this host: its engine, the files of its workload, the
 memory that its servers are allowed, its builds, and its statements on a server of the baseline that has its
 tables.
+
+On which line of a study's file something stands.
+
+What keeps variants from being put into effect, as far as it can be tried without a measurement.
+
+Levels exclude each other, this host lacks something, an engine does not take a level, or a server does not
+start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.building import builds_of
 from dbdyno.begin.catalogue import located
-from dbdyno.begin.engines import engine_of, older_engines, same_engines
+from dbdyno.begin.engines import engine_of, older_engines, same_engines, untaken_of
 from dbdyno.begin.given import data_of
-from dbdyno.begin.obstacles import blocked_of
-from dbdyno.begin.study_lines import StudyLines
+from dbdyno.begin.running import refusals_of, settable
 from dbdyno.driver.files import review
 from dbdyno.engines import registry
 from dbdyno.errors import (
@@ -31,33 +37,131 @@ from dbdyno.errors import (
     StudyError,
     UserError,
 )
-from dbdyno.frozen import Level, level_text
-from dbdyno.host.allowed import NOTHING_ALLOWED
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
+from dbdyno.host.cache import Tell
 from dbdyno.host.host_lock import alone
 from dbdyno.host.room import memory_limit
-from dbdyno.layers.foresight import Refusal
+from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
+from dbdyno.layers.config import taken_of
 from dbdyno.layers.layer import by_layer
-from dbdyno.layers.registry import LAYERS
-from dbdyno.layers.taken import taken_of
+from dbdyno.layers.registry import LAYERS, Refusal, foresee, lacking
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.arrangement import MEMORY_SHARE
 from dbdyno.report.words.numbers import plural
-from dbdyno.study import BASELINE
+from dbdyno.study import BASELINE, Study
 from dbdyno.study.designs import extremes_of
+from dbdyno.study.document import parse_document
+from dbdyno.study.trials import Variant
 from dbdyno.trial import statements
+from dbdyno.trial.defaults import not_in_effect
 from dbdyno.trial.pristine import place_brought
 from dbdyno.trial.statements import Asked
 
 if TYPE_CHECKING:
     from dbdyno.driver.load import Examined
-    from dbdyno.errors import (
-        DynoError,
-    )
-    from dbdyno.host.allowed import Allowed
-    from dbdyno.host.cache import Tell
+    from dbdyno.errors import DynoError
     from dbdyno.obtain.source.build import Foreseen
-    from dbdyno.study import Study
     from dbdyno.study.reference import Reference
+
+START_S = 5.0
+"""About how long a server takes that starts on empty data, for those who wait for this host."""
+
+
+def levels_in(study: Study, variants: Sequence[Variant]) -> dict[str, dict[str, Level]]:
+    """The levels of each variant by its name, those that hold for all included, as layers are asked about."""
+    return {one.name: settable(study, {**study.settings, **one.levels}) for one in variants}
+
+
+def blocked_of(study: Study, variants: Sequence[Variant], allowed: Allowed) -> tuple[Refusal, ...]:
+    """The variants that will be blocked, and why. Starts nothing, and changes nothing."""
+    levels, engines = levels_in(study, variants), partial(engine_of, study)
+    excluded = foresee(levels, engines).blocked
+    known = {name for one in excluded for name in one.variants}
+    asked = {name: own for name, own in levels.items() if name not in known}
+    here = lacking(asked, engines) if study.server is None else ()
+    return (
+        *excluded,
+        *here,
+        *untaken_of(study, variants, allowed),
+        *refusals_of(study, tuple(variants)),
+    )
+
+
+def unstartable(study: Study, variants: Sequence[Variant], tell: Tell) -> Iterator[Refusal]:
+    """The variants whose server does not start with all their settings together, or does not have them then.
+    Starts one on empty data for each combination of settings."""
+    asked: dict[tuple[str, tuple[tuple[str, str], ...]], list[Variant]] = {}
+    for variant in variants if study.server is None else ():
+        levels = {**study.settings, **variant.levels}
+        config = by_layer(levels).get("config", {})
+        key = tuple(sorted((name, level_text(level)) for name, level in config.items()))
+        asked.setdefault((study.engine_of(levels).written, key), []).append(variant)
+    with alone(f"the servers of {study.title}", START_S * len(asked), tell=tell):
+        for (written, _), each in asked.items():
+            levels = {**study.settings, **each[0].levels}
+            found = located(study.engine_of(levels))
+            if not isinstance(found, Installation):
+                continue
+            tell(f"{written} starts with the settings of {plural(len(each), 'variant')}")
+            config = by_layer(levels).get("config", {})
+            yield from _refusals(not_in_effect(engine_of(study, levels), found, config), config, each)
+
+
+def _refusals(
+    wrong: Mapping[str, str], config: Mapping[str, Level], variants: Sequence[Variant]
+) -> Iterator[Refusal]:
+    for name, why in wrong.items():
+        yield Refusal(
+            factor=f"config.{name}",
+            reason=f"{name} = {level_text(config[name])}: {why}",
+            remedy="take another level, or another one beside it",
+            variants=tuple(one.name for one in variants),
+        )
+
+
+OF_BUILDS = ("source.", "build.")
+
+
+class StudyLines:
+    """The lines of a study by the names of factors. 0 is the file as a whole."""
+
+    def __init__(self, text: str) -> None:
+        self._document = parse_document(text.encode())
+
+    def of_engine(self) -> int:
+        named = self._document.line(("engine", "name")) or self._document.line(("engine",))
+        return self.of_factor(ENGINE_FACTOR) or named
+
+    def of_data(self) -> int:
+        """Where the study says what its data are."""
+        keys = (("data", "dump"), ("data", "folder"), ("data",))
+        return next((line for key in keys if (line := self._document.line(key))), 0)
+
+    def of_factor(self, name: str) -> int:
+        """Where a factor, a setting or a knob of the workload stands. What a configuration file of the
+        engine's sets stands where that is named."""
+        for path, line in self._document.lines.items():
+            section, *rest = path
+            if section == "variants":
+                rest = rest[1:]
+            if section == "variants" and rest[:1] == ["levels"]:
+                rest = rest[1:]
+            if section in ("factors", "settings", "variants") and ".".join(map(str, rest)) == name:
+                return line
+            if section == "workload" and f"workload.{'.'.join(map(str, rest))}" == name:
+                return line
+        if name.startswith("config."):
+            return self._document.line(("engine", "configuration"))
+        return 0
+
+    def of_build(self, levels: Mapping[str, Level], baseline: Mapping[str, Level]) -> int:
+        """Where what a variant's build differs by from the baseline's stands, or else where the first of the
+        factors does, or of the settings."""
+        names = [name for name in levels if name.startswith(OF_BUILDS)]
+        own = [name for name in names if levels[name] != baseline.get(name, levels[name])]
+        varied = [name for name in names if name in baseline]
+        return next(filter(None, map(self.of_factor, own + varied + names)), 0)
+
 
 OF_FILES = ("script", "lua")
 """Workloads whose statements are the user's own."""

@@ -1,18 +1,32 @@
-"""How long a run will take: by what trials of its engine took before, or by a rule where there are none."""
+"""How long a run will take: by what trials of its engine took before, or by a rule where there are none.
+
+What a plan says of a study's restarts.
+
+The images of the pristine data that a run would make, as `dyno plan` shows them.
+
+What is told of a budget: what it gives, and how small a difference that can tell.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
+from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.begin.counted import why_counted
+from dbdyno.begin.given import data_text, planned_data
 from dbdyno.driver.tally import Tally
 from dbdyno.engines import registry
 from dbdyno.plan.blocks import expected_duration_s
+from dbdyno.plan.budget import Replan, costs_of, precision
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Run, RunKind
-from dbdyno.report.words.numbers import about_text, clock_text, plural
+from dbdyno.report.words import numbers
+from dbdyno.report.words.numbers import about_text, clock_text, plural, seconds_text
 from dbdyno.study import Study
 from dbdyno.study.act import OF_CLUSTER
 from dbdyno.study.designs import (
@@ -24,11 +38,101 @@ from dbdyno.study.designs import (
     variants_of,
 )
 from dbdyno.study.phases import SETTLE_S
-from dbdyno.study.restarts import CONTROL_CUTS, acts_of, control_of
+from dbdyno.study.restarts import CONTROL_CUTS, acts_of, control_of, restarted
+from dbdyno.trial.pristine import IMAGES_ENOUGH, worth_s
 
 if TYPE_CHECKING:
-    # A plan needs the rule alone, and no store.
+    from dbdyno.begin.basis import Basis
     from dbdyno.records.store import Store
+
+
+def require_load_host(study: Study) -> None:
+    """Raises UserError where this host cannot listen on the study's address, and DriverFailed where a load
+    host is not reached or has no driver that runs."""
+    if study.driver is None:
+        return
+    # Here, because most loads come from this host.
+    from dbdyno.driver.remote.load import RemoteDriver
+    from dbdyno.engines.server import free_port
+
+    free_port(study.driver.address)
+    for host in study.driver.hosts:
+        RemoteDriver(host).close()
+
+
+def load_host_lines(study: Study) -> Iterator[str]:
+    """Where the load comes from, where that is another host."""
+    if study.driver is None:
+        return
+    found = study.driver
+    how = "encrypted" if found.tls else "on a network that the study states to be private"
+    yield (
+        f"the load comes from {found.hosts_text} over SSH; each server listens on {found.address} during its"
+        f" trial, {how}, for an account with a random password"
+    )
+
+
+def budget_text(study: Study, basis: Basis) -> str:
+    """What was made of a budget, what the intervals can tell apart, and what that rests on."""
+    given = f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial"
+    if not basis.measured:
+        return f"{given}; {_reached(study)} ({basis.words})"
+    half = costs_of(study, basis.overhead_s).half_width(
+        study.blocks, study.workload.duration_s, basis.spreads
+    )
+    return f"{given}; half of an interval's width: about ±{math.expm1(half):.1%} ({basis.words})"
+
+
+def replan_text(study: Study, replan: Replan) -> str:
+    """What the first block showed, and what the rest of the budget gives."""
+    blocked = (
+        f", {numbers.plural(len(replan.left_out), 'blocked variant')} left out" if replan.left_out else ""
+    )
+    seen = f"the first block took {replan.overhead_s:.1f} s per trial beside the load{blocked}"
+    if replan.blocks == 1:
+        need = f"{BLOCKS_LEAST} blocks need {replan.enough_s:.0f} s"
+        return f"{seen}: no second block fits, and one gives no interval; {need}"
+    settled = study.but(blocks=replan.blocks)
+    return f"{seen}: the budget gives {replan.blocks} blocks; {_reached(settled, replan.left_out)}"
+
+
+def _reached(study: Study, left_out: frozenset[str] = frozenset()) -> str:
+    reached = (precision(study, spread, left_out) for spread in (0.02, 0.05, 0.10))
+    told = ", ".join(f"±{each.half_width:.1%} if ratios vary by {each.spread:.0%}" for each in reached)
+    return f"half of an interval's width: {told} from block to block"
+
+
+def images_text(study: Study, budget_s: float | None) -> str:
+    """How many images of the pristine data pairs of blocks take in turn, as far as that is known before the
+    first, and where they come from."""
+    if planned := planned_data(study):
+        return data_text(planned)
+    if study.server is not None:
+        return ""
+    if study.search is not None:
+        return "data: the confirmation makes copies of its own"
+    if study.images is not None:
+        images = min(study.images, math.ceil(study.blocks / 2))
+        copies = plural(images, "copy", "copies")
+        return f"data: {copies}, each made anew" if images > 1 else f"data: {copies}"
+    limit = f"fewer if the others take longer than {seconds_text(worth_s(study, budget_s))} to make"
+    return f"data: up to {IMAGES_ENOUGH} copies, each made anew; {limit}"
+
+
+def restarts_text(study: Study) -> str:
+    """Which restarts come before the blocks, under which load and how long they take; empty where none do."""
+    if study.restarts is None:
+        return ""
+    counts = Counter(acts_of(study.restarts))
+    each = ", ".join(plural(count, act.words) for act, count in counts.items())
+    control = ""
+    if control_of(study) is not None:
+        control = ", and of a control that must lose; on volumes of Dyno's own, which needs root"
+    size = f"{plural(restart_trial_count(study), 'trial')}, about {about_text(restarts_s(study))}"
+    load = "" if study.of_machine else f", under {restarted(study).workload.name}"
+    when = "no blocks, because nothing is timed" if study.of_platforms else "before the blocks"
+    return f"{when}{load}: {each} of each variant{control}; {size}"
+
 
 SERVER_OVERHEAD_S, EMBEDDED_OVERHEAD_S = 2.5, 0.5
 COUNTED_S, EMBEDDED_COUNTED_S = 60.0, 15.0

@@ -16,7 +16,7 @@ from dbdyno.analyse.gate import (
     side_by_side,
     with_floor,
 )
-from dbdyno.begin.losses import between_setups
+from dbdyno.begin.begun import between_setups
 from dbdyno.begin.reference import require_one_load
 from dbdyno.begin.stored_run import analysed, analysis_of, tell_unknown
 from dbdyno.begin.stored_study import require_measured, require_one_data, study_of

@@ -23,13 +23,12 @@ from dbdyno.engines.put_back import (
 )
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed
 from dbdyno.frozen import Level
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.journal import Journal, open_journal
+from dbdyno.host.writers import Allowed
 from dbdyno.records.in_use import Moved, ServerId
 from dbdyno.records.store import Store
 from dbdyno.study import Study
-from dbdyno.trial.running.guard import Guard
-from dbdyno.trial.running.switch import Switch
+from dbdyno.trial.running.switch import Guard, Switch
 
 
 @dataclass(frozen=True)

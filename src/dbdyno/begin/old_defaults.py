@@ -17,8 +17,8 @@ from dbdyno.engines.engine import Engine
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host.cache import Tell
+from dbdyno.layers.config import untaken
 from dbdyno.layers.registry import LAYERS
-from dbdyno.layers.taken import untaken
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Record
 from dbdyno.study import Study

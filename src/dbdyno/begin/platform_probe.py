@@ -13,11 +13,11 @@ from dbdyno.begin.catalogue import catalogue
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.cache import Tell, scratch
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import Journal
 from dbdyno.host.probe import Finding
+from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.architecture import Architecture, architecture, emulator_version
 from dbdyno.obtain.cross import PROGRAMS, Step, Tried, compiler_of, tried
 from dbdyno.obtain.installation import Installation

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.begin.adapted import require_timed
 from dbdyno.begin.arrangement import arranged_in_turn
-from dbdyno.begin.begun import Begun, new_run
+from dbdyno.begin.begun import PREFIX, Begun, new_run, study_in_commit
 from dbdyno.begin.building import require_baseline_build
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.checked import require_sound
-from dbdyno.begin.commits import PREFIX, study_in_commit
 from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.begin.study_file import study_at
-from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.cache import Tell, silently
+from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.run import ComparisonRun, Run, of_kind
 from dbdyno.records.store import Store

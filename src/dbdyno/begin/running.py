@@ -15,17 +15,16 @@ from dbdyno.engines.put_back import Reached, Standing, ledger_on
 from dbdyno.engines.runtime import connected, one_server, server_at, with_own_password
 from dbdyno.errors import UserError
 from dbdyno.frozen import level_text
-from dbdyno.layers.foresight import Refusal
 from dbdyno.layers.layer import by_layer
+from dbdyno.layers.registry import Refusal
 from dbdyno.records.in_use import InUse, Means, Way
 from dbdyno.report.words.numbers import plural
-from dbdyno.trial.running.guard import words_of
-from dbdyno.trial.running.switch import OF_RUNNING, Switch, unprovable
+from dbdyno.trial.running.switch import OF_RUNNING, Switch, unprovable, words_of
 
 if TYPE_CHECKING:
     from dbdyno.driver.passwords import Ask
     from dbdyno.frozen import Level
-    from dbdyno.host.allowed import Allowed
+    from dbdyno.host.writers import Allowed
     from dbdyno.records.in_use import ServerId
     from dbdyno.study import Study
     from dbdyno.study.reference import Reference

@@ -1,4 +1,7 @@
-"""The study of a stored run, as it was when the run began, and the engine that the run measured."""
+"""The study of a stored run, as it was when the run began, and the engine that the run measured.
+
+The application in front of a study's server, as `dyno plan` shows it.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,66 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from dbdyno.applications.registry import installed
-from dbdyno.begin.calibrated import with_calibration
+from rich.text import Text
+
+from dbdyno.applications.registry import PRODUCTS, installed
+from dbdyno.begin.adapted import with_calibration
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.counted import with_counting
 from dbdyno.begin.engines import others_of
 from dbdyno.begin.study_file import changed
 from dbdyno.engines import registry
-from dbdyno.errors import StudyError, UserError
-from dbdyno.frozen import Configuration
+from dbdyno.errors import EngineMissing, StudyError, UserError
+from dbdyno.frozen import Configuration, Frozen, Level, level_text
 from dbdyno.host.fingerprint import Installed
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.run import Run
+from dbdyno.report.words.numbers import plural
 from dbdyno.study import SLICE_S, Arrangement, Study, parse_study
 from dbdyno.study.differences import difference
 from dbdyno.study.files import NamedFile, read_file
+
+
+class PlannedApplication(Frozen):
+    """What would take the load. `digest` identifies all packages that it runs on. Where it is not on this
+    machine, `version` is the one that was asked for, `digest` is empty, and `missing` says what to do."""
+
+    name: str
+    version: str
+    digest: str = ""
+    workers: int
+    settings: dict[str, Level]
+    missing: str = ""
+
+
+def planned_application(study: Study) -> PlannedApplication | None:
+    """The application that a run of the study would start; None where the study has none."""
+    wish = study.application
+    if wish is None:
+        return None
+    planned = PlannedApplication(
+        name=PRODUCTS[wish.name].title, version=wish.version, workers=wish.workers, settings=wish.settings
+    )
+    try:
+        found = installed(wish)
+    except EngineMissing as error:
+        return planned.but(missing=f"{error.message}; {error.hint}")
+    if found is None:
+        return None
+    facts = {"version": found.installation.version, "digest": found.installation.digest}
+    return planned.but(**facts)
+
+
+def application_lines(planned: PlannedApplication | None) -> list[Text]:
+    """What stands in front of the server, and why it would not be started; nothing where nothing does."""
+    if planned is None:
+        return []
+    version = f" {planned.version}" if planned.version else ""
+    packages = f" (packages {planned.digest})" if planned.digest else ""
+    told = f"application: {planned.name}{version}{packages}, {plural(planned.workers, 'worker')}"
+    settings = [f"  {name} = {level_text(level)}" for name, level in planned.settings.items()]
+    missing = [Text(planned.missing, style="yellow")] if planned.missing else []
+    return [Text("\n".join([told, *settings])), *missing]
 
 
 def study_of(run: Run) -> Study:

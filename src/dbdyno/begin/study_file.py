@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.datasets import VECTOR_SEARCH
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.study import Catalogue, Study, read_study
 from dbdyno.study.designs import extremes_of
 from dbdyno.trial.count import require_countable

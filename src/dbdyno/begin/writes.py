@@ -9,9 +9,9 @@ from rich.text import Text
 
 from dbdyno.frozen import Frozen
 from dbdyno.host import paths
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.read_only import SHARED_MEMORY, SHORT_LIVED, servers_text
-from dbdyno.layers.foresight import HostChange
+from dbdyno.host.writers import Allowed
+from dbdyno.layers.registry import HostChange
 from dbdyno.layers.setup import LOOP_DEVICES, STAYS
 from dbdyno.records.place import place_of
 from dbdyno.study import Study

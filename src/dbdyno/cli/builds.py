@@ -18,7 +18,7 @@ from dbdyno.cli.terminal import tell, terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host import cache
-from dbdyno.host.allowed import Allowed
+from dbdyno.host.writers import Allowed
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Reused, Training
 from dbdyno.records.metrics import bytes_text

@@ -40,10 +40,10 @@ from dbdyno.cli.terminal import tell, terminal
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, UserError
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.fingerprint import Host, core_count, fingerprint, usable_cpus
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
+from dbdyno.host.writers import Allowed
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Outcome

@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin.needed import fetched_for
+from dbdyno.begin.engines import fetched_for
 from dbdyno.begin.study_file import study_at
 from dbdyno.cli.patience import patient
 from dbdyno.cli.terminal import terminal

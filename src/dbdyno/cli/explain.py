@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from dbdyno.analyse.family import FACTORS_MOST
-from dbdyno.begin.losses import with_losses
+from dbdyno.begin.adapted import require_timed
+from dbdyno.begin.begun import with_losses
 from dbdyno.begin.old_defaults import left_out_lines, levels_line, old_defaults
 from dbdyno.begin.stored_study import require_speeds, study_of
-from dbdyno.begin.timed import require_timed
 from dbdyno.cli import formats
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno import __version__
+from dbdyno.begin.begun import keep
 from dbdyno.begin.estimate import estimate
-from dbdyno.begin.naming import keep
 from dbdyno.begin.registered import code_digest
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.progress import shown

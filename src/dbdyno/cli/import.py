@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.begin.naming import keep, name_of_run, require_free
+from dbdyno.begin.begun import keep, name_of_run, require_free
 from dbdyno.cli.verbs.measure import PGBENCH, SYSBENCH
 from dbdyno.errors import UserError
 from dbdyno.imported import pgbench, sysbench

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dbdyno.begin.adapted import require_timed
 from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import study_of
-from dbdyno.begin.timed import require_timed
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of
 from dbdyno.cli.patience import waiting

@@ -17,9 +17,8 @@ import click
 
 from dbdyno.analyse import Analysis
 from dbdyno.begin.arrangement import server_bytes
-from dbdyno.begin.begun import Begun, bench_of, make_builds_of
+from dbdyno.begin.begun import Begun, bench_of, keep, make_builds_of, require_free
 from dbdyno.begin.held import held
-from dbdyno.begin.naming import keep, require_free
 from dbdyno.begin.registered import began, reruns_of
 from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver, page_beside
@@ -31,10 +30,10 @@ from dbdyno.cli.resume import interrupted, run_to_resume, tell_stopped
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import Stopped
 from dbdyno.findings.results import RESULTS
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import Journal, open_journal
+from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, Kind
 from dbdyno.kinds.registry import KINDS
 from dbdyno.records.chain import Rerun
@@ -43,7 +42,7 @@ from dbdyno.records.record import Record
 from dbdyno.records.run import BLOCKS_IN_PAIR, Run
 from dbdyno.records.store import Store, writable_store
 from dbdyno.report.words.answer import in_brief
-from dbdyno.run import Side, Unwatched, carried_out, run_study
+from dbdyno.run import RunSide, Unwatched, carried_out, run_study
 from dbdyno.trial.bench import Leased
 
 if TYPE_CHECKING:
@@ -168,8 +167,8 @@ def _carried_out(asked: Measuring, beginning: Beginning, store: Store) -> list[R
             # Here, because most runs are held against nothing.
             from dbdyno.plan import reference as reference_plan
 
-            other = Side(reference_plan.ask, again, OfReference(progress))
-        return run_study(Side(ask, bench, progress), store, other)
+            other = RunSide(reference_plan.ask, again, OfReference(progress))
+        return run_study(RunSide(ask, bench, progress), store, other)
 
 
 def records_of_host(store: Store, run: Run, host: str) -> list[Record]:
@@ -200,7 +199,7 @@ def carry_out_pair(
         journal = stack.enter_context(open_journal())
         callgrind = _callgrind(KINDS[run.kind], begun, journal, stack)
         bench = replace(bench_of(begun, journal, callgrind, allowed), tell=progress.say, leased=leased)
-        side, pair = Side(ask, bench, progress), None
+        side, pair = RunSide(ask, bench, progress), None
         while seats := side.next_seats(records):
             found = seats[0].trial.block // BLOCKS_IN_PAIR
             if pair not in (None, found) or not goes_on():

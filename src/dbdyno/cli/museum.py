@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dbdyno.analyse import Ending
 from dbdyno.analyse.museum import chosen
-from dbdyno.begin.museum import museum_of
+from dbdyno.begin.trend import museum_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import TABLE_FORMATS, format_of
 from dbdyno.cli.patience import waiting

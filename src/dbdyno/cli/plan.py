@@ -13,30 +13,33 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.begin.adapted import Adapted, adapted, seed_of
-from dbdyno.begin.application import PlannedApplication, application_lines, planned_application
 from dbdyno.begin.arrangement import arranged_text, memory_text
-from dbdyno.begin.budget import budget_text
 from dbdyno.begin.building import builds_lines, builds_of
 from dbdyno.begin.catalogue import unchecked_text
-from dbdyno.begin.checked import require_baseline_unblocked, require_sound
+from dbdyno.begin.checked import blocked_of, levels_in, require_baseline_unblocked, require_sound, unstartable
 from dbdyno.begin.counted import counted_text, counting_text, why_counted
 from dbdyno.begin.engines import engine_of
-from dbdyno.begin.estimate import beside_blocks_s, counted_s, overhead_s
+from dbdyno.begin.estimate import (
+    beside_blocks_s,
+    budget_text,
+    counted_s,
+    images_text,
+    load_host_lines,
+    overhead_s,
+    restarts_text,
+)
 from dbdyno.begin.given import PlannedData, planned_data
-from dbdyno.begin.images import images_text
-from dbdyno.begin.load_host import load_host_lines
-from dbdyno.begin.obstacles import blocked_of, levels_in, unstartable
-from dbdyno.begin.restarts import restarts_text
 from dbdyno.begin.running import in_use_of, server_lines
+from dbdyno.begin.stored_study import PlannedApplication, application_lines, planned_application
 from dbdyno.begin.study_file import study_at
 from dbdyno.begin.writes import Write, writes_lines, writes_of
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.findings import configuration
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, listed
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.cache import Tell
 from dbdyno.host.read_only import servers_text
-from dbdyno.layers.foresight import Foresight, HostChange, Idle, Refusal, foresee
+from dbdyno.host.writers import Allowed
+from dbdyno.layers.registry import Foresight, HostChange, Idle, Refusal, foresee
 from dbdyno.obtain.source.build import Foreseen
 from dbdyno.plan.arrangement import Arranged
 from dbdyno.plan.blocks import expected_duration_s, make_plan

@@ -13,11 +13,11 @@ import click
 
 from dbdyno.analyse.profile import Profile, profile_of
 from dbdyno.applications.registry import installed
+from dbdyno.begin.adapted import require_timed
 from dbdyno.begin.engines import on_engines
 from dbdyno.begin.estimate import COUNTED_S, overhead_s
 from dbdyno.begin.running import require_started
 from dbdyno.begin.stored_study import measured_installation, require_measured, study_of
-from dbdyno.begin.timed import require_timed
 from dbdyno.cli.deliver import deliver, page_of
 from dbdyno.cli.formats import format_of, write
 from dbdyno.cli.stored_run import chosen, run_to_read
@@ -29,12 +29,12 @@ from dbdyno.findings import profile as profile_report
 from dbdyno.findings.counted import Named
 from dbdyno.findings.profile import folded
 from dbdyno.host import paths
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.fingerprint import core_count
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.host.perf import EVENT
+from dbdyno.host.writers import Allowed
 from dbdyno.layers.registry import LAYERS
 from dbdyno.plan.blocks import block_of, expected_duration_s
 from dbdyno.plan.order import Order

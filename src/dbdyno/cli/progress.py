@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.progress import BarColumn, Progress, TextColumn
 
-from dbdyno.begin.budget import replan_text
-from dbdyno.begin.estimate import beside_blocks_s
+from dbdyno.begin.estimate import beside_blocks_s, replan_text
 from dbdyno.cli.patience import looking
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.time_left import TimeLeft
@@ -21,10 +20,8 @@ from dbdyno.frozen import listed
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
 from dbdyno.records import metrics
-from dbdyno.records.left_out import inert_in, over_for_good
-from dbdyno.records.record import INSTRUCTIONS, Outcome, Record
+from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Stage, inert_in, over_for_good
 from dbdyno.records.run import Run
-from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.run import Unwatched

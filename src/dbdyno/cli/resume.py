@@ -16,7 +16,7 @@ from dbdyno.begin.study_file import study_at
 from dbdyno.cli.options import UNNAMED
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
-from dbdyno.host.allowed import Allowed
+from dbdyno.host.writers import Allowed
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import is_or_are, plural

@@ -18,7 +18,7 @@ from dbdyno.cli.patience import waiting
 from dbdyno.cli.resume import interrupted, study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
-from dbdyno.host.allowed import Allowed
+from dbdyno.host.writers import Allowed
 from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
@@ -71,7 +71,7 @@ def _make_ready(servers: tuple[str, ...], needing: Path | None) -> None:
     put_back_on(servers)
     if needing is not None:
         # Here, because most runs fetch nothing.
-        from dbdyno.begin.needed import fetched_for
+        from dbdyno.begin.engines import fetched_for
         from dbdyno.begin.study_file import study_at
 
         fetched_for(study_at(needing), "", tell)

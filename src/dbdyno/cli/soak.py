@@ -10,7 +10,7 @@ from dbdyno.cli.options import refuse_both
 from dbdyno.cli.resume import study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
-from dbdyno.host.allowed import Allowed
+from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning
 from dbdyno.kinds.soak import SOAK, begin_soak, beginning_of
 from dbdyno.records.place import store_url

@@ -8,14 +8,13 @@ from typing import Any
 import click
 
 from dbdyno.begin.checked import require_sound
-from dbdyno.begin.on_other import study_on
 from dbdyno.begin.study_file import study_at
-from dbdyno.begin.suggested import suggested
+from dbdyno.begin.suggested import study_on, suggested
 from dbdyno.cli.options import refuse_both
 from dbdyno.cli.terminal import tell
 from dbdyno.cli.verbs.measure import run
 from dbdyno.errors import UserError
-from dbdyno.host.allowed import Allowed
+from dbdyno.host.writers import Allowed
 from dbdyno.study import Design
 
 

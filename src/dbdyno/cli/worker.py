@@ -39,20 +39,18 @@ from dbdyno.fleet.hosts import (
 from dbdyno.fleet.leases import LEAST_S, Lease, length_s
 from dbdyno.fleet.parts import State
 from dbdyno.fleet.session import Session, of_run, require_server
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import probe
+from dbdyno.host.writers import Allowed
 from dbdyno.kinds.fleet import Depot, answer_of, begun_here, builds_handed_on
 from dbdyno.plan import fleet
 from dbdyno.plan.blocks import expected_duration_s
-from dbdyno.records.database import Unavailable
-from dbdyno.records.fence import LeaseOver
+from dbdyno.records.database import LeaseOver, Unavailable
 from dbdyno.records.place import store_url
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Outcome, Record, Stage
 from dbdyno.records.run import BLOCKS_IN_PAIR
-from dbdyno.records.stage import Stage
 from dbdyno.records.store import Store, writable_store
 from dbdyno.run import Unwatched
 from dbdyno.study.designs import variants_of

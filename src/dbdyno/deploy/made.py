@@ -18,14 +18,13 @@ from dbdyno.errors import Blocked, UserError
 from dbdyno.findings.gap import shares
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import cache
-from dbdyno.layers.layer import ask, by_layer
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.layer import Part, Place, ask, by_layer
 from dbdyno.layers.registry import KNOBS, LAYERS, gives_up, in_production
 from dbdyno.layers.source import wish_among
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Made
+from dbdyno.obtain.source.profile import PROFILE
 from dbdyno.obtain.source.recorded import recorded
-from dbdyno.obtain.source.training import PROFILE
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.report.words.naming import workload_text

@@ -15,15 +15,13 @@ from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source import making, package, profile
 from dbdyno.obtain.source.bolt import proved_bolt
-from dbdyno.obtain.source.build import Foreseen, Made
+from dbdyno.obtain.source.build import Foreseen, Made, Target, target, target_here
 from dbdyno.obtain.source.making import Materials
-from dbdyno.obtain.source.needs import require_needs
 from dbdyno.obtain.source.patch import Patch, read_patch
+from dbdyno.obtain.source.profile import Untrained
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage, read_recipe
 from dbdyno.obtain.source.recorded import Recorded, recorded
-from dbdyno.obtain.source.target import Target, target, target_here
-from dbdyno.obtain.source.toolchain import Toolchain, toolchain, tried
-from dbdyno.obtain.source.training import Untrained
+from dbdyno.obtain.source.toolchain import Toolchain, require_needs, toolchain, tried
 from dbdyno.obtain.source.tree import Source, git_revision, local_tree
 from dbdyno.obtain.source.wish import (
     DEBIAN,

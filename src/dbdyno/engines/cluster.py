@@ -11,7 +11,7 @@ from typing import Protocol
 from dbdyno.driver.passwords import Ask
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss
 
 
 @dataclass(frozen=True)

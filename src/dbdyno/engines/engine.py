@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dbdyno.driver.passwords import Ask as Ask
 from dbdyno.engines.values import as_text, quantity, same_value
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss
 
 if TYPE_CHECKING:
     from dbdyno.engines.cluster import Cluster
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from dbdyno.frozen import Level
     from dbdyno.host.cache import Tell
     from dbdyno.host.launch import Launch
+    from dbdyno.obtain.cross import Platforms
     from dbdyno.obtain.installation import Installation, Offer
-    from dbdyno.obtain.platforms import Platforms
     from dbdyno.records.record import Reading
     from dbdyno.study.reference import Reference
     from dbdyno.study.space import Promise
@@ -415,8 +415,8 @@ class Counters(Protocol):
         ...
 
     def held(self, ask: Ask) -> dict[str, float]:
-        """What the engine says that it holds, by the names of `records/gauges.py`; without those that it does
-        not tell."""
+        """What the engine says that it holds, by the names of `records/metrics.py`; without those that it
+        does not tell."""
         ...
 
     def view(self, gained: Mapping[str, float]) -> dict[str, float]:

@@ -13,8 +13,7 @@ from dbdyno.engines.values import as_text, same_value
 from dbdyno.frozen import Level
 from dbdyno.obtain.debian import Recipe
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Check, Reading
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Check, Reading, Recovery
 from dbdyno.study.act import Act
 
 RELEASE = "{release}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine
     from dbdyno.engines.facts import Guest
     from dbdyno.engines.runtime import Runtime
-    from dbdyno.obtain.platforms import Platforms
+    from dbdyno.obtain.cross import Platforms
     from dbdyno.registry import Table
     from dbdyno.study.reference import Reference
 

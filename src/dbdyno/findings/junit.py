@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from xml.etree import ElementTree
 
-from dbdyno.analyse.drift import Standing
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, Kept, VariantResult, Verdict
 from dbdyno.analyse.soak import Rung, SoakResult, SoakVerdict
+from dbdyno.analyse.steady import Standing
 from dbdyno.findings import gate as gate_part
 from dbdyno.findings import soak as soak_part
 from dbdyno.records import metrics

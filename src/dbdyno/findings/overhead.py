@@ -9,7 +9,7 @@ from dbdyno.analyse.found import Condition, Overhead
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.overhead import LOAD, conditions, overhead
 from dbdyno.records import metrics
-from dbdyno.records.stage import Stage
+from dbdyno.records.record import Stage
 from dbdyno.report.document import Detail, Element, Kind, Notes, Section, table
 from dbdyno.report.words.numbers import plural, stage_seconds_text, tenth_text
 

@@ -14,8 +14,7 @@ from difflib import SequenceMatcher
 from dbdyno.analyse.analysis import Basis
 from dbdyno.analyse.columns import HAS_PLANS
 from dbdyno.analyse.found import PlanChange, PlanFlip, PlanForm, PlansCompared, Unexplained, VariantPlans
-from dbdyno.records.plan import Plans, StatementPlan
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Outcome, Plans, Record, StatementPlan
 from dbdyno.report import document
 from dbdyno.report.document import Detail, Element, Fold, From, Kind, Lines, Mark, Notes, Section, Tone, table
 from dbdyno.report.words import numbers, plans, safe

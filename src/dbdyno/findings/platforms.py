@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.restarts import OnMachine, Spread, Survivor
 from dbdyno.frozen import ENGINE_FACTOR, level_text
-from dbdyno.records.platform import Platform
+from dbdyno.records.record import Platform
 from dbdyno.report.document import Detail, Kind, Lines, Notes, Row, Section, table
 from dbdyno.report.words import naming, numbers, safe
 from dbdyno.report.words.platforms import machine_of, works

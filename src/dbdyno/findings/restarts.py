@@ -13,7 +13,7 @@ from dbdyno.analyse.model import Analysis, VariantResult
 from dbdyno.analyse.restarts import CONFIDENCE, ByAct, OnNodes, Spread, Survival, Survivor, with_frontier
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss
 from dbdyno.report.document import Kind, Notes, Section, table
 from dbdyno.report.words import numbers, safe
 from dbdyno.study.act import OF_CLUSTER, Act

@@ -64,10 +64,10 @@ def _of_one_host(basis: Basis) -> bool:
 
 FINDINGS = (
     Finding("museum", find="dbdyno.findings.museum:find"),
-    Finding("aa", find="dbdyno.findings.noise:find_aa"),
-    Finding("floor", find="dbdyno.findings.noise:find_floor", asked=_of_one_host),
-    Finding("components", find="dbdyno.findings.noise:find_components", asked=_of_one_host),
-    Finding("second", find="dbdyno.findings.noise:find_second", asked=lambda basis: not basis.of_hosts),
+    Finding("aa", find="dbdyno.findings.verdicts:find_aa"),
+    Finding("floor", find="dbdyno.findings.verdicts:find_floor", asked=_of_one_host),
+    Finding("components", find="dbdyno.findings.verdicts:find_components", asked=_of_one_host),
+    Finding("second", find="dbdyno.findings.verdicts:find_second", asked=lambda basis: not basis.of_hosts),
     Finding(sections="dbdyno.findings.verdicts:sections"),
     Finding("search", "dbdyno.findings.search:sections", find=NOBODY),
     Finding(

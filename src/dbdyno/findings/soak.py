@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from dbdyno.analyse.drift import Rate, Standing
 from dbdyno.analyse.soak import (
     Drift,
     PhaseSeen,
@@ -13,11 +12,10 @@ from dbdyno.analyse.soak import (
     SoakResult,
     SoakVerdict,
 )
-from dbdyno.records.gauges import GAUGES, Gauge
+from dbdyno.analyse.steady import Rate, Standing
 from dbdyno.records.load_words import by_kind
-from dbdyno.records.metrics import number_text
-from dbdyno.records.record import Guested
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.metrics import GAUGES, Gauge, number_text
+from dbdyno.records.record import Guested, Recovery
 from dbdyno.report.document import (
     Detail,
     Document,

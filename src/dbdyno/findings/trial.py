@@ -11,8 +11,7 @@ from dbdyno.analyse.restarts import Survivor
 from dbdyno.findings import configuration, plans
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
-from dbdyno.records.record import Evidence, Reading, Record
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Evidence, Reading, Record, Recovery
 from dbdyno.records.run import Run
 from dbdyno.report.document import Document, Element, Facts, Kind, Lines, Section, Table, Text, table
 from dbdyno.report.words import naming, numbers, safe, verdicts

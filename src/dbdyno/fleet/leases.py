@@ -16,8 +16,7 @@ import psycopg
 from dbdyno.errors import DynoError
 from dbdyno.fleet.hosts import Place, Replaced, end_leases, require_speaker, speak_again
 from dbdyno.fleet.session import Session
-from dbdyno.records.database import Unavailable
-from dbdyno.records.fence import LeaseOver
+from dbdyno.records.database import LeaseOver, Unavailable
 from dbdyno.study import Study
 from dbdyno.study.phases import phases_of
 

@@ -2,6 +2,10 @@
 
 Whoever waits here sleeps in the kernel until the server sends a word: nothing is polled, because a slice may
 be measured on this host. That the other end lives is told by TCP's keepalives, which wake no process.
+
+A host's number stands for it where an index of ranges is needed: a range type needs no extension for numbers,
+and the exclusion constraint then refuses two leases of one host that overlap, whoever writes them. All times
+are the database's.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A process that starts under `wrapper` runs uncounted, slower than by itself; while it is counted it is slower
 still. What Valgrind does not see is not counted: the kernel, waiting, and what the CPU makes of instructions.
+
+The form is that of Valgrind's Callgrind Format Specification, version 1.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from glob import glob
 from pathlib import Path
 
 from dbdyno.errors import Blocked, DynoError
-from dbdyno.host import cgroups, counters, kernel_files, kernel_values, paths
+from dbdyno.host import cgroups, kernel_files, kernel_values, paths, perf
 from dbdyno.host.journal import Journal
 from dbdyno.host.libraries import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
 from dbdyno.host.process import Pages, limit_huge_pages
@@ -133,10 +133,10 @@ def _cpu(_journal: Journal) -> Iterator[_Line]:
 
 def _frequency() -> _Line:
     """Cycles that really passed while one thread worked, over the CPU time it had."""
-    refusal = counters.counts("cycles")
+    refusal = perf.counts("cycles")
     if refusal:
         return _no("frequency", f"cannot be measured: {refusal}")
-    with counters.counting("cycles") as cycles:
+    with perf.counting("cycles") as cycles:
         began = time.thread_time()
         _burn()
         spent_s = time.thread_time() - began
@@ -340,8 +340,8 @@ def _schedulers(journal: Journal, scratch: Path) -> Iterator[_Line]:
 
 def _kernel(io_uring_refusal: str, journal: Journal) -> Iterator[_Line]:
     yield _doing("control group with a CPU quota", lambda: _quota(journal))
-    for name in counters.EVENTS:
-        refusal = counters.counts(name)
+    for name in perf.EVENTS:
+        refusal = perf.counts(name)
         yield (
             _no(f"counter {name}", refusal) if refusal else _yes(f"counter {name}", "counted a busy child")
         )

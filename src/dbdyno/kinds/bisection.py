@@ -11,27 +11,26 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.begin.adapted import adapted, seed_of
+from dbdyno.begin.adapted import adapted, require_timed, seed_of
 from dbdyno.begin.begun import Begun, new_run, training_on
 from dbdyno.begin.building import make_builds
 from dbdyno.begin.catalogue import catalogue, located
 from dbdyno.begin.checked import require_sound
-from dbdyno.begin.counting import counted_where_valgrind_runs
+from dbdyno.begin.counted import counted_where_valgrind_runs
 from dbdyno.begin.engines import others_of, same_engines
 from dbdyno.begin.stored_study import installed_of, study_of
 from dbdyno.begin.study_file import study_at
-from dbdyno.begin.timed import require_timed
 from dbdyno.build_check import pass_gate
 from dbdyno.engines import registry
 from dbdyno.engines.built import built
 from dbdyno.errors import Blocked, BuildFailed, DiskFull, DynoError, UserError
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.cache import Tell
+from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, Kind, no_memory
 from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.installation import Installation, is_below
-from dbdyno.obtain.source.history import commits_between, uncommitted
+from dbdyno.obtain.source.commands import commits_between, uncommitted
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.plan import Ask, bisect
 from dbdyno.records.record import Outcome, Record

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.begin.adapted import adapted, seed_of
 from dbdyno.begin.arrangement import room_bytes
-from dbdyno.begin.begun import Begun, new_run
-from dbdyno.begin.budget import budget_text
+from dbdyno.begin.begun import Begun, name_of_run, new_run
 from dbdyno.begin.building import builds_lines, builds_of
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.checked import require_sound, require_statements
 from dbdyno.begin.counted import counting_text
-from dbdyno.begin.estimate import counted_s, estimate, header
-from dbdyno.begin.load_host import require_load_host
-from dbdyno.begin.naming import name_of_run
+from dbdyno.begin.estimate import budget_text, counted_s, estimate, header, require_load_host
 from dbdyno.begin.reference import reference_of
 from dbdyno.begin.registered import registered_as
 from dbdyno.begin.running import in_use_of, require_allowed, require_started
@@ -30,8 +27,8 @@ from dbdyno.datasets import SET_FILE
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, Mistake, StudyError, UserError, remedy
 from dbdyno.host import paths
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.cache import Tell, silently
+from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.kinds.kind import Beginning, Kind, no_memory
 from dbdyno.obtain.source.build import Foreseen
 from dbdyno.plan import blocks, budget, counted, restarts, sequential

@@ -27,16 +27,16 @@ from dbdyno.fleet.kept_builds import PIECE_BYTES, Failure, KeptBuild, Maker
 from dbdyno.fleet.parts import Answer, BuildThere
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host import cache
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.cache import Tell
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.host.journal import open_journal
+from dbdyno.host.writers import Allowed
 from dbdyno.kinds.comparison import study_again
 from dbdyno.kinds.kind import Beginning
 from dbdyno.obtain.source import making, packed
-from dbdyno.obtain.source.instructions import require_instructions
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.packed import Damaged
+from dbdyno.obtain.source.profile import require_instructions
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.records.metrics import bytes_text

@@ -13,8 +13,8 @@ from dbdyno.frozen import Level
 
 if TYPE_CHECKING:
     from dbdyno.begin.begun import Begun
-    from dbdyno.host.allowed import Allowed
     from dbdyno.host.cache import Tell
+    from dbdyno.host.writers import Allowed
     from dbdyno.obtain.source.build import Foreseen
     from dbdyno.plan import Ask
     from dbdyno.plan.search.ask import Memory

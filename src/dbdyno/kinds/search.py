@@ -13,8 +13,8 @@ from dbdyno.begin.checked import require_statements
 from dbdyno.begin.estimate import overhead_s
 from dbdyno.errors import UserError
 from dbdyno.frozen import level_text
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.cache import Tell
+from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Kind, no_memory
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.plan.search import ask as search
@@ -77,7 +77,7 @@ class Candidates(Unwatched):
 
     def _tried(self, records: Sequence[Record]) -> str:
         """How many candidates the search has tried, and the one beside which it tries the next."""
-        from dbdyno.analyse.candidates import candidates_of
+        from dbdyno.analyse.elimination import candidates_of
 
         tried = candidates_of(self._study, records)
         if not tried:

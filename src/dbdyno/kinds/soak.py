@@ -7,19 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.begin.adapted import require_timed
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.begun import Begun, new_run
 from dbdyno.begin.checked import require_sound
 from dbdyno.begin.estimate import overhead_s
 from dbdyno.begin.stored_study import measured_installation, study_of
 from dbdyno.begin.study_file import study_at
-from dbdyno.begin.timed import require_timed
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
-from dbdyno.host.allowed import Allowed
 from dbdyno.host.cache import Tell
 from dbdyno.host.room import available_memory_bytes, require_descriptors
+from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, Kind, no_memory
 from dbdyno.plan.soak import ask, expected_s
 from dbdyno.records.run import SoakRun

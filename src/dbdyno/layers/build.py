@@ -1,27 +1,108 @@
 """The build layer: compiler, flags and linker of an engine that is built from its source, proved by what the
-running file itself tells."""
+running file itself tells.
+
+Levels of a build's trainings: a workload with its options, as a study writes them in one text.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
+from dbdyno.driver import _driver
 from dbdyno.engines.built import Built
-from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import LayerOfKnobs
-from dbdyno.layers.proof import proof
+from dbdyno.errors import Mistake, UserError
+from dbdyno.frozen import Level
+from dbdyno.layers.layer import Knob, LayerOfKnobs, proof
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build
-from dbdyno.layers.trainer import BOLT, PGO, files_named
-from dbdyno.layers.trainer import refused as refused_trainer
+from dbdyno.layers.workload import files_named as of_workload
 from dbdyno.obtain.source.recorded import COMMAND_LINES, program_of
 from dbdyno.obtain.source.toolchain import Toolchain, traces, tried
-from dbdyno.obtain.source.wish import DEFAULT, OFF, Flags, flags_of
+from dbdyno.obtain.source.wish import DEFAULT, OFF, BuildWish, Flags, Trainer, flags_of
 from dbdyno.records.record import Evidence, Reading
+from dbdyno.study import Option, Study, WorkloadOffer, workload_offers
+from dbdyno.study.files import NamedFile
 from dbdyno.study.space import Promise
+from dbdyno.study.values import Fault
+from dbdyno.study.workload_text import CLIENTS, filled, parse_workload
+
+PGO, BOLT = "build.pgo", "build.bolt"
+TRANSACTIONS = 5_000
+"""By how many a build is trained. An instrumented server can be 300 times slower, so no time is set."""
+OWN = (
+    CLIENTS,
+    Option.model_validate({"name": "transactions", "type": "int", "allowed": {"min": 1, "max": 10**9}}),
+)
+"""The options that a trainer has beside those of its workload."""
+
+
+@cache
+def offers() -> tuple[WorkloadOffer, ...]:
+    return workload_offers(_driver.workloads())
+
+
+def parsed(text: str) -> tuple[WorkloadOffer, dict[str, Level]]:
+    """The workload that a level names, and the options that it gives. Raises Fault."""
+    return parse_workload(text, offers(), OWN, (OFF,), " that could train a build")
+
+
+def refused(factor: str, text: str) -> Mistake | None:
+    """What is wrong with a level that is neither off nor a trainer."""
+    try:
+        if text != OFF:
+            parsed(text)
+    except Fault as fault:
+        return Mistake(0, f"{factor}: {fault.message}", fault.hint)
+    return None
+
+
+def files_named(text: str, folder: Path) -> tuple[NamedFile, ...]:
+    """The files that a trainer's workload reads."""
+    try:
+        offer, given = parsed(text) if text != OFF else (None, {})
+    except Fault:
+        return ()
+    return of_workload(offer.name, given, folder) if offer is not None else ()
+
+
+def trainer_of(factor: str, text: str, study: Study) -> Trainer:
+    """What a level of a factor means in a study. Options that the level leaves out are those of the study's
+    own workload where that has them, and the server has the configuration of the study's baseline: so builds
+    do not differ where variants differ in configuration alone. Raises UserError for what is no trainer."""
+    try:
+        offer, given = parsed(text)
+        options = filled(offer, given, study.workload.options)
+    except Fault as fault:
+        raise UserError(f"{factor}: {fault.message}", fault.hint) from None
+    levels = {**study.settings, **study.baseline}
+    return Trainer(
+        workload=offer.name,
+        options=tuple(options.items()),
+        settings=tuple(sorted((name, levels[name]) for name in levels if name.startswith("config."))),
+        clients=int(given.get("clients", study.workload.clients)),
+        transactions=int(given.get("transactions", TRANSACTIONS)),
+    )
+
+
+def with_trainer(wish: BuildWish, study: Study) -> BuildWish:
+    """A wish with what its trainers mean in a study. Raises UserError like `trainer_of`."""
+    asked = {"trainer": (PGO, wish.pgo), "bolt_trainer": (BOLT, wish.bolt)}
+    trainers = {
+        name: trainer_of(factor, level, study) for name, (factor, level) in asked.items() if level != OFF
+    }
+    return wish.but(**trainers)
+
+
+def run_options(trainer: Trainer) -> frozenset[str]:
+    """The options that only the run looks at, so that they do not shape the data."""
+    offered = next((offer.options for offer in offers() if offer.name == trainer.workload), ())
+    return frozenset(option.name for option in offered if not option.shapes_data)
+
 
 REMEDY = "the source's own build system drops or replaces it: see the build's log"
 FOLLOWING = ("-fprofile-use", "-fprofile-instr-use")
@@ -228,7 +309,7 @@ BUILD = LayerOfKnobs(
         pattern=TRAINER,
         effect="an instrumented build is trained by it, and built again by its profile",
         proof="the command lines that the running file records, and the account of the training",
-        refused=partial(refused_trainer, PGO),
+        refused=partial(refused, PGO),
         files=files_named,
         prove=_by_file(_pgo),
     ),
@@ -238,7 +319,7 @@ BUILD = LayerOfKnobs(
         pattern=TRAINER,
         effect="BOLT instruments the finished program, and lays it out anew by its profile",
         proof="the note that BOLT leaves in the running file, and the account of the training",
-        refused=partial(refused_trainer, BOLT),
+        refused=partial(refused, BOLT),
         files=files_named,
         prove=_by_file(_bolt),
     ),

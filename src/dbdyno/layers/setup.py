@@ -17,8 +17,8 @@ from dbdyno.driver.load import LoadOfNodes
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import DriverFailed
 from dbdyno.host import cgroups
-from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.launch import Launch
+from dbdyno.host.writers import NOTHING_ALLOWED
 
 if TYPE_CHECKING:
     from dbdyno.applications.product import Front
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from dbdyno.engines.nodes import Nodes
     from dbdyno.errors import DynoError
     from dbdyno.frozen import Level
-    from dbdyno.host.allowed import Allowed
     from dbdyno.host.journal import Journal
     from dbdyno.host.volumes.volume import Volume, Wish
-    from dbdyno.layers.part import Part
+    from dbdyno.host.writers import Allowed
+    from dbdyno.layers.layer import Part
     from dbdyno.obtain.installation import Installation
     from dbdyno.obtain.source.wish import BuildWish
     from dbdyno.records.record import Counted, Reading

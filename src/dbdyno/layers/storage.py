@@ -16,16 +16,13 @@ from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_files, kernel_values
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
 from dbdyno.host.journal import HOME
 from dbdyno.host.volumes.loop import require_allowed
 from dbdyno.host.volumes.maker_options import any_maker_fault, maker_fault, mount_fault
 from dbdyno.host.volumes.mounts import mounted_at, queue_below
 from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
-from dbdyno.layers.knob import ROOT, Knob, Scope
-from dbdyno.layers.layer import LayerOfKnobs
-from dbdyno.layers.part import Part, Place
-from dbdyno.layers.proof import proof
+from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
+from dbdyno.layers.layer import ROOT, Knob, LayerOfKnobs, Part, Place, Scope, proof
 from dbdyno.layers.setup import LOOP_DEVICES, REMOVED, STAYS, Before, Deed, Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
+from dbdyno.layers.build import with_trainer
 from dbdyno.layers.layer import Layer, ask, by_layer
 from dbdyno.layers.source import wish_among
-from dbdyno.layers.trainer import with_trainer
 from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.study import Study
 from dbdyno.study.trials import Variant

@@ -14,7 +14,7 @@ from dbdyno.driver.job import Closed, Job, Open, Schedule, ThinkTime
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Frozen, Level, level_text
-from dbdyno.host.allowed import NOTHING_ALLOWED, Allowed
+from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.layer import GivenUp
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation

@@ -11,7 +11,7 @@ from dbdyno.host import cache
 from dbdyno.host.cache import Tell
 from dbdyno.machine.kinds import KINDS, Kind
 from dbdyno.obtain import debian
-from dbdyno.obtain.binary.needed import needed
+from dbdyno.obtain.binary.read import needed
 from dbdyno.obtain.debian import Fetched, Recipe
 from dbdyno.obtain.installation import Offer
 

@@ -1,6 +1,12 @@
 """What a machine's console tells of one of its starts.
 
 The measurements of its own start are two logs; `unexplained` says what they leave of a TPM's registers.
+
+A register (PCR) starts at zero. Each measurement is added to it: the register becomes the SHA-256 of what it
+held and of the measurement's digest. A log says which digests those were, so who adds them up again has to
+arrive at the register. The firmware's log has the crypto-agile format of the TCG's "PC Client Platform
+Firmware Profile", section 10. The kernel's is that of its integrity subsystem (IMA), as the kernel's
+documentation of its template lays it out (Documentation/security/IMA-templates.rst).
 """
 
 from __future__ import annotations

@@ -23,10 +23,9 @@ from dbdyno.host import cache
 from dbdyno.host.cache import Step, Tell, silently
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.obtain import apt
-from dbdyno.obtain.absent import absent
 from dbdyno.obtain.architecture import emulator_of
-from dbdyno.obtain.archive import lead_inside, unpack
-from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
+from dbdyno.obtain.installation import Installation, Offer, absent, covers, may_hold
+from dbdyno.obtain.tarball import lead_inside, unpack
 
 MANIFEST = cache.WHOLE["engines"]
 

@@ -24,9 +24,8 @@ from dbdyno.errors import DynoError, Unreachable, UserError, remedy
 from dbdyno.host import cache
 from dbdyno.host.cache import Tell, silently
 from dbdyno.host.process import die_with_parent
-from dbdyno.obtain.absent import absent
-from dbdyno.obtain.archive import unpack
-from dbdyno.obtain.installation import Offer, covers, may_hold
+from dbdyno.obtain.installation import Offer, absent, covers, may_hold
+from dbdyno.obtain.tarball import unpack
 
 MANIFEST = cache.WHOLE["engines"]
 UNREACHABLE = re.compile(

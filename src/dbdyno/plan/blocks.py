@@ -13,8 +13,7 @@ from itertools import chain, compress
 from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import level_text
 from dbdyno.plan.order import Order
-from dbdyno.records.left_out import over_for_good
-from dbdyno.records.record import Outcome, Record
+from dbdyno.records.record import Outcome, Record, over_for_good
 from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import variants_of

@@ -22,8 +22,7 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.plan.blocks import next_trials
 from dbdyno.plan.order import Order
-from dbdyno.records.left_out import blocked_at_first, inert_in
-from dbdyno.records.record import Record
+from dbdyno.records.record import Record, blocked_at_first, inert_in
 from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import trial_count, variants_of

@@ -2,10 +2,21 @@
 
 Records are the only input of an analysis. They are versioned: `FORMAT` rises with every change that an older
 reader could not follow, and `tests/records/golden/` keeps a record of every version that must stay readable.
+
+On what machine's programs a trial ran, where a study varies that.
+
+How an engine would execute the statements of a load, as a trial has asked it.
+
+The stages of a trial.
+
+How an engine came back after an act that ended it, and what its settings permit the act to take along.
+
+Which variants have no further trial, because of what their records show.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import zip_longest
 from typing import Any
@@ -16,10 +27,208 @@ from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
-from dbdyno.records.plan import Plans
-from dbdyno.records.platform import Platform
-from dbdyno.records.recovery import Recovery
-from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Purpose
+from dbdyno.records.reset import Reset
+from dbdyno.study.act import Act
+from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Purpose, Variant
+
+
+def leaves_out(record: Record) -> bool:
+    """Whether a record can leave a variant out by what stands below."""
+    return record.outcome is Outcome.INERT or (record.block == 0 and record.outcome is Outcome.BLOCKED)
+
+
+def inert_in(records: Sequence[Record]) -> frozenset[str]:
+    """The variants whose build was found to be the baseline's: they have no further trial."""
+    return frozenset(record.variant for record in records if record.outcome is Outcome.INERT)
+
+
+def over_for_good(variants: Sequence[Variant], records: Sequence[Record]) -> frozenset[str]:
+    """The inert variants; all variants, the baseline too, where that leaves none to compare it with, and no
+    placebo or twin to measure luck and noise by."""
+    ended = [record for record in records if record.outcome is not Outcome.MEASURED]
+    inert, blocked = inert_in(ended), blocked_at_first(ended)
+    others = [variant for variant in variants[1:] if not variant.shares]
+    candidates = {variant.name for variant in others if variant.candidate}
+    beside = {variant.name for variant in others if not variant.candidate}
+    is_over = candidates and candidates <= inert and beside <= blocked
+    return frozenset(variant.name for variant in variants) if is_over else inert
+
+
+def blocked_at_first(records: Sequence[Record]) -> frozenset[str]:
+    """The variants that the first block found blocked: another trial of them would only take time."""
+    return frozenset(
+        record.variant for record in records if record.block == 0 and record.outcome is Outcome.BLOCKED
+    )
+
+
+class Loss(StrEnum):
+    """What a power cut takes along at most: nothing; the latest commits, as if they had never been; or the
+    data, which may be damaged."""
+
+    NOTHING = "nothing"
+    COMMITS = "commits"
+    DATA = "data"
+
+    @classmethod
+    def gravest(cls, losses: Iterable[Loss]) -> Loss:
+        """The worst of several losses; nothing where there are none."""
+        return max(losses, key=list(cls).index, default=cls.NOTHING)
+
+
+class Clustered(Frozen):
+    """What an act on one node of a cluster, `struck`, came to.
+
+    It was back `rejoin_s` after it was started again or let go, by a `transfer` of what it had missed; None
+    where it did not come back. Another node took its place within `replaced_s`, where it was the first. The
+    longest time without an acknowledged commit was `silent_s`. Where it got all data from another node, that
+    is the `donor`, which came no further for `donor_still_s` at the longest meanwhile. `lost` are
+    acknowledged transactions that a node lacks, by its name, once it has all that the first one has. `looks`
+    at a commit that a client had been told of were made on another node before the act; it was not there yet
+    in `stale` of them, the latest `stale_ms` after the client was told.
+    """
+
+    struck: str
+    rejoin_s: float | None = None
+    transfer: str = ""
+    replaced_s: float | None = None
+    silent_s: float = 0.0
+    donor: str = absent("")
+    donor_still_s: float | None = absent(None)
+    lost: dict[str, int] = Field(default_factory=dict)
+    looks: int = 0
+    stale: int = 0
+    stale_ms: float = 0.0
+
+
+class Recovery(Frozen):
+    """How an engine came back after an act that ended it.
+
+    Its settings permit the act to take along what `permits` says. A clean stop took `stop_s`. From the start
+    of its process until it answered a first question it took `ready_s`; None where it did not come up, and
+    where nothing is timed.
+    `damage` says which invariants fail, or why it did not come up.
+    By the act `acknowledged` transactions stood in the clients' own ledger, and `lost` of them are gone:
+    clients had been told of the first of these `lost_ms` before the act. `present` is how many rows of the
+    ledger are there, those included of which nobody was told. `torn_pages` were cut in half.
+    Where one bit of a row was turned, `told` says whether the engine said so; None where it did not read it.
+    Before the act the load came to `speed_per_s`. From its first transaction it needed `full_speed_s` until
+    it was as fast as the fastest of the loads before it, or lasted so long without; None for the first load,
+    and for one that was too short to tell.
+    Where the act cannot be done on this host, `blocked` says why, and `remedy` what would allow it; nothing
+    was done then. What an act on a node of a cluster came to is in `cluster`, and a reset of a machine in
+    `reset`.
+    """
+
+    act: Act
+    permits: Loss = Loss.NOTHING
+    stop_s: float | None = None
+    ready_s: float | None = None
+    damage: str = ""
+    acknowledged: int = 0
+    lost: int = 0
+    lost_ms: float = 0.0
+    present: int = 0
+    torn_pages: int | None = None
+    told: bool | None = absent(None)
+    full_speed_s: float | None = None
+    speed_per_s: float = absent(0.0)
+    blocked: str = ""
+    remedy: str = ""
+    cluster: Clustered | None = absent(None)
+    reset: Reset | None = absent(None)
+
+    @property
+    def untimed(self) -> Recovery:
+        """The same without its times: those of an emulator say nothing."""
+        return self.but(stop_s=None, ready_s=None, full_speed_s=None, speed_per_s=0.0)
+
+    @property
+    def fault(self) -> str:
+        """What went wrong that the settings do not permit; empty where nothing did."""
+        if self.damage and self.permits is not Loss.DATA:
+            return f"after a {self.act.words}, {self.damage}"
+        if self.lost and self.permits is Loss.NOTHING:
+            return (
+                f"after a {self.act.words}, {self.lost} of {self.acknowledged} acknowledged transactions"
+                f" were gone, the first of them {self.lost_ms:.1f} ms old"
+            )
+        return ""
+
+
+class Stage(StrEnum):
+    """A stage by the name that records have of it, with what happens in it, in the order of a trial. A trial
+    with several phases comes back to the stages of a load, and keeps its record after each phase."""
+
+    contents: str
+
+    PREPARE = "prepare", "data restored, server started"
+    VERIFY = "verify", "levels proved"
+    GATE = "gate", "the build's correctness"
+    FILL = "fill", "caches of an index"
+    DRIVE = "drive", "connecting, counters"
+    CHECK = "check", "invariants, log"
+    PLANS = "plans", "plans of the statements"
+    RESTART = "restart", "server ended and started again"
+    RECORD = "record", "to disk"
+    RESTORE = "restore", "server stopped, host restored"
+
+    def __new__(cls, name: str, contents: str) -> Stage:
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.contents = contents
+        return member
+
+
+NO_PLAN_NEEDED = "it needs no plan"
+"""Why a statement has no plan, and nobody has to be told: a commit, a SET."""
+
+
+class StatementPlan(Frozen):
+    """One kind of statement with its plan, or with why it has none.
+
+    `statement` names it by its transaction; in `text` a `?` stands for a value. `summary` is what is done, in
+    that order; `steps` are the same as a tree, with how it is done, and of a very long plan its beginning.
+    Plans of one `digest` are the same.
+    """
+
+    statement: str
+    text: str
+    summary: str = ""
+    steps: tuple[str, ...] = ()
+    digest: str = ""
+    why_not: str = absent("")
+
+
+class Plans(Frozen):
+    """The plans of all statements that were met. `unreached` says why a transaction may have more of them, by
+    its name. Where nothing could be asked, `why_not` says why."""
+
+    statements: tuple[StatementPlan, ...] = ()
+    unreached: dict[str, str] = absent({})
+    why_not: str = absent("")
+
+
+class Platform(Frozen):
+    """The engine's packages of one `architecture`, or a build for it, and what ran them here.
+
+    `version` is the engine's, and `packages` are the engine's own and the C library with Debian's versions.
+    `byte_order` and `alignment_bytes` stand in the header of its program: a kernel whose pages are larger
+    cannot map it. `page_bytes` is what a program of it was told of the pages here, None where it was told
+    nothing. What was `built` here tells its compiler and flags, and its `packages` are the build itself and
+    the C library. `emulator` is the program that ran it with its version; empty where this machine ran it
+    itself. An engine that is asked by its shell takes so many `instructions` for one transaction.
+    """
+
+    architecture: str
+    version: str
+    packages: str
+    byte_order: str
+    alignment_bytes: int
+    page_bytes: int | None = None
+    emulator: str = ""
+    built: str = absent("")
+    instructions: int | None = absent(None)
+
 
 FORMAT = 2
 
@@ -157,7 +366,7 @@ class Limit(Frozen):
 
 
 class Watched(Frozen):
-    """What a server held while a phase went on: a value of each gauge (`records/gauges.py`) at each of
+    """What a server held while a phase went on: a value of each gauge (`records/metrics.py`) at each of
     `seconds`, which count from `started_unix_s`. A moment at which a gauge could not be read has none (None).
     `limits` are those of the gauges that have one. A gauge that could never be read stands in `missing` with
     the reason."""

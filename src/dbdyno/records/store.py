@@ -22,8 +22,15 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.host import paths
 from dbdyno.passwords import json_without_passwords, without_passwords
 from dbdyno.records.chain import Entry, Publication, Registration, RunBegan, canonical
-from dbdyno.records.database import Execute, Unavailable, open_database
-from dbdyno.records.fence import LeaseOver, fence_of, note_late, require_in_force
+from dbdyno.records.database import (
+    Execute,
+    LeaseOver,
+    Unavailable,
+    fence_of,
+    note_late,
+    open_database,
+    require_in_force,
+)
 from dbdyno.records.place import LAST, SQLITE, from_root, place_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, run_of_document

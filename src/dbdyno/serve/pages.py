@@ -15,11 +15,10 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.trend import trend
 from dbdyno.begin.estimate import beside_blocks_s
 from dbdyno.begin.gate import with_gate
-from dbdyno.begin.museum import museum_of
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.stored_run import analysis_to_read
 from dbdyno.begin.stored_study import asked_of, require_measured, study_of
-from dbdyno.begin.trend import latest, sorted_out, with_ratio
+from dbdyno.begin.trend import latest, museum_of, sorted_out, with_ratio
 from dbdyno.errors import DynoError, UserError
 from dbdyno.export import openmetrics
 from dbdyno.findings.results import RESULTS

@@ -2,6 +2,9 @@
 
 Some of them ask for what a compiler gives up under -ffast-math: numbers below the least normal one, the end
 of the range, and sums that keep what rounding cuts off.
+
+A build that is told to be careless with floating point takes tiny numbers for zero and infinite ones for
+finite, and what it then puts into the graph of an index is found no more.
 """
 
 from __future__ import annotations

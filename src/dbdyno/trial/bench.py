@@ -15,9 +15,9 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.load import Load
 from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.host import paths
-from dbdyno.host.allowed import NOTHING_ALLOWED
 from dbdyno.host.cache import silently
 from dbdyno.host.launch import Launch
+from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.setup import Setup
 from dbdyno.study import Workload, pacing
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from dbdyno.engines.built import Built, Instrumented
     from dbdyno.engines.engine import Engine
     from dbdyno.frozen import Level
-    from dbdyno.host.allowed import Allowed
     from dbdyno.host.cache import Tell
     from dbdyno.host.callgrind import Callgrind
     from dbdyno.host.journal import Journal
+    from dbdyno.host.writers import Allowed
     from dbdyno.layers.layer import Layer
     from dbdyno.obtain.installation import Installation
     from dbdyno.records.run import Run

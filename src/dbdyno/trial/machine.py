@@ -12,16 +12,14 @@ from dbdyno.engines.facts import Guest, ShellRound
 from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host import paths
+from dbdyno.layers.layer import proof
 from dbdyno.layers.machine import proved_by_console
-from dbdyno.layers.proof import proof
 from dbdyno.machine import guest, kinds, packages
 from dbdyno.machine.console import Emulated, powered_on
 from dbdyno.machine.packages import Parts
 from dbdyno.machine.told import Resets, Started
 from dbdyno.obtain.architecture import header
-from dbdyno.records.platform import Platform
-from dbdyno.records.record import Check, Evidence, Reading
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Check, Evidence, Platform, Reading, Recovery
 from dbdyno.records.reset import Reset
 from dbdyno.study.nouns import MACHINE_FACTOR, PLATFORM_FACTOR
 from dbdyno.study.phases import Phase

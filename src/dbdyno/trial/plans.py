@@ -13,7 +13,7 @@ from dbdyno.driver.load import ExplainedStatement
 from dbdyno.engines.facts import ReadPlan, Step, lines, titles
 from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running
-from dbdyno.records.plan import NO_PLAN_NEEDED, Plans, StatementPlan
+from dbdyno.records.record import NO_PLAN_NEEDED, Plans, StatementPlan
 from dbdyno.study.phases import Phase
 from dbdyno.study.trials import Trial
 

@@ -11,7 +11,7 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import level_text
 from dbdyno.obtain import path
 from dbdyno.obtain.architecture import emulator_version, header
-from dbdyno.records.platform import Platform
+from dbdyno.records.record import Platform
 from dbdyno.study.nouns import PLATFORM_FACTOR
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from dbdyno.host.callgrind import FACTOR as VALGRIND
 from dbdyno.host.callgrind import PATIENCE
 from dbdyno.host.clone import Cloned, differing_file, forget_cached, tree_size_bytes
 from dbdyno.host.room import require_disk
+from dbdyno.layers.config import untaken
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, Setup, apply
-from dbdyno.layers.taken import untaken
 from dbdyno.trial.bench import Bench, setup_of
 from dbdyno.trial.beside import stop_or_kill
 from dbdyno.trial.nodes import load_on
@@ -324,7 +324,7 @@ def _build(setup: Setup, bench: Bench) -> None:
         return
     setup.built = bench.built
     if setup.built is None and setup.build is not None:
-        from dbdyno.layers.trainer import with_trainer
+        from dbdyno.layers.build import with_trainer
 
         setup.built = _built(with_trainer(setup.build, bench.study), bench)
     if setup.built is not None:

@@ -23,18 +23,14 @@ from dbdyno.errors import (
     UserError,
 )
 from dbdyno.records.load_words import by_kind
-from dbdyno.records.record import Doubt, Observation, Outcome, PhaseRecord, Record
-from dbdyno.records.stage import Stage
+from dbdyno.records.record import Doubt, Observation, Outcome, PhaseRecord, Record, Stage
 
 if TYPE_CHECKING:
     from dbdyno.engines.facts import ShellRound
     from dbdyno.frozen import Level
     from dbdyno.layers.setup import Running
     from dbdyno.records.binary import CodeBeside
-    from dbdyno.records.plan import Plans
-    from dbdyno.records.platform import Platform
-    from dbdyno.records.record import Check, Evidence, Filled, Guested, Watched
-    from dbdyno.records.recovery import Recovery
+    from dbdyno.records.record import Check, Evidence, Filled, Guested, Plans, Platform, Recovery, Watched
     from dbdyno.study.phases import Phase
     from dbdyno.study.trials import Trial
     from dbdyno.trial.acts.endings import Acted

@@ -19,8 +19,7 @@ from dbdyno.layers.platform import proved_by_file
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.platform import Platform
-from dbdyno.records.record import Evidence
+from dbdyno.records.record import Evidence, Platform
 from dbdyno.study.builds import BUILD_LAYERS, of_build
 from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.phases import Phase

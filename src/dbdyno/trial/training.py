@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dbdyno.engines.built import Instrumented
 from dbdyno.errors import BuildFailed
-from dbdyno.layers.trainer import run_options
+from dbdyno.layers.build import run_options
 from dbdyno.obtain.source.wish import Trainer
 from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.records.run import ComparisonRun, of_kind

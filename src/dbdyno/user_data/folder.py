@@ -1,6 +1,9 @@
 """A folder, or a database's file, that a user brings: who holds it, and a copy for a server of Dyno's.
 
 What brought data hold is told by a sha256: of a file, or of a folder's names and contents.
+
+Reading them all takes long, so a digest is kept with what tells that a file is another one: its size, its
+inode and when it was changed.
 """
 
 from __future__ import annotations

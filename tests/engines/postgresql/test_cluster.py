@@ -6,7 +6,7 @@ import pytest
 
 from dbdyno.engines.postgresql import cluster
 from dbdyno.frozen import Level
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss
 
 Rows = list[list[str | float | None]]
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.obtain.binary.decode import Reference, Uses, decoded, without_padding
 from dbdyno.obtain.binary.image import Image, Section, Slot, Symbol
-from dbdyno.obtain.binary.places import Places
+from dbdyno.obtain.binary.places import Places, Reference, Uses, decoded, without_padding
 from dbdyno.obtain.binary.read import function_of
 from dbdyno.records.binary import Function
 

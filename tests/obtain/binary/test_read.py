@@ -3,7 +3,9 @@ them."""
 
 from __future__ import annotations
 
+import ctypes
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.analyse.code import CodeDifference, compare_code
-from dbdyno.errors import UserError
+from dbdyno.errors import DynoError, UserError
 from dbdyno.obtain.binary import read_code, read_pair
+from dbdyno.obtain.binary.read import LIBRARY, needed, source_name
 from dbdyno.records.binary import Kind, Likeness, Relro
 from tests.needs import needs_gcc
 from tests.obtain.binary import EARLIER, MAIN, STORE, built, stripped
@@ -267,3 +270,25 @@ def test_a_damaged_file_gives_an_error_and_no_fault(whole: Path, seed: int, cut:
         read_code(path)
     except UserError as refused:
         assert refused.hint
+
+
+def test_a_program_names_its_c_library() -> None:
+    assert "libc.so.6" in needed(Path(sys.executable))
+
+
+def test_a_file_that_is_no_program_is_told(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no program")
+    with pytest.raises(DynoError, match="is no program"):
+        needed(text)
+
+
+def test_a_name_of_another_language_is_written_as_there() -> None:
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError:
+        pytest.skip(f"needs {LIBRARY}: apt install libstdc++6")
+    assert source_name("_ZN3THD5resetEv.part.0") == "THD::reset()"
+    assert source_name("_ZN3THDC1Eb") == source_name("_ZN3THDC2Eb"), "two copies of one constructor"
+    assert source_name("_Zno name") == "_Zno name"
+    assert source_name("scan.cold") == "scan"

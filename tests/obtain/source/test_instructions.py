@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.obtain.source import instructions
-from dbdyno.obtain.source.instructions import known_here, may_use, require_instructions
+from dbdyno.obtain.source import profile
+from dbdyno.obtain.source.profile import known_here, may_use, require_instructions
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.wish import Flags
 from tests.needs import needs_gcc
@@ -25,12 +25,12 @@ def test_the_compiler_tells_what_flags_allow() -> None:
 
 def test_a_cpu_that_lacks_some_of_them_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     gcc, flags = toolchain("gcc"), Flags(compile=("-march=x86-64-v3",))
-    monkeypatch.setattr(instructions, "known_here", lambda: may_use(gcc, flags))
+    monkeypatch.setattr(profile, "known_here", lambda: may_use(gcc, flags))
     require_instructions(gcc, flags, "gcc -O2")
-    monkeypatch.setattr(instructions, "known_here", lambda: may_use(gcc, flags) - {"bmi2"})
+    monkeypatch.setattr(profile, "known_here", lambda: may_use(gcc, flags) - {"bmi2"})
     with pytest.raises(UserError, match="gcc -O2: the CPU of this host does not know bmi2"):
         require_instructions(gcc, flags, "gcc -O2")
-    monkeypatch.setattr(instructions, "known_here", frozenset)
+    monkeypatch.setattr(profile, "known_here", frozenset)
     require_instructions(gcc, flags, "gcc -O2")
 
 

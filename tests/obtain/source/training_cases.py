@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from dbdyno.obtain.source.training import Train, Untrained
+from dbdyno.obtain.source.profile import Train, Untrained
 
 
 def trained_with(*arguments: str) -> Train:

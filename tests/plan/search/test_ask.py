@@ -8,7 +8,7 @@ from itertools import groupby
 
 import pytest
 
-from dbdyno.analyse.candidates import candidates_of
+from dbdyno.analyse.elimination import candidates_of
 from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.kinds.registry import ask_for

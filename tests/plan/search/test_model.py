@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from dbdyno.analyse.candidates import Candidate, ranked
+from dbdyno.analyse.elimination import Candidate, ranked
 from dbdyno.frozen import Level
 from dbdyno.plan.search.model import Model
 from dbdyno.study import Study

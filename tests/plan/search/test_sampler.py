@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dbdyno.analyse.candidates import Candidate
+from dbdyno.analyse.elimination import Candidate
 from dbdyno.plan.search.model import Model
 from dbdyno.plan.search.sampler import Allowed, Levels, propose, settled
 from dbdyno.study import Study

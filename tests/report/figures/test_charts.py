@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
 import vl_convert
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dbdyno.analyse.gate import Gate
 from dbdyno.findings import split
 from dbdyno.report.figures import charts
-from dbdyno.report.figures.charts import PART_COLOURS
+from dbdyno.report.figures.charts import PART_COLOURS, figure
+from tests.report.figures.gate_cases import GATE
 
 
 def test_every_part_of_an_operation_has_a_colour_of_its_own() -> None:
@@ -22,3 +27,36 @@ def test_microseconds_are_written_in_full(us: float, label: str) -> None:
     spec = charts.split([("baseline", [(next(iter(PART_COLOURS)), us)])])
     drawn = vl_convert.vegalite_to_svg({**spec, "width": 600})
     assert label in re.findall(r">([^<>]+)</text>", drawn)
+
+
+RATIOS = st.floats(1e-4, 1e4)
+
+
+def with_effect(low: float, ratio: float, high: float) -> Gate:
+    assert GATE.result.effect is not None
+    effect = GATE.result.effect.model_copy(update={"low": low, "ratio": ratio, "high": high})
+    return GATE.model_copy(update={"result": GATE.result.model_copy(update={"effect": effect})})
+
+
+@given(st.tuples(RATIOS, RATIOS, RATIOS).map(sorted))
+def test_every_place_lies_on_the_axis_in_the_order_of_the_ratios(ends: list[float]) -> None:
+    found = figure(with_effect(*ends))
+    assert found is not None
+    for bar in found.bars:
+        assert 0.0 <= bar.low <= bar.high <= 100.0
+        assert bar.dot is None or bar.low <= bar.dot <= bar.high
+    places = [place for place, _ in found.ticks]
+    assert places == sorted(places) and 0.0 <= found.one <= 100.0
+
+
+def test_the_margin_and_the_floor_lie_around_one() -> None:
+    found = figure(GATE)
+    assert found is not None and [bar.kind for bar in found.bars] == ["slower", "margin", "floor"]
+    for bar in found.bars[1:]:
+        assert found.one - bar.low == pytest.approx(bar.high - found.one, abs=0.02)
+    assert found.bars[0].high < found.one and len(found.bars[0].marks) == 6
+
+
+def test_a_run_without_a_ratio_has_no_bars() -> None:
+    none = GATE.model_copy(update={"result": GATE.result.model_copy(update={"effect": None})})
+    assert figure(none) is None and math.isfinite(GATE.method.margin)

@@ -13,13 +13,12 @@ from dbdyno.engines.nodes import Node, Nodes
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
-from dbdyno.records.recovery import Loss, Recovery
+from dbdyno.records.record import Loss, Recovery
 from dbdyno.study.act import Act
 from dbdyno.trial import nodes as trial_nodes
 from dbdyno.trial.acts import act_on, cluster
 from dbdyno.trial.acts.cluster import Look, Staleness, longest_still_s, staleness
-from dbdyno.trial.acts.endings import Acted
-from dbdyno.trial.acts.ledger import Entry
+from dbdyno.trial.acts.endings import Acted, Entry
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.verify import verify
 from tests.needs import needs_root, skipping_blocked

@@ -16,12 +16,12 @@ from dbdyno.errors import Blocked, DriverFailed, DynoError, LoadDied, ServerFail
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.host.volumes import power, volume
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial import acts
 from dbdyno.trial import prepare as preparing
-from dbdyno.trial.acts import act_on, endings, ledger, permitted
+from dbdyno.trial.acts import act_on, endings, permitted
 from dbdyno.trial.prepare import prepare
 from tests.host.killed_host import what_is_left
 from tests.needs import needs_root, require_file_system
@@ -92,7 +92,7 @@ def test_a_kill_loses_nothing_that_the_kernel_has(homes: Path) -> None:
 def test_the_load_after_an_act_is_held_against_the_fastest_before(
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "WINDOW_S", 0.02)
+    monkeypatch.setattr(endings, "WINDOW_S", 0.02)
     found = acted("sqlite", DURABLE["sqlite"], Act.STOP, Act.STOP, Act.STOP)
     speeds = [one.recovery.speed_per_s for one in found]
     assert [one.recovery.full_speed_s is not None for one in found] == [False, True, True]

@@ -21,8 +21,7 @@ from dbdyno.host import process
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.study.phases import Phase
 from dbdyno.trial.observe import watch as watching
-from dbdyno.trial.observe.processes import ProcessCounters
-from dbdyno.trial.observe.watch import Watch, held, limits_of, occupied_bytes
+from dbdyno.trial.observe.watch import ProcessCounters, Watch, held, limits_of, occupied_bytes
 
 FAMILY = """
 import subprocess, sys, time

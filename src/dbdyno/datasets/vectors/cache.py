@@ -3,6 +3,9 @@
 Their exact neighbours are found by blocked matrix products on all CPUs, in bounded memory.
 
 `specs/` remembers which content a generator's parameters, or a file as it stood, led to.
+
+The products, in 32-bit floats, pick candidates; the candidates' distances are then computed anew in 64 bits
+from the vectors themselves, so that the order and the distances kept are exact to rounding.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 By it goes the one file that a load host needs, known by its hash, and how much the network carries in each
 direction is tried.
+
+The load host connects to a socket of this moment at the server's address, and says a word that nobody else
+knows. Whoever receives reads for a while, counts what comes in the second half, when TCP has found its pace,
+and closes. Nothing is timed meanwhile.
 """
 
 from __future__ import annotations

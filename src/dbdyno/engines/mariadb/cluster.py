@@ -20,7 +20,7 @@ from dbdyno.engines.upgrade import run_tool
 from dbdyno.errors import DriverFailed, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss
 
 PORT = 4567
 TRANSFER_PORTS = 1

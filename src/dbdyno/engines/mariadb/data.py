@@ -21,8 +21,8 @@ from dbdyno.frozen import Level
 from dbdyno.host.cache import Tell
 from dbdyno.host.launch import Launch
 from dbdyno.obtain import debian
-from dbdyno.obtain.client import fronts, program, programs
 from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.server import fronts, program, programs
 from dbdyno.user_data.dump import Dump, text_of
 from dbdyno.user_data.feed import Client, environment, feed
 from dbdyno.user_data.folder import COPY_IT, copy, holder_of, require_stopped, require_unmoved

@@ -30,8 +30,8 @@ from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
 from dbdyno.obtain import debian
+from dbdyno.obtain.cross import Platforms
 from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.platforms import Platforms
 from dbdyno.obtain.server import PackagedServer
 
 ACCOUNT_SQL = f"""

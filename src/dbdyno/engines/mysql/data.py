@@ -17,8 +17,8 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Level
 from dbdyno.host.cache import Tell
 from dbdyno.host.launch import Launch
-from dbdyno.obtain.client import program
 from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.server import program
 from dbdyno.user_data.dump import Dump
 
 ADOPTION = f"""\

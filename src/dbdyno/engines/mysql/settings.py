@@ -13,7 +13,7 @@ from dbdyno.engines.mariadb import settings as mariadb
 from dbdyno.engines.mariadb import settings as of_mariadb
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss
 from dbdyno.study.space import Promise
 
 CREATION = frozenset(

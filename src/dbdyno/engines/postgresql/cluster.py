@@ -17,9 +17,9 @@ from dbdyno.engines.values import same_value
 from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.user_namespace import step_down
-from dbdyno.obtain.client import programs
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.recovery import Loss
+from dbdyno.obtain.server import programs
+from dbdyno.records.record import Loss
 
 GIVEN_UP_S = 5
 """After so long without a word a primary gives a standby up, and a standby its primary: the default is a

@@ -28,8 +28,8 @@ from dbdyno.host.launch import Launch
 from dbdyno.host.process import die_with_parent
 from dbdyno.host.user_namespace import step_down
 from dbdyno.obtain import path
-from dbdyno.obtain.client import fronts, program, programs
 from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.server import fronts, program, programs
 from dbdyno.user_data.dump import Dump, text_of
 from dbdyno.user_data.feed import Client, environment, feed
 from dbdyno.user_data.folder import copy, require_stopped, require_unmoved

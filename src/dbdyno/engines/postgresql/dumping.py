@@ -21,8 +21,8 @@ from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
-from dbdyno.obtain.client import fronts, programs
 from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.server import fronts, programs
 from dbdyno.user_data.feed import environment
 
 TOOLS = ("pg_dumpall", "pg_dump", "psql")

@@ -39,8 +39,8 @@ from dbdyno.host.process import confine, how_it_ended
 from dbdyno.host.room import require_disk
 from dbdyno.host.user_namespace import step_down
 from dbdyno.obtain import debian, npm
+from dbdyno.obtain.cross import Platforms
 from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, may_hold
-from dbdyno.obtain.platforms import Platforms
 from dbdyno.obtain.server import PackagedServer
 from dbdyno.study.reference import Reference
 

@@ -28,8 +28,7 @@ from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, res
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Reading
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss, Reading
 from dbdyno.study.space import Promise
 
 CREATION = frozenset({"data_checksums", "wal_segment_size"})

@@ -19,8 +19,8 @@ from dbdyno.host import libraries
 from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
 from dbdyno.obtain import debian, path
+from dbdyno.obtain.cross import Platforms
 from dbdyno.obtain.installation import Installation, Offer, first_covering
-from dbdyno.obtain.platforms import Platforms
 from dbdyno.study.reference import Reference
 
 DATABASE = "dyno.sqlite"

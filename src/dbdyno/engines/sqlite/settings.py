@@ -15,8 +15,7 @@ from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, sam
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Reading
-from dbdyno.records.recovery import Loss
+from dbdyno.records.record import Loss, Reading
 from dbdyno.study.space import Promise
 
 CREATION = frozenset({"page_size", "auto_vacuum", "encoding"})

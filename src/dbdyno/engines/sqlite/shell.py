@@ -23,8 +23,7 @@ from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, how_it_ended, kill_family
 from dbdyno.obtain.counted import counted
 from dbdyno.obtain.installation import Installation
-from dbdyno.records.record import Check
-from dbdyno.records.recovery import Recovery
+from dbdyno.records.record import Check, Recovery
 from dbdyno.study.act import Act
 
 FILE = "database.sqlite"

@@ -1,5 +1,8 @@
 """The devices below volumes: loop devices of a file (loop(4)), which clear themselves at the last close, and
 named ones, which are used only when the user allowed this very path and nobody's data are on it.
+
+A label says nothing: anybody may choose it. So Dyno keeps the UUID of each file system that it puts on a
+named device, in the folder of its own on this host, which nobody else may write.
 """
 
 from __future__ import annotations

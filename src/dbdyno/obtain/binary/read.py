@@ -1,24 +1,97 @@
-"""Reads a program or a library: its functions and data without addresses, and what it tells of itself."""
+"""Reads a program or a library: its functions and data without addresses, and what it tells of itself.
+
+The build id that a linker wrote into a program or a library.
+
+Which libraries a program or a library asks its loader for.
+
+The names of functions and objects as a programmer writes them.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from dbdyno.errors import UserError
+from dbdyno.errors import DynoError, UserError
 from dbdyno.obtain.binary import facts
-from dbdyno.obtain.binary.decode import Decoded, Uses, decoded, without_padding
 from dbdyno.obtain.binary.image import WORD_BYTES, Image, Section, read_image
-from dbdyno.obtain.binary.names import source_name
-from dbdyno.obtain.binary.places import Places
+from dbdyno.obtain.binary.places import Decoded, Places, Uses, decoded, without_padding
 from dbdyno.obtain.path import digest
-from dbdyno.records.binary import Binary, Code, Datum, Function, Kind
+from dbdyno.records.binary import Binary, Code, Datum, Function, Kind, base_name
+
+MANGLED = "_Z"
+LIBRARY = "libstdc++.so.6"
+
+
+@cache
+def source_name(name: str) -> str:
+    """The name as a programmer writes it: `THD::reset()` for `_ZN3THD5resetEv.part.0`. A name of C++ stays as
+    it is on a machine without its library."""
+    base = base_name(name)
+    demangle = _demangler() if base.startswith(MANGLED) else None
+    return (demangle(base) if demangle else "") or base
+
+
+@cache
+def _demangler() -> Callable[[str], str] | None:
+    """Asks the library of C++, which gives a text that the caller frees, or nothing."""
+    try:
+        function = ctypes.CDLL(LIBRARY).__cxa_demangle
+    except (OSError, AttributeError):
+        return None
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+
+    def demangle(name: str) -> str:
+        told = function(name.encode(), None, None, None)
+        text = ctypes.string_at(told).decode(errors="replace") if told else ""
+        free(told)
+        return text
+
+    return demangle
+
+
+def needed(file: Path) -> tuple[str, ...]:
+    """By their names; none for a static program. Raises DynoError for a file that cannot be read, or is no
+    ELF file."""
+    # Here, because every command would wait for it.
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    from dbdyno.obtain.binary.facts import libraries
+
+    try:
+        with file.open("rb") as opened:
+            return libraries(ELFFile(opened))
+    except (OSError, ELFError) as error:
+        raise DynoError(f"{file} is no program: {error}", "remove its folder and fetch it again") from None
+
+
+def build_id_of(file: Path) -> str:
+    """In hexadecimal; empty for a file without one, and for one that is no ELF file."""
+    # Here, because the layers of every study come through here, and few studies read a program.
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import NoteSection
+
+    try:
+        with file.open("rb") as stream:
+            sections = [one for one in ELFFile(stream).iter_sections() if isinstance(one, NoteSection)]
+            notes = [note for section in sections for note in section.iter_notes()]
+    except (OSError, ELFError):
+        return ""
+    return next((str(note["n_desc"]) for note in notes if note["n_type"] == "NT_GNU_BUILD_ID"), "")
+
 
 MACHINE = "EM_X86_64"
 LINKED = {"ET_EXEC": Kind.PROGRAM, "ET_DYN": Kind.LIBRARY}

@@ -21,10 +21,10 @@ from pathlib import Path
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.cache import ACCOUNT
-from dbdyno.obtain.archive import unpack
 from dbdyno.obtain.source.build import ENVIRONMENT
-from dbdyno.obtain.source.instructions import KNOWN_TO_ALL
 from dbdyno.obtain.source.making import PREFIX
+from dbdyno.obtain.source.profile import KNOWN_TO_ALL
+from dbdyno.obtain.tarball import unpack
 
 STAYS = (ACCOUNT, "beside-*.json", "correctness-*.json")
 PRESET = 0

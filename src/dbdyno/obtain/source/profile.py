@@ -1,17 +1,184 @@
-"""Profiles: what an instrumented engine writes of its training, and how much of its code that covers."""
+"""Profiles: what an instrumented engine writes of its training, and how much of its code that covers.
+
+Which instructions a compiler may use under the flags of a build, and whether this CPU knows them.
+
+A compiler defines a macro for each set of instructions that its flags allow. What a build may use and the CPU
+lacks ends it by an illegal instruction, at some moment.
+
+The training of a build: an instrumented program runs a load, and the profile that it writes is kept.
+
+A compiler guides a second build by the profile, and BOLT lays the finished program out anew by it. Both
+are trained here in the same way. The compiler's two builds are made in one folder, because it finds the
+profile of an object by the object's path.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from dbdyno.errors import Blocked, BuildFailed
+from dbdyno.errors import Blocked, BuildFailed, UserError
 from dbdyno.frozen import Frozen
-from dbdyno.obtain.source.toolchain import Toolchain, first_error, tried
-from dbdyno.obtain.source.wish import MERGED, Flags
+from dbdyno.host import kernel_files
+from dbdyno.host.cache import Tell
+from dbdyno.obtain.source.build import Training
+from dbdyno.obtain.source.toolchain import NATIVE, Toolchain, first_error, ran, tried
+from dbdyno.obtain.source.wish import MERGED, Flags, Trainer
+
+CPUS = Path("/proc/cpuinfo")
+KNOWN_TO_ALL = "name a CPU that all hosts know, such as build.march = x86-64-v2"
+OTHER_NAMES = {
+    "__BMI__": "bmi1",
+    "__LZCNT__": "abm",
+    "__SSE3__": "pni",
+    "__SSE4_1__": "sse4_1",
+    "__SSE4_2__": "sse4_2",
+    "__AVX512VNNI__": "avx512_vnni",
+    "__AVX512BF16__": "avx512_bf16",
+    "__AVX512FP16__": "avx512_fp16",
+    "__RDRND__": "rdrand",
+}
+"""Of sets whose macro has another name than the kernel's flag."""
+SAME_NAMES = frozenset((
+    "sse", "sse2", "ssse3", "sse4a", "avx", "avx2", "fma", "fma4", "f16c", "bmi2", "movbe", "popcnt", "aes",
+    "adx", "rdseed", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512ifma",
+))  # fmt: skip
+MACRO = re.compile(r"#define (__[A-Z0-9_]+__) 1$", re.MULTILINE)
+
+
+def require_instructions(toolchain: Toolchain, flags: Flags, words: str) -> None:
+    """Raises UserError where a build with these flags may use instructions that this CPU does not know. Says
+    nothing of a CPU whose flags the kernel does not list by these names."""
+    known = known_here()
+    lacking = sorted(may_use(toolchain, flags) - known) if known else []
+    if lacking:
+        raise UserError(
+            f"{words}: the CPU of this host does not know {', '.join(lacking)}, which the build may use",
+            KNOWN_TO_ALL,
+        )
+
+
+@cache
+def may_use(toolchain: Toolchain, flags: Flags) -> frozenset[str]:
+    """The sets of instructions that a compiler may use under the flags and not without them, by the kernel's
+    names."""
+    options = [flag for flag in flags.compile if flag.startswith("-m")]
+    if not options or all(map(NATIVE.fullmatch, options)):
+        return frozenset()
+    with_flags, without = (_sets(toolchain.cc, tuple(given)) for given in (options, ()))
+    return with_flags - without
+
+
+def _sets(compiler: str, options: tuple[str, ...]) -> frozenset[str]:
+    told = ran([compiler, *options, "-dM", "-E", "-x", "c", "/dev/null"]).stdout
+    names = (OTHER_NAMES.get(macro, macro.strip("_").lower()) for macro in MACRO.findall(told))
+    return frozenset(name for name in names if name in SAME_NAMES or name in OTHER_NAMES.values())
+
+
+@cache
+def known_here() -> frozenset[str]:
+    """The flags of this CPU; empty on one whose kernel lists none."""
+    found = re.search(r"^flags\s*: (.*)$", kernel_files.text_or_none(CPUS) or "", re.MULTILINE)
+    return frozenset(found[1].split()) if found else frozenset()
+
+
+ACCOUNT, PROFILE, RAW = "training.json", "profile", "raw"
+
+
+@dataclass(frozen=True)
+class Untrained:
+    """An instrumented engine in a prefix, and the load that is to train it. Its processes write their
+    profiles into the folder `raw`, where the `environment` leads them."""
+
+    prefix: Path
+    trainer: Trainer
+    raw: Path
+    environment: Mapping[str, str]
+
+
+Train = Callable[[Untrained], int]
+"""Starts the engine, drives it, and stops it cleanly. Gives the transactions that it did. Raises BuildFailed
+where that fails."""
+
+
+@dataclass(frozen=True)
+class Profiling:
+    """One way to count what a program executes. `instrument` makes a program that writes its profile into a
+    folder, and gives its prefix; `environment` leads its processes there; `collect` makes of that folder the
+    profile, in another one that it makes. What was instrumented is gone afterwards."""
+
+    instrument: Callable[[Path], Path]
+    environment: Callable[[Path], Mapping[str, str]]
+    collect: Callable[[Path, Path], Profile]
+
+
+def trained(
+    folder: Path, trainer: Trainer, profiling: Profiling, train: Train | None, tell: Tell
+) -> Training:
+    """The training in a folder, carried out where there is none that is whole.
+
+    Raises BuildFailed where nobody can train here, and like `train` and both steps of `profiling`.
+    """
+    account = folder / ACCOUNT
+    if account.exists():
+        return Training.model_validate_json(account.read_text())
+    if train is None:
+        raise BuildFailed(
+            f"the build that {trainer.workload} trains is no longer here, and a trial trains none",
+            "`dyno run` trains builds before its first trial",
+        )
+    raw, profile = folder / RAW, folder / PROFILE
+    # What a training wrote that was cut short is part of a profile at best.
+    for left in (raw, profile):
+        shutil.rmtree(left, ignore_errors=True)
+    raw.mkdir(parents=True)
+    prefix = profiling.instrument(raw)
+    began = time.monotonic()
+    transactions = train(Untrained(prefix, trainer, raw, profiling.environment(raw)))
+    took_s = round(time.monotonic() - began, 3)
+    found = profiling.collect(raw, profile)
+    training = Training(
+        trainer=trainer,
+        transactions=transactions,
+        took_s=took_s,
+        files=found.files,
+        functions=found.functions,
+        executed=found.executed,
+        profile=found.digest,
+        moved=found.moved,
+        left=found.left,
+    )
+    tell(training.words)
+    shutil.rmtree(raw)
+    os.sync()
+    whole = folder / f"{ACCOUNT}.part"
+    whole.write_text(training.model_dump_json(indent=1) + "\n")
+    whole.rename(account)
+    return training
+
+
+def lay_profile(folder: Path) -> None:
+    """Puts the files of gcc's profiles, where there are any, where it looks for them: beside the objects that
+    it will make."""
+    for file in (folder / PROFILE).rglob("*.gcda"):
+        place = folder / file.relative_to(folder / PROFILE)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, place)
+
+
+def remove_profile(prefix: Path) -> None:
+    """Takes the profile out of what the build installed."""
+    for file in prefix.rglob("*.gcda"):
+        file.unlink()
+
 
 SWITCHED_OFF = (
     "a flag or the source's own build system switches profiles off, or the server does not end by exit(): "

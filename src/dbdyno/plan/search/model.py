@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtr
 
-from dbdyno.analyse.candidates import CHANGE_WORTH, Candidate, spread_of
+from dbdyno.analyse.elimination import CHANGE_WORTH, Candidate, spread_of
 from dbdyno.frozen import Level, level_text
 from dbdyno.study import Factor, Study
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from dbdyno.analyse.candidates import Candidate, needed, ranked
+from dbdyno.analyse.elimination import Candidate, needed, ranked
 from dbdyno.records.record import Record
 from dbdyno.records.run import SearchRun
 from dbdyno.study import BASELINE, Study

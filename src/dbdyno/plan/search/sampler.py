@@ -18,7 +18,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dbdyno.analyse.candidates import Candidate
+from dbdyno.analyse.elimination import Candidate
 from dbdyno.frozen import Level, level_text
 from dbdyno.study import BASELINE, Factor, Study
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def bars(found: Gate) -> Markup | None:
     """A gate's bars, which need no script, so that its page is small."""
-    from dbdyno.report.figures import gate
+    from dbdyno.report.figures import charts
 
-    made = gate.figure(found)
+    made = charts.figure(found)
     return None if made is None else fragment("bars.html", figure=made)
 
 

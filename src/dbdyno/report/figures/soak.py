@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from dbdyno.analyse.soak import Rung
-from dbdyno.records.gauges import GAUGES
+from dbdyno.records.metrics import GAUGES
 from dbdyno.report.figures.vega import Layer, Rows, Spec, data, spec, tooltip
 
 SMALL, HEIGHT, COLUMNS = 250, 96, 3

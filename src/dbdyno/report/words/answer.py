@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from dbdyno.analyse.layout import apart_by_layout
+from dbdyno.analyse.floor import apart_by_layout
 from dbdyno.analyse.model import (
     Analysis,
     Kept,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dbdyno.analyse.found import PlanChange, PlansCompared
 from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import listed
-from dbdyno.records.plan import NO_PLAN_NEEDED
+from dbdyno.records.record import NO_PLAN_NEEDED
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import clean
 

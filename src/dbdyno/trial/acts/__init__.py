@@ -18,22 +18,28 @@ from dbdyno.host import paths
 from dbdyno.host.volumes import power
 from dbdyno.host.volumes.power import tear
 from dbdyno.layers.setup import Running, Setup
-from dbdyno.records.recovery import Loss, Recovery
+from dbdyno.records.record import Loss, Recovery
 from dbdyno.study.act import CLEANLY, OF_CLUSTER, OF_POWER, Act
 from dbdyno.study.phases import Phase
 from dbdyno.trial.acts.cluster import act_on_node
-from dbdyno.trial.acts.endings import ENDINGS, Acted, Ending, broken, judged, log_after, require_volume
-from dbdyno.trial.acts.engine import start_again
-from dbdyno.trial.acts.flips import told_of
-from dbdyno.trial.acts.ledger import (
+from dbdyno.trial.acts.endings import (
+    ENDINGS,
+    Acted,
+    Ending,
     Ledger,
     Row,
+    broken,
     full_speed_s,
+    judged,
+    log_after,
     losses,
     make_table,
+    require_volume,
     speed_per_s,
+    told_of,
     windows_of,
 )
+from dbdyno.trial.acts.engine import start_again
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.nodes import checks_of
 from dbdyno.trial.record_builder import of_the_engine

@@ -5,6 +5,9 @@ how far each node is.
 
 Every commit that a client was told of is looked for on each node by itself, once the node has all that the
 first one has. Then all tables of all nodes are read and compared.
+
+Each look asks a node for the latest row of each client. The node says when its statement began. So a client
+that was told of a later row before that moment, and reads on this node, would not see its own commit.
 """
 
 from __future__ import annotations
@@ -26,22 +29,25 @@ from dbdyno.engines.nodes import Node, Nodes
 from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
 from dbdyno.host.segment import FACTOR
 from dbdyno.layers.setup import Running
-from dbdyno.records.record import Check
-from dbdyno.records.recovery import Clustered, Loss, Recovery
+from dbdyno.records.record import Check, Clustered, Loss, Recovery
 from dbdyno.study.act import Act
 from dbdyno.study.phases import Phase
-from dbdyno.trial.acts.endings import Acted, Ending, broken, judged, log_after
-from dbdyno.trial.acts.engine import with_load
-from dbdyno.trial.acts.ledger import (
+from dbdyno.trial.acts.endings import (
     NS,
+    Acted,
+    Ending,
     Entry,
     Ledger,
+    broken,
     full_speed_s,
+    judged,
+    log_after,
     longest_silence_s,
     losses,
     speed_per_s,
     windows_of,
 )
+from dbdyno.trial.acts.engine import with_load
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.nodes import behind, caught_up, of_others
 from dbdyno.trial.record_builder import of_the_engine

@@ -19,10 +19,10 @@ from pathlib import Path
 from dbdyno.applications.product import Front
 from dbdyno.driver.tally import Cpu
 from dbdyno.host import cgroups
-from dbdyno.host.counters import HardwareCounters
+from dbdyno.host.perf import HardwareCounters
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Observation
-from dbdyno.trial.observe.processes import Bystanders, Counters, KernelThreads, ProcessCounters, host_counters
+from dbdyno.trial.observe.watch import Bystanders, Counters, KernelThreads, ProcessCounters, host_counters
 
 
 class QuotaCounters:

@@ -9,8 +9,7 @@ from typing import Any, cast
 from dbdyno.engines.postgresql import running
 from dbdyno.engines.runtime import LoadOfOthers
 from dbdyno.study.nouns import ServerInUse
-from dbdyno.trial.running.guard import Guard, words_of
-from dbdyno.trial.running.switch import Switch
+from dbdyno.trial.running.switch import Guard, Switch, words_of
 
 
 class Watched:

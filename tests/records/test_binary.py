@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.records.symbols import base_name
+from dbdyno.records.binary import base_name
 
 
 @pytest.mark.parametrize(

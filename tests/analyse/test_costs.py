@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.analyse.pareto import is_beaten
+from dbdyno.analyse.costs import is_beaten
 
 
 @pytest.mark.parametrize(

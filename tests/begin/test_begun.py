@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.commits import commit_of_source
+from dbdyno.begin.begun import commit_of_source
 from dbdyno.obtain.source.tree import commit_of
 from dbdyno.study import Factor, Study
 from tests.obtain.source.repositories import commit, git

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin import counting
+from dbdyno.begin import counted
 from dbdyno.begin.adapted import adapted
-from dbdyno.begin.counted import counting_text, with_counting
-from dbdyno.begin.counting import counting_of
+from dbdyno.begin.counted import counting_of, counting_text, with_counting
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.begin.study_file import study_at
 from dbdyno.errors import Blocked
@@ -33,8 +32,8 @@ BUILDS = STUDY + '"build.optimisation" = ["-O2", "-O3"]\n'
 @pytest.fixture(autouse=True)
 def all_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host with Valgrind and without counters."""
-    monkeypatch.setattr(counting, "counts", lambda event: "this CPU has no such counter")
-    monkeypatch.setattr(counting, "require_valgrind", lambda: ("valgrind", "vgdb"))
+    monkeypatch.setattr(counted, "counts", lambda event: "this CPU has no such counter")
+    monkeypatch.setattr(counted, "require_valgrind", lambda: ("valgrind", "vgdb"))
 
 
 def found(folder: Path, text: str, budget_s: float | None = None) -> Counting | None:
@@ -56,7 +55,7 @@ def test_variants_of_one_build_are_not_counted_unasked(tmp_path: Path) -> None:
 
 
 def test_a_cpu_that_counts_needs_no_valgrind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "counts", lambda event: "")
+    monkeypatch.setattr(counted, "counts", lambda event: "")
     assert found(tmp_path, BUILDS) == Counting(by="counters")
 
 
@@ -69,7 +68,7 @@ def test_what_cannot_be_counted_says_why(tmp_path: Path, monkeypatch: pytest.Mon
     def missing() -> tuple[str, str]:
         raise Blocked("valgrind", "valgrind is not on this machine", "install it: apt install valgrind")
 
-    monkeypatch.setattr(counting, "require_valgrind", missing)
+    monkeypatch.setattr(counted, "require_valgrind", missing)
     without = found(tmp_path, BUILDS)
     assert without is not None and without.by == "nothing"
     assert counting_text(without, 0.0) == (

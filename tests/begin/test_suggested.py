@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.on_other import data_on, goal_on, load_on, require_options
+from dbdyno.begin.suggested import data_on, goal_on, load_on, require_options
 from dbdyno.errors import UserError
 from dbdyno.study import Goal, Guard, Workload
 from dbdyno.study.nouns import GivenData

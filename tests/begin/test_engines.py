@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.begin.needed import needed_by
+from dbdyno.begin.engines import needed_by
 from dbdyno.begin.study_file import study_at
 from tests.cli.calls import complaint, dyno
 

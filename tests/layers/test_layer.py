@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.frozen import Level
-from dbdyno.layers.layer import ask, by_layer
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.layer import Part, Place, ask, by_layer, proof
 from dbdyno.layers.registry import KNOBS, LAYERS, in_production
+from dbdyno.records.record import Reading
 from dbdyno.study.builds import of_build
 from tests.layers.registry_cases import LEVELS
 
@@ -75,3 +78,24 @@ def test_a_setting_that_needs_a_limit_of_its_process_brings_it() -> None:
 
 def test_a_load_has_no_parts() -> None:
     assert parts({"workload.clients": 8}) == []
+
+
+def test_a_level_in_effect_needs_no_reason_and_another_has_one() -> None:
+    found = Reading(value="bfq", source="queue/scheduler")
+    held = proof("storage.scheduler", "bfq", found, True, "the kernel took it", "leave it out")
+    assert (held.in_effect, held.reason, held.remedy) == (True, "", "")
+    assert held.accepted == Reading(value="bfq", source="the kernel took it") and held.effective == found
+    lost = proof("storage.scheduler", "none", found, False, "the kernel took it", "leave it out")
+    assert (lost.reason, lost.remedy) == ("asked for none, found bfq", "leave it out")
+
+
+IMPORTED = """
+import sys
+import dbdyno.layers.layer
+print(*(name for name in sys.modules if name.startswith(("dbdyno.host", "dbdyno.engines", "dbdyno.driver"))))
+"""
+
+
+def test_a_knob_is_made_without_host_engine_or_driver() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
