@@ -43,7 +43,7 @@ import numpy as np
 from dbdyno.analyse.elimination import candidates_of, of_purpose
 from dbdyno.analyse.intervals import half_width, share_interval
 from dbdyno.findings import analyse
-from dbdyno.findings.search import analysed, winner_of
+from dbdyno.findings.searched import analysed, winner_of
 from dbdyno.frozen import Level
 from dbdyno.plan.search.pace import NEW_EACH_BLOCK
 from dbdyno.records.record import Record

@@ -70,15 +70,21 @@ IMPORT_IN_TEXT = re.compile(rf"from ({PACKAGE}[\w.]*) import (\w+(?:, \w+)*)")
 
 def absent_imports(text: str, root: Path = ROOT) -> list[str]:
     """What a text imports of the package, in code that no linter reads, though it is not there."""
-    package = root / "src" / PACKAGE
-    known = modules(root) | {name_of(path, package): path for path in package.rglob("*.pyi")}
+    found = IMPORT_IN_TEXT.findall(text)
+    known = _with_stubs(root) if found else {}
     absent = []
-    for module, names in IMPORT_IN_TEXT.findall(text):
+    for module, names in found:
         inside = module.removeprefix(PACKAGE).lstrip(".")
         held = _bound(known[inside]) if inside in known else set()
         wanted = [f"{inside}.{name}".lstrip(".") for name in names.split(", ") if name not in held]
         absent += [f"{PACKAGE}.{name}" for name in wanted if name not in known]
     return absent
+
+
+@cache
+def _with_stubs(root: Path) -> dict[str, Path]:
+    package = root / "src" / PACKAGE
+    return modules(root) | {name_of(path, package): path for path in package.rglob("*.pyi")}
 
 
 @cache

@@ -25,7 +25,7 @@ from dbdyno.analyse.elimination import (
 from dbdyno.analyse.model import SearchResult
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.findings import analyse
-from dbdyno.findings.search import analyse_search
+from dbdyno.findings.searched import analyse_search
 from dbdyno.frozen import Level
 from dbdyno.plan.search.ask import Block, trials_of
 from dbdyno.records.record import Outcome, Record

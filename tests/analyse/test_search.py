@@ -13,7 +13,7 @@ from dbdyno.analyse import Analysis
 from dbdyno.analyse.intervals import judge, ratio_of
 from dbdyno.analyse.model import GIVEN_UP, SearchResult, Verdict
 from dbdyno.findings import analyse
-from dbdyno.findings.search import with_given_up
+from dbdyno.findings.searched import with_given_up
 from dbdyno.frozen import Level
 from dbdyno.plan.search.ask import next_block, trials_of
 from dbdyno.records.record import Outcome, Record

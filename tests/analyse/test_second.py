@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse.effects import METRIC, aa_check, pooled
 from dbdyno.analyse.found import SecondResponse
 from dbdyno.analyse.model import Analysis, Verdict
+from dbdyno.analyse.second import METRIC, aa_check, pooled
 from dbdyno.findings import analyse
 from dbdyno.records.record import Record
 from dbdyno.report.words.noise import second_text

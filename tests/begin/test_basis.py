@@ -13,7 +13,7 @@ import pytest
 from dbdyno.analyse.costs import Spreads
 from dbdyno.begin.adapted import adapted
 from dbdyno.begin.basis import BLOCKS_SUPPOSED, basis_of
-from dbdyno.begin.estimate import budget_text
+from dbdyno.begin.budget import budget_text
 from dbdyno.begin.study_file import study_at
 from dbdyno.calibrate.finding import STARTS_SD
 from dbdyno.calibrate.kept import place_of

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.estimate import estimate, header, replan_text, restarts_text
+from dbdyno.begin.budget import replan_text
+from dbdyno.begin.estimate import estimate, header, restarts_text
 from dbdyno.begin.study_file import study_at
 from dbdyno.plan.budget import Replan
 from dbdyno.records.place import store_url

@@ -19,7 +19,7 @@ from dbdyno.errors import UserError
 from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.host import cache
-from dbdyno.layers.layer import Place
+from dbdyno.layers.part import Place
 from dbdyno.obtain.source.build import Made, Training
 from dbdyno.obtain.source.wish import BuildWish, Flags, Trainer
 from dbdyno.records.record import Outcome

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dbdyno.analyse import Analysis
 from dbdyno.findings import analyse, as_json, search
-from dbdyno.findings.search import with_given_up
+from dbdyno.findings.searched import with_given_up
 from dbdyno.frozen import Level
 from dbdyno.report.figures import search as figures
 from dbdyno.report.words import answer, naming

@@ -10,7 +10,9 @@ import pytest
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.frozen import Level
-from dbdyno.layers.layer import Part, Place, ask, by_layer, proof
+from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.part import Part, Place
+from dbdyno.layers.proof import proof
 from dbdyno.layers.registry import KNOBS, LAYERS, in_production
 from dbdyno.records.record import Reading
 from dbdyno.study.builds import of_build
@@ -91,7 +93,7 @@ def test_a_level_in_effect_needs_no_reason_and_another_has_one() -> None:
 
 IMPORTED = """
 import sys
-import dbdyno.layers.layer
+import dbdyno.layers.knob
 print(*(name for name in sys.modules if name.startswith(("dbdyno.host", "dbdyno.engines", "dbdyno.driver"))))
 """
 

@@ -13,7 +13,8 @@ from dbdyno.driver import _driver
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 from dbdyno.host.room import available_memory_bytes, memory_limit
-from dbdyno.layers.layer import Scope, by_layer
+from dbdyno.layers.knob import Scope
+from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import foresee
 from dbdyno.plan.arrangement import MEMORY_SHARE, Arranged, Circumstances, arranged
 from dbdyno.report.words import numbers

@@ -3,8 +3,6 @@
 What a plan says of a study's restarts.
 
 The images of the pristine data that a run would make, as `dyno plan` shows them.
-
-What is told of a budget: what it gives, and how small a difference that can tell.
 """
 
 from __future__ import annotations
@@ -16,16 +14,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.begin.counted import why_counted
 from dbdyno.begin.given import data_text, planned_data
 from dbdyno.driver.tally import Tally
 from dbdyno.engines import registry
 from dbdyno.plan.blocks import expected_duration_s
-from dbdyno.plan.budget import Replan, costs_of, precision
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Run, RunKind
-from dbdyno.report.words import numbers
 from dbdyno.report.words.numbers import about_text, clock_text, plural, seconds_text
 from dbdyno.study import Study
 from dbdyno.study.act import OF_CLUSTER
@@ -42,7 +37,6 @@ from dbdyno.study.restarts import CONTROL_CUTS, acts_of, control_of, restarted
 from dbdyno.trial.pristine import IMAGES_ENOUGH, worth_s
 
 if TYPE_CHECKING:
-    from dbdyno.begin.basis import Basis
     from dbdyno.records.store import Store
 
 
@@ -70,36 +64,6 @@ def load_host_lines(study: Study) -> Iterator[str]:
         f"the load comes from {found.hosts_text} over SSH; each server listens on {found.address} during its"
         f" trial, {how}, for an account with a random password"
     )
-
-
-def budget_text(study: Study, basis: Basis) -> str:
-    """What was made of a budget, what the intervals can tell apart, and what that rests on."""
-    given = f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial"
-    if not basis.measured:
-        return f"{given}; {_reached(study)} ({basis.words})"
-    half = costs_of(study, basis.overhead_s).half_width(
-        study.blocks, study.workload.duration_s, basis.spreads
-    )
-    return f"{given}; half of an interval's width: about ±{math.expm1(half):.1%} ({basis.words})"
-
-
-def replan_text(study: Study, replan: Replan) -> str:
-    """What the first block showed, and what the rest of the budget gives."""
-    blocked = (
-        f", {numbers.plural(len(replan.left_out), 'blocked variant')} left out" if replan.left_out else ""
-    )
-    seen = f"the first block took {replan.overhead_s:.1f} s per trial beside the load{blocked}"
-    if replan.blocks == 1:
-        need = f"{BLOCKS_LEAST} blocks need {replan.enough_s:.0f} s"
-        return f"{seen}: no second block fits, and one gives no interval; {need}"
-    settled = study.but(blocks=replan.blocks)
-    return f"{seen}: the budget gives {replan.blocks} blocks; {_reached(settled, replan.left_out)}"
-
-
-def _reached(study: Study, left_out: frozenset[str] = frozenset()) -> str:
-    reached = (precision(study, spread, left_out) for spread in (0.02, 0.05, 0.10))
-    told = ", ".join(f"±{each.half_width:.1%} if ratios vary by {each.spread:.0%}" for each in reached)
-    return f"half of an interval's width: {told} from block to block"
 
 
 def images_text(study: Study, budget_s: float | None) -> str:

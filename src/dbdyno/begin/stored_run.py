@@ -123,7 +123,7 @@ def analysed(study: Study, run: Run, records: Sequence[Record] | Given) -> Analy
     of a search, whose candidates nobody knows before."""
     if study.design is Design.SEARCH:
         # Here, because few runs search.
-        from dbdyno.findings.search import with_given_up
+        from dbdyno.findings.searched import with_given_up
 
         return with_given_up(analyse(study, run, records), partial(given_up_by, study))
     return analyse(study, with_losses(study, run), records)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.text import Text
 
 from dbdyno.applications.registry import PRODUCTS, installed
-from dbdyno.begin.adapted import with_calibration
+from dbdyno.begin.calibrated import with_calibration
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.counted import with_counting
 from dbdyno.begin.engines import others_of

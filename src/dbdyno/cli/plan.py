@@ -14,6 +14,7 @@ from rich.text import Text
 
 from dbdyno.begin.adapted import Adapted, adapted, seed_of
 from dbdyno.begin.arrangement import arranged_text, memory_text
+from dbdyno.begin.budget import budget_text
 from dbdyno.begin.building import builds_lines, builds_of
 from dbdyno.begin.catalogue import unchecked_text
 from dbdyno.begin.checked import blocked_of, levels_in, require_baseline_unblocked, require_sound, unstartable
@@ -21,7 +22,6 @@ from dbdyno.begin.counted import counted_text, counting_text, why_counted
 from dbdyno.begin.engines import engine_of
 from dbdyno.begin.estimate import (
     beside_blocks_s,
-    budget_text,
     counted_s,
     images_text,
     load_host_lines,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.progress import BarColumn, Progress, TextColumn
 
-from dbdyno.begin.estimate import beside_blocks_s, replan_text
+from dbdyno.begin.budget import replan_text
+from dbdyno.begin.estimate import beside_blocks_s
 from dbdyno.cli.patience import looking
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.time_left import TimeLeft

@@ -6,7 +6,7 @@ import re
 
 from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.frozen import Frozen, Level, absent
-from dbdyno.layers.layer import Part, Place
+from dbdyno.layers.part import Part, Place
 from dbdyno.obtain.source.wish import Flags
 from dbdyno.study.space import Promise
 

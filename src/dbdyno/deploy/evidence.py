@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
 from dbdyno.frozen import level_text
-from dbdyno.layers.layer import Part, Place
+from dbdyno.layers.part import Part, Place
 from dbdyno.records import metrics
 from dbdyno.report.words.numbers import (
     DASH,

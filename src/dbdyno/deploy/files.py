@@ -14,7 +14,7 @@ from pathlib import Path
 from dbdyno.deploy.deployment import Deployment
 from dbdyno.engines.facts import Production
 from dbdyno.frozen import Level, level_text
-from dbdyno.layers.layer import Place
+from dbdyno.layers.part import Place
 
 OF_THE_DISK = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
 """What TuneD calls the attributes of a queue."""

@@ -33,6 +33,6 @@ def analyse(study: Study, run: Run, records: Sequence[Record] | Given) -> Analys
         from dbdyno.findings.run import analyse_blocks
 
         return analyse_blocks(study, run, records)
-    from dbdyno.findings.search import analyse_search
+    from dbdyno.findings.searched import analyse_search
 
     return analyse_search(study, run, records)

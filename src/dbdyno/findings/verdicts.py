@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dbdyno.analyse.analysis import Basis, first_blocks
 from dbdyno.analyse.blocks import pairs, with_copies
 from dbdyno.analyse.components import components
-from dbdyno.analyse.effects import aa_check, second_response
 from dbdyno.analyse.floor import floor
 from dbdyno.analyse.found import Components, Floor, SecondResponse
 from dbdyno.analyse.model import AaCheck, Analysis, GuardResult, Kept, Ratio, Role, VariantResult, Verdict
+from dbdyno.analyse.second import aa_check, second_response
 from dbdyno.records import metrics
 from dbdyno.records.metrics import Metric
 from dbdyno.report.document import (

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.begin.adapted import adapted, seed_of
 from dbdyno.begin.arrangement import room_bytes
 from dbdyno.begin.begun import Begun, name_of_run, new_run
+from dbdyno.begin.budget import budget_text
 from dbdyno.begin.building import builds_lines, builds_of
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.checked import require_sound, require_statements
 from dbdyno.begin.counted import counting_text
-from dbdyno.begin.estimate import budget_text, counted_s, estimate, header, require_load_host
+from dbdyno.begin.estimate import counted_s, estimate, header, require_load_host
 from dbdyno.begin.reference import reference_of
 from dbdyno.begin.registered import registered_as
 from dbdyno.begin.running import in_use_of, require_allowed, require_started

@@ -17,7 +17,9 @@ from dbdyno.driver import _driver
 from dbdyno.engines.built import Built
 from dbdyno.errors import Mistake, UserError
 from dbdyno.frozen import Level
-from dbdyno.layers.layer import Knob, LayerOfKnobs, proof
+from dbdyno.layers.knob import Knob
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build
 from dbdyno.layers.workload import files_named as of_workload

@@ -15,7 +15,10 @@ from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_files, kernel_values
 from dbdyno.host.kernel_values import bound_threads, losing_cpusets, parse_cpu_list
 from dbdyno.host.process import bind_memory, can_do
-from dbdyno.layers.layer import ROOT, ROOT_OR_GROUP, Knob, LayerOfKnobs, Part, Place, Scope, proof
+from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.part import Part, Place
+from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 

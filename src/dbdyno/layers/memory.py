@@ -17,7 +17,10 @@ from dbdyno.frozen import Level
 from dbdyno.host import kernel_files, kernel_values, libraries
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
-from dbdyno.layers.layer import ROOT, Knob, LayerOfKnobs, Part, Place, Scope, proof
+from dbdyno.layers.knob import ROOT, Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.part import Part, Place
+from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Deed, Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 

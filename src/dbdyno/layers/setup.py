@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dbdyno.host.journal import Journal
     from dbdyno.host.volumes.volume import Volume, Wish
     from dbdyno.host.writers import Allowed
-    from dbdyno.layers.layer import Part
+    from dbdyno.layers.part import Part
     from dbdyno.obtain.installation import Installation
     from dbdyno.obtain.source.wish import BuildWish
     from dbdyno.records.record import Counted, Reading

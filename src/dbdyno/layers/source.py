@@ -10,8 +10,10 @@ from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine
 from dbdyno.host import libraries
 from dbdyno.layers.building import Building
-from dbdyno.layers.layer import Knob, LayerOfKnobs, proof
+from dbdyno.layers.knob import Knob
+from dbdyno.layers.layer import LayerOfKnobs
 from dbdyno.layers.platform import OnPlatform
+from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Request, Running
 from dbdyno.obtain.source.build import Made
 from dbdyno.obtain.source.wish import DEFAULT, NONE, BuildWish

@@ -22,7 +22,10 @@ from dbdyno.host.volumes.maker_options import any_maker_fault, maker_fault, moun
 from dbdyno.host.volumes.mounts import mounted_at, queue_below
 from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.layer import ROOT, Knob, LayerOfKnobs, Part, Place, Scope, proof
+from dbdyno.layers.knob import ROOT, Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.part import Part, Place
+from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import LOOP_DEVICES, REMOVED, STAYS, Before, Deed, Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading

@@ -12,8 +12,8 @@ from dbdyno.engines.facts import Guest, ShellRound
 from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host import paths
-from dbdyno.layers.layer import proof
 from dbdyno.layers.machine import proved_by_console
+from dbdyno.layers.proof import proof
 from dbdyno.machine import guest, kinds, packages
 from dbdyno.machine.console import Emulated, powered_on
 from dbdyno.machine.packages import Parts

@@ -160,7 +160,7 @@ def _to_eliminate(
     left. A further one is measured where there is time."""
     # Here, because a plan that is only shown has no use for numpy.
     from dbdyno.analyse.elimination import eliminated
-    from dbdyno.findings.search import analysed, winner_of
+    from dbdyno.findings.searched import analysed, winner_of
 
     confirmed = analysed(study, run, confirming)
     winner = winner_of(confirmed)
@@ -181,7 +181,7 @@ def _to_start(study: Study, run: SearchRun, earlier: Sequence[Record], number: i
     known beforehand, so that no start that was seen decides whether there is another one."""
     if study.search is None or study.search.bad_starts is None:
         return None
-    from dbdyno.findings.search import analyse_search
+    from dbdyno.findings.searched import analyse_search
 
     found, begun = analyse_search(study, run, earlier), of_purpose(earlier, Purpose.STARTS)
     starts = None if found.search is None else found.search.starts
