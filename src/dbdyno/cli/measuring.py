@@ -147,7 +147,7 @@ def _carried_out(asked: Measuring, beginning: Beginning, store: Store) -> list[R
         switch = stack.enter_context(held(begun, journal, store, allowed))
         bench = replace(bench_of(begun, journal, callgrind, allowed), tell=asked.tell, switch=switch)
         bench = kind.at_bench(bench)
-        own = kind.progress(study, run, _say)
+        own = kind.progress(study, run, tell)
         progress = own or Unwatched()
         if asked.quiet:
             progress = Unwatched()
@@ -216,10 +216,6 @@ def _callgrind(kind: Kind, begun: Begun, journal: Journal, stack: ExitStack) -> 
     """What counts instructions: of all trials where they are the response and the CPU's own counters cannot
     be read, or beside the timed ones."""
     return Callgrind(stack.enter_context(journal.folder("counted-"))) if kind.counts(begun, tell) else None
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)
 
 
 def _keep_in_brief(url: str, analysis: Analysis) -> None:
