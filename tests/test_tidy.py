@@ -1,4 +1,4 @@
-"""The tree keeps each rule of `tests/tidy.py`, and each rule refuses an example that breaks it."""
+"""The tree keeps each rule of `tidy.py` and `tidy_prose.py`, and each refuses an example that breaks it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from dbdyno.cli import VERBS
-from tests import tidy
+from tests import tidy, tidy_prose
 from tests.conftest import LONG
 from tests.structure import ROOT, absent_imports, python_arrows, python_rooms
 from tests.structure_rust import Arrows, circles, rust_arrows
@@ -29,7 +29,7 @@ def tree() -> tuple[Source, ...]:
     paths = [
         path for path in git("ls-files").splitlines() if path.endswith(ENDINGS) or path.startswith(PROGRAMS)
     ]
-    rules = {"tests/tidy.py", "tests/test_tidy.py"}
+    rules = {"tests/tidy.py", "tests/tidy_prose.py", "tests/test_tidy.py"}
     there = (path for path in paths if path not in rules and (ROOT / path).is_file())
     return tuple(Source(path, (ROOT / path).read_text(encoding="utf-8")) for path in there)
 
@@ -165,7 +165,7 @@ def test_a_rule_refuses_its_other_cases(broken: Source, said: str) -> None:
     [
         Source("src/dbdyno/cli/plan.py", "from dbdyno.trial import drive, pristine\nprint()"),
         Source("src/dbdyno/run.py", lines(59, "def long():", "    pass")),
-        Source("src/dbdyno/trial/pristine.py", "from dbdyno.trial import placement"),
+        Source("src/dbdyno/trial/prepare.py", "from dbdyno.trial import pristine"),
         Source("src/dbdyno/driver/load_process.py", 'if __name__ == "__main__":\n    print()'),
         Source("crates/driver/src/io/mod.rs", lines(90, "fn one(&self);", "fn other() {}")),
         Source("docs/wide.md", f"| {'cell ' * 30}|\n\n```\n{'shown ' * 30}\n```\n"),
@@ -211,20 +211,22 @@ def test_no_circle_leads_through_the_rooms(language: str) -> None:
 def test_the_map_of_the_architecture_names_every_room() -> None:
     rooms = {f"crates/driver/src/{name}" for name in rust_rooms(rust_arrows()) if name != "crate"}
     rooms |= set(python_rooms(python_arrows()))
-    found = tidy.the_map_names_every_room(section("ARCHITECTURE.md", "Rooms"), rooms)
+    found = tidy_prose.the_map_names_every_room(section("ARCHITECTURE.md", "Rooms"), rooms)
     assert found == []
 
 
 def test_the_map_of_the_architecture_names_what_lies_beside_the_package() -> None:
     folders = {path.partition("/")[0] for path in git("ls-files").splitlines() if "/" in path} - {"src"}
-    assert tidy.the_map_names_every_room(section("ARCHITECTURE.md", "Beside the package"), folders) == []
+    assert (
+        tidy_prose.the_map_names_every_room(section("ARCHITECTURE.md", "Beside the package"), folders) == []
+    )
 
 
 def test_the_map_of_the_architecture_tells_who_knows_whom() -> None:
     arrows = dict(python_arrows())
     for module, targets in rust_arrows().items():
-        arrows[tidy.DRIVER + module] = frozenset(tidy.DRIVER + target for target in targets)
-    found = tidy.the_map_tells_who_knows_whom(section("ARCHITECTURE.md", "Rooms"), arrows)
+        arrows[tidy_prose.DRIVER + module] = frozenset(tidy_prose.DRIVER + target for target in targets)
+    found = tidy_prose.the_map_tells_who_knows_whom(section("ARCHITECTURE.md", "Rooms"), arrows)
     assert found == []
 
 
@@ -235,7 +237,10 @@ def section(path: str, heading: str) -> str:
 
 def test_a_map_that_differs_from_the_tree_is_refused() -> None:
     table = "| room | holds |\n|---|---|\n| `study/`, `run.py` | x |\n"
-    assert tidy.the_map_names_every_room(table, {"study", "plan"}) == ["not in the map: plan", "no room: run"]
+    assert tidy_prose.the_map_names_every_room(table, {"study", "plan"}) == [
+        "not in the map: plan",
+        "no room: run",
+    ]
 
 
 def test_a_map_that_an_import_contradicts_is_refused() -> None:
@@ -245,21 +250,29 @@ def test_a_map_that_an_import_contradicts_is_refused() -> None:
         "| `errors.py` | x | everything |\n"
         "| `crates/driver/src/io/` | x | sessions; the weather |\n"
     )
-    io = f"{tidy.DRIVER}io"
+    io = f"{tidy_prose.DRIVER}io"
     arrows = {
         "study.read": {"engines.registry", "trial", "records"},
         "run": {"trial.drive", "trial.observe.window", "gate"},
         "errors": {"frozen"},
-        f"{io}::slots": {f"{tidy.DRIVER}session::mysql", f"{io}::stream"},
+        f"{io}::slots": {f"{tidy_prose.DRIVER}session::mysql", f"{io}::stream"},
     }
-    assert tidy.the_map_tells_who_knows_whom(table, arrows) == [
+    assert tidy_prose.the_map_tells_who_knows_whom(table, arrows) == [
         "study knows study.read -> engines.registry",
         "study knows study.read -> trial",
         "run knows run -> trial.observe.window",
         "errors knows errors -> frozen",
-        f"{io} knows {io}::slots -> {tidy.DRIVER}session::mysql",
+        f"{io} knows {io}::slots -> {tidy_prose.DRIVER}session::mysql",
         f"{io} knows the weather: no rule knows what that is",
     ]
+
+
+def test_what_rules_name_is_there() -> None:
+    """A rule on a module that is gone holds nothing."""
+    known = set(python_arrows())
+    of_trial = {module.split(".")[1] for module in known if module.startswith("trial.")}
+    assert of_trial >= tidy.STAGES | tidy.PARTS_OF_PREPARE
+    assert tidy.SPINE | tidy.PURE_ROOMS | tidy.NOT_PURE | tidy.OF_NO_BLOCKS | {*tidy.OF_RECORDS} <= known
 
 
 def test_the_package_has_no_more_modules_than_before() -> None:
@@ -294,12 +307,12 @@ def test_commits_say_why() -> None:
         messages = git("log", "--no-merges", "--format=%B%x00", f"{added[-1]}..HEAD").split("\0")
     except (subprocess.CalledProcessError, IndexError):
         pytest.skip("git has no history here")
-    assert tidy.subjects_are_short_and_bodies_say_why(filter(str.strip, messages)) == []
+    assert tidy_prose.subjects_are_short_and_bodies_say_why(filter(str.strip, messages)) == []
 
 
 def test_a_commit_that_does_not_say_why_is_refused() -> None:
     messages = ["Restore the governor\n\nIt stayed.", "Say\n", f"{'long ' * 13}\n\nWhy."]
-    found = tidy.subjects_are_short_and_bodies_say_why(messages)
+    found = tidy_prose.subjects_are_short_and_bodies_say_why(messages)
     assert [fault.partition(":")[0] for fault in found] == ["no body", "65 characters"]
 
 
