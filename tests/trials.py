@@ -16,8 +16,8 @@ import psutil
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
-from dbdyno.host import cache as once
 from dbdyno.host import paths
+from dbdyno.host.cache import held
 from dbdyno.host.cgroups import PREFIX
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
@@ -106,7 +106,7 @@ def tried(engine: str, allowed: Allowed = NOTHING_ALLOWED, /, **levels: Level) -
 @contextmanager
 def alone_on_host() -> Iterator[None]:
     """Holds off other tests that change the host: each would see what the other does."""
-    with once.held(Path(tempfile.gettempdir()) / f"dyno-tests-{os.getuid()}.lock"):
+    with held(Path(tempfile.gettempdir()) / f"dyno-tests-{os.getuid()}.lock"):
         use_loop_devices()
         yield
 

@@ -22,8 +22,8 @@ from dbdyno.engines.engine import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DriverFailed, DynoError, EngineMissing
 from dbdyno.frozen import Level
-from dbdyno.host import cache as once
 from dbdyno.host import paths
+from dbdyno.host.cache import held
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.reference import Reference
@@ -203,7 +203,7 @@ class Bench:
         shutil.copytree(self.pristine, self.data)
 
     def _make_pristine(self) -> None:
-        with once.held(self.pristine.with_name(f"{self.pristine.name}.lock")):
+        with held(self.pristine.with_name(f"{self.pristine.name}.lock")):
             if not self.pristine.exists():
                 making = self.pristine.with_name(f"{self.pristine.name}.{os.getpid()}")
                 self.engine.life.initialise(self.installation, making, {})

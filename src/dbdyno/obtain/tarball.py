@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from dbdyno.errors import UserError, remedy
-from dbdyno.host import cache as once
+from dbdyno.host.cache import WHOLE, shelf
 from dbdyno.host.room import free_disk_bytes
 from dbdyno.host.writers import require_own
 
@@ -84,7 +84,7 @@ def _inside(name: str, target: Path) -> str:
 
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 READ_BYTES = 1 << 20
-MANIFEST = once.WHOLE["engines"]
+MANIFEST = WHOLE["engines"]
 SUMS = ("{name}.sha256", "{name}.sha256sum", "sha256sums.txt", "SHA256SUMS")
 """Where a vendor's checksum may stand, beside the tarball."""
 
@@ -121,7 +121,7 @@ def _unpacked(path: Path, _size_bytes: int, _changed_ns: int) -> Unpacked:
     with path.open("rb") as archive:
         sha256 = hashlib.file_digest(archive, "sha256").hexdigest()
     checked = _checked(path, sha256)
-    folder = once.shelf("engines").once(f"tarball-{sha256[:24]}", lambda making: _make(path, sha256, making))
+    folder = shelf("engines").once(f"tarball-{sha256[:24]}", lambda making: _make(path, sha256, making))
     return Unpacked(_top(folder / "unpacked"), sha256, checked)
 
 

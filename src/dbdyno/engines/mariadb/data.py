@@ -12,8 +12,7 @@ from pathlib import Path
 
 from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import Asked, Server, ending
-from dbdyno.engines.mariadb import server as life
-from dbdyno.engines.mariadb.server import SERVER
+from dbdyno.engines.mariadb.server import SERVER, start
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of
 from dbdyno.engines.upgrade import STOP_S, run_tool, series_of
 from dbdyno.errors import DynoError, EngineMissing, UserError
@@ -241,7 +240,7 @@ def lacking(_old: Installation, new: Installation) -> DynoError | None:
 def take_over(
     _old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
 ) -> str:
-    server = life.start(new, data, runtime, creation, Launch())
+    server = start(new, data, runtime, creation, Launch())
     with ending(server, STOP_S):
         found = {name: command for name, command in _tools(new).items() if command is not None}
         beside = fronts(runtime / "tools", found)

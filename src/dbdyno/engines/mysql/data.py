@@ -9,8 +9,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import Server, ending
 from dbdyno.engines.mariadb import data as of_mariadb
-from dbdyno.engines.mysql import server as life
-from dbdyno.engines.mysql.server import SERVER
+from dbdyno.engines.mysql.server import SERVER, start
 from dbdyno.engines.server import ACCOUNT, DATABASE
 from dbdyno.engines.upgrade import STOP_S, series_of
 from dbdyno.errors import DynoError, UserError
@@ -83,7 +82,7 @@ def lacking(_old: Installation, _new: Installation) -> DynoError | None:
 def take_over(
     _old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
 ) -> str:
-    server = life.start(new, data, runtime, creation, Launch())
+    server = start(new, data, runtime, creation, Launch())
     with ending(server, STOP_S):
         pass
     return "the server's first start"

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import Asked, Server, ending
-from dbdyno.engines.postgresql import server as life
 from dbdyno.engines.postgresql.dump_text import REMEDY, Preparing, database_named
 from dbdyno.engines.postgresql.dumping import TOOLS, clients, dump_and_restore, release_of
 from dbdyno.engines.postgresql.psql_text import Kind, Script
-from dbdyno.engines.postgresql.server import SERVER, tool
+from dbdyno.engines.postgresql.server import PORT, SERVER, alone, initialise, make_cluster, start, tool
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of, within
 from dbdyno.engines.upgrade import STOP_S, run_tool, series_of
 from dbdyno.errors import DriverFailed, DynoError, EngineMissing, ServerFailed, UserError
@@ -148,7 +147,7 @@ def load(
 def bring_in(installation: Installation, source: Path, data: Path) -> None:
     """The copy gets the configuration that a data folder of Dyno's has: the original's may let others in,
     load libraries, or lead to other files."""
-    life.initialise(installation, data, {})
+    initialise(installation, data, {})
     made, own = data / "database", data / "configuration"
     own.mkdir()
     for name in OWN_FILES:
@@ -162,7 +161,7 @@ def bring_in(installation: Installation, source: Path, data: Path) -> None:
 
 @contextmanager
 def adopt(installation: Installation, data: Path) -> Iterator[Mapping[str, Level]]:
-    life.alone(installation, data, "template1", ADOPTION)
+    alone(installation, data, "template1", ADOPTION)
     yield {}
 
 
@@ -192,7 +191,7 @@ def _tables(url: str, asked: Asked) -> int:
 
 def _options(socket: Path, database: str) -> list[str]:
     escaped = database.replace("\\", "\\\\").replace("'", "\\'")
-    target = f"host={socket.parent} port={life.PORT} user={ACCOUNT} dbname='{escaped}'"
+    target = f"host={socket.parent} port={PORT} user={ACCOUNT} dbname='{escaped}'"
     return ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", f"--dbname={target}"]
 
 
@@ -282,7 +281,7 @@ def take_over(
     old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
 ) -> str:
     by = _renewed(old, new, data, runtime, creation)
-    server = life.start(new, data, runtime, {}, Launch())
+    server = start(new, data, runtime, {}, Launch())
     with ending(server, STOP_S):
         for name in databases(server.url, query):
             query(within(server.url, name), "ANALYZE")
@@ -314,7 +313,7 @@ def _upgrade(old: Installation, new: Installation, data: Path, runtime: Path) ->
     before.mkdir(mode=0o700)
     (data / "database").rename(before / "database")
     fresh = data / "fresh"
-    life.make_cluster(new, fresh, _creation_of(old, before / "database"))
+    make_cluster(new, fresh, _creation_of(old, before / "database"))
     beside = {
         name: fronts(runtime / name, {key: one for key, one in found.items() if one is not None})
         for name, found in (("old", _tools(old, new=False)), ("new", _tools(new, new=True)))

@@ -13,8 +13,7 @@ from typing import IO
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.embedded import bring_in_file
 from dbdyno.engines.engine import Asked, Server
-from dbdyno.engines.sqlite import server as life
-from dbdyno.engines.sqlite.server import DATABASE, LIBRARY
+from dbdyno.engines.sqlite.server import DATABASE, LIBRARY, start
 from dbdyno.engines.upgrade import series_of
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed, UserError
 from dbdyno.frozen import Level
@@ -102,7 +101,7 @@ def lacking(_old: Installation, _new: Installation) -> DynoError | None:
 def take_over(
     _old: Installation, new: Installation, data: Path, runtime: Path, creation: Mapping[str, Level]
 ) -> str:
-    server = life.start(new, data, runtime, creation, Launch())
+    server = start(new, data, runtime, creation, Launch())
     try:
         launch = Launch().confined_to(*server.driver_folders)
         with LoadProcess(server.driver_environment, launch) as process:

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dbdyno.host import cache as once
 from dbdyno.host import paths
-from dbdyno.host.cache import Tell
+from dbdyno.host.cache import Tell, shelf
 from dbdyno.obtain.source.build import Reused
 from dbdyno.obtain.source.commands import Bound, is_allowed, wrapper
 from dbdyno.obtain.source.toolchain import Toolchain, ran, version_in
@@ -103,7 +102,7 @@ def reuse_of(toolchain: Toolchain, target: tuple[str, ...], flags: Flags, tell: 
     if not is_here() or any(flag.startswith(NEVER) for flag in (*flags.compile, *flags.link)):
         return None
     place().mkdir(exist_ok=True)
-    kept = once.shelf(KIND).once(NAME, lambda _: ("objects that builds share", PROGRAM), tell)
+    kept = shelf(KIND).once(NAME, lambda _: ("objects that builds share", PROGRAM), tell)
     return Reuse(kept, " ".join((toolchain.digest, *target)))
 
 
