@@ -344,8 +344,9 @@ impl Workload for VectorSearch {
 impl VectorSearch {
     fn set(&self) -> Result<&VectorSet> {
         self.set.as_ref().ok_or_else(|| {
-            Error::user("vector_search was given no set of vectors")
-                .hint("dataset names a folder that `dyno cache data make` or `dyno cache data import` has made")
+            Error::user("vector_search was given no set of vectors").hint(
+                "dataset names a folder that `dyno cache data make` or `dyno cache data import` has made",
+            )
         })
     }
 
