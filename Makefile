@@ -118,27 +118,27 @@ NEEDS_SYSBENCH = command -v sysbench >/dev/null \
 # The driver's cost per operation beside sysbench's, both against one server in one run.
 bench-driver: setup
 	@$(NEEDS_SYSBENCH)
-	@$(BIN)/python benches/driver.py
-	@$(BIN)/python benches/tpcc.py
+	@$(BIN)/python -m benches.driver
+	@$(BIN)/python -m benches.tpcc
 
 # The same beside sysbench and pgbench, against one PostgreSQL.
 bench-clients: setup
 	@$(NEEDS_SYSBENCH)
-	@$(BIN)/python benches/clients.py $(CLIENTS)
+	@$(BIN)/python -m benches.clients $(CLIENTS)
 
 # Scripts of sysbench under the driver beside sysbench itself.
 bench-lua: setup
 	@$(NEEDS_SYSBENCH)
-	@$(BIN)/python benches/lua.py
+	@$(BIN)/python -m benches.lua
 
 # Latencies under a server that stands still, against what arithmetic says.
 bench-stall: setup
-	@$(BIN)/python benches/stall.py
+	@$(BIN)/python -m benches.stall
 
 # False alarms on A/A, and how often a server that is held for a known share of the time is found slower: whole
 # studies of minutes each, five hours in all. POWER=--quick shows in some minutes that it works.
 bench-power: setup
-	@$(BIN)/python benches/power.py $(POWER)
+	@$(BIN)/python -m benches.power $(POWER)
 
 # Gates of merge requests that change nothing, as the action for GitHub carries them out: a hundred on each of two
 # engines take hours. GATES="--gates 3 --results FILE" carries out three, and goes on with FILE.
@@ -146,7 +146,7 @@ bench-gates: setup
 	@$(BIN)/python -m benches.gates $(GATES)
 
 bench-slices: setup
-	@$(BIN)/python benches/slices.py $(SLICES)
+	@$(BIN)/python -m benches.slices $(SLICES)
 
 # Searches of surfaces that are known, against random search and one factor at a time. Nothing is measured.
 bench-search: setup

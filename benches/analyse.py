@@ -37,9 +37,11 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import numpy as np
 
+from dbdyno.analyse.columns import Floats, Places
 from dbdyno.analyse.kept import Keeping, given_of
 from dbdyno.begin.catalogue import catalogue
 from dbdyno.begin.stored_run import keep_at, kept_at
@@ -138,7 +140,9 @@ def _made(place: Path, count: int) -> Cost:
     keeping = Keeping().add_all(_records(texts, DIFFERENT))
     first_s = time.process_time() - started_s
     head, arrays, times = keeping.head(), dict(keeping.arrays()), max(count // DIFFERENT, 1)
-    tiled = {name: np.tile(values, times) for name, values in arrays.items()}
+    tiled = cast(
+        dict[str, Floats | Places], {name: np.tile(values, times) for name, values in arrays.items()}
+    )
     tiled["trial/trial"] = np.arange(float(times * DIFFERENT))
     tiled["trial/block"] += np.repeat(np.arange(float(times)) * (DIFFERENT // 2), DIFFERENT)
     latencies = {

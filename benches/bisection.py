@@ -1,6 +1,6 @@
 """Does `dyno bisect` name the commit that made SQLite slower, and none where there is none?
 
-    python benches/bisection.py [--histories N] [--without N] [--commits N] [--loss SHARE] [--minutes M]
+    python -m benches.bisection [--histories N] [--without N] [--commits N] [--loss SHARE] [--minutes M]
                              [--optimisation LEVEL] [--results FILE]
 
 Each history is a git repository of the amalgamation, made from a seed. One commit puts a busy loop into

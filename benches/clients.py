@@ -1,6 +1,6 @@
 """The driver's CPU per statement beside sysbench's and pgbench's: one PostgreSQL, one statement, one run.
 
-    python benches/clients.py [--seconds S] [--rounds N] [--clients N ...]
+    python -m benches.clients [--seconds S] [--rounds N] [--clients N ...]
 
 The statement is a prepared point select of sysbench's table. All three connect to the same Unix socket. In
 every round each contender runs once, in turn, and the table shows medians and the range over the rounds. CPU
@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from driver import COST, RATE, ROWS, Outcome, ours, ratio, rounds, spread, timed
-
+from benches.driver import COST, RATE, ROWS, Outcome, ours, ratio, rounds, spread, timed
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Server

@@ -1,6 +1,6 @@
 """The driver's cost beside sysbench's and a bare loop's, against one MariaDB in one run.
 
-    python benches/driver.py [points] [steps] [mixed] [statements] [connections] [--seconds S] [--rounds N]
+    python -m benches.driver [points] [steps] [mixed] [statements] [connections] [--seconds S] [--rounds N]
 
 points: client CPU per prepared point select and queries per second, at 1, 32, 512 and 4,096 connections.
 steps: instructions outside of the kernel for the same, of our thread, of the bare io_uring loop, and of that

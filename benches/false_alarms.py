@@ -16,6 +16,7 @@ one run of their place, and nothing else.
 from __future__ import annotations
 
 import sys
+from unittest.mock import patch
 
 import numpy as np
 
@@ -58,8 +59,6 @@ CHANGES: tuple[tuple[tuple[float, ...], tuple[int, ...]], ...] = (
 
 
 def main(runs: int) -> None:
-    # How many more blocks are needed takes most of the time, and decides nothing.
-    effects.outlook = lambda *_: Outlook()
     for interval, blocks, guards, baselines in CASES:
         for name, noise in (NOISES | SHARED).items():
             random = np.random.default_rng(SEED)
@@ -88,4 +87,6 @@ def _print(what: str, count: int, of: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    # How many more blocks are needed takes most of the time, and decides nothing.
+    with patch.object(effects, "outlook", lambda *_: Outlook()):
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

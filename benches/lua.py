@@ -1,6 +1,6 @@
 """Scripts of sysbench under Dyno's driver beside sysbench itself, against one MariaDB in one run.
 
-    python benches/lua.py [--seconds S] [--rounds N] [--clients C]
+    python -m benches.lua [--seconds S] [--rounds N] [--clients C]
 
 Client CPU per query, user plus system of a whole run, connecting included: of sysbench, of ours with the same
 script, and of ours with its own workload for the same statements. In every round each contender runs once, in
@@ -19,8 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from driver import COST, RATE, ROWS, connections, mariadb, ours, ratio, rounds, spread, sysbench
-
+from benches.driver import COST, RATE, ROWS, held, mariadb, ours, ratio, rounds, spread, sysbench
 from dbdyno.driver import _driver
 from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError
@@ -39,7 +38,7 @@ def main() -> None:
         print(f"MariaDB {server.version}, {ROWS:,} rows, {os.cpu_count()} cores shared by server and client")
         _driver.prepare(json.dumps(_own_job(server, "read_write")))
         _print_costs(server, arguments)
-        connections(server, _script_job(server, "oltp_point_select"), arguments, MANY)
+        held(_script_job(server, "oltp_point_select"), arguments, MANY)
 
 
 def _arguments() -> argparse.Namespace:

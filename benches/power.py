@@ -1,6 +1,6 @@
 """What is a verdict worth? Whole studies of a real MariaDB against itself, and against one that is held.
 
-    python benches/power.py [--comparisons N] [--minutes M] [--workloads NAME ...] [--shares SHARE ...]
+    python -m benches.power [--comparisons N] [--minutes M] [--workloads NAME ...] [--shares SHARE ...]
                             [--results FILE] [--quick]
 
 Each comparison is a run of its own: `dyno run STUDY --budget M` on a study of two variants, with a seed, data

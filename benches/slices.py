@@ -1,6 +1,6 @@
 """What do slices give, and what do they disturb? The same studies side by side and one after the other.
 
-    python benches/slices.py [--minutes M] [--workloads NAME ...] [--blocks N]
+    python -m benches.slices [--minutes M] [--workloads NAME ...] [--blocks N]
 
 Each study is carried out by `dyno run`, with a real MariaDB and a store of its own. It compares four
 servers: the baseline, the baseline again (A/A), one that is held by SIGSTOP for 5 % of the time (see
@@ -25,8 +25,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from power import FREE, MARKER, WORKLOADS, holding
-
+from benches.power import FREE, MARKER, WORKLOADS, holding
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store
 from dbdyno.study import BASELINE, TWIN, Arrangement
@@ -126,7 +125,7 @@ def show(done: dict[tuple[str, Arrangement], list[Carried]]) -> None:
     for (workload, arrangement), runs in done.items():
         held = statistics.fmean(run.held for run in runs)
         for variant, expected in ((TWIN, 1.0), ("held", 1 - held), (WRITES, None)):
-            logs = [log for run in runs for log in run.of_logs.get(variant, [])]
+            logs = [log for run in runs for log in run.logs.get(variant, [])]
             if len(logs) < 2:
                 continue
             blocks_s = sum(run.seconds for run in runs) / len(logs)

@@ -1,6 +1,6 @@
 """Are latencies true when the server stalls? A real MariaDB is stopped (SIGSTOP) on a schedule.
 
-    python benches/stall.py [--seconds S] [--rate R]
+    python -m benches.stall [--seconds S] [--rate R]
 
 Three schedules: 200 ms in every 2 s, 137 ms in every 1.7 s, and one stall that the run's end falls into. When
 each stall began and ended is noted, and what an open loop of constant rate must show follows from that
@@ -28,9 +28,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from driver import ROWS, mariadb
-from stalls import Measured, Stall, require_capacity
-
+from benches.driver import ROWS, mariadb
+from benches.stalls import Measured, Stall, require_capacity
 from dbdyno.driver import _driver
 from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError

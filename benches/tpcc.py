@@ -1,6 +1,6 @@
 """TPC-C beside sysbench, which is given the same transactions as a script (tpcc.lua): one MariaDB, one run.
 
-    python benches/tpcc.py [--seconds S] [--rounds N] [--clients C]
+    python -m benches.tpcc [--seconds S] [--rounds N] [--clients C]
 
 New orders per minute are counted by the server: the rise of D_NEXT_O_ID over the run's duration. Client CPU
 is user plus system per transaction: of the whole process for sysbench, of its threads for ours. In every
@@ -22,8 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from driver import mariadb, target, timed
-
+from benches.driver import mariadb, target, timed
 from dbdyno.driver import _driver
 from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError
