@@ -145,6 +145,34 @@ def _observed(embedded: bool, tally: Tally) -> dict[str, float]:
     return observation.totals
 
 
+def test_what_a_server_does_between_its_slices_is_told() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        with Observer((child.pid,), False) as observer:
+            with observer.looking():
+                pass  # The warm-up.
+            began = time.time()
+            with observer.looking():
+                time.sleep(0.02)
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            child.stdout.readline()
+            with observer.looking():
+                time.sleep(0.02)
+            ended = time.time()
+        child.kill()
+    tally = make_tally().but(started_unix_s=began, duration_s=ended - began)
+    engine = SimpleNamespace(counters=SimpleNamespace(view=lambda gained: gained))
+    setup = cast(Setup, SimpleNamespace(engine=engine))
+    observation = observer.observation(Running(setup, cast(Any, None), cast(Any, None), tally=tally))
+    assert observation.totals["cpu_s_between"] >= 0.37
+    assert observation.totals["cpu_s_in_all"] >= observation.totals["cpu_s_between"]
+    assert observation.totals["written_bytes_between"] <= observation.totals["written_bytes_in_all"]
+
+
 def test_a_server_and_its_driver_are_told_apart() -> None:
     driver = {"user": 0.3, "system": 0.0}
     alone = _observed(False, make_tally(driver_cpu_s=driver))

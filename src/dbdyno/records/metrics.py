@@ -178,6 +178,16 @@ def _total(name: str, times: float = 1.0) -> Callable[[Record], float | None]:
     return read
 
 
+def _share_between(name: str) -> Callable[[Record], float | None]:
+    """Of what a server did from its first slice to its last, the share that others' turns had."""
+
+    def read(record: Record) -> float | None:
+        seen = record.observation.totals if record.observation else {}
+        return _share(seen.get(f"{name}_between"), seen.get(f"{name}_in_all"))
+
+    return read
+
+
 def _throttled_share(record: Record) -> float | None:
     seen = record.observation.totals if record.observation else {}
     return _share(seen.get("throttled_periods"), seen.get("quota_periods"))
@@ -350,6 +360,12 @@ _HOST = (
     Metric("beside_cpu_s", "CPU time of servers beside", "s", _LOWER,
            "CPU time in the measured part of Dyno's other children: the servers of a block that have no "
            "slice, and those who disturb a soak.", _total("beside_cpu_s")),
+    Metric("written_between_share", "writes in the turns of others", "", _LOWER,
+           "Of the bytes that the server sent towards storage from its first slice to its last, the share "
+           "that it sent while other servers had their turn; none without slices.",
+           _share_between("written_bytes")),
+    Metric("cpu_between_share", "CPU time in the turns of others", "", _LOWER,
+           "The same of the server's CPU time.", _share_between("cpu_s")),
     Metric("throttled_s", "time held back", "s", _LOWER,
            "Time for which the kernel held threads back in the measured part because a CPU quota was used "
            "up, asked for by the study or not, summed over CPUs.", _total("throttled_s")),

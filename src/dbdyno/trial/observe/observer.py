@@ -11,9 +11,10 @@ import os
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from dbdyno.applications.product import Front
@@ -241,6 +242,8 @@ class Observer:
         self._ahead: list[tuple[float, float]] = []
         self._base_s = time.time() - time.monotonic()
         self._samples: list[Totals] = []
+        # Of each look the numbers of its first and its last sample.
+        self._looks: list[tuple[int, int]] = []
         self._missing = self._hardware.missing | self._quotas.missing
 
     def __enter__(self) -> Observer:
@@ -257,6 +260,7 @@ class Observer:
             target=self._sample_until, args=(over, first_s), name="observer", daemon=True
         )
         self._bystanders.look()
+        first = len(self._samples)
         self._sample()
         thread.start()
         try:
@@ -265,6 +269,7 @@ class Observer:
             over.set()
             thread.join()
             self._sample()
+            self._looks.append((first, len(self._samples) - 1))
 
     def observation(self, running: Running) -> Observation:
         """What happened in the measured part of the load that the tally tells of; nothing after a rest."""
@@ -295,7 +300,7 @@ class Observer:
         totals["other_cpu_s"] = max(0.0, gained["host_busy_s"] - known_s)
         if not self._seen:
             self._missing |= dict.fromkeys((*filter(_of_server, totals), *OF_PROCESSES), UNSEEN)
-        totals |= running.lagged
+        totals |= {**running.lagged, **self._in_others_turns()}
         changed = _changed(running.status_before, running.status_after)
         return Observation(
             duration_s=sum(end_s - start_s for start_s, end_s in windows),
@@ -305,6 +310,29 @@ class Observer:
             engine_status=changed,
             engine_view=running.setup.engine.counters.view(changed),
         )
+
+    def _in_others_turns(self) -> Counters:
+        """What the server did from its first slice to its last, and how much of that between two of them,
+        when others had their turn; nothing without slices."""
+        # The first look is the warm-up.
+        looks = self._looks[1:]
+        if len(looks) < 2 or not self._seen or self._embedded:
+            return {}
+        gaps = [(last, first) for (_, last), (first, _) in pairwise(looks)]
+        between, whole = self._done(gaps), self._done([(looks[0][0], looks[-1][1])])
+        return {
+            **{f"{name}_between": value for name, value in between.items()},
+            **{f"{name}_in_all": value for name, value in whole.items()},
+        }
+
+    def _done(self, spans: Iterable[tuple[int, int]]) -> Counters:
+        """What the server wrote, and the CPU time that it took, between the samples of these numbers."""
+        total = {"written_bytes": 0.0, "cpu_s": 0.0}
+        for first, last in spans:
+            start, end = self._samples[first].counters, self._samples[last].counters
+            total["cpu_s"] += end[self._cpu_name] - start[self._cpu_name]
+            total["written_bytes"] += end.get("written_bytes", 0.0) - start.get("written_bytes", 0.0)
+        return {name: value for name, value in total.items() if name not in self._missing}
 
     def _series(self, windows: Windows) -> dict[str, list[float]]:
         names = [self._cpu_name, *_SERIES] if self._seen else _OF_HOST
