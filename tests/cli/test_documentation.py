@@ -1,18 +1,24 @@
-"""The pages of the reference name every verb and every output of the command line."""
+"""The pages of the reference name every verb, option and output of the command line, and the commands of the
+tutorials can be typed as they stand."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import click
+import pytest
 
 from dbdyno.cli import VERBS
 from dbdyno.cli import dyno as command_line
 from dbdyno.cli.schema import OUTPUTS
 from dbdyno.driver import _driver
 from tests.cli.calls import dyno
+from tests.cli.page import PAGE, page
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -20,6 +26,10 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 def test_the_table_of_commands_has_each_verb() -> None:
     told = set(re.findall(r"^\| `dyno (\w+)", (REFERENCE / "commands.md").read_text(), re.MULTILINE))
     assert told == set(VERBS)
+
+
+def test_the_page_of_options_says_what_the_help_says() -> None:
+    assert PAGE.read_text() == page(), "python -m tests.cli.page writes it"
 
 
 def test_urls_take_what_the_reference_and_the_help_list() -> None:
@@ -82,3 +92,44 @@ def test_each_command_of_the_pages_has_a_verb_and_options_that_there_are() -> No
     # Options of a load are those of its workload, which its own help lists.
     wrong = {line: mistake(words) for line, words in found.items() if words and words[0] != "load"}
     assert {line: word for line, word in wrong.items() if word} == {}
+
+
+TUTORIALS = REFERENCE.parent / "tutorial"
+BLOCK = re.compile(r"^```(sh|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"`([\w-]+\.toml)`")
+NOT_TYPED = {
+    "make setup": "the tests run in what it makes",
+    ". .venv/bin/activate": "the tests run in it",
+    "dyno init mariadb --from /etc/mysql/my.cnf --output beyond.toml": "it reads the file of a server",
+    "dyno init mariadb --from my.cnf --and other.cnf --output gap.toml": "it reads the reader's own files",
+}
+"""Commands of the tutorials that this test leaves out, and why."""
+ENDS_WITH = {
+    "dyno run gate.toml --against main --output gate.md": 6,
+    "dyno run gate.toml --against main --fail-on broken,failed,slower --output gate.xml": 6,
+}
+"""Commands of the tutorials whose exit code is not 0, as the tutorial says."""
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in TUTORIALS.glob("*.md")))
+def test_a_tutorial_can_be_typed_as_it_stands(
+    name: str, homes_with_engines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an empty folder, with shorter loads: what a trial finds does not hang on that here."""
+    folder = homes_with_engines / "empty"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    text, ended = (TUTORIALS / f"{name}.md").read_text(), {}
+    for block in BLOCK.finditer(text):
+        if block[1] == "toml":
+            shorter = re.sub(r'^(warmup|duration)( *= *)"[^"]*"', r'\1\2"0.2s"', block[2], flags=re.MULTILINE)
+            (folder / NAMED.findall(text[: block.start()])[-1]).write_text(shorter)
+            continue
+        for line in block[2].splitlines():
+            if line not in NOT_TYPED:
+                said = subprocess.run(
+                    ["bash", "-c", line], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
+                )
+                ended[line] = said.returncode
+                assert said.returncode == ENDS_WITH.get(line, 0), f"{line}\n{said.stdout}{said.stderr}"
+    assert len(ended) > 4

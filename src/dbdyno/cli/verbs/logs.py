@@ -160,7 +160,9 @@ def replay(**asked: Any) -> None:
     show_default=True,
     help="What should become better.",
 )
-@click.option("--clients", type=click.IntRange(1), help="How many clients work at a time.")
+@click.option(
+    "--clients", type=click.IntRange(1), help="How many clients work at a time. Default: 4 a CPU, at least 8."
+)
 @click.option(
     "--time",
     "time_",
