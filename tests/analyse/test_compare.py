@@ -255,6 +255,7 @@ def test_two_runs_a_side_are_told_which_command_settles_it() -> None:
     assert (
         "dyno run studies/example.toml" in step and "dyno compare run-1,run-3,RUN run-11,run-13,RUN" in step
     )
+    assert compare_report.next_step(found, " --right-store o.sqlite") == f"{step} --right-store o.sqlite"
     report = compare_report.document(found)
     assert step in markdown.render(report).replace("\\", "")
     assert "What would settle it" in html.render(report)

@@ -42,7 +42,7 @@ def plan(study: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_plan_tells_where_the_data_come_from_and_how_large_they_are(study: Path) -> None:
     place = study.with_name("shop.sql")
-    assert f"pristine data: one image, loaded from {place} ({len(DUMP)} B)" in plan(study).stdout
+    assert f"pristine data: one copy, loaded from {place} ({len(DUMP)} B)" in plan(study).stdout
     found = json.loads(plan(study, "--json").stdout)["data"]
     assert found == [{"kind": "dump", "path": str(place), "size_bytes": len(DUMP)}]
 

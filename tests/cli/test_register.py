@@ -22,7 +22,7 @@ def test_what_is_registered_is_printed_and_listed(homes: Path) -> None:
     dyno("register", str(study), "--until", "margin")
     listed = dyno("register")
     assert listed.stdout.split()[:2] == ["1", said.stdout[:12]]
-    assert "2 registrations; the chain of" in listed.stderr
+    assert "2 registrations in " in listed.stderr
     with Store(store_url()) as store:
         plans = [entry.content["plan"] for entry in store.chain() if entry.content]
     assert [(plan["blocks"], plan["sequential"]) for plan in plans] == [(9, False), (50, True)]
@@ -43,7 +43,7 @@ def test_a_chain_that_somebody_changed_is_told(homes: Path) -> None:
     with sqlite3.connect(paths.data() / "dyno.sqlite") as connection:
         connection.execute("UPDATE dyno_chain SET content = replace(content, '0.02', '0.05')")
     said = complaint("register", code=1)
-    assert "does not hold: the digest of entry 1 is another one" in said
+    assert "do not follow from each other: the digest of entry 1 is another one" in said
 
 
 def test_a_report_says_that_its_run_was_not_registered(homes: Path) -> None:

@@ -22,7 +22,7 @@ def test_a_data_folder_that_was_taken_over_is_told_with_its_seconds() -> None:
         told = " ".join(form.split())
         assert "mariadb-upgrade" in told and "2.25 s and 2.50 s" in told
         assert "took over a copy of them" in told
-        assert "one number for each image of the data" in told
+        assert "one number for each copy of the data" in told
 
 
 def test_data_that_each_version_made_are_not_called_upgraded() -> None:

@@ -69,7 +69,7 @@ def data_text(planned: Sequence[PlannedData]) -> str:
     """The same as a line of a plan."""
     named = ", ".join(f"{one.path} ({bytes_text(one.size_bytes)})" for one in planned)
     how = "loaded" if planned[0].kind == "dump" else "copied"
-    return f"pristine data: one image, {how} from {named}"
+    return f"pristine data: one copy, {how} from {named}"
 
 
 def data_of(study: Study, tell: Tell) -> tuple[Data, ...]:

@@ -14,9 +14,11 @@ from dbdyno.cli.stored_run import chosen
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.layers.registry import related_factors
+from dbdyno.passwords import without_passwords
 from dbdyno.records.place import from_root, place_of, store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store, store_there
+from dbdyno.report.words.safe import argument
 from dbdyno.study.differences import difference
 
 
@@ -40,7 +42,11 @@ def main(
     found = compare(*sides, ends=ends, related=related_factors())
     if not found.gaps:
         raise UserError("no variant was measured in both runs", "see: dyno report RUN")
-    deliver("compare", found, form, output)
+    given = {"--from": left_variant, "--to": right_variant, "--right-store": right_store}
+    options = "".join(
+        f" {name} {argument(without_passwords(value))}" for name, value in given.items() if value
+    )
+    deliver("compare", found, form, output, options=options)
 
 
 def _require_there(url: str) -> None:

@@ -56,7 +56,7 @@ def _list(store: Store, as_json: bool) -> None:
     """The registrations, the first one first. Raises DynoError for a chain that does not hold."""
     entries = store.chain()
     if broken := broken_at(entries):
-        raise DynoError(f"the chain of {store.place} does not hold: {broken}", CHANGED)
+        raise DynoError(f"the entries of {store.place} do not follow from each other: {broken}", CHANGED)
     found = [entry for entry in entries if isinstance(entry.told, Registration)]
     if as_json:
         click.echo(safe.json_text(found))
@@ -64,7 +64,8 @@ def _list(store: Store, as_json: bool) -> None:
     for entry in found:
         click.echo(_line(entry))
     registered = plural(len(found), "registration")
-    click.echo(f"{registered}; the chain of {store.place} holds up to its entry {len(entries)}", err=True)
+    held = f"each entry up to {len(entries)} follows from the one before"
+    click.echo(f"{registered} in {store.place}; {held}", err=True)
 
 
 def _line(entry: Entry) -> str:

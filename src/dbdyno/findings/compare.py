@@ -34,12 +34,13 @@ from dbdyno.report.words import numbers, safe, verdicts
 from dbdyno.report.words.numbers import multiple_text
 
 
-def document(found: Comparison) -> Document:
-    """What may be said of each gap, what it is made of, and what differs."""
+def document(found: Comparison, options: str = "") -> Document:
+    """What may be said of each gap, what it is made of, and what differs. `options` are those that the
+    comparison was asked with."""
     return Document(
         title=title(found),
         answer=tuple(sentence(gap, found) for gap in found.gaps),
-        sections=(*_steps(found), _gaps(found), *_per_unit(found), _differences(found)),
+        sections=(*_steps(found, options), _gaps(found), *_per_unit(found), _differences(found)),
         eyebrow="two runs of one study",
         titled=False,
     )
@@ -51,8 +52,8 @@ def title(found: Comparison) -> str:
     return f"{found.left.study_path}: {right} beside {left}"
 
 
-def _steps(found: Comparison) -> Iterator[Section]:
-    if step := next_step(found):
+def _steps(found: Comparison, options: str) -> Iterator[Section]:
+    if step := next_step(found, options):
         yield Section("What would settle it", (Steps((step,)),))
 
 
@@ -84,7 +85,7 @@ def nothing_differs(found: Comparison) -> str:
     return "Apples to apples: nothing that Dyno reads differs between the two runs."
 
 
-HEADS = ("variant", "left", "right", "right / left", "factors", "hardware", "residual", "says")
+HEADS = ("variant", "left", "right", "right / left", "factors", "hardware", "the rest", "says")
 
 
 def row(gap: VariantGap, found: Comparison) -> tuple[Words | Cell, ...]:
@@ -156,8 +157,9 @@ def _by_run(gap: VariantGap) -> bool:
     return min(gap.runs) >= RUNS_LEAST
 
 
-def next_step(found: Comparison) -> str:
-    """The commands that would settle what is open for want of runs in turn; empty where nothing is."""
+def next_step(found: Comparison, options: str = "") -> str:
+    """The commands that would settle what is open for want of runs in turn; empty where nothing is. The last
+    one has the `options` that this comparison was asked with."""
     if all(gap.conclusion is not Conclusion.OPEN or gap.residual is None for gap in found.gaps):
         return ""
     missing = [max(0, RUNS_LEAST - len(names)) for names in found.runs]
@@ -170,7 +172,7 @@ def next_step(found: Comparison) -> str:
         ",".join([*map(safe.argument, names), *["RUN"] * max(1 if not any(missing) else 0, more)])
         for names, more in zip(found.runs, missing, strict=True)
     )
-    return f"To settle it: {how} ({again}), then: dyno compare {sides}"
+    return f"To settle it: {how} ({again}), then: dyno compare {sides}{options}"
 
 
 WORTH_A_WORD = 0.005
@@ -210,7 +212,7 @@ def _explained(gap: VariantGap) -> str:
 def note(found: Comparison) -> str:
     """How the figures were made, and what they assume."""
     lines = [
-        f"Right / left = factors x hardware x residual, of {metrics.find(found.metric).title}, geometric "
+        f"Right / left = factors x hardware x the rest, of {metrics.find(found.metric).title}, geometric "
         f"means. The runs share no block, so intervals are Welch's on logs of {_unit(found)}, together "
         f"with {numbers.share_text(found.confidence)}. Factors: the two variants as the left run measured "
         "them. Hardware assumes that the response goes with cores (no more than clients) and frequency; it "
@@ -262,7 +264,7 @@ def parts(gap: VariantGap) -> list[tuple[str, float, str]]:
     return [
         *variants,
         ("cores x GHz", gap.hardware, f"×{numbers.ratio_text(gap.hardware)}"),
-        ("residual", gap.residual.ratio, multiple_text(gap.residual)),
+        ("the rest", gap.residual.ratio, multiple_text(gap.residual)),
     ]
 
 

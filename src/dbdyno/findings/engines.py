@@ -62,7 +62,7 @@ def _upgrades(found: EnginesCompared) -> Iterator[Element]:
     yield table(("upgraded", "by", "took"), rows, kinds, dense=True)
     made = f"{baseline.level} has the first data, and each other version took over a copy of them."
     took = "The seconds count from the clean stop of the one to that of the other. Copying is left out."
-    several = " There is one number for each image of the data." if len(others[0].upgrade_s) > 1 else ""
+    several = " There is one number for each copy of the data." if len(others[0].upgrade_s) > 1 else ""
     yield Notes((f"{made} {took}{several}",))
 
 
@@ -88,7 +88,7 @@ def _difference(baseline: str, other: RowsDiffer) -> str:
     theirs = [f"{one} ({baseline})" for one in before if one not in after]
     return (
         f"{other.level} did not begin with the same rows as {baseline}, so their speeds cannot be compared."
-        f" By checksum these tables differ in image {other.image + 1}: {'; '.join([*theirs, *own])}."
+        f" By checksum these tables differ in copy {other.image + 1}: {'; '.join([*theirs, *own])}."
     )
 
 

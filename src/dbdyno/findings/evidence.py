@@ -41,7 +41,7 @@ PROVED = (
     "What was asked for, and what each later reading showed. Trials with the same readings share a row. A"
     " level that is not in effect is never measured."
 )
-CODE_HEADS = ("requested", "accepted", "effective", "exercised")
+CODE_HEADS = ("requested", "accepted", "effective", "used by the load")
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ def next_steps(found: Gate) -> Iterator[str]:
         yield f"If the reference's engine can be restored, measure both: dyno run {study} --against {against}"
     elif found.result.effect is not None and found.result.effect.images:
         yield (
-            "The images of the data favour the change differently, and more blocks of these do not settle it."
+            "The copies of the data favour the change differently, and more blocks of these do not settle it."
             f" Set `images = 10` in the study, and measure both: dyno run {study} --against {against}."
             " A fresh run is a fresh chance to be wrong."
         )

@@ -280,7 +280,7 @@ def _row(trial: TrialResult, analysis: Analysis) -> Iterator[str]:
 
 def _evidence(evidence: Evidence) -> tuple[str, ...]:
     seen: Reading | None = evidence.effective or evidence.accepted
-    exercised = f"; exercised: {evidence.exercised.value}" if evidence.exercised else ""
+    exercised = f"; used by the load: {evidence.exercised.value}" if evidence.exercised else ""
     state = "yes" if evidence.in_effect else f"no: {evidence.reason}; {evidence.remedy}".rstrip("; ")
     return (
         evidence.factor,

@@ -149,8 +149,8 @@ def _over_images(analysis: Analysis, images: int) -> str:
     both = " and over blocks, whichever reaches farther" if analysis.method.sequential else ""
     return (
         f"Data: pairs of blocks took {images} copies of the pristine data in turn. Where the copies differ by"
-        " more than their blocks explain (F test at a level of 25 %, and of more where many intervals hold"
-        " together), the interval is over the means of"
+        " more than their blocks explain (F test at a level of 25 %, and of more where many intervals"
+        " are told), the interval is over the means of"
         f" copies{both} (Ibragimov and Müller, JBES 28, 2010): of {whose} here."
     )
 
@@ -185,9 +185,9 @@ def _together(method: Method) -> str:
     deciding = method.comparisons - method.beside
     effects = f" and the {method.beside} of main effects and shares of the gap" if method.beside else ""
     return (
-        f"All {deciding} intervals that decide verdicts (of the response and of guards){effects} hold"
-        f" together with {together}: each alone with {each} (Šidák, JASA 62, 1967). The twin of an A/A study"
-        " is not among them."
+        f"With {together} confidence none of the {deciding} intervals that decide verdicts (of the response"
+        f" and of guards){effects} is wrong: each alone holds with {each} (Šidák, JASA 62, 1967). The twin of"
+        " an A/A study is not among them."
     )
 
 
