@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.found import Components
-from dbdyno.analyse.quantiles import BLOCKS_LEAST
+from dbdyno.analyse.quantiles import BLOCKS_LEAST, f_quantile
 from dbdyno.driver.tally import Tally
 from dbdyno.records.record import Outcome
 
@@ -104,10 +104,7 @@ def blocks_most(variants: int) -> int:
 
 
 def _quantiles(between: int, within: int) -> tuple[float, float]:
-    # Here, because it takes longer to import than most commands run.
-    from scipy import stats
-
-    low, high = (float(stats.f.ppf(0.5 + side * CONFIDENCE / 2.0, between, within)) for side in (-1.0, 1.0))
+    low, high = (f_quantile(0.5 + side * CONFIDENCE / 2.0, between, within) for side in (-1.0, 1.0))
     return low, high
 
 

@@ -265,12 +265,9 @@ def variances(values: Sequence[Values]) -> Variances | None:
 
 def blocking(found: Variances) -> Blocking:
     """How many times as many trials the same precision takes without blocks."""
-    # Here, because it takes longer to import than most commands run.
-    from scipy import stats
-
     blocks, variants = found.blocks, found.variants
     freedom = blocks - 1, (blocks - 1) * (variants - 1)
-    low, high = (float(stats.f.ppf(0.5 + side * CONFIDENCE / 2.0, *freedom)) for side in (-1.0, 1.0))
+    low, high = (f_quantile(0.5 + side * CONFIDENCE / 2.0, *freedom) for side in (-1.0, 1.0))
     within = blocks * (variants - 1) / (blocks * variants - 1)
     efficiency = [within + (1.0 - within) * found.between / found.residual / by for by in (1.0, high, low)]
     return Blocking(efficiency=efficiency[0], low=efficiency[1], high=efficiency[2])
