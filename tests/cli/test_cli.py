@@ -47,6 +47,12 @@ def test_all_help_names_every_verb(homes: Path) -> None:
     assert "For programs and packagers: schema, completion, man" in result.stdout
 
 
+def test_a_probe_keeps_to_eighty_columns(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = dyno("probe").stdout.splitlines()
+    assert len(lines) > 10 and max(map(len, lines)) <= 80
+
+
 def test_the_version(homes: Path) -> None:
     assert dyno("--version").stdout.startswith("dyno 0.")
 

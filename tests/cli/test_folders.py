@@ -19,6 +19,8 @@ def test_the_data_lie_where_a_level_puts_them_and_are_gone_at_the_end(homes: Pat
     folders = [homes / "one", homes / "other"]
     for folder in folders:
         folder.mkdir()
+    theirs = folders[1] / "dyno"
+    theirs.mkdir()
     path = homes / "disks.toml"
     path.write_text(STUDY.replace("{one}", str(folders[0])).replace("{other}", str(folders[1])))
     planned = "".join(dyno("plan", str(path)).stdout.split())
@@ -32,7 +34,8 @@ def test_the_data_lie_where_a_level_puts_them_and_are_gone_at_the_end(homes: Pat
         [proof] = [one for one in trial["evidence"] if one["factor"] == "storage.folder"]
         assert proof["in_effect"]
         assert proof["effective"]["value"].startswith(trial["levels"]["storage.folder"])
-    assert [list((folder / "dyno").iterdir()) for folder in folders] == [[], []]
+    assert [list(folder.iterdir()) for folder in folders] == [[], [theirs]]
+    assert list(theirs.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_told_before_a_run(homes: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.analyse.elimination import candidates_of, ranked
 from dbdyno.begin.estimate import counted_s
-from dbdyno.cli.progress import LINE_EVERY_S, STILL_EVERY_S, Lines, Live, OfReference
+from dbdyno.cli.progress import BAR_COLUMNS, LINE_EVERY_S, STILL_EVERY_S, Lines, Live, OfReference
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.host.journal import open_journal
 from dbdyno.kinds.search import Candidates
@@ -116,6 +116,18 @@ def test_the_bar_moves_while_a_load_goes_on() -> None:
         clock.now_s += 4.0
         live.look()
         assert task.completed == pytest.approx(0.6) and task.fields["left"] == "about 14 s left"
+
+
+@pytest.mark.parametrize("name", ["a", "config.innodb_buffer_pool_size=134217728, config.another=1"])
+def test_the_bar_keeps_its_width_and_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    study = make_study(1, 2, blocks=1)
+    live = Live(2, study, 20.0)
+    live.stage_began(make_trial(name, Phase(name="load", warmup_s=0.0, duration_s=8.0)), Stage.DRIVE)
+    with live._bar.console.capture() as printed:
+        live._bar.console.print(live._bar.get_renderable())
+    [line] = printed.get().splitlines()
+    assert len(line) <= 80 and line.index(" 0/2 ") == BAR_COLUMNS and " s left " in line
 
 
 def test_a_reference_is_told_from_the_variant_of_its_name(

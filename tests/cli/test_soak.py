@@ -219,7 +219,26 @@ def test_of_a_search_the_baseline_is_soaked(homes: Path) -> None:
 def test_the_clients_of_a_soak_are_those_of_its_rungs(homes: Path) -> None:
     path = Path(study(homes, "still"))
     path.write_text(path.read_text().replace('warmup = "1s"', 'warmup = "1s"\nclients = [1, 2]'))
-    assert "the rungs of a soak give the clients" in complaint("soak", str(path))
+    assert "the ladder of a soak gives the clients" in complaint("soak", str(path))
+
+
+def test_a_study_without_a_soak_is_told_how_long_it_takes_and_what_takes_less(homes: Path) -> None:
+    path = Path(study(homes, "still"))
+    factors = '[factors]\n"config.cache_size" = [-2000, -4000]\n'
+    path.write_text(path.read_text().partition("[soak]")[0] + factors)
+    with subprocess.Popen([*DYNO, "soak", str(path)], stderr=subprocess.PIPE, text=True) as soak:
+        assert soak.stderr is not None
+        said = []
+        for line in soak.stderr:
+            said.append(line)
+            if line.startswith("run "):
+                break
+        soak.send_signal(signal.SIGINT)
+        soak.stderr.read()
+    [told] = [line for line in said if line.startswith("the study has no [soak]")]
+    assert "30 min of load with each of 100, 500, 1000 and 5000 clients" in told
+    assert "--duration 5m, or --smoke" in told
+    assert "8 rungs (a rung is one number of clients), about" in said[-1]
 
 
 def test_a_study_that_compares_nothing_is_for_soaks_alone(homes: Path) -> None:

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
+import click
+
 from dbdyno.cli import formats
 from dbdyno.findings.results import RESULTS
 from dbdyno.host import paths
@@ -51,6 +53,12 @@ def page_beside(report: Document, run: str) -> Path:
     path = page_of_run(run)
     formats.write(path, page_of(report))
     return path
+
+
+def tell_page(page: Path | str, form: str) -> None:
+    """Says where the page of a run is, or how it is made: beside what is printed for machines, on standard
+    error."""
+    click.echo(f"Page: {page}", err=form != "terminal")
 
 
 def page_of_run(run: str) -> Path:

@@ -13,15 +13,13 @@ from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, NoReturn
 
-import click
-
 from dbdyno.analyse import Analysis
 from dbdyno.begin.arrangement import server_bytes
 from dbdyno.begin.begun import Begun, bench_of, keep, make_builds_of, require_free
 from dbdyno.begin.held import held
 from dbdyno.begin.registered import began, reruns_of
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.deliver import deliver, page_beside
+from dbdyno.cli.deliver import deliver, page_beside, tell_page
 from dbdyno.cli.exit_codes import end_code, exit_code, gate_code, gate_fails_on
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.progress import OfReference, shown, told_of, told_to
@@ -122,7 +120,7 @@ def measure(
             found = kind.found(study, run, records)
             deliver(kind.result, found, asked.form, asked.output)
             page = page_beside(RESULTS[kind.result].document(found), run.run)
-            click.echo(f"Page: {page}", err=asked.form != "terminal")
+            tell_page(page, asked.form)
             sys.exit(end_code(*kind.ends_with(found)))
         gate, reruns = _gate_of(store, run), reruns_of(store, run)
     with waiting(f"analysing {run.run}"):
@@ -265,5 +263,5 @@ def _report_delivered(
         analysis = before(gate, analysis)
     with waiting("drawing its page"):
         page = page_beside(RESULTS["report"].document(analysis, reruns=reruns), analysis.run.run)
-    click.echo(f"Page: {page}", err=form != "terminal")
+    tell_page(page, form)
     return exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import click
+from rich.table import Table
 from rich.text import Text
 
 from dbdyno.begin.platform_probe import probe_platform
@@ -18,6 +20,9 @@ from dbdyno.host.fingerprint import Host, fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import Finding, probe
 from dbdyno.report.words.safe import json_text
+
+ANSWER_COLUMNS = 5
+"""Wide enough for yes, no and short numbers."""
 
 
 class ProbeDocument(Frozen):
@@ -48,16 +53,20 @@ def _show(found: Iterable[Finding], as_json: bool) -> None:
 
 
 def _print(findings: Sequence[Finding]) -> None:
-    """A line each, never folded: what was seen reads on to the right."""
-    console = terminal(soft_wrap=True)
+    """A row each: what was seen is folded within its column, and an answer that is long stands before it."""
+    console = terminal()
     names = max(len(finding.name) for finding in findings)
-    answers = max(len(finding.answer) for finding in findings)
-    group = ""
-    for finding in findings:
-        if finding.group != group:
-            group = finding.group
-            console.print(Text(group, style="bold"))
-        why = f"{finding.detail}; {finding.remedy}" if finding.remedy else finding.detail
-        style = {"yes": "green", "no": "yellow"}.get(finding.answer, "")
-        answer = Text(finding.answer.ljust(answers), style=style)
-        console.print(Text.assemble("  ", finding.name.ljust(names), "  ", answer, "  ", why))
+    for group, of_group in groupby(findings, lambda finding: finding.group):
+        console.print(Text(group, style="bold"))
+        rows = Table.grid(padding=(0, 2, 0, 0))
+        rows.add_column(width=names + 2)
+        rows.add_column(width=ANSWER_COLUMNS)
+        rows.add_column(overflow="fold")
+        for finding in of_group:
+            why = f"{finding.detail}; {finding.remedy}" if finding.remedy else finding.detail
+            style = {"yes": "green", "no": "yellow"}.get(finding.answer, "")
+            answer = Text(finding.answer, style=style)
+            if len(finding.answer) > ANSWER_COLUMNS:
+                answer, why = Text(), f"{finding.answer}: {why}" if why else finding.answer
+            rows.add_row(f"  {finding.name}", answer, Text(why))
+        console.print(rows)

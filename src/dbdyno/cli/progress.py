@@ -10,7 +10,9 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, Task, TextColumn
+from rich.table import Column
+from rich.text import Text
 
 from dbdyno.begin.budget import replan_text
 from dbdyno.begin.estimate import beside_blocks_s
@@ -38,6 +40,7 @@ LINE_EVERY_S = 30.0
 STILL_EVERY_S = 300.0
 """So long nothing is said at most while one load, or another stage of a trial, goes on."""
 LOOK_EVERY_S = 2.0
+BAR_COLUMNS = 24
 
 
 class Lines(Unwatched):
@@ -178,16 +181,25 @@ def _reference(variant: str) -> str:
     return f"reference: {variant}"
 
 
+class _OneLine(TextColumn):
+    """A text of one line, which alone gives way where all columns do not fit."""
+
+    def render(self, task: Task) -> Text:
+        text = super().render(task)
+        text.no_wrap, text.overflow = True, "ellipsis"
+        return text
+
+
 class Live(Lines):
     """The same lines, and below them a bar with the stage that runs. A context manager."""
 
     def __init__(self, trials: int, study: Study, expected_s: float) -> None:
         super().__init__(trials, study, expected_s)
         self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TextColumn("{task.fields[done]}/{task.total}"),
-            TextColumn("{task.fields[left]}", markup=False),
+            BarColumn(BAR_COLUMNS, table_column=Column(width=BAR_COLUMNS)),
+            TextColumn("{task.fields[done]}/{task.total}", table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[left]}", markup=False, table_column=Column(no_wrap=True)),
+            _OneLine("{task.description}", markup=False, table_column=Column()),
             console=terminal(stderr=True),
             transient=True,
         )
@@ -258,7 +270,7 @@ def told_to(progress: Unwatched, ask: Ask, store: Store) -> Ask:
         elif run.budget_s is None and (over := over_for_good(variants_of(study), records)) - known:
             fewer = trials_in_all(study, len(known)) - trials_in_all(study, len(over))
             names = listed(sorted(inert_in(records) - known))
-            progress.left_out(fewer, f"inert, so without a further trial: {names}")
+            progress.left_out(fewer, f"the baseline's code, so without a further trial: {names}")
             known.update(over)
         return ask(study, run, records)
 

@@ -13,7 +13,7 @@ from dbdyno.analyse import Analysis
 from dbdyno.begin.registered import reruns_of
 from dbdyno.begin.stored_run import analysed, analysis_to_read
 from dbdyno.begin.stored_study import study_of
-from dbdyno.cli.deliver import deliver, page_of_run
+from dbdyno.cli.deliver import deliver, page_of_run, tell_page
 from dbdyno.cli.exit_codes import (
     GATE_FAILS_ON,
     end_code,
@@ -75,7 +75,9 @@ def main(
                 analysis = with_gate(opened, analysis)
         deliver_report(analysis, form, output, details, fail_on, reruns_of(opened, found))
         if form == "terminal" and output is None and not details:
-            tell_page(found.run)
+            page = page_of_run(found.run)
+            made = f"dyno report {argument(found.run)} --format html --output {argument(f'{found.run}.html')}"
+            tell_page(page if page.exists() else made, form)
     if fail_on:
         held = _gate_in(analysis)
         sys.exit(exit_code(analysis, fail_on) if held is None else gate_code(held, fail_on))
@@ -99,13 +101,6 @@ def deliver_report(
         return junit.render(analysis, verdicts_of(failing))
 
     deliver("report", analysis, form, output, {"junit": as_junit}, details, reruns=reruns)
-
-
-def tell_page(run: str) -> None:
-    """Says where the page of a run is, or how it is made."""
-    page = page_of_run(run)
-    made = f"dyno report {argument(run)} --format html --output {argument(f'{run}.html')}"
-    click.echo(f"Page: {page if page.exists() else made}")
 
 
 def _gate_in(analysis: Analysis) -> Gate | None:

@@ -111,8 +111,12 @@ class Journal:
 
     def note_tree(self, path: Path, home: Path | None = None) -> None:
         """Notes a folder or file that is about to be made, and goes with all that is in it. It lies in
-        Dyno's own folders, or in a `home` of that name which a user's level asks for."""
-        self.note("tree", path=str(path), **({} if home is None else {"home": str(home)}))
+        Dyno's own folders, or in a `home` of that name which a user's level asks for. A home that is about to
+        be made as well goes with the last folder in it."""
+        if home is None:
+            self.note("tree", path=str(path))
+        else:
+            self.note("tree", path=str(path), home=str(home), makes_home=not home.exists())
 
     @contextmanager
     def folder(self, prefix: str) -> Iterator[Path]:
@@ -520,6 +524,10 @@ def _remove_tree(entry: Mapping[str, Any]) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+    if entry.get("makes_home"):
+        # It is not empty where another Dyno has its data there, and stays for that.
+        with suppress(OSError):
+            Path(entry["home"]).rmdir()
 
 
 @undoes("process")

@@ -17,6 +17,7 @@ from dbdyno.begin.study_file import study_at
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
+from dbdyno.frozen import listed
 from dbdyno.host.cache import Tell
 from dbdyno.host.room import available_memory_bytes, require_descriptors
 from dbdyno.host.writers import Allowed
@@ -75,6 +76,13 @@ def _wanted(
 ) -> Soak:
     """How a study is soaked, with what the command line changes."""
     soak = soak_of(study, smoke)
+    if study.soak is None and not smoke and duration_s is None:
+        ladder = listed([*map(str, clients or soak.clients)])
+        loaded = f"{about_text(soak.duration_s)} of load with each of {ladder}"
+        tell(
+            f"the study has no [soak], so its defaults hold: {loaded} clients."
+            " Shorter: --duration 5m, or --smoke for about two minutes"
+        )
     given = {"clients": clients, "duration_s": duration_s}
     soak = soak.but(**{name: value for name, value in given.items() if value is not None})
     if engine.embedded:
@@ -99,7 +107,7 @@ def rung_by_rung(study: Study, soak: Soak) -> Study:
         )
     if any(factor.name == "workload.clients" for factor in study.factors):
         raise UserError(
-            "workload.clients is a factor, and the rungs of a soak give the clients",
+            "workload.clients is a factor, and the ladder of a soak gives the clients",
             "write one number under [workload], and the ladder as `clients` under [soak]",
         )
     return study.but(
@@ -119,7 +127,8 @@ def beginning_of(begun: Begun) -> Beginning:
     trials, takes_s = size_of_study(study).trials, expected_s(run.soak, study, overhead_s(study))
 
     def lines(_kept: int, _now_unix_s: float) -> Sequence[str]:
-        return [f"{study.title}\nrun {run.run}: {plural(trials, 'rung')}, about {about_text(takes_s)}"]
+        rungs = f"{plural(trials, 'rung')} (a rung is one number of clients)"
+        return [f"{study.title}\nrun {run.run}: {rungs}, about {about_text(takes_s)}"]
 
     return Beginning(begun, takes_s, takes_s, lines, trials)
 

@@ -102,9 +102,9 @@ class InFolder(Request):
     def apply(self, setup: Setup) -> None:
         self.require_here()
         home = Path(self.folder).resolve() / HOME
-        home.mkdir(mode=0o700, exist_ok=True)
         scratch = home / setup.scratch.name
         setup.journal.note_tree(scratch, home)
+        home.mkdir(mode=0o700, exist_ok=True)
         scratch.mkdir(mode=0o700)
         setup.scratch = scratch
 
