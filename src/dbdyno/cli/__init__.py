@@ -31,7 +31,7 @@ from dbdyno.passwords import without_passwords
 
 GROUPS: dict[str, dict[str, str]] = {
     "Ask": {
-        "demo": "Carry out a first study in about two minutes: no server, no root.",
+        "demo": "Carry out a first study in a minute and a half: no server, no root.",
         "init": "Write a first study; or a study, workload or recording from a production log.",
         "plan": "Show a study's variants, its trials in their order, and the time they will take.",
         "register": "Write a study down before its first trial, so that others can see what was planned.",

@@ -26,7 +26,7 @@ from dbdyno.cli.verbs import body
 @mirror_option
 @wait_option
 def demo(**asked: Any) -> None:
-    """Carry out a first study in about two minutes: Firebird embedded, no server, no root.
+    """Carry out a first study in a minute and a half: Firebird embedded, no server, no root.
 
     What the engine lacks is fetched into Dyno's own cache first. `dyno init --example quickstart` writes the
     same study as a file of yours, to change it.
