@@ -237,6 +237,7 @@ def test_three_runs_a_side_in_turn_tell_a_gap() -> None:
     assert compare_report.next_step(found) == ""
     assert product(gap) == pytest.approx(gap.total.ratio)
     assert "runs, each by its mean" in compare_report.note(found)
+    assert "Same hardware speed. It is" in text
 
 
 def test_runs_one_side_after_the_other_tell_none() -> None:

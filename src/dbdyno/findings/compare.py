@@ -197,16 +197,18 @@ def _made_of(gap: VariantGap) -> str:
 
 
 def _explained(gap: VariantGap) -> str:
-    parts = []
+    parts, same = [], ""
     if gap.factors is not None:
         parts.append(f"the variants ({multiple_text(gap.factors)})")
-    if gap.hardware is not None and gap.powers != (0, 0):
+    if gap.hardware is not None and gap.powers != (0, 0) and abs(gap.hardware - 1.0) < WORTH_A_WORD:
+        same = "Same hardware speed. "
+    elif gap.hardware is not None and gap.powers != (0, 0):
         cores, clocks = [[f(side) for side in gap.hardware_sides] for f in (_cores, _clock)]
         parts.append(
             f"cores x GHz ({numbers.ratio_text(gap.hardware)}: {cores[1]} x {clocks[1]} over "
             f"{cores[0]} x {clocks[0]})"
         )
-    return f"Without {' and '.join(parts)}, it is " if parts else "It is "
+    return f"{same}Without {' and '.join(parts)}, it is " if parts else f"{same}It is "
 
 
 def note(found: Comparison) -> str:
