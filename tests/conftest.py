@@ -64,7 +64,7 @@ LONG = (
     "conformance/test_replay.py", "conformance/test_ycsb.py", "conformance/test_application.py",
     "datasets/vectors/test_search.py", "cli/test_run.py", "cli/test_resume.py", "deploy/test_scripts.py",
     "kinds/test_comparison.py", "analyse/test_floor.py", "engines/postgresql/test_build.py",
-    "cli/test_network.py", "cli/test_fleet.py", "test_bench_fleet.py",
+    "cli/test_network.py", "cli/test_fleet.py", "test_bench_fleet.py", "cli/test_documentation.py",
     "host/test_killed_host.py", "host/test_faults.py", "cli/test_running.py", "cli/test_running_mysql.py",
 )  # fmt: skip
 """Files that take longest. They come first, so that no worker begins one when the other has nothing left."""
