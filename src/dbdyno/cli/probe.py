@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 import click
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -21,8 +22,8 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import Finding, probe
 from dbdyno.report.words.safe import json_text
 
-ANSWER_COLUMNS = 5
-"""Wide enough for yes, no and short numbers."""
+NAME_COLUMNS, ANSWER_COLUMNS = 23, 5
+"""Wide enough for most names, and for yes, no and short numbers: what was seen needs the rest of the line."""
 
 
 class ProbeDocument(Frozen):
@@ -55,11 +56,10 @@ def _show(found: Iterable[Finding], as_json: bool) -> None:
 def _print(findings: Sequence[Finding]) -> None:
     """A row each: what was seen is folded within its column, and an answer that is long stands before it."""
     console = terminal()
-    names = max(len(finding.name) for finding in findings)
     for group, of_group in groupby(findings, lambda finding: finding.group):
         console.print(Text(group, style="bold"))
         rows = Table.grid(padding=(0, 2, 0, 0))
-        rows.add_column(width=names + 2)
+        rows.add_column(width=NAME_COLUMNS)
         rows.add_column(width=ANSWER_COLUMNS)
         rows.add_column(overflow="fold")
         for finding in of_group:
@@ -68,5 +68,5 @@ def _print(findings: Sequence[Finding]) -> None:
             answer = Text(finding.answer, style=style)
             if len(finding.answer) > ANSWER_COLUMNS:
                 answer, why = Text(), f"{finding.answer}: {why}" if why else finding.answer
-            rows.add_row(f"  {finding.name}", answer, Text(why))
-        console.print(rows)
+            rows.add_row(Text(finding.name), answer, Text(why))
+        console.print(Padding(rows, (0, 0, 0, 2)))
