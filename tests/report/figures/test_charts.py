@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from functools import partial
 
+import altair
 import pytest
 import vl_convert
+from altair.utils import schemapi
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analyse.gate import Gate
-from dbdyno.findings import split
-from dbdyno.report.figures import charts
+from dbdyno.findings import split, trend
+from dbdyno.report.figures import charts, vega
 from dbdyno.report.figures.charts import PART_COLOURS, figure
+from dbdyno.report.renderers import html as document_html
+from tests.report.cases import CASES
 from tests.report.figures.gate_cases import GATE
+from tests.report.forms import as_page, over_days, with_frontier
 
 
 def test_every_part_of_an_operation_has_a_colour_of_its_own() -> None:
@@ -27,6 +34,33 @@ def test_microseconds_are_written_in_full(us: float, label: str) -> None:
     spec = charts.split([("baseline", [(next(iter(PART_COLOURS)), us)])])
     drawn = vl_convert.vegalite_to_svg({**spec, "width": 600})
     assert label in re.findall(r">([^<>]+)</text>", drawn)
+
+
+def of_case(name: str) -> str:
+    return as_page(CASES[name]())
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    **{name: partial(of_case, name) for name in CASES},
+    "frontier of searches": lambda: as_page(with_frontier()),
+    "trend": lambda: document_html.render(trend.document(over_days())),
+}
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_every_figure_is_one_by_the_schema_of_vega_lite(kind: str) -> None:
+    """Dyno itself does not look."""
+    with schemapi.debug_mode(True):
+        assert "<script" in PAGES[kind]()
+
+
+def test_the_schema_refuses_what_is_no_figure() -> None:
+    wrong = (
+        altair.Chart(vega.data([{"a": 1}])).mark_bar().encode(x=altair.X("a:Q", scale={"type": "no type"}))
+    )
+    assert vega.spec(wrong)["encoding"]
+    with schemapi.debug_mode(True), pytest.raises(schemapi.SchemaValidationError):
+        vega.spec(wrong)
 
 
 RATIOS = st.floats(1e-4, 1e4)

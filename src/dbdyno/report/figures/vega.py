@@ -10,6 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+from altair.utils import schemapi
+
+# The charts are those of this package, and its tests hold each against Vega-Lite's schema. To check every
+# part of them on its way into a page takes most of a page's time.
+schemapi.disable_debug_mode()
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -32,7 +37,7 @@ RATIO_TICKS: tuple[tuple[float, ...], ...] = (
 
 def spec(chart: Any) -> Spec:
     """A chart's specification, as wide as its place in the page where it asks for that."""
-    made: Spec = chart.configure(**_CONFIG).to_dict()
+    made: Spec = chart.configure(**_CONFIG).to_dict(validate=schemapi.DEBUG_MODE)
     if made.get("width") == "container":
         made["autosize"] = {"type": "fit-x", "contains": "padding"}
     return made
