@@ -182,7 +182,7 @@ def a_tally(study: Study, operations: int, throughput: float, random: np.random.
     mean_us = study.workload.clients / throughput * 1e6
     sample = np.maximum(random.lognormal(math.log(mean_us * 0.9), 0.45, 20_000), 1.0).astype(int)
     points = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}
-    latency = {name: float(np.percentile(sample, percent)) for name, percent in points.items()}
+    latency = dict(zip(points, np.percentile(sample, list(points.values())).tolist(), strict=True))
     latency |= {
         "count": operations, "sum": float(sample.mean() * operations), "mean": float(sample.mean()),
         "min": float(sample.min()), "max": float(sample.max()),

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from statistics import NormalDist
 from typing import cast
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
 
+from dbdyno.analyse import effects
+from dbdyno.analyse.assurance import Outlook
 from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.estimate import Estimator
@@ -29,6 +32,8 @@ Values = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Values]
 """Log responses of so many trials one after another."""
 ANY = make_tally()
+without_estimates = mock.patch.object(effects, "outlook", lambda *_: Outlook())
+"""How many more blocks are needed takes most of the time of a verdict, and decides nothing."""
 
 
 def lognormal(random: np.random.Generator, trials: int) -> Values:
@@ -98,6 +103,7 @@ def equal_variants(noise: Noise, random: np.random.Generator, blocks: int, varia
     return found
 
 
+@without_estimates
 def false_alarms_of_images(
     random: np.random.Generator,
     images: int,
@@ -121,6 +127,7 @@ def false_alarms_of_images(
     return alarms / runs
 
 
+@without_estimates
 def false_alarms_of_hosts(
     random: np.random.Generator, hosts: int, blocks: int, luck: float, runs: int
 ) -> int:
@@ -185,6 +192,7 @@ def without(trials: Trials, blocks: Iterable[int]) -> Trials:
     return replace(trials, by_block=kept)
 
 
+@without_estimates
 def lost_when_slow(random: np.random.Generator, blocks: int, share: float, failing: int) -> Verdict:
     """The verdict of a candidate that is equal to its baseline, where the trials of a `failing` side (0: the
     baseline, 1: the candidate) fail that are by chance among the slowest: so many of all, as a share."""
@@ -230,6 +238,7 @@ def _drawn(noise: Noise | Shared, random: np.random.Generator, blocks: int, vari
     return equal_variants(cast(Noise, noise), random, blocks, variants)
 
 
+@without_estimates
 def false_alarm(
     noise: Noise | Shared,
     random: np.random.Generator,

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbdyno.analyse import effects
-from dbdyno.analyse.assurance import Outlook
-from dbdyno.analyse.model import Analysis, Kept, Reason, VariantResult, Verdict
+from dbdyno.analyse.analysis import Given, basis_of
+from dbdyno.analyse.model import Analysis, Kept, Reason, Role, VariantResult, Verdict
 from dbdyno.findings import analyse
 from dbdyno.plan.sequential import decided
 from dbdyno.records.record import Doubt, Outcome, Record
+from dbdyno.records.run import Run
 from dbdyno.report.words.noise import adjusted_text
 from dbdyno.report.words.remarks import remark
 from dbdyno.study import Arrangement, Goal, Guard, Interval, Study
 from dbdyno.study.nouns import Adjustment
 from tests.analyse.factory import a_run, a_study, broken, ended, records_of, warned
-from tests.analyse.noises import GUARD, NOISES, Guards, false_alarm
+from tests.analyse.noises import GUARD, NOISES, Guards, false_alarm, without_estimates
 from tests.analyse.remade import OPERATIONS, OTHERS, STUDY, as_made, changed, with_goal
 
 FAST = "config.page_cache=64k"
@@ -133,18 +133,11 @@ def test_costs_of_a_sequential_run_have_its_intervals() -> None:
 RUNS = 200
 
 
-@pytest.fixture
-def without_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many more blocks are needed takes most of the time, and decides nothing."""
-    monkeypatch.setattr(effects, "outlook", lambda *_: Outlook())
-
-
 def few_enough(alarms: int, runs: int) -> bool:
     """Whether so many alarms come up in one of a thousand instruments that raise 5 % of them."""
     return bool(stats.binom.sf(alarms - 1, runs, 0.05) > 1e-3)
 
 
-@pytest.mark.usefixtures("without_estimates")
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize(
     ("interval", "blocks", "guards"),
@@ -158,7 +151,6 @@ def test_chance_alone_gives_a_verdict_in_one_of_twenty_runs_at_most(
     assert few_enough(alarms, RUNS), f"{alarms} of {RUNS}"
 
 
-@pytest.mark.usefixtures("without_estimates")
 @pytest.mark.parametrize("name", NOISES)
 def test_chance_alone_ends_one_of_twenty_sequential_runs_at_most(name: str) -> None:
     random = np.random.default_rng(42)
@@ -180,37 +172,59 @@ SLOPE = 0.02
 """How much of the log speed goes for each second of CPU that others use."""
 
 
-def analysed(seed: int, faster: float = 1.0, trial_sd: float = 0.01, others_s: float = 3.0) -> Analysis:
+def disturbed(seed: int, faster: float = 1.0, others_s: float = 3.0) -> list[Record]:
     """A run on a host whose other processes use `others_s` of CPU on average in a trial, now more, now less.
     The second variant is `faster` times as fast as all others."""
     random = np.random.default_rng(seed)
     records = []
     for record in as_made():
         beside_s = random.exponential(others_s) if others_s else 0.0
-        log = random.normal(0.0, trial_sd) - SLOPE * beside_s
+        log = random.normal(0.0, 0.01) - SLOPE * beside_s
         speed = OPERATIONS * math.exp(log) * (faster if record.variant == OTHERS[0] else 1.0)
         records.append(changed(record, speed, {"other_cpu_s": beside_s}))
-    return analyse(ADJUSTED, a_run(ADJUSTED), records)
+    return records
+
+
+def analysed(seed: int, others_s: float = 3.0) -> Analysis:
+    return analyse(ADJUSTED, a_run(ADJUSTED), disturbed(seed, others_s=others_s))
+
+
+@without_estimates
+def judged(study: Study, run: Run, records: list[Record]) -> list[VariantResult]:
+    """What is told of the candidates, without the rest of an analysis."""
+    results = basis_of(study, run, Given.of(records)).results
+    return [one for one in results if one.role is Role.CANDIDATE]
 
 
 @pytest.fixture(scope="module")
-def equal() -> list[Analysis]:
+def equal() -> list[list[VariantResult]]:
     """100 runs in which no variant differs."""
-    return [analysed(seed) for seed in range(100)]
+    return [judged(ADJUSTED, a_run(ADJUSTED), disturbed(seed)) for seed in range(100)]
 
 
-def test_equal_variants_are_called_different_in_one_run_of_twenty_at_most(equal: list[Analysis]) -> None:
+def test_equal_variants_are_called_different_in_one_run_of_twenty_at_most(
+    equal: list[list[VariantResult]],
+) -> None:
     told = (Verdict.FASTER, Verdict.SLOWER)
-    wrong = sum(any(one.verdict in told for one in analysis.candidates) for analysis in equal)
+    wrong = sum(any(one.verdict in told for one in candidates) for candidates in equal)
     # 5 are promised; 11 or more come in one series of 87.
     assert wrong < 11
 
 
-def test_intervals_are_narrower_where_others_explain_what_blocks_differ_by(equal: list[Analysis]) -> None:
+def test_a_simulated_run_is_judged_as_a_whole_analysis_judges_it(equal: list[list[VariantResult]]) -> None:
+    whole = analysed(1).candidates
+    assert [(one.verdict, one.effect, one.unadjusted) for one in equal[1]] == [
+        (one.verdict, one.effect, one.unadjusted) for one in whole
+    ]
+
+
+def test_intervals_are_narrower_where_others_explain_what_blocks_differ_by(
+    equal: list[list[VariantResult]],
+) -> None:
     narrower = [
         math.log(one.effect.high / one.effect.low) / math.log(one.unadjusted.high / one.unadjusted.low)
-        for analysis in equal
-        for one in analysis.candidates
+        for candidates in equal
+        for one in candidates
         if one.effect and one.unadjusted and one.effect.high and one.unadjusted.high
         and one.effect.low and one.unadjusted.low
     ]  # fmt: skip
@@ -219,7 +233,8 @@ def test_intervals_are_narrower_where_others_explain_what_blocks_differ_by(equal
 
 
 def test_a_difference_is_told_as_large_as_it_is_and_only_with_the_adjustment() -> None:
-    found = [analysed(seed, faster=1.03).candidates[0] for seed in range(40)]
+    run = a_run(ADJUSTED)
+    found = [judged(ADJUSTED, run, disturbed(seed, faster=1.03))[0] for seed in range(40)]
     assert np.mean([math.log(one.effect.ratio) for one in found if one.effect]) == pytest.approx(
         math.log(1.03), abs=0.003
     )
@@ -254,10 +269,13 @@ def test_other_intervals_and_few_blocks_are_not_adjusted() -> None:
         assert all(one.unadjusted is None for one in found.candidates)
 
 
-def drifting(seed: int, drift: float, faster: float = 1.0) -> Analysis:
+ONE_AFTER_ANOTHER = a_run(STUDY).but(arrangement=Arrangement.ONE_AFTER_THE_OTHER, mirrored=True)
+
+
+def drifting(seed: int, drift: float, faster: float = 1.0) -> list[Record]:
     """A run whose trials follow one another on a host that is slower by `drift` with each."""
     random = np.random.default_rng(seed)
-    records = [
+    return [
         changed(
             record,
             OPERATIONS
@@ -267,19 +285,17 @@ def drifting(seed: int, drift: float, faster: float = 1.0) -> Analysis:
         )
         for record in as_made()
     ]
-    run = a_run(STUDY).but(arrangement=Arrangement.ONE_AFTER_THE_OTHER, mirrored=True)
-    return analyse(STUDY, run, records)
 
 
 @pytest.mark.parametrize("drift", [0.0, 0.01])
 def test_equal_variants_are_seldom_called_different_by_their_places(drift: float) -> None:
     told = (Verdict.FASTER, Verdict.SLOWER)
-    found = [drifting(seed, drift) for seed in range(100)]
-    assert sum(any(one.verdict in told for one in analysis.candidates) for analysis in found) < 11
+    found = [judged(STUDY, ONE_AFTER_ANOTHER, drifting(seed, drift)) for seed in range(100)]
+    assert sum(any(one.verdict in told for one in candidates) for candidates in found) < 11
 
 
 def test_a_drift_from_trial_to_trial_is_taken_off_where_trials_follow_one_another() -> None:
-    found = drifting(1, 0.03, faster=1.05)
+    found = analyse(STUDY, ONE_AFTER_ANOTHER, drifting(1, 0.03, faster=1.05))
     one = found.candidates[0]
     assert one.effect and one.unadjusted and one.effect.low and one.effect.high
     assert one.unadjusted.low and one.unadjusted.high

@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from dbdyno.analyse.analysis import Given, basis_of
 from dbdyno.analyse.found import SecondResponse
 from dbdyno.analyse.model import Analysis, Verdict
 from dbdyno.analyse.second import METRIC, aa_check, pooled
 from dbdyno.findings import analyse
+from dbdyno.findings.verdicts import find_second
 from dbdyno.records.record import Record
 from dbdyno.report.words.noise import second_text
 from dbdyno.study import Study
@@ -20,10 +22,10 @@ from tests.analyse.remade import OPERATIONS, OTHERS, STUDY, as_made, changed, wi
 TRIAL_SD = 0.05
 
 
-def analysed(seed: int, cpu_sd: float, costs: float = 1.0, study: Study = STUDY) -> Analysis:
+def spending(seed: int, cpu_sd: float, costs: float = 1.0) -> list[Record]:
     """A run in which the second variant costs `costs` times as much, and no speed differs."""
     random = np.random.default_rng(seed)
-    records = [
+    return [
         costing(
             record,
             operations=OPERATIONS * math.exp(random.normal(0.0, TRIAL_SD)),
@@ -31,7 +33,18 @@ def analysed(seed: int, cpu_sd: float, costs: float = 1.0, study: Study = STUDY)
         )
         for record in as_made()
     ]
-    return analyse(study, a_run(study), records)
+
+
+def analysed(seed: int, cpu_sd: float, costs: float = 1.0, study: Study = STUDY) -> Analysis:
+    return analyse(study, a_run(study), spending(seed, cpu_sd, costs))
+
+
+def told_of(cpu_sd: float) -> list[SecondResponse]:
+    """What 100 runs tell in which no variant differs, without the rest of their analyses."""
+    bases = (
+        basis_of(STUDY, a_run(STUDY), Given.of(spending(seed, cpu_sd)), whole=False) for seed in range(100)
+    )
+    return [one for basis in bases if (one := find_second(basis))]
 
 
 def costing(record: Record, operations: float, cost: float) -> Record:
@@ -41,8 +54,12 @@ def costing(record: Record, operations: float, cost: float) -> Record:
 
 @pytest.fixture(scope="module")
 def equal() -> list[SecondResponse]:
-    """What 100 runs tell in which no variant differs, and CPU repeats five times as well as time."""
-    return [one for seed in range(100) if (one := analysed(seed, cpu_sd=0.01).second)]
+    """CPU repeats five times as well as time."""
+    return told_of(0.01)
+
+
+def test_a_simulated_run_tells_what_a_whole_analysis_tells(equal: list[SecondResponse]) -> None:
+    assert analysed(0, cpu_sd=0.01).second in equal
 
 
 def test_equal_costs_are_told_apart_in_one_run_of_twenty_at_most(equal: list[SecondResponse]) -> None:
@@ -55,7 +72,7 @@ def test_equal_costs_are_told_apart_in_one_run_of_twenty_at_most(equal: list[Sec
 
 def test_a_cost_that_repeats_no_better_is_told_apart_as_seldom() -> None:
     """Told only where its spread happens to be small, 18 to 26 % of equal variants were told apart."""
-    told = [one for seed in range(100) if (one := analysed(seed, cpu_sd=TRIAL_SD).second)]
+    told = told_of(TRIAL_SD)
     assert len(told) == 100
     assert sum(any(ratio.differs for ratio in one.ratios) for one in told) < 11
 

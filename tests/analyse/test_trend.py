@@ -33,7 +33,7 @@ from tests.analyse.factory import broken
 from tests.analyse.intervals_cases import within_binomial_error
 from tests.analyse.trend_cases import STUDY, VARIANT, a_trend_run, analysed, followed
 
-PAGES = 1500
+PAGES = 600
 
 
 def of_last(found: Trend) -> Ratio | None:
