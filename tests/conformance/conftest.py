@@ -20,10 +20,12 @@ import pytest
 from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
+from dbdyno.engines.server import DATABASE, within
 from dbdyno.errors import DriverFailed, DynoError, EngineMissing
 from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.cache import held
+from dbdyno.host.clone import clone_unsynced
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.reference import Reference
@@ -181,6 +183,11 @@ def protocols() -> frozenset[str]:
     return frozenset(json.loads(driver.capabilities())["protocols"])
 
 
+def _copy_without_holes(source: str, target: str) -> None:
+    """Half of a server's new data are logs that hold nothing yet."""
+    clone_unsynced(Path(source), Path(target))
+
+
 @dataclass
 class Bench:
     """One engine ready to be tried. What it started is killed when the test ends."""
@@ -200,7 +207,7 @@ class Bench:
                 self.engine.life.initialise(self.installation, self.data, settings)
                 return
             self._make_pristine()
-        shutil.copytree(self.pristine, self.data)
+        shutil.copytree(self.pristine, self.data, copy_function=_copy_without_holes)
 
     def _make_pristine(self) -> None:
         with held(self.pristine.with_name(f"{self.pristine.name}.lock")):
@@ -242,6 +249,15 @@ class Bench:
 
         return ask
 
+    def empty(self) -> None:
+        """Takes all tables from the server that runs, which another test uses next."""
+        [server] = self.servers
+        if self.engine.name == "postgresql":
+            query(server.url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+            return
+        for sql in (f"DROP DATABASE {DATABASE}", f"CREATE DATABASE {DATABASE}"):
+            query(within(server.url, "mysql"), sql)
+
     def read(self, server: Server, name: str) -> str:
         return self.engine.settings.read(self.ask(server), frozenset({name}))[name].value
 
@@ -281,6 +297,15 @@ def started(name: str, settings: Mapping[str, Level], folder: Path, shelf: Path)
     with bench_for(name, folder, shelf) as made:
         made.initialise()
         yield made.start(settings)
+
+
+@contextmanager
+def serving(name: str, folder: Path, shelf: Path) -> Iterator[Bench]:
+    """The bench of an engine whose server runs with its defaults, for tests that `empty` it."""
+    with bench_for(name, folder, shelf) as made:
+        made.initialise()
+        made.start()
+        yield made
 
 
 @pytest.fixture(params=sorted(ENGINES))

@@ -82,7 +82,7 @@ def test_logs_of_mariadb_and_mysql_are_read_back(engine: str, tmp_path: Path, sh
                 assert all(seen.rows == 1 and not seen.failed for seen in found)
 
 
-LOAD = ("--clients", "2", "--warmup", "0", "--time", "2")
+LOAD = ("--clients", "2", "--warmup", "0", "--time", "60", "--operations", "4000")
 
 
 def test_a_workload_of_a_log_reads_as_many_rows_as_the_log_says(

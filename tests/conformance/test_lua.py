@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import pytest
 from dbdyno.engines.engine import Server
 from tests.cli.calls import dyno
 from tests.conformance.commands import loads
-from tests.conformance.conftest import Bench
+from tests.conformance.conftest import Bench, serving
 from tests.needs import SYSBENCH as SCRIPTS
 
 BENCHES = Path(__file__).parents[2] / "benches"
-KNOWN = frozenset({"mariadb", "mysql", "postgresql"})
+KNOWN = ("mariadb", "mysql", "postgresql")
 """The engines that sysbench has a driver for."""
 
 needs_scripts = pytest.mark.skipif(
@@ -24,12 +25,20 @@ needs_scripts = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(scope="module", params=KNOWN)
+def bench(
+    request: pytest.FixtureRequest, shelf: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    """An engine whose server runs for all tests."""
+    with serving(request.param, tmp_path_factory.mktemp("server"), shelf) as made:
+        yield made
+
+
 @pytest.fixture
-def server(bench: Bench) -> Server:
-    if bench.engine.name not in KNOWN:
-        pytest.skip(f"sysbench has no driver for {bench.engine.name}")
-    bench.initialise()
-    return bench.start()
+def server(bench: Bench) -> Iterator[Server]:
+    """A server without tables."""
+    yield bench.servers[0]
+    bench.empty()
 
 
 def load(verb: str, script: str | Path, server: Server, *options: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 from dbdyno.driver import _driver
 from dbdyno.engines.engine import Server
 from tests.cli.calls import Said, dyno
-from tests.conformance.conftest import Bench
+from tests.conformance.conftest import serving
 
-KNOWN = frozenset({"mariadb", "mysql", "postgresql"})
+KNOWN = ("mariadb", "mysql", "postgresql")
 LEVEL = """
 sysbench.cmdline.options = {level = {"The level that each connection must have", "nothing"}}
 
@@ -36,12 +37,12 @@ end
 SIZE = ("--record-count", "50", "--field-length", "20")
 
 
-@pytest.fixture
-def server(bench: Bench) -> Server:
-    if bench.engine.name not in KNOWN:
-        pytest.skip(f"{bench.engine.name} has no isolation level to choose for a connection")
-    bench.initialise()
-    return bench.start()
+@pytest.fixture(scope="module", params=KNOWN)
+def server(
+    request: pytest.FixtureRequest, shelf: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    with serving(request.param, tmp_path_factory.mktemp("server"), shelf) as made:
+        yield made.servers[0]
 
 
 def load(server: Server, *arguments: str) -> Said:

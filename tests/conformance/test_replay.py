@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from dbdyno.sql_logs.read import Log, log_of
 from dbdyno.sql_logs.record import record
 from dbdyno.sql_logs.recording import About, about
 from dbdyno.sql_logs.seen import Seen
-from tests.conformance.conftest import started
+from tests.conformance.conftest import Bench, serving, started
 
 SLEEP = {"mariadb": "SELECT SLEEP(1.5)", "postgresql": "SELECT pg_sleep(1.5)"}
 LOGS = {"mariadb": "slow log", "postgresql": "PostgreSQL log"}
@@ -59,21 +58,25 @@ def asked(url: str, sql: str) -> list[list[Any]]:
     return list(json.loads(_driver.query(url, sql))["rows"])
 
 
-@contextmanager
-def server(engine: str, folder: Path, shelf: Path, settings: Mapping[str, Level]) -> Iterator[str]:
-    with started(engine, settings, folder, shelf) as found:
-        yield found.url
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="module", params=ENGINES)
+def bench(
+    request: pytest.FixtureRequest, shelf: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    """An engine whose server runs for all tests."""
+    with serving(request.param, tmp_path_factory.mktemp("server"), shelf) as made:
+        yield made
 
 
 @pytest.fixture
-def url(engine: str, tmp_path: Path, shelf: Path) -> Iterator[str]:
-    with server(engine, tmp_path, shelf, {}) as found:
-        yield found
+def engine(bench: Bench) -> str:
+    return bench.engine.name
+
+
+@pytest.fixture
+def url(bench: Bench) -> Iterator[str]:
+    """That of a server without tables."""
+    yield bench.servers[0].url
+    bench.empty()
 
 
 def test_a_server_that_stalls_is_told_from_a_driver_that_is_late(
@@ -201,8 +204,9 @@ def test_data_that_are_not_the_recordings_end_the_run(engine: str, url: str, tmp
 
 def test_a_slow_log_of_mariadb_is_played(tmp_path: Path, shelf: Path) -> None:
     log = tmp_path / "slow.log"
-    with server("mariadb", tmp_path, shelf, {}) as url:
-        load = Job(url=url, workload="read_write", options={"table_size": 100}, clients=3, duration_s=1.0)
+    with started("mariadb", {}, tmp_path, shelf) as found:
+        url = found.url
+        load = Job(url=url, workload="read_write", options={"table_size": 100}, clients=3, operations=300)
         _driver.prepare(load.model_dump_json())
         for sql in (
             f"SET GLOBAL slow_query_log_file = '{log}'",
@@ -230,7 +234,7 @@ def test_a_log_of_postgresql_is_played(tmp_path: Path, shelf: Path) -> None:
     }
     with started("postgresql", settings, tmp_path, shelf) as found:
         url = found.url
-        load = Job(url=url, workload="tpcb", clients=3, duration_s=1.0)
+        load = Job(url=url, workload="tpcb", clients=3, operations=500)
         _driver.prepare(load.model_dump_json())
         told = Tally.model_validate_json(_driver.run(load.model_dump_json()))
         time.sleep(0.2)

@@ -17,7 +17,7 @@ from tests.conformance.conftest import started
 from tests.conformance.sessions_cases import rows
 from tests.conformance.traffic_cases import POSTGRESQL_LOGS
 
-LOAD = ("--clients", "2", "--warmup", "0", "--time", "2")
+LOAD = ("--clients", "2", "--warmup", "0", "--time", "60", "--operations", "400")
 
 
 @pytest.mark.parametrize("engine", ["mariadb", "mysql"])
