@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -100,6 +101,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.removeprefix("tests/").startswith(OF_PLACE):
             item.add_marker(pytest.mark.place)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end, so looking for garbage in it finds nothing."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -148,14 +148,15 @@ class Host:
 
     def _write_tools(self) -> None:
         """A program for each tool, which takes the next number, does what the fault says at that one, and
-        becomes the tool. Those of a pipe start at the same time, so a number is a file that one can make."""
+        becomes the tool. Those of a pipe start at the same time, so a number is a file that one can make. The
+        first that is tried is how many there are, because trying all takes longer than most of the tools."""
         folder = self.aside / "bin"
         folder.mkdir(parents=True)
         ran, filler, room = self.aside / "ran", self.disk / "filler", self.disk / "room"
         for tool in TOOLS:
             real = f"busybox {tool}" if self.shell[0] == "busybox" else on_machine(tool)
             (folder / tool).write_text(
-                "#!/bin/sh\nnumber=1\nset -C\n"
+                f"#!/bin/sh\ncount() {{ number=$#; }}\ncount '{ran}'/*\nset -C\n"
                 f"while ! printf '' 2>/dev/null >'{ran}'/$number; do number=$((number + 1)); done\nset +C\n"
                 f"case $number,$FAULT in\n  $AT,kill) kill -9 0 ;;\n"
                 f"  $AT,fill) /bin/cat /dev/zero >'{filler}' 2>/dev/null; /bin/rm '{room}' ;;\nesac\n"
