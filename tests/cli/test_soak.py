@@ -23,8 +23,9 @@ from tests.trials import alone_on_host
 STILL = """
 [[transactions]]
 name = "still"
-statements = ["SELECT 64"]
+statements = ["SELECT 64", { sleep = "1ms" }]
 """
+"""It pauses, because a client that does not takes a whole CPU from the other tests."""
 LEAKING = """
 [[transactions]]
 name = "leaking"
@@ -145,6 +146,8 @@ engine = "sqlite"
 name       = "point_select"
 table_size = 50000
 warmup     = "1s"
+rate_per_s = 2000
+arrivals   = "uniform"
 [settings]
 "config.cache_size" = -200000
 [soak]
