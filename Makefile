@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-gates bench-slices bench-search bench-analyse bench-fleet wheels release image lock clean
+.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-gates bench-slices bench-search bench-analyse bench-logs bench-fleet wheels release image lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -156,6 +156,11 @@ bench-search: setup
 # more. No server is measured.
 bench-analyse: setup
 	@$(BIN)/python -m benches.analyse $(ANALYSE)
+
+# Reads a slow log and a log of PostgreSQL, and has pt-query-digest and pgbadger read the same files where they are on
+# the path: LOGS="--statements 1000000 --rounds 5" says how long the logs are.
+bench-logs: setup
+	@$(BIN)/python -m benches.logs $(LOGS)
 
 # Hosts in namespaces that share a store, and faults that strike them: FLEET="--histories 100 --seed 3" draws others.
 # Then what a host costs the store, with up to 1,000 of them, which are only played, and whether a worker changes what

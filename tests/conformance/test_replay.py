@@ -16,11 +16,12 @@ from dbdyno.driver.tally import Replay, Tally
 from dbdyno.engines.server import ServerProcess
 from dbdyno.frozen import Level
 from dbdyno.sql_logs.formats import FORMATS
-from dbdyno.sql_logs.read import Log, log_of
+from dbdyno.sql_logs.read import log_of
 from dbdyno.sql_logs.record import record
 from dbdyno.sql_logs.recording import About, about
 from dbdyno.sql_logs.seen import Seen
 from tests.conformance.conftest import Bench, serving, started
+from tests.sql_logs.read_cases import Given
 
 SLEEP = {"mariadb": "SELECT SLEEP(1.5)", "postgresql": "SELECT pg_sleep(1.5)"}
 LOGS = {"mariadb": "slow log", "postgresql": "PostgreSQL log"}
@@ -36,7 +37,7 @@ def recorded(engine: str, log: list[Seen], folder: Path) -> Path:
     [kind] = [kind for kind in FORMATS if kind.name == LOGS[engine]]
     path = folder / "log.replay"
     path.unlink(missing_ok=True)
-    record(Log(kind, "", iter(log)), "log", path)
+    record(Given(kind, log), "log", path)
     return path
 
 

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from dbdyno.sql_logs.formats import AS_TOLD, Format
+from dbdyno.sql_logs.seen import Reading, Seen
+
+
+@dataclass(frozen=True)
+class Given:
+    """A log of which the statements are given."""
+
+    kind: Format
+    statements: list[Seen]
+    reading: Reading = AS_TOLD
+
+
 STATEMENTS = """\
 query,calls,total_exec_time,rows
 "SELECT a FROM t

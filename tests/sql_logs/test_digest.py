@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.sql_logs.digest import Dialect, Kind, Shaper, shaped, tokens
+from dbdyno.sql_logs.digest import Dialect, Kind, shaped, tokens
 
 NUMBERS = some.integers(-(10**12), 10**12).map(str) | some.decimals(-1000, 1000, places=2).map(str)
 TEXTS = some.text(some.characters(codec="utf-8", exclude_characters="'\\\0"), max_size=20).map(
@@ -45,32 +45,6 @@ def test_neither_values_nor_the_length_of_a_list_matter(one: list[str], other: l
 def test_a_statement_has_this_digest(statement: str, digest: str, verb: str) -> None:
     found = shaped(statement, Dialect.MYSQL)
     assert (found.digest, found.verb) == (digest, verb)
-
-
-PLAIN = some.sampled_from(["'a'", "''", "'b c'", "5", "17", "'-- x'", "'/* '", "'\n'"])
-AROUND = some.sampled_from(
-    ["SELECT ", " FROM t WHERE a = ", " AND b IN (", ", ", ")", " -- it's ", "\n", "/* ", " */", '"', "`",
-     "-", "E", "x", ".", "1.5", "$1", "$$", "'it''s'", r"'a\'b'", "'", ";", "_utf8mb4", " BETWEEN ", "#",
-     "0x", "N", "U&"]
-)  # fmt: skip
-
-
-@given(
-    some.lists(some.tuples(AROUND, PLAIN, PLAIN), min_size=1, max_size=8),
-    some.lists(AROUND, max_size=2),
-    some.sampled_from(list(Dialect)),
-)
-def test_a_statement_that_is_like_one_that_is_known_is_taken_apart_as_it_would_be_alone(
-    parts: list[tuple[str, str, str]], end: list[str], dialect: Dialect
-) -> None:
-    shaper = Shaper(dialect)
-    for place in (1, 2, 1):
-        text = "".join(part[0] + part[place] for part in parts) + "".join(end)
-        found, alone = shaper.of(text), shaped(text, dialect)
-        assert (found.pieces, found.values, found.verb, found.cut) == (
-            alone.pieces, alone.values, alone.verb, alone.cut
-        )  # fmt: skip
-        assert found.digest == alone.digest
 
 
 PIECES = some.sampled_from(

@@ -8,16 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.sql_logs.digest import Dialect, tokens
-from dbdyno.sql_logs.draw import CHOICES_MOST, DISTINCT_MOST, Values, draw, unquoted
+from dbdyno.sql_logs.digest import Dialect
+from dbdyno.sql_logs.draw import CHOICES_MOST, Values, draw
+from dbdyno.sql_logs.groups import grouped
+from dbdyno.sql_logs.seen import Seen
+
+DISTINCT_MOST = 10_000
+"""Of a place, as `values.rs` has it."""
 
 
 def values(*literals: str, dialect: Dialect = Dialect.MYSQL) -> Values:
-    found = Values()
-    for literal in literals:
-        [token] = tokens(literal, dialect)
-        found.add(token, dialect)
-    return found
+    [group] = grouped("", [Seen(f"SELECT {literal}", 1) for literal in literals], dialect).groups
+    [shape] = group.shapes
+    return shape.values[0]
+
+
+def unquoted(literal: str, dialect: Dialect) -> str:
+    [(text, _)] = values(literal, dialect=dialect).texts.most
+    return text
 
 
 @pytest.mark.parametrize(
@@ -63,7 +71,7 @@ def test_the_ends_are_those_of_all_values_however_many_were_seen() -> None:
     assert draw(values(*moments, "'never'")).expression.startswith("choice('2024-01-01 00:00:00', ")
     texts = [f"'t{number}'" for number in numbers]
     assert draw(values(*texts, f"'{'x' * 300}'")).expression == "text(2, 300)"
-    assert len(values(*texts).texts.counts) == DISTINCT_MOST
+    assert values(*texts).texts.distinct == DISTINCT_MOST
 
 
 def test_a_place_that_never_changed_keeps_its_value() -> None:

@@ -6,20 +6,23 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dbdyno.sql_logs.mysql_logs import DOUBT, TOLD_TWICE, GeneralLog, SlowLog, general_begins, open_quote
+from dbdyno.driver._driver import general_log_begins
+from dbdyno.sql_logs.formats import DriverReader
 from dbdyno.sql_logs.seen import CUT_OFF, LAST, Reading, Seen
 from tests.sql_logs.mysql_cases import GENERAL_MARIADB, GENERAL_MYSQL, SLOW_MARIADB, SLOW_MYSQL
 
+DOUBT = "entry whose begin or end is not certain"
+TOLD_TWICE = "EXECUTE whose statement is logged beside it"
 AT_S = datetime(2026, 11, 22, 16, tzinfo=UTC).timestamp()
 
 
 def slow(*texts: str, whole: bool = False, zone: str = "") -> list[Seen]:
-    reader = SlowLog(Reading(whole=whole, zone=zone))
+    reader = DriverReader("slow", Reading(whole=whole, zone=zone))
     return [seen for text in texts for seen in reader.read(enumerate(text.splitlines(keepends=True), 1))]
 
 
 def general(text: str, whole: bool = False) -> list[Seen]:
-    reader = GeneralLog(Reading(whole=whole))
+    reader = DriverReader("general", Reading(whole=whole))
     return [*reader.read(enumerate(text.splitlines(keepends=True), 1)), *reader.ended()]
 
 
@@ -173,24 +176,6 @@ def test_a_log_that_begins_in_the_midst_of_an_entry_is_read() -> None:
     assert texts(found) == ["SET autocommit=0"] and left_out(found)[CUT_OFF] == 2
 
 
-@pytest.mark.parametrize(
-    ("sql", "state"),
-    [
-        ("SELECT 'it''s'\n", ""),
-        ("SELECT 'it\\'s\n", "'"),
-        ("SELECT \"a'b\n", '"'),
-        ("SELECT `a'b`\n", ""),
-        ("SELECT 1 -- it's\n", ""),
-        ("SELECT 1 # it's\n", ""),
-        ("SELECT 5--3, '\n", "'"),
-        ("/* it's\n", "/*"),
-        ("/* it's */ SELECT 'x\n", "'"),
-    ],
-)
-def test_an_open_quote_is_known(sql: str, state: str) -> None:
-    assert open_quote(sql) == state
-
-
 def test_what_was_executed_is_a_statement_and_the_rest_is_counted() -> None:
     assert [(seen.text, seen.line, seen.rest) for seen in general(GENERAL_MARIADB)] == [
         ("", 4, "command Connect"),
@@ -209,8 +194,8 @@ def test_the_last_statement_may_go_on_behind_the_file() -> None:
 
 
 def test_a_line_of_a_statement_is_no_command() -> None:
-    assert not general_begins(" WHERE id = 7") and not general_begins("  5 apples")
-    assert general_begins("\t\t     5 Quit\t")
+    assert not general_log_begins(" WHERE id = 7") and not general_log_begins("  5 apples")
+    assert general_log_begins("\t\t     5 Quit\t")
 
 
 def test_a_command_is_known_by_its_form_and_not_by_its_name() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from dbdyno.errors import UserError
 from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.formats import FORMATS, format_of
-from dbdyno.sql_logs.read import Log
 from dbdyno.sql_logs.record import in_time, record
 from dbdyno.sql_logs.recording import (
     BUFFER_BYTES,
@@ -24,6 +23,7 @@ from dbdyno.sql_logs.recording import (
     about,
 )
 from dbdyno.sql_logs.seen import Seen
+from tests.sql_logs.read_cases import Given
 
 KINDS = {Dialect.MYSQL: "slow log", Dialect.POSTGRESQL: "PostgreSQL log"}
 BEGIN_S = 1_795_363_200.25
@@ -38,7 +38,7 @@ def made(log: list[Seen], folder: Path, database: str = "", dialect: Dialect = D
     path = folder / "log.replay"
     path.unlink(missing_ok=True)
     [kind] = [kind for kind in FORMATS if kind.name == KINDS[dialect]]
-    record(Log(kind, "", iter(log)), "slow.log", path, database)
+    record(Given(kind, log), "slow.log", path, database)
     return path
 
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as some
 
 from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.groups import grouped
-from dbdyno.sql_logs.read import traffic_of
+from dbdyno.sql_logs.read import log_of, traffic_of
+from dbdyno.sql_logs.record import record
 from dbdyno.sql_logs.script import script, weights_of
-from dbdyno.sql_logs.seen import Seen
+from dbdyno.sql_logs.seen import Reading, Seen
 from tests.sql_logs.mysql_cases import SLOW_MARIADB as MARIADB
 
 SEEN = [
@@ -41,7 +42,7 @@ def test_each_digest_is_a_transaction_with_the_share_that_was_seen() -> None:
         "select_3": 3,
     }
     assert "# 2 times, 22.2 % of the statements, 67.8 % of the time, WRITES." in text
-    assert "the most frequent of 2 lengths of its lists" in text
+    assert "2 of 2 lengths of its lists" in text
     assert "# 8 of the 9 statements in slow.log (slow log): 3 of 4 digests." in text
 
 
@@ -59,7 +60,43 @@ def test_what_varied_is_drawn_and_what_never_changed_stays() -> None:
     _, found = made(SEEN)
     assert found["select_2"]["values"] == {"p1": "uniform(1, 3)"}
     assert found["select_2"]["statements"] == ["SELECT a FROM t WHERE b = :p1 AND c = 'it''s' LIMIT 10"]
-    assert found["select_3"]["values"] == {"p1": "uniform(1, 5)", "p2": "uniform(2, 6)"}
+
+
+def test_lists_are_drawn_by_their_length_and_rows_of_a_key_as_they_stood_together() -> None:
+    _, found = made(SEEN)
+    assert found["select_3"]["atomic"] is False
+    assert found["select_3"]["values"] == {
+        "drawn": "uniform(1, 3)",
+        "length": "case when :drawn <= 2 then 1 when :drawn <= 3 then 2 end",
+    }
+    assert found["select_3"]["statements"] == [
+        {
+            "if": ":length = 1",
+            "sql": "SELECT a FROM t WHERE b IN (:p1, :p2)",
+            "values": {"p1": "uniform(1, 5)", "p2": "uniform(2, 6)"},
+        },
+        {"if": ":length = 2", "sql": "SELECT a FROM t WHERE b IN (1, 2, 3)"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "first", "second"),
+    [
+        ("SELECT a FROM t WHERE b = {0} AND c = {1}", "p1", "p2"),
+        ("SELECT a FROM t WHERE d > 0 LIMIT {0} OFFSET {1}", "p1", "p2"),
+        ("INSERT INTO t (a, b) VALUES ({0}, {1})", "p1", "p2"),
+        ("INSERT INTO t (a, b) VALUES (7, 'x'), ({0}, {1})", "p1", "p2"),
+    ],
+)
+def test_values_that_belong_together_are_drawn_as_they_stood(statement: str, first: str, second: str) -> None:
+    seen = [Seen(statement.format(*pair), 1) for pair in ((1, 10), (2, 20), (2, 20))]
+    _, found = made(seen)
+    [drawn] = found.values()
+    assert drawn["values"] == {
+        f"{first}n": "uniform(1, 2)",
+        first: f"case when :{first}n = 1 then 2 when :{first}n = 2 then 1 end",
+        second: f"case when :{first}n = 1 then 20 when :{first}n = 2 then 10 end",
+    }
 
 
 def test_what_says_the_type_of_a_text_stays_with_a_value_that_is_drawn() -> None:
@@ -105,12 +142,10 @@ def test_values_that_nobody_knows_are_drawn_from_the_column_that_they_are_compar
 
 
 def test_a_number_that_was_bound_is_drawn_as_a_number_and_stays_a_text_where_it_never_changes() -> None:
-    seen = [
-        Seen(f"SELECT a FROM t WHERE b = '{n}' AND c = '0{n}' AND d = '7'", n, bound=True) for n in (1, 9)
-    ]
+    seen = [Seen(f"SELECT a FROM t WHERE b = '{n}' OR c = '0{n}' OR d = '7'", n, bound=True) for n in (1, 9)]
     _, found = made(seen, Dialect.POSTGRESQL)
     assert found["select_1"]["values"] == {"p1": "uniform(1, 9)", "p2": "choice('01', '09')"}
-    assert found["select_1"]["statements"] == ["SELECT a FROM t WHERE b = :p1 AND c = :p2 AND d = '7'"]
+    assert found["select_1"]["statements"] == ["SELECT a FROM t WHERE b = :p1 OR c = :p2 OR d = '7'"]
 
 
 @pytest.mark.parametrize(
@@ -172,3 +207,30 @@ def test_a_value_that_must_stand_in_its_text_is_never_another_one_without_a_word
         assert traffic.groups[0].why_not in (
             "it holds a binary value that changes", "a value changes that must stand in its text"
         )  # fmt: skip
+
+
+HIDDEN = ("customers", "hostess", "shopping", "4929123", "secretly", "weekday", "2019-07-04", "0xdeadbeef")
+
+
+@pytest.mark.parametrize("form", ["workload", "recording"])
+def test_nothing_that_somebody_may_not_know_stands_in_an_anonymous_file(tmp_path: Path, form: str) -> None:
+    entry = (
+        "# User@Host: customers[customers] @ hostess [10.9.8.7]\n"
+        "# Thread_id: 7  Schema: shopping  QC_hit: No\n# Query_time: 0.1  Lock_time: 0.0\n"
+        "SET timestamp=1795363200;\n{};\n"
+    )
+    asked = (
+        "SELECT a FROM shopping.t /* weekday */ WHERE card = 4929123 AND name = 'secretly'",
+        "INSERT INTO t VALUES (4929123, '2019-07-04', 0xdeadbeef, \"secretly\") -- weekday",
+        "/*!40001 SELECT 'secretly' */ FROM t WHERE made > '2019-07-04 10:00:00'",
+    )
+    path = tmp_path / "slow.log"
+    path.write_text("".join(entry.format(text) for text in asked))
+    log = log_of([path], Reading(whole=True, key=b"a key"))
+    if form == "workload":
+        traffic = log.traffic("shopping")
+        text = script("slow.log", traffic, [group for group in traffic.groups if not group.why_not])
+    else:
+        record(log, "slow.log", tmp_path / "log.replay", "shopping")
+        text = (tmp_path / "log.replay").read_bytes().decode("utf-8", "replace")
+    assert "INSERT INTO t VALUES" in text and not [word for word in HIDDEN if word in text]

@@ -1,4 +1,6 @@
-//! The binding: the only Rust file that knows Python. JSON in, JSON out; the GIL is released while the driver works.
+//! The binding: the only Rust that knows Python. JSON in, JSON out; the GIL is released while the driver works.
+
+mod sql_log;
 
 use dyno_driver::workload::Acknowledged;
 use dyno_driver::{Error, Watch};
@@ -218,6 +220,14 @@ fn capabilities() -> String {
 fn _driver(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DriverError", module.py().get_type::<DriverError>())?;
     module.add_class::<Conversation>()?;
+    module.add_class::<sql_log::LogLines>()?;
+    module.add_class::<sql_log::LogGroups>()?;
+    module.add_class::<sql_log::LogReader>()?;
+    module.add_function(wrap_pyfunction!(sql_log::sql_tokens, module)?)?;
+    module.add_function(wrap_pyfunction!(sql_log::sql_database, module)?)?;
+    module.add_function(wrap_pyfunction!(sql_log::sql_shaped, module)?)?;
+    module.add_function(wrap_pyfunction!(sql_log::slow_log_begins, module)?)?;
+    module.add_function(wrap_pyfunction!(sql_log::general_log_begins, module)?)?;
     module.add_function(wrap_pyfunction!(prepare, module)?)?;
     module.add_function(wrap_pyfunction!(create, module)?)?;
     module.add_function(wrap_pyfunction!(examine, module)?)?;

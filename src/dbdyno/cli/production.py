@@ -69,6 +69,11 @@ def main(
     output: Path,
     as_json: bool,
 ) -> None:
+    if reading.key:
+        raise UserError(
+            "a study runs on the log's own data, which hold no other values",
+            "leave out --anonymise; dyno init workload --anonymise writes a file for others",
+        )
     data = Data(dumps, folder, database, output)
     for name in (STUDY, WORKLOAD):
         if (output / name).exists():
@@ -77,8 +82,8 @@ def main(
     _require_one_database(traffic, sources, database)
     found = drawable(traffic, sources)
     draw_new_keys(found, data.schema(traffic.dialect), traffic.dialect, data.name)
-    taken = [group for group in found if not statement_of(group.shape).to_fill_in][:limit]
-    left_out = [group for group in found if statement_of(group.shape).to_fill_in]
+    taken = [group for group in found if not statement_of(group.longest).to_fill_in][:limit]
+    left_out = [group for group in found if statement_of(group.longest).to_fill_in]
     if not taken:
         remedy = next((lack.remedy for lack in lacks_of(left_out[0], traffic)), "")
         raise UserError(

@@ -167,7 +167,7 @@ def drawn_from(
 
 
 def _row(group: Group, name: str, traffic: Traffic, why_not: str) -> DigestRow:
-    statement = None if group.why_not else statement_of(group.shape)
+    statement = None if group.why_not else statement_of(group.longest)
     to_fill_in = statement is not None and statement.to_fill_in
     left_out = why_not if to_fill_in and why_not else "more digests than --limit"
     return DigestRow(
@@ -184,7 +184,7 @@ def _row(group: Group, name: str, traffic: Traffic, why_not: str) -> DigestRow:
         lacks=_rows(lacks_of(group, traffic)),
         invented=statement.invented if statement and name else (),
         anew=statement.anew if statement and name else (),
-        may_meet=group.shape.may_meet if statement and name else (),
+        may_meet=group.longest.may_meet if statement and name else (),
     )
 
 

@@ -5,23 +5,23 @@ Their lines have numbers, and a line that is not what it should be has one messa
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import lzma
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO, cast
 
 from dbdyno.errors import UserError
-from dbdyno.user_data import dump
+from dbdyno.user_data.dump import packing_of, unpacked
 
-GZIP, BZIP2, XZ, ZSTANDARD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
-"""What compressed files begin with. No line of a log does."""
+HEAD_BYTES = 6
+"""Enough to tell what a file is packed with. No line of a log begins so."""
 LINE_MOST = 1 << 20
 """Characters of a line with its end. A few kilobytes can be packed that unpack to more than the memory."""
 
@@ -60,19 +60,13 @@ CUT_SHORT = "import it when the benchmark has ended; if it was killed, delete th
 WHOLE = "copy it again, or leave it out; gzip -t, bzip2 -t and xz -t tell whether a file is whole"
 
 
-def _opened(path: Path) -> TextIO:
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
     """The file's text. What compressed it shows in its first bytes, whatever it is called."""
     with path.open("rb") as file:
-        beginning = file.read(max(map(len, (GZIP, BZIP2, XZ, ZSTANDARD))))
-    if beginning.startswith(GZIP):
-        return gzip.open(path, "rt", encoding="utf-8")
-    if beginning.startswith(BZIP2):
-        return bz2.open(path, "rt", encoding="utf-8")
-    if beginning.startswith(XZ):
-        return TextIOWrapper(dump.xz_opened(path), encoding="utf-8")
-    if beginning.startswith(ZSTANDARD):
-        raise UserError(f"{path} is compressed by zstd, which Dyno cannot read", f"zstd -d {path}")
-    return path.open(encoding="utf-8")
+        packing = packing_of(file.read(HEAD_BYTES))
+    with unpacked(path, packing) as text:
+        yield TextIOWrapper(cast("BinaryIO", text.source), encoding="utf-8")
 
 
 def wrong(path: Path, line: int, message: str, hint: str) -> UserError:

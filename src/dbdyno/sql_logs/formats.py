@@ -5,25 +5,93 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import islice
+from typing import Any, Protocol
 
-from dbdyno.sql_logs import mysql_logs, pg_stat_statements, wrapped
+from dbdyno.driver import _driver
+from dbdyno.sql_logs import lines as of_files
+from dbdyno.sql_logs import pg_stat_statements, wrapped
 from dbdyno.sql_logs.digest import Dialect
+from dbdyno.sql_logs.groups import Grouping
 from dbdyno.sql_logs.postgresql import entries
-from dbdyno.sql_logs.postgresql.messages import Messages
-from dbdyno.sql_logs.seen import Reading, Seen
+from dbdyno.sql_logs.postgresql.prefix import pattern
+from dbdyno.sql_logs.seen import Clock, Reading, Seen
 
 Lines = Iterable[tuple[int, str]]
+BATCH = 4096
+"""So many lines are handed over at a time."""
 
 
 class Reader(Protocol):
     """Reads the files of one log, one after another, and carries over what stays from file to file."""
+
+    takes_bytes: bool
 
     def read(self, lines: Lines) -> Iterator[Seen]:
         """What a file tells."""
 
     def ended(self) -> Iterator[Seen]:
         """What is left when all files are read."""
+
+    def group(self, file: Lines | Iterable[bytes], grouping: Grouping) -> None:
+        """Hands over what a file tells, of which either lines are given or pieces of its bytes."""
+
+    def group_rest(self, grouping: Grouping) -> None:
+        """Hands over what is left when all files are read."""
+
+
+class DriverReader:
+    """Reads what the driver cuts into entries: the lines of a file or, with `cut`, what Python made of
+    these."""
+
+    takes_bytes: bool
+
+    def __init__(
+        self,
+        form: str,
+        reading: Reading,
+        prefix: str | None = None,
+        cut: Callable[[Lines], Iterator[tuple[Any, ...]]] | None = None,
+    ) -> None:
+        lines = "" if prefix is None else pattern(prefix).pattern
+        at_s = Clock(reading.zone).at_s
+        self._log = _driver.LogReader(form, lines, reading.whole, of_files.LINE_BYTES_MOST, at_s, reading.key)
+        self._cut = cut
+        self.takes_bytes = cut is None
+
+    def read(self, lines: Lines) -> Iterator[Seen]:
+        """What a file tells."""
+        for batch in _batches(lines if self._cut is None else self._cut(lines)):
+            told = self._log.take(batch) if self._cut is None else self._log.parts(batch)
+            yield from (Seen(*each) for each in told)
+        yield from (Seen(*each) for each in self._log.end(False))
+
+    def ended(self) -> Iterator[Seen]:
+        """What is left when all files are read."""
+        yield from (Seen(*each) for each in self._log.end(True))
+
+    def group(self, file: Lines | Iterable[bytes], grouping: Grouping) -> None:
+        """Hands over what a file tells, of which either lines are given or pieces of its bytes."""
+        groups = grouping.groups
+        for batch in _batches(file if self._cut is None else self._cut(file)):  # type: ignore[arg-type]
+            if self._cut is not None:
+                self._log.parts(batch, groups)
+            elif isinstance(batch[0], bytes):
+                for piece in batch:
+                    self._log.feed(piece, groups)
+            else:
+                self._log.take(batch, groups)
+        self._log.end(False, groups)
+
+    def group_rest(self, grouping: Grouping) -> None:
+        """Hands over what is left when all files are read."""
+        self._log.end(True, grouping.groups)
+
+
+def _batches(each: Iterable[Any]) -> Iterator[list[Any]]:
+    rest = iter(each)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
 
 
 AS_TOLD = Reading()
@@ -63,30 +131,10 @@ TOLD = "log_parameter_max_length = -1 (PostgreSQL 13 and later)"
 PLANNED = "auto_explain.log_parameter_max_length = -1 (PostgreSQL 16 and later)"
 
 
-class _Entries(Protocol):
-    """Cuts a log of PostgreSQL into entries."""
-
-    def read(self, lines: Lines) -> Iterator[entries.Entry]: ...
-
-
-class _PostgresqlLog:
-    """The statements that entries tell of."""
-
-    def __init__(self, cut: _Entries) -> None:
-        self._entries, self._messages = cut, Messages()
-
-    def read(self, lines: Lines) -> Iterator[Seen]:
-        for entry in self._entries.read(lines):
-            yield from self._messages.take(entry)
-
-    def ended(self) -> Iterator[Seen]:
-        yield from self._messages.ended()
-
-
 def _postgresql(
     name: str,
     begins: Callable[[str], bool],
-    cut: Callable[[Reading], _Entries],
+    reader: Callable[[Reading], Reader],
     prefix: str = "",
     learn: Callable[[Lines, Reading], Reading] = _as_it_is,
 ) -> Format:
@@ -94,13 +142,17 @@ def _postgresql(
         name,
         Dialect.POSTGRESQL,
         begins,
-        lambda reading: _PostgresqlLog(cut(reading)),
+        reader,
         for_statements=f"{LOGGED}; messages must be in English: lc_messages = 'C'",
         for_times=f"{LOGGED}{prefix and ', and %p in log_line_prefix'}",
         for_values=f"{TOLD}; of plans: {PLANNED}",
         for_databases=prefix,
         learn=learn,
     )
+
+
+def _of_entries(cut: Callable[[Reading], entries.Entries]) -> Callable[[Reading], Reader]:
+    return lambda reading: DriverReader("entries", reading, cut=cut(reading).read)
 
 
 PREFIX = "log_line_prefix = '%m [%p] %q%u@%d '; --prefix names the one of the log"
@@ -116,30 +168,40 @@ FORMATS = (
         for_databases=pg_stat_statements.HOW,
         in_head=True,
     ),
-    _postgresql("PostgreSQL log as JSON", entries.json_begins, entries.JsonEntries),
-    _postgresql("PostgreSQL log of CloudNativePG", wrapped.cluster_begins, wrapped.ClusterEntries),
-    _postgresql("PostgreSQL log as CSV", entries.csv_begins, entries.CsvEntries),
+    _postgresql("PostgreSQL log as JSON", entries.json_begins, _of_entries(entries.JsonEntries)),
+    _postgresql(
+        "PostgreSQL log of CloudNativePG", wrapped.cluster_begins, _of_entries(wrapped.ClusterEntries)
+    ),
+    _postgresql("PostgreSQL log as CSV", entries.csv_begins, _of_entries(entries.CsvEntries)),
     _postgresql(
         "PostgreSQL log in syslog",
         wrapped.syslog_begins,
-        wrapped.SyslogEntries,
+        lambda reading: DriverReader(
+            "postgresql", reading, reading.prefix or "", wrapped.SyslogEntries(reading).read
+        ),
         PREFIX,
         lambda lines, reading: entries.learnt(wrapped.texts_of(lines), reading),
     ),
     Format(
         "slow log",
         Dialect.MYSQL,
-        mysql_logs.slow_begins,
-        mysql_logs.SlowLog,
+        _driver.slow_log_begins,
+        lambda reading: DriverReader("slow", reading),
         for_statements=SLOW,
         for_databases="FLUSH SLOW LOGS, after which the log names it again",
     ),
-    _postgresql("PostgreSQL log", entries.text_begins, entries.TextEntries, PREFIX, entries.learnt),
+    _postgresql(
+        "PostgreSQL log",
+        entries.text_begins,
+        lambda reading: DriverReader("postgresql", reading, reading.prefix or ""),
+        PREFIX,
+        entries.learnt,
+    ),
     Format(
         "general log",
         Dialect.MYSQL,
-        mysql_logs.general_begins,
-        mysql_logs.GeneralLog,
+        _driver.general_log_begins,
+        lambda reading: DriverReader("general", reading),
         for_statements="SET GLOBAL general_log = ON",
         for_times=f"give the slow log in its place: {SLOW}",
         for_databases="a log that holds the session's Connect: log for longer, or connect the clients anew",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any
 
-from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Shaped, Shaper, Token
-from dbdyno.sql_logs.draw import Draw, Range, Values
-from dbdyno.sql_logs.keys import ranges_in
+from dbdyno.driver import _driver
+from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Token, written
+from dbdyno.sql_logs.draw import Draw, Together, Values
+from dbdyno.sql_logs.keys import together_in
 from dbdyno.sql_logs.seen import Seen, is_text
 
 READS = frozenset({"SELECT", "WITH", "VALUES"})
@@ -25,12 +29,8 @@ SESSION = frozenset(
 SCHEMA = frozenset(
     {"CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "ANALYZE", "OPTIMIZE", "VACUUM", "GRANT"}
 )
-SHAPES_MOST = 32
-"""Of a digest; further ones are counted, and their values are not kept."""
-VALUES_MOST = 200
-"""A statement with more values than this makes no script that can be read."""
-SESSIONS_MOST = 100_000
-"""Further connections are not counted."""
+LENGTHS_MOST = 8
+"""So many lengths of its lists stand for all of a digest, so that a reader can still read the script."""
 KEPT_BEHIND = frozenset({"FROM", "AS", "BY", "ESCAPE", "COLLATE"})
 """Behind these words a value is part of the syntax, so no parameter can stand there."""
 TYPED = {"DATE": "DATE", "TIME": "TIME(6)", "TIMESTAMP": "DATETIME(6)"}
@@ -48,10 +48,17 @@ class Shape:
     first: tuple[Token, ...]
     values: tuple[Values, ...]
     dialect: Dialect
-    ranges: tuple[Range, ...] = ()
+    together: tuple[Together, ...] = ()
     count: int = 0
     new: dict[int, Draw] = field(default_factory=dict)
     may_meet: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, told: Any, dialect: Dialect) -> Shape:
+        """A shape as the driver tells it."""
+        pieces, first, values, together, count = told
+        places = tuple(map(Values.of, values))
+        return cls(tuple(pieces), written(first), places, dialect, tuple(map(Together.of, together)), count)
 
     def kept(self, place: int) -> bool:
         """Whether the value of a place stays in the text."""
@@ -86,59 +93,87 @@ class Shape:
         )
 
     @property
+    def why_not(self) -> str:
+        """Why no script can hold such statements; empty where one can."""
+        if any(PLACE in piece for piece in self.pieces):
+            return "it holds a ? outside of quotes"
+        if self.changes_syntax:
+            return "a value changes that must stand in its text"
+        if self.changes_binary:
+            return "it holds a binary value that changes"
+        if not all(map(is_text, (*self.pieces, *(token.text for token in self.first)))):
+            return "it holds bytes that are no UTF-8"
+        if any(";" in piece for piece in self.pieces):
+            return "it is several statements in one"
+        return ""
+
+    @property
     def changes_binary(self) -> bool:
         """Whether a binary value, which no script can draw, changed in some place."""
-        return any(values.binaries and not self.kept(place) for place, values in enumerate(self.values))
+        return any(values.binaries > 0 and not self.kept(place) for place, values in enumerate(self.values))
 
 
 @dataclass
 class Group:
     """The statements of one digest in one database. `took_s` is None where the log does not tell of times;
-    `line` and `file` are where the first one stood. Of `cut` ones a part of the text is missing. `refused`
-    is why the driver takes no script of it."""
+    `line` and `file` are where the first one stood. Of `cut` ones a part of the text is missing. `rows` were
+    sent and `affected` changed by each on average, None where the log does not tell. `refused` is why the
+    driver takes no script of it."""
 
     digest: str
     verb: str
     line: int
-    file: str = ""
-    database: str = ""
-    cut: bool = False
-    count: int = 0
-    untimed: int = 0
-    unknown: int = 0
-    took_s: float | None = None
+    file: str
+    database: str
+    cut: bool
+    count: int
+    untimed: int
+    unknown: int
+    took_s: float | None
+    rows: float | None
+    affected: float | None
+    shapes: tuple[Shape, ...]
     refused: str = ""
-    shapes: dict[str, Shape] = field(default_factory=dict)
 
-    def add(self, seen: Seen, taken: Shaped, dialect: Dialect) -> None:
-        self.count += seen.times
-        self.unknown += seen.times * any(token.kind is Kind.PARAMETER for token in taken.values)
-        if seen.took_s is None:
-            self.untimed += seen.times
-        else:
-            self.took_s = (self.took_s or 0.0) + seen.took_s
-        if len(taken.values) > VALUES_MOST or (taken.shape not in self.shapes and self._full):
-            return
-        shape = self.shapes.get(taken.shape)
-        if shape is None:
-            empty = tuple(Values() for _ in taken.values)
-            ranges = tuple(Range(*ends) for ends in ranges_in(taken.pieces))
-            shape = Shape(taken.pieces, taken.values, empty, dialect, ranges)
-            self.shapes[taken.shape] = shape
-        shape.count += seen.times
-        for values, token in zip(shape.values, taken.values, strict=True):
-            values.add(token, dialect, seen.bound)
-        for ends in shape.ranges:
-            ends.add(taken.values, dialect, seen.bound)
-
-    @property
-    def _full(self) -> bool:
-        return len(self.shapes) >= SHAPES_MOST
+    @classmethod
+    def of(cls, told: Any, dialect: Dialect, files: Sequence[str]) -> Group:
+        """A group as the driver tells it."""
+        (
+            (digest, verb, line, file),
+            (database, cut, count, untimed, unknown),
+            took_s,
+            rows,
+            affected,
+            shapes,
+        ) = told
+        name = files[file] if file < len(files) else ""
+        made = tuple(Shape.of(each, dialect) for each in shapes)
+        return cls(
+            digest, verb, line, name, database, cut, count, untimed, unknown, took_s, rows, affected, made
+        )
 
     @property
     def shape(self) -> Shape:
         """The most frequent one."""
-        return max(self.shapes.values(), key=lambda shape: shape.count)
+        return max(self.shapes, key=lambda shape: shape.count)
+
+    @property
+    def longest(self) -> Shape:
+        """The shape with the longest lists of those that stand for all."""
+        return self.lengths[-1][0]
+
+    @cached_property
+    def lengths(self) -> tuple[tuple[Shape, int], ...]:
+        """The shapes that stand for all of them, the shortest first, with how many statements each stands
+        for: a digest's shapes differ in the lengths of their lists."""
+        fit = sorted((shape for shape in self.shapes if not shape.why_not), key=lambda one: len(one.values))
+        total, before = sum(shape.count for shape in fit), 0
+        bins: dict[int, list[Shape]] = {}
+        for shape in fit:
+            place = len(bins) if len(fit) <= LENGTHS_MOST else before * LENGTHS_MOST // total
+            bins.setdefault(place, []).append(shape)
+            before += shape.count
+        return tuple((_middle(each), sum(shape.count for shape in each)) for each in bins.values())
 
     @property
     def writes(self) -> bool:
@@ -159,20 +194,17 @@ class Group:
         if self.verb not in READS | WRITES:
             return "it is no SELECT, INSERT, UPDATE, DELETE, REPLACE, MERGE or CALL"
         if not self.shapes:
-            return f"it holds more than {VALUES_MOST} values"
-        if any(PLACE in piece for piece in self.shape.pieces):
-            return "it holds a ? outside of quotes"
-        if self.refused:
-            return f"its script is refused: {self.refused}"
-        if self.shape.changes_syntax:
-            return "a value changes that must stand in its text"
-        if self.shape.changes_binary:
-            return "it holds a binary value that changes"
-        if not all(map(is_text, (*self.shape.pieces, *(token.text for token in self.shape.first)))):
-            return "it holds bytes that are no UTF-8"
-        if any(";" in piece for piece in self.shape.pieces):
-            return "it is several statements in one"
-        return ""
+            return "it is one of more digests than are told apart"
+        if why_not := self.shape.why_not:
+            return why_not
+        return f"its script is refused: {self.refused}" if self.refused else ""
+
+
+def _middle(shapes: Sequence[Shape]) -> Shape:
+    """The one whose length is nearest to the mean of all statements."""
+    count = sum(shape.count for shape in shapes)
+    mean = sum(len(shape.values) * shape.count for shape in shapes) / count
+    return min(shapes, key=lambda shape: abs(len(shape.values) - mean))
 
 
 @dataclass
@@ -181,7 +213,8 @@ class Traffic:
     the most frequent first; "" stands for what the log does not tell. `least_s` is what the fastest took.
 
     `sessions` counts connections, and `span_s` is from the first begin to the last; both are 0 where the log
-    does not tell. `engine` is the server's name, as far as the log tells which one wrote it.
+    does not tell. `engine` is the server's name, as far as the log tells which one wrote it. In an
+    `anonymous` one values are replaced.
     """
 
     kind: str
@@ -194,6 +227,7 @@ class Traffic:
     span_s: float = 0.0
     engine: str = ""
     notes: tuple[str, ...] = ()
+    anonymous: bool = False
 
     @property
     def count(self) -> int:
@@ -211,51 +245,44 @@ class Traffic:
         return sum(times) if times else None
 
 
-@dataclass
-class _Meter:
-    """What is measured over all statements of a log."""
+BATCH = 4096
+"""So many statements that Python read are handed over at a time."""
 
-    least_s: float | None = None
-    sessions: set[tuple[str, str]] = field(default_factory=set)
-    ends_s: tuple[float, float] | None = None
 
-    def add(self, seen: Seen) -> None:
-        if seen.took_s is not None:
-            each_s = seen.took_s / seen.times
-            self.least_s = each_s if self.least_s is None else min(self.least_s, each_s)
-        if seen.session and len(self.sessions) < SESSIONS_MOST:
-            self.sessions.add((seen.file, seen.session))
-        if seen.at_s is not None:
-            first, last = self.ends_s or (seen.at_s, seen.at_s)
-            self.ends_s = min(first, seen.at_s), max(last, seen.at_s)
+class Grouping:
+    """Takes in the statements of a log. With a `database`, the groups are those of its statements alone. With
+    a `key`, values are replaced by its hash."""
 
-    @property
-    def span_s(self) -> float:
-        return self.ends_s[1] - self.ends_s[0] if self.ends_s else 0.0
+    def __init__(
+        self, kind: str, dialect: Dialect, database: str = "", files: Sequence[str] = (), key: bytes = b""
+    ) -> None:
+        self._kind, self._dialect, self._files = kind, dialect, files
+        self.groups = _driver.LogGroups(dialect is Dialect.MYSQL, database, together_in, key)
+
+    def take(self, statements: Iterable[Seen]) -> None:
+        """Takes statements that Python read."""
+        rest = iter(statements)
+        while batch := list(islice(rest, BATCH)):
+            self.groups.take(batch)
+
+    def traffic(self) -> Traffic:
+        """What was taken, the group that took the longest first; without times the most frequent."""
+        told, rest, databases, least_s, sessions, ends_s = self.groups.finish()
+        groups = [Group.of(each, self._dialect, self._files) for each in told]
+        return Traffic(
+            self._kind,
+            self._dialect,
+            sorted(groups, key=lambda group: (-(group.took_s or 0.0), -group.count, group.line)),
+            Counter(dict(rest)),
+            dict(Counter(dict(databases)).most_common()),
+            least_s,
+            sessions,
+            ends_s[1] - ends_s[0] if ends_s else 0.0,
+        )
 
 
 def grouped(kind: str, statements: Iterable[Seen], dialect: Dialect, database: str = "") -> Traffic:
-    """The groups of a log, the one that took the longest first; without times the most frequent. With a
-    `database`, the groups are those of its statements alone."""
-    groups: dict[tuple[str, str], Group] = {}
-    rest, databases, meter = Counter[str](), Counter[str](), _Meter()
-    shaper = Shaper(dialect)
-    for seen in statements:
-        if seen.rest:
-            rest[seen.rest] += seen.times
-            continue
-        databases[seen.database] += seen.times
-        if database and seen.database != database:
-            continue
-        meter.add(seen)
-        taken = shaper.of(seen.text)
-        name = (seen.database, taken.digest)
-        group = groups.get(name)
-        if group is None:
-            group = groups[name] = Group(
-                taken.digest, taken.verb, seen.line, seen.file, seen.database, taken.cut
-            )
-        group.add(seen, taken, dialect)
-    ordered = sorted(groups.values(), key=lambda group: (-(group.took_s or 0.0), -group.count, group.line))
-    counted = dict(databases.most_common())
-    return Traffic(kind, dialect, ordered, rest, counted, meter.least_s, len(meter.sessions), meter.span_s)
+    """The groups of statements that Python read."""
+    grouping = Grouping(kind, dialect, database)
+    grouping.take(statements)
+    return grouping.traffic()

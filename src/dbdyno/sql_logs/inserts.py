@@ -112,8 +112,7 @@ def draw_new_keys(groups: Sequence[Group], schema: Schema | None, dialect: Diale
     are keys. Without one `source` is what holds none. Notes with each shape what it draws, and which keys it
     may meet nevertheless."""
     sites = list[tuple[Shape, int, Column]]()
-    for group in groups:
-        shape = group.shape
+    for shape in [shape for group in groups for shape, _ in group.lengths]:
         insert = insert_of(shape, dialect)
         if insert is None:
             continue
@@ -203,7 +202,9 @@ class _OfTable:
     def _is_numbered(self, column: str) -> bool:
         """Whether the server numbers the rows, because each has a nought there."""
         values = [self.shape.values[place] for place in self._places(column)]
-        noughts = all({*one.numbers.counts} == {"0"} and not one.texts.counts for one in values)
+        noughts = all(
+            [text for text, _ in one.numbers.most] == ["0"] and not one.texts.distinct for one in values
+        )
         return self.table.columns[column].numbered and noughts
 
     def _sort(self, column: str) -> str:

@@ -5,7 +5,7 @@ a script asks for the values of that column.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 from zlib import crc32
@@ -135,6 +135,42 @@ def ranges_in(pieces: Sequence[str]) -> list[tuple[int, int]]:
             found.append(ends)
         place += 2 if ends else 1
     return found
+
+
+EQUAL = re.compile(r"(?P<column>[\w.\"`]+)\s*=" + _TYPE, re.IGNORECASE)
+NEXT_EQUAL = re.compile(r"\s*AND\s+[\w.\"`]+\s*=" + _TYPE, re.IGNORECASE)
+LIMIT, OFFSET = re.compile(r"\bLIMIT\s*\Z", re.IGNORECASE), re.compile(r"\s*(?:OFFSET|,)\s*\Z", re.IGNORECASE)
+VALUES_BEGIN = re.compile(r"\bVALUES?\s*\(\s*\Z", re.IGNORECASE)
+CELL, ROW = re.compile(r"\s*,\s*\Z"), re.compile(r"\s*\)\s*,\s*\(\s*\Z")
+
+
+def together_in(pieces: Sequence[str]) -> list[tuple[bool, list[int]]]:
+    """The places whose values belong together: the ends of a range, of which the distance counts; the parts
+    of a key that are compared side by side; LIMIT and OFFSET; the cells of each row of an INSERT."""
+    ranges = ranges_in(pieces)
+    taken = {place for ends in ranges for place in ends}
+    found = [(True, list(ends)) for ends in ranges]
+    found += [(False, run) for run in _runs(pieces) if len(run) > 1 and not taken & {*run}]
+    return found
+
+
+def _runs(pieces: Sequence[str]) -> Iterator[list[int]]:
+    """Places side by side that one row's values stand in."""
+    run, kind = list[int](), ""
+    for place in range(len(pieces) - 1):
+        before = pieces[place]
+        goes_on = {"key": NEXT_EQUAL, "part": OFFSET, "cell": CELL}.get(kind)
+        if goes_on is not None and goes_on.fullmatch(before):
+            run.append(place)
+            continue
+        yield run
+        if kind == "cell" and ROW.fullmatch(before):
+            run = [place]
+            continue
+        begins = {"key": EQUAL, "part": LIMIT, "cell": VALUES_BEGIN}
+        kind = next((name for name, pattern in begins.items() if pattern.search(before)), "")
+        run = [place] if kind else []
+    yield run
 
 
 def part_of(pieces: Sequence[str], place: int) -> str:

@@ -7,8 +7,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dbdyno.errors import UserError
+from dbdyno.sql_logs.groups import Grouping
 from dbdyno.sql_logs.seen import Reading, Seen
 
 TIMES = ("total_exec_time", "total_time")
@@ -58,6 +60,8 @@ class _Head:
 class View:
     """Reads tables of the view."""
 
+    takes_bytes = False
+
     def __init__(self, reading: Reading) -> None:
         """Takes what is known of every kind of file; nothing of it matters here."""
 
@@ -68,6 +72,13 @@ class View:
     def ended(self) -> Iterator[Seen]:
         """Nothing goes on from file to file."""
         yield from ()
+
+    def group(self, file: Iterable[Any], grouping: Grouping) -> None:
+        """Hands over what one file tells."""
+        grouping.take(statements(file))
+
+    def group_rest(self, grouping: Grouping) -> None:
+        """Nothing goes on from file to file."""
 
 
 def statements(lines: Iterable[tuple[int, str]]) -> Iterator[Seen]:

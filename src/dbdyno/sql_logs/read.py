@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -11,10 +12,10 @@ from pathlib import Path
 from dbdyno.errors import UserError
 from dbdyno.sql_logs import KNOWN
 from dbdyno.sql_logs.formats import AS_TOLD, Format, engine_of, format_of
-from dbdyno.sql_logs.groups import Traffic, grouped
-from dbdyno.sql_logs.lines import beginning, lines
+from dbdyno.sql_logs.groups import Grouping, Traffic
+from dbdyno.sql_logs.lines import beginning, lines, pieces
 from dbdyno.sql_logs.seen import LAST, Reading, Seen
-from dbdyno.sql_logs.wrapped import unwrapped
+from dbdyno.sql_logs.wrapped import is_wrapped, unwrapped
 
 LOOKED_AT = 1000
 """So many lines may stand before the first entry: a log can begin in the midst of one."""
@@ -28,23 +29,51 @@ RECONNECT = "log for longer; a connection that was open before is not logged, so
 
 @dataclass(frozen=True)
 class Log:
-    """Files of one kind, and their statements one after the other, which are read as they are asked for.
-    `engine` is the one that wrote them, as far as that is told; `notes` say how they are read."""
+    """Files of one kind in the order of their times. `engine` is the one that wrote them, as far as that is
+    told; `notes` say how they are read."""
 
     kind: Format
     engine: str
-    statements: Iterator[Seen]
-    notes: tuple[str, ...] = ()
+    paths: tuple[Path, ...]
+    reading: Reading
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.reading.notes
+
+    @property
+    def statements(self) -> Iterator[Seen]:
+        """What they tell, one after the other, read as it is asked for."""
+        reader = self.kind.reader(self.reading)
+        for path in self.paths:
+            with _named(path):
+                for seen in reader.read(_lines(path)):
+                    yield seen if len(self.paths) == 1 else replace(seen, file=str(path))
+        yield from reader.ended()
+
+    def traffic(self, database: str = "") -> Traffic:
+        """What they tell by digest; with a `database`, its own alone."""
+        files = tuple(map(str, self.paths)) if len(self.paths) > 1 else ()
+        grouping = Grouping(self.kind.name, self.kind.dialect, database, files, self.reading.key)
+        reader = self.kind.reader(self.reading)
+        for number, path in enumerate(self.paths):
+            grouping.groups.next_file(number)
+            plain = reader.takes_bytes and not is_wrapped(beginning(path, LOOKED_AT))
+            with _named(path):
+                reader.group(pieces(path) if plain else _lines(path), grouping)
+        reader.group_rest(grouping)
+        found = grouping.traffic()
+        found.engine, found.notes, found.anonymous = self.engine, self.notes, bool(self.reading.key)
+        return found
 
 
 def traffic_of(paths: Sequence[Path], database: str = "", reading: Reading = AS_TOLD) -> Traffic:
     """The statements in files of one kind, by digest; with a `database`, its own alone. Raises UserError for
     a file that is none of the known ones, and for files that hold no statement."""
     log = log_of(paths, reading)
-    found = grouped(log.kind.name, log.statements, log.kind.dialect, database)
+    found = log.traffic(database)
     if not found.groups:
         _refuse(paths, found, log.kind, database)
-    found.engine, found.notes = log.engine, log.notes
     return found
 
 
@@ -63,7 +92,17 @@ def log_of(paths: Sequence[Path], reading: Reading = AS_TOLD) -> Log:
             )
     ordered = _in_order(kind, heads, reading)
     learnt = kind.learn(chain.from_iterable(map(_lines, ordered)), reading)
-    return Log(kind, engine_of(kind, heads[first]), _statements(kind, ordered, learnt), learnt.notes)
+    return Log(kind, engine_of(kind, heads[first]), tuple(ordered), learnt)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Has each error name the file."""
+    try:
+        yield
+    except UserError as error:
+        where = "" if str(path) in error.message else f"{path}, "
+        raise UserError(f"{where}{error.message}", error.hint) from None
 
 
 def _lines(path: Path) -> Iterable[tuple[int, str]]:
@@ -108,15 +147,3 @@ def _kind(path: Path, head: list[str]) -> Format:
         what = "is empty" if not head else f"is no log that Dyno knows; it begins: {head[0][:60]!r}"
         raise UserError(f"{path} {what}", f"give {KNOWN}")
     return found
-
-
-def _statements(kind: Format, paths: Sequence[Path], reading: Reading) -> Iterator[Seen]:
-    reader = kind.reader(reading)
-    for path in paths:
-        try:
-            for seen in reader.read(_lines(path)):
-                yield seen if len(paths) == 1 else replace(seen, file=str(path))
-        except UserError as error:
-            where = "" if str(path) in error.message else f"{path}, "
-            raise UserError(f"{where}{error.message}", error.hint) from None
-    yield from reader.ended()

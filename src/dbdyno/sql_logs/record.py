@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+from dbdyno.driver import _driver
 from dbdyno.errors import UserError
-from dbdyno.sql_logs.digest import Dialect, Kind, Shaper
-from dbdyno.sql_logs.read import CERTAIN, Log
+from dbdyno.sql_logs.digest import Dialect, Kind, shaped
+from dbdyno.sql_logs.formats import Format
+from dbdyno.sql_logs.read import CERTAIN
 from dbdyno.sql_logs.recording import (
     NS_PER_S,
     About,
@@ -19,7 +22,7 @@ from dbdyno.sql_logs.recording import (
     StatementKind,
     Visit,
 )
-from dbdyno.sql_logs.seen import LAST, Seen, is_text
+from dbdyno.sql_logs.seen import LAST, Reading, Seen, is_text
 
 EARLIEST_S = 86_400
 """A log tells of a statement when it is over, so one may have begun before the first that is told."""
@@ -38,6 +41,19 @@ ASKS = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 UNTOLD = "without a session or a time"
 SAMPLED = "a replay needs all of them: SET GLOBAL log_slow_rate_limit = 1; dyno init workload weighs them"
 HOW = "log for longer, with the sessions and the times: log_slow_verbosity, or log_line_prefix with %m and %c"
+
+
+class Recorded(Protocol):
+    """A log as far as a recording needs it."""
+
+    @property
+    def kind(self) -> Format: ...
+
+    @property
+    def reading(self) -> Reading: ...
+
+    @property
+    def statements(self) -> Iterable[Seen]: ...
 
 
 @dataclass(frozen=True)
@@ -116,11 +132,8 @@ class _Sorts:
 
     dialect: Dialect
 
-    def __post_init__(self) -> None:
-        self._shaper = Shaper(self.dialect)
-
     def of(self, text: str) -> _Sort:
-        taken = self._shaper.of(text[:DIGESTED_CHARACTERS])
+        taken = shaped(text[:DIGESTED_CHARACTERS], self.dialect)
         places = any(value.kind is Kind.PARAMETER for value in taken.values)
         return _Sort(taken.digest, taken.verb, places)
 
@@ -225,12 +238,13 @@ class _Recorder:
         return self.numbers[digest]
 
 
-def record(log: Log, source: str, output: Path, database: str = "") -> About:
+def record(log: Recorded, source: str, output: Path, database: str = "") -> About:
     """Makes a recording of a log at `output`. Of several databases `database` names one; empty takes all.
     Raises UserError where nothing can be played."""
     left_out: Counter[str] = Counter()
     with RecordingFile(output) as file:
-        recorder = _Recorder(file, _Sorts(log.kind.dialect), database, left_out)
+        wanted = _driver.sql_database(database, log.reading.key)
+        recorder = _Recorder(file, _Sorts(log.kind.dialect), wanted, left_out)
         for told in in_time(log.statements, left_out):
             recorder.take(told)
         recorder.close_all()

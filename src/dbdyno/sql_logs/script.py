@@ -14,6 +14,15 @@ from dbdyno.sql_logs.groups import Group, Shape, Traffic
 WEIGHT_MOST = 1_000_000_000
 """More than this no transaction of a workload file can weigh."""
 
+REAL = (
+    "# The file holds real values of production: texts, the ends of numbers and moments, and all values",
+    "# of a statement that was seen once. Look through it before you give it to others.",
+)
+ANONYMOUS = (
+    "# Values, comments and databases are replaced by a keyed hash: they find no rows of the log's own data.",
+    "# Names of tables and columns are those of the log. Look through it before you give it to others.",
+)
+
 PARTS = {"LIMIT": "10", "OFFSET": "0"}
 """What stands for the number of rows that no log tells."""
 
@@ -73,12 +82,13 @@ def statement_of(shape: Shape) -> Statement:
 def _together(shape: Shape, names: Mapping[int, str]) -> dict[int, dict[str, Draw]]:
     """The draws of values that belong together, at the first place of each; the others have none."""
     found = dict[int, dict[str, Draw]]()
-    for ends in shape.ranges:
-        low, high = names.get(ends.low), names.get(ends.high)
-        if low is None or high is None or {ends.low, ends.high} & shape.new.keys():
+    open_ = {place: name for place, name in names.items() if place not in shape.new}
+    for each in shape.together:
+        if each.distance and not {*each.places} <= open_.keys():
             continue
-        if draws := ends.draws(shape.values, (low, high)):
-            found |= {min(ends.low, ends.high): draws, max(ends.low, ends.high): {}}
+        if draws := each.draws(shape.values, open_):
+            drawn = sorted(place for place in each.places if place in open_)
+            found |= dict[int, dict[str, Draw]].fromkeys(drawn, {}) | {drawn[0]: draws}
     return found
 
 
@@ -134,8 +144,7 @@ def script(source: str, traffic: Traffic, taken: Sequence[Group], left_out: Sequ
         "# Each is a transaction of its own, because a log does not tell what belonged together.",
         "# Run it on a copy of the database: the tables must be there, and writes do write.",
         f"# {_one_line(_database(taken))}",
-        "# The file holds real values of production: texts, the ends of numbers and moments, and all values",
-        "# of a statement that was seen once. Look through it before you give it to others.",
+        *(ANONYMOUS if traffic.anonymous else REAL),
         f"title = {_quoted(f'What {source} saw')}",
         *_start(taken),
     ]
@@ -169,7 +178,7 @@ def _database(taken: Sequence[Group]) -> str:
 
 def _start(taken: Sequence[Group]) -> Iterator[str]:
     """What statements draw from, as far as the data alone tell it."""
-    statements = (statement_of(group.shape) for group in taken)
+    statements = (statement_of(shape) for group in taken for shape, _ in group.lengths)
     draws = (drawn for statement in statements for drawn in statement.draws.values())
     asked = {drawn.asked.name: drawn.asked for drawn in draws if drawn.asked is not None}
     if not asked:
@@ -191,21 +200,46 @@ def weights_of(taken: Sequence[Group]) -> list[int]:
 
 
 def _transaction(group: Group, traffic: Traffic, name: str, weight: int) -> Iterator[str]:
-    statement = statement_of(group.shape)
+    longest = group.longest
+    statement = statement_of(longest)
     yield "# " + _seen(group, traffic)
     if statement.to_fill_in:
         yield "# TO BE FILLED IN: what is drawn in the place of fill_in(), for example uniform(1, 1000)."
     for drawn in statement.draws.items():
         yield f"#   {drawn[0]}: {_one_line(drawn[1].words)}"
-    for key in group.shape.may_meet:
+    for key in longest.may_meet:
         yield f"# MAY MEET ROWS THAT EXIST, and fail then: {_one_line(key)}."
     yield "[[transactions]]"
     yield f"name = {_quoted(name)}"
     yield f"weight = {weight}"
+    if len(group.lengths) > 1:
+        yield from _by_length(group)
+        return
     if statement.draws:
-        values = ", ".join(f"{key} = {_quoted(drawn.expression)}" for key, drawn in statement.draws.items())
-        yield f"values = {{ {values} }}"
+        yield f"values = {_table(statement.draws)}"
     yield f"statements = [{_quoted(statement.sql)}]"
+
+
+def _by_length(group: Group) -> Iterator[str]:
+    """One of several statements, each with a length of its lists, as often as it was seen."""
+    total, cases, before = sum(count for _, count in group.lengths), list[str](), 0
+    for number, (_, count) in enumerate(group.lengths, 1):
+        before += count
+        cases.append(f"when :drawn <= {before} then {number}")
+    chosen = f"case {' '.join(cases)} end"
+    yield "atomic = false"
+    yield f"values = {{ drawn = {_quoted(f'uniform(1, {total})')}, length = {_quoted(chosen)} }}"
+    yield "statements = ["
+    for number, (shape, _) in enumerate(group.lengths, 1):
+        statement = statement_of(shape)
+        values = f", values = {_table(statement.draws)}" if statement.draws else ""
+        yield f"  {{ if = {_quoted(f':length = {number}')}, sql = {_quoted(statement.sql)}{values} }},"
+    yield "]"
+
+
+def _table(draws: Mapping[str, Draw]) -> str:
+    """What is drawn, as a table of TOML."""
+    return f"{{ {', '.join(f'{key} = {_quoted(drawn.expression)}' for key, drawn in draws.items())} }}"
 
 
 def _seen(group: Group, traffic: Traffic) -> str:
@@ -218,8 +252,8 @@ def _seen(group: Group, traffic: Traffic) -> str:
         parts.append("WRITES")
     if group.database:
         parts.append(f"database {_one_line(group.database)}")
-    if len(group.shapes) > 1:
-        parts.append(f"the most frequent of {len(group.shapes)} lengths of its lists")
+    if len(group.lengths) > 1:
+        parts.append(f"{len(group.lengths)} of {len(group.shapes)} lengths of its lists")
     return ", ".join(parts) + "."
 
 

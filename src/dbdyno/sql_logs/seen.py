@@ -45,12 +45,14 @@ class Seen:
 class Reading:
     """What a user says of a log. `prefix` is PostgreSQL's `log_line_prefix`, None where it is to be found in
     the file. `zone` names the time zone of local times, and `whole` says that no file was cut, so that its
-    last entry counts. `notes` are sentences on what was found in the file."""
+    last entry counts. `notes` are sentences on what was found in the file. Values are replaced by a hash of
+    the `key`, and stay where that is empty."""
 
     prefix: str | None = None
     zone: str = ""
     whole: bool = False
     notes: tuple[str, ...] = ()
+    key: bytes = b""
 
 
 def is_text(text: str) -> bool:

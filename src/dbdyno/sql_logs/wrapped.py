@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.errors import UserError
-from dbdyno.sql_logs.postgresql.entries import Entry, JsonEntries, TextEntries, of_json
+from dbdyno.sql_logs.postgresql.entries import Entry, JsonEntries, of_json
 from dbdyno.sql_logs.postgresql.prefix import LINE
 from dbdyno.sql_logs.seen import CUT_OFF, Clock, Reading
 
 Lines = Iterable[tuple[int, str]]
+Part = Entry | tuple[int, str, str, float | None] | tuple[str]
+"""An entry, a line of a process with the moment that syslog tells, or a process whose entry has its end."""
 BREAK = ""
 """A line in the place of one that is damaged: nothing before it goes on behind it."""
 CONTAINER = re.compile(r"\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) ([FP]) (.*)", re.DOTALL)
@@ -87,6 +89,11 @@ def _of_container(line: str) -> str | None:
     return found[2].removesuffix("\n") if found[1] == "P" else found[2]
 
 
+def is_wrapped(head: list[str]) -> bool:
+    """Whether a file that begins so holds the lines of another."""
+    return _texts(head) is not None
+
+
 def unwrapped(head: list[str], lines: Lines) -> Lines:
     """The lines of the log that a file holds, each with the number of the file's line. `head` is the file's
     beginning. Raises UserError for one that goes back in time."""
@@ -153,16 +160,15 @@ class _Message:
 
 
 class SyslogEntries:
-    """Reads PostgreSQL's messages out of syslog."""
+    """Reads PostgreSQL's messages out of syslog, as lines of their processes."""
 
     def __init__(self, reading: Reading) -> None:
-        self._text = TextEntries(reading)
         self._clock = Clock(reading.zone)
         self._open: dict[str, _Message] = {}
         self._skipped: set[str] = set()
 
-    def read(self, lines: Lines) -> Iterator[Entry]:
-        """The entries of one file."""
+    def read(self, lines: Lines) -> Iterator[Part]:
+        """The lines of one file, and what is missing in it."""
         for number, line in lines:
             process, text, at_s = self._piece(line)
             if process:
@@ -171,7 +177,6 @@ class SyslogEntries:
                 yield Entry(number, "", "", lacks=CUT_OFF)
         for process in list(self._open):
             yield from self._whole(process)
-        yield from self._text.ended()
 
     def _piece(self, line: str) -> tuple[str, str, float | None]:
         """The process that wrote a line, what it wrote, and when, where the year is told."""
@@ -188,7 +193,7 @@ class SyslogEntries:
         at_s = self._clock.at_s(when.replace("Z", "+00:00")) if when[:1].isdigit() else None
         return found["process"].rpartition(".")[2], found["text"].removesuffix("\n"), at_s
 
-    def _take(self, number: int, process: str, text: str, at_s: float | None) -> Iterator[Entry]:
+    def _take(self, number: int, process: str, text: str, at_s: float | None) -> Iterator[Part]:
         numbered = NUMBERED.fullmatch(text)
         message, piece, text = (
             (int(numbered[1]), int(numbered[2] or 0), numbered[3]) if numbered else (0, 0, text)
@@ -227,7 +232,7 @@ class SyslogEntries:
         opened.text += f"\n{text}" if begins else text
         opened.piece, opened.last_bytes = piece, len(text.encode("utf-8", "replace"))
 
-    def _whole(self, process: str) -> Iterator[Entry]:
+    def _whole(self, process: str) -> Iterator[Part]:
         """Reads the message that a process wrote before, as the text that the server made."""
         message = self._open.pop(process, None)
         if message is None:
@@ -237,11 +242,11 @@ class SyslogEntries:
             message.certain &= not any(CONTROL.search(quoted) for quoted in IN_QUOTES.findall(text))
             text = CONTROL.sub(lambda found: chr(int(found[1], 8)), text)
         if not message.certain:
-            yield from self._text.ended_of(process, certain=True)
+            yield (process,)
             yield Entry(message.line, "", "", lacks=NOT_CERTAIN)
             return
         for line in text.split("\n"):
-            yield from self._text.take(message.line, f"{line}\n", process, message.at_s)
+            yield message.line, f"{line}\n", process, message.at_s
 
 
 def texts_of(lines: Lines) -> Iterator[tuple[int, str]]:

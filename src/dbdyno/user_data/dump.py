@@ -32,12 +32,6 @@ MEMORY_MOST_BYTES = 300 << 20
 CHUNK_BYTES = 128 << 10
 
 
-def xz_opened(path: Path) -> io.BufferedReader:
-    """What an xz file at a path holds, unpacked. Reading raises UserError where that takes too much memory,
-    EOFError where the file is cut, and LZMAError where it is damaged."""
-    return io.BufferedReader(_OfXz(path.open("rb"), path, closes=True), CHUNK_BYTES)
-
-
 def xz_unpacked(file: IO[bytes], path: Path) -> io.BufferedReader:
     """The same of a file that is open, and stays so."""
     return io.BufferedReader(_OfXz(file, path, closes=False), CHUNK_BYTES)
@@ -198,12 +192,17 @@ def dump_at(path: Path) -> Dump:
         raise UserError(f"{path} cannot be read: {error.strerror}", remedy(error)) from None
     if not start:
         raise UserError(f"{path} is empty", "write the dump again")
-    packing = next((one for magic, one in MAGIC.items() if start.startswith(magic)), Packing.NONE)
+    packing = packing_of(start)
     dump = Dump(path, packing, start, archive=_is_archive(start))
     if dump.archive:
         return dump
     with text_of(dump) as text:
         return Dump(path, packing, filled(text.source, HEAD_BYTES), archive=False)
+
+
+def packing_of(start: bytes) -> Packing:
+    """What a file that begins so is packed with."""
+    return next((one for magic, one in MAGIC.items() if start.startswith(magic)), Packing.NONE)
 
 
 def filled(source: Source, size: int) -> bytes:
@@ -220,35 +219,40 @@ def text_of(dump: Dump, unarchive: Sequence[str] = ()) -> Iterator[Text]:
     """The dump's text. `unarchive` is the program that turns an archive on its standard input into SQL, or
     that names its directory. Raises UserError where the dump turns out to be damaged."""
     if dump.path.is_dir():
-        with _through(unarchive, None, dump) as source:
+        with _through(unarchive, None, dump.path) as source:
             yield Text(source, None)
         return
-    with dump.path.open("rb", buffering=0) as file:
-        if dump.archive:
-            with _through(unarchive, file, dump) as source:
-                yield Text(source, file)
-        elif dump.packing is Packing.ZSTD:
-            with _through([_zstd(dump), "-dc"], file, dump) as source:
-                yield Text(source, file)
-        else:
-            try:
-                yield Text(_unpacked(dump, file), file)
-            except BROKEN as error:
-                raise _damaged(dump, str(error)) from None
-
-
-def _unpacked(dump: Dump, file: IO[bytes]) -> Source:
-    if dump.packing is Packing.GZIP:
-        return gzip.GzipFile(fileobj=file, mode="rb")
-    if dump.packing is Packing.BZIP2:
-        return bz2.BZ2File(file)
-    if dump.packing is Packing.XZ:
-        return xz_unpacked(file, dump.path)
-    return file
+    if dump.archive:
+        with dump.path.open("rb", buffering=0) as file, _through(unarchive, file, dump.path) as source:
+            yield Text(source, file)
+        return
+    try:
+        with unpacked(dump.path, dump.packing) as text:
+            yield text
+    except BROKEN as error:
+        raise _damaged(dump.path, str(error)) from None
 
 
 @contextmanager
-def _through(command: Sequence[str], file: IO[bytes] | None, dump: Dump) -> Iterator[Source]:
+def unpacked(path: Path, packing: Packing) -> Iterator[Text]:
+    """What a packed file holds: a dump, a log or a result. Reading raises one of BROKEN where the file is
+    damaged, and UserError where zstd says so or unpacking takes too much memory."""
+    with path.open("rb", buffering=0) as file:
+        if packing is Packing.ZSTD:
+            with _through([_zstd(path), "-dc"], file, path) as source:
+                yield Text(source, file)
+        elif packing is Packing.GZIP:
+            yield Text(gzip.GzipFile(fileobj=file, mode="rb"), file)
+        elif packing is Packing.BZIP2:
+            yield Text(bz2.BZ2File(file), file)
+        elif packing is Packing.XZ:
+            yield Text(xz_unpacked(file, path), file)
+        else:
+            yield Text(file, file)
+
+
+@contextmanager
+def _through(command: Sequence[str], file: IO[bytes] | None, path: Path) -> Iterator[Source]:
     """What a program makes of the file."""
     child = subprocess.Popen(
         list(command),
@@ -262,7 +266,7 @@ def _through(command: Sequence[str], file: IO[bytes] | None, dump: Dump) -> Iter
         yield child.stdout
         # Whoever read a part alone has no interest in its end.
         if not child.stdout.read(1) and child.wait():
-            raise _damaged(dump, child.stderr.read().decode("utf-8", "replace").strip())
+            raise _damaged(path, child.stderr.read().decode("utf-8", "replace").strip())
     finally:
         child.kill()
         child.wait()
@@ -270,16 +274,16 @@ def _through(command: Sequence[str], file: IO[bytes] | None, dump: Dump) -> Iter
         child.stderr.close()
 
 
-def _zstd(dump: Dump) -> str:
+def _zstd(path: Path) -> str:
     program = shutil.which("zstd")
     if program is None:
-        raise UserError(f"{dump.path} is packed with zstd, which is not on this machine", "install zstd")
+        raise UserError(f"{path} is packed with zstd, which is not on this machine", "install zstd")
     return program
 
 
-def _damaged(dump: Dump, reason: str) -> DynoError:
+def _damaged(path: Path, reason: str) -> DynoError:
     last = reason.splitlines()[-1] if reason else "it ends too early"
-    return UserError(f"{dump.path} cannot be read to its end: {last}", "write the dump again")
+    return UserError(f"{path} cannot be read to its end: {last}", "write the dump again")
 
 
 def _is_archive(start: bytes) -> bool:

@@ -7,13 +7,18 @@ from datetime import UTC, datetime
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.sql_logs.formats import FORMATS
-from dbdyno.sql_logs.postgresql.entries import TextEntries, csv_begins, text_begins
+from dbdyno.sql_logs.formats import FORMATS, DriverReader
+from dbdyno.sql_logs.postgresql.entries import csv_begins, text_begins
 from dbdyno.sql_logs.postgresql.prefix import inferred, one_of, pattern
-from dbdyno.sql_logs.seen import CUT_OFF, LAST, NO_ENTRY, Reading
+from dbdyno.sql_logs.seen import CUT_OFF, LAST, NO_ENTRY, Reading, Seen
 from tests.sql_logs.postgresql.logs import CSV, JSON, STDERR, asked, read
 
 AT_S = datetime(2026, 11, 24, 21, 50, tzinfo=UTC).timestamp()
+
+
+def statements(log: str, reading: Reading) -> list[Seen]:
+    reader = DriverReader("postgresql", reading, reading.prefix)
+    return [*reader.read(enumerate(log.splitlines(keepends=True), 1)), *reader.ended()]
 
 
 def prefixes(log: str) -> list[str]:
@@ -54,10 +59,10 @@ def test_what_is_no_statement_is_counted() -> None:
 def test_a_prefix_that_is_known_tells_what_it_holds(
     prefix: str, written: str, session: str, database: str, at_s: float | None
 ) -> None:
-    reader = TextEntries(Reading(prefix, whole=True))
-    [entry] = reader.read([(1, f"{written}LOG:  00000: statement: SELECT 1\n")])
-    assert (entry.session, entry.database, entry.at_s) == (session, database, at_s)
-    assert entry.message == "statement: SELECT 1"
+    log = f"{written}LOG:  00000: statement: SELECT 1\n"
+    [seen] = statements(log, Reading(prefix, whole=True))
+    assert (seen.session, seen.database, seen.at_s) == (session, database, at_s)
+    assert seen.text == "SELECT 1"
 
 
 def test_a_prefix_that_is_none_is_refused() -> None:
@@ -181,10 +186,8 @@ def test_a_line_of_json_that_is_cut_off_is_counted(line: str) -> None:
 def test_clocks_that_are_put_back_are_followed() -> None:
     line = "2026-10-25 02:{}:00.000 {} [11] LOG:  statement: SELECT 1\n"
     log = line.format("50", "CEST") + line.format("10", "CET") + line.format("20", "CET")
-    lines = list(enumerate(log.splitlines(keepends=True), 1))
-    moments = [
-        entry.at_s or 0 for entry in TextEntries(Reading("%m [%p] ", "Europe/Berlin", True)).read(lines)
-    ]
+    found = statements(log, Reading("%m [%p] ", "Europe/Berlin", whole=True))
+    moments = [seen.at_s or 0 for seen in found]
     assert [later - moments[0] for later in moments] == [0, 1200, 1800]
     with pytest.raises(UserError, match="in CEST and in CET"):
-        list(TextEntries(Reading("%m [%p] ")).read(lines))
+        statements(log, Reading("%m [%p] "))

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from dbdyno.sql_logs.formats import DriverReader
 from dbdyno.sql_logs.postgresql.entries import Entry
-from dbdyno.sql_logs.postgresql.messages import Messages, of_detail, planned, put_in
-from dbdyno.sql_logs.seen import Seen
+from dbdyno.sql_logs.seen import Reading, Seen
 
 
 def statements(entries: list[Entry]) -> list[Seen]:
-    messages = Messages()
-    return [*(seen for entry in entries for seen in messages.take(entry)), *messages.ended()]
+    reader = DriverReader("entries", Reading(), cut=lambda _: iter(entries))
+    return [*reader.read(()), *reader.ended()]
 
 
 def asked(*messages: str | tuple[str, str], session: str = "1") -> list[Seen]:
@@ -101,9 +101,10 @@ TEXTS = some.text(some.characters(codec="utf-8"), max_size=20)
 def test_whatever_the_values_are_they_are_read_back(values: list[str | None]) -> None:
     written = ["NULL" if value is None else "'" + value.replace("'", "''") + "'" for value in values]
     listed = ", ".join(f"${number} = {literal}" for number, literal in enumerate(written, 1))
-    found = of_detail(f"parameters: {listed}")
-    assert list(found.values()) == written
-    put_in("SELECT $1, $2", found)
+    places = ", ".join(f"${number}" for number in range(1, len(values) + 1))
+    [found] = asked((f"execute a: SELECT {places}", f"parameters: {listed}"))
+    whole = [f"${number}" if text.endswith("...'") else text for number, text in enumerate(written, 1)]
+    assert found.text == f"SELECT {', '.join(whole)}" and found.bound
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,8 @@ def test_whatever_the_values_are_they_are_read_back(values: list[str | None]) ->
     ],
 )
 def test_values_stand_in_the_place_of_their_parameters(detail: str, statement: str, filled: str) -> None:
-    assert put_in(statement, of_detail(detail)) == filled
+    [found] = asked((f"execute a: {statement}", detail))
+    assert found.text == filled
 
 
 STATEMENT = 'SELECT "a"\n  FROM t\n WHERE b = $1'
@@ -149,11 +151,13 @@ PLAN_XML = (
     ids=["text", "json", "yaml", "xml"],
 )
 def test_a_plan_tells_its_statement_and_its_parameters(plan: str, parameters: str) -> None:
-    without, found = planned(plan % ""), planned(plan % parameters)
-    assert without and found
-    assert (without.text, without.parameters) == (STATEMENT, "")
-    assert (found.text, found.parameters) == (STATEMENT, "$1 = 'it''s'")
+    [without] = asked(f"duration: 1.000 ms  plan:\n{plan % ''}")
+    [found] = asked(f"duration: 1.000 ms  plan:\n{plan % parameters}")
+    assert without.text == STATEMENT and not without.bound
+    assert found.text == STATEMENT.replace("$1", "'it''s'") and found.bound
 
 
-def test_what_is_no_plan_is_none() -> None:
-    assert planned("Seq Scan on t") is None and planned("") is None
+@pytest.mark.parametrize("plan", ["Seq Scan on t", ""])
+def test_what_is_no_plan_is_counted(plan: str) -> None:
+    [found] = statements([Entry(1, "LOG", f"duration: 1.000 ms  plan:\n{plan}")])
+    assert found.rest == "plan without its statement"

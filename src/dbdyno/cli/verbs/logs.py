@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import wraps
@@ -21,6 +22,7 @@ from dbdyno.study import values
 if TYPE_CHECKING:
     from dbdyno.engines.engine import Proposal
 
+KEY_BYTES = 32
 DIGESTS_MOST = 50
 """Digests that are taken unless more are asked for."""
 
@@ -29,8 +31,9 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say what a log does not. The verb is given them as one `reading`."""
 
     @wraps(function)
-    def with_reading(prefix: str | None, zone: str, whole: bool, **asked: Any) -> Any:
-        return function(reading=Reading(prefix, zone, whole), **asked)
+    def with_reading(prefix: str | None, zone: str, whole: bool, anonymise: bool, **asked: Any) -> Any:
+        key = os.urandom(KEY_BYTES) if anonymise else b""
+        return function(reading=Reading(prefix, zone, whole, key=key), **asked)
 
     for option in reversed(
         (
@@ -45,6 +48,12 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 is_flag=True,
                 help="No file was cut, so that its last entry counts. Without it, one that may go on is left"
                 " out.",
+            ),
+            click.option(
+                "--anonymise",
+                is_flag=True,
+                help="Replace each value, comment and database by a hash whose key is kept nowhere. Types,"
+                " lengths, orders of magnitude and what is equal stay.",
             ),
         )
     ):

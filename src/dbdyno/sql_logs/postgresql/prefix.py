@@ -36,7 +36,7 @@ ESCAPES = {
     "v": r"(?:\d+/\d+)?", "x": r"\d+", "Q": r"-?\d+", "%": "%",
 }  # fmt: skip
 OPTION = re.compile(r"%(-?\d*)([a-zA-Z%])")
-LINES_MOST = 200_000
+LINES_MOST = 50_000
 """So many entries are looked at to find a prefix."""
 ASKED = (
     "statement: ",
@@ -54,7 +54,7 @@ HOW = "say which it is with --prefix; the server tells it: SHOW log_line_prefix"
 
 
 def pattern(prefix: str) -> re.Pattern[str]:
-    """Lines with this prefix. Raises UserError for what is no `log_line_prefix`."""
+    """Lines with this prefix, up to the message. Raises UserError for what is no `log_line_prefix`."""
     made, at, closing, named = "", 0, "", set[str]()
     for found in OPTION.finditer(prefix):
         made += re.escape(prefix[at : found.start()])
@@ -74,9 +74,7 @@ def pattern(prefix: str) -> re.Pattern[str]:
             named.add(name)
         made += f" *{piece} *" if width else piece
     made += re.escape(prefix[at:])
-    return re.compile(
-        rf"{made}{closing}(?P<label>{SEVERITY}|{ABOUT}):  (?:[0-9A-Z]{{5}}: )?(?P<message>.*)", re.DOTALL
-    )
+    return re.compile(rf"{made}{closing}(?P<label>{SEVERITY}|{ABOUT}):  (?:[0-9A-Z]{{5}}: )?", re.DOTALL)
 
 
 ATOM = re.compile(
