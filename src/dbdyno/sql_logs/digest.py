@@ -14,7 +14,6 @@ from enum import Enum, auto
 
 from dbdyno.driver import _driver
 
-
 Kind = Enum("Kind", "BLANK BINARY TEXT PARAMETER NUMBER NAME SYMBOL", start=0)
 """What a token is, in the order of `lexer.rs`. `BLANK` is white space or a comment; `BINARY` a value in
 hexadecimal, bits or other characters than UTF-8; `PARAMETER` a value's place, `$1`."""
