@@ -1,8 +1,10 @@
 //! Loading rows in bulk: COPY in its text form, which takes every type as a `Value` holds it.
 
-use super::message::put;
+use super::answers::refused;
+use super::handshake::out_of_place;
+use super::message::{answer, put, put_string};
 use super::value::put_text;
-use super::Postgresql;
+use super::{Postgresql, Source};
 use crate::error::{Fate, Result};
 use crate::session::{RowBuffer, Session, Value};
 
@@ -51,6 +53,32 @@ async fn copy_rows(
         rows += session.end_copy().await?;
     }
     Ok(rows)
+}
+
+impl Postgresql {
+    /// Sends a COPY and waits until the server is ready to take its rows.
+    async fn start_copy(&mut self, copy: &str) -> Result<()> {
+        self.channel.say(b'Q', |out| put_string(out, copy))?;
+        loop {
+            let (kind, payload) = self.channel.message().await?;
+            match kind {
+                answer::COPY_IN => return Ok(()),
+                answer::ERROR => {
+                    let error = refused(payload)?;
+                    self.answer(&mut (), Source::Text).await?;
+                    return Err(error);
+                }
+                answer::PARAMETER_STATUS => {}
+                _ => return Err(out_of_place(kind)),
+            }
+        }
+    }
+
+    /// Ends a COPY; returns the rows that the server took.
+    async fn end_copy(&mut self) -> Result<u64> {
+        self.channel.say(b'c', |_| {})?;
+        self.answer(&mut (), Source::Text).await.map(|answer| answer.affected)
+    }
 }
 
 fn put_line(lines: &mut Vec<u8>, row: &RowBuffer) {

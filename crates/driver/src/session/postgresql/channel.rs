@@ -4,6 +4,7 @@ use super::message::{answer, header, put, HEADER_BYTES};
 use crate::error::Result;
 use crate::io::{AtServer, Stream, Trust};
 use crate::session::Traffic;
+use std::task::Poll;
 use std::time::Duration;
 
 pub(super) struct Channel {
@@ -44,6 +45,30 @@ impl Channel {
                 return Ok((kind, &self.stream.inbox()[HEADER_BYTES..HEADER_BYTES + length]));
             }
         }
+    }
+
+    /// Waits until something is in the inbox.
+    #[inline]
+    pub fn poll_inbox(&mut self) -> Poll<Result<()>> {
+        if self.shown > 0 {
+            self.stream.consume(std::mem::take(&mut self.shown));
+        }
+        if self.stream.inbox().is_empty() {
+            return self.stream.poll_more();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// What has arrived and was not taken yet, once `poll_inbox` is ready.
+    #[inline]
+    pub fn inbox(&self) -> &[u8] {
+        self.stream.inbox()
+    }
+
+    /// Takes bytes that `inbox` showed.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) {
+        self.stream.consume(bytes);
     }
 
     /// The next row if it is here already: taken without a detour through the loop.

@@ -15,6 +15,7 @@ const MESSAGE_BYTES_MAX: usize = 1 << 30;
 /// What a server sends.
 pub(super) mod answer {
     pub const AUTHENTICATION: u8 = b'R';
+    pub const BIND_COMPLETE: u8 = b'2';
     pub const COMMAND_COMPLETE: u8 = b'C';
     pub const COPY_IN: u8 = b'G';
     pub const COPY_BOTH: u8 = b'W';
