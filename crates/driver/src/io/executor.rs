@@ -158,6 +158,16 @@ impl Loop {
         }
     }
 
+    /// `hand_over`, after which the running task waits for what comes, at most for a time; false where it does not wait.
+    #[inline]
+    pub fn ask(&mut self, slot: u32, outbox: &mut Vec<u8>, timeout_ns: u64) -> bool {
+        if self.network.round_trip_ns > 0 {
+            self.carry(slot, outbox);
+            return false;
+        }
+        self.slots.ask(slot, outbox, self.running, self.turn_ns.saturating_add(timeout_ns))
+    }
+
     #[cold]
     fn carry(&mut self, slot: u32, outbox: &mut Vec<u8>) {
         let due_ns = self.network.carry(slot, outbox, clock::now_ns());

@@ -157,6 +157,26 @@ impl Slots {
         }
     }
 
+    /// `hand_over` and `wait` in one: false where nobody waits, because something has come already or nothing will.
+    #[inline]
+    pub fn ask(&mut self, number: u32, outbox: &mut Vec<u8>, task: u32, until_ns: u64) -> bool {
+        let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::as_mut) else { return false };
+        if slot.unsent || slot.waiting.is_some() || !slot.received.is_empty() || slot.ending().is_some() {
+            self.hand_over(number, outbox);
+            return false;
+        }
+        slot.sending.clear();
+        slot.sent = 0;
+        slot.unsent = true;
+        std::mem::swap(&mut slot.sending, outbox);
+        slot.waiting = Some(task);
+        slot.patience_until_ns = until_ns;
+        self.to_send.push(number);
+        self.waiting += 1;
+        self.patient_until_ns = self.patient_until_ns.min(until_ns);
+        true
+    }
+
     /// Takes in bytes that the back end received.
     #[inline]
     pub fn receive(&mut self, number: u32, bytes: &[u8]) {
@@ -284,6 +304,18 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_waits_unless_something_has_come_or_nothing_will() {
+        let mut slots = slots(3);
+        slots.receive(1, b"unasked");
+        slots.end(2, Ending::Closed);
+        let waits = [0, 1, 2].map(|number| slots.ask(number, &mut b"a question".to_vec(), number, 100));
+        assert_eq!(waits, [true, false, false]);
+        assert_eq!((slots.waiting, &slots.to_send[..]), (1, &[0, 1, 2][..]));
+        assert!(slots.end_silent(100), "the one that waits has lost patience");
+        assert_eq!(slots.get(0).unwrap().ending(), Some(Ending::Silent));
+    }
+
+    #[test]
     fn a_connection_lives_in_one_direction() {
         let mut slots = slots(1);
         let slot = slots.get(0).unwrap();
@@ -311,7 +343,8 @@ mod tests {
             let mut slots = slots(6);
             for (step, number, time_ns) in steps {
                 match step {
-                    0 | 1 => slots.wait(number, number, time_ns),
+                    0 => slots.wait(number, number, time_ns),
+                    1 => drop(slots.ask(number, &mut b"a question".to_vec(), number, time_ns)),
                     2 => slots.wake(number),
                     3 => slots.end(number, Ending::Closed),
                     _ if number == 0 => drop(slots.remove(time_ns as u32 % 6)),

@@ -161,10 +161,30 @@ impl Stream {
         Ok(())
     }
 
+    /// `send`, after which the running task waits for what comes. False where it does not wait, because something has
+    /// come already or nothing will.
+    #[inline]
+    pub fn ask(&mut self) -> Result<bool> {
+        if self.tls.is_some() || !self.inbox().is_empty() {
+            return self.send().map(|()| false);
+        }
+        self.traffic.bytes_sent += self.outbox.len() as u64;
+        let (outbox, timeout_ns) = (&mut self.outbox, self.answer_timeout_ns);
+        let waits = self.held.with(|this| this.ask(self.slot.0, outbox, timeout_ns));
+        self.empty_outbox();
+        Ok(waits)
+    }
+
     fn hand_over(&mut self) {
         self.traffic.bytes_sent += self.outbox.len() as u64;
         let outbox = &mut self.outbox;
         self.held.with(|this| this.hand_over(self.slot.0, outbox));
+        self.empty_outbox();
+    }
+
+    #[inline]
+    fn empty_outbox(&mut self) {
+        let outbox = &mut self.outbox;
         outbox.clear();
         if outbox.capacity() > KEPT_BYTES {
             *outbox = Vec::new();
@@ -274,7 +294,10 @@ impl Stream {
             if slot.received.capacity() > KEPT_BYTES {
                 slot.received = Vec::new();
             }
-            this.slots.no_more_waits(self.slot.0);
+            // Whoever was woken by what came waits no more.
+            if slot.is_waited_for() {
+                this.slots.no_more_waits(self.slot.0);
+            }
             Poll::Ready(Ok(()))
         })
     }

@@ -1,6 +1,9 @@
-//! How often a transaction is tried again that another one was in the way of, and how long it waits before.
+//! How often a transaction is tried again that another one was in the way of, how long it waits before, and how it is
+//! rolled back.
 
+use crate::error::{Error, Fate, Result};
 use crate::random::Random;
+use crate::session::Session;
 
 /// What fails so often has something else in its way than chance: it is counted as failed.
 const TRIES_MAX: u32 = 100;
@@ -32,9 +35,37 @@ impl Again {
     }
 }
 
+/// Ends a transaction that has failed. A cluster may have aborted it since: the server then says so in the place of an
+/// answer to ROLLBACK, and takes the next one.
+pub(super) async fn roll_back<S: Session>(session: &mut S) -> Result<()> {
+    match session.rollback().await {
+        Err(aborted) if aborted.fate() == Fate::Retry => session.rollback().await,
+        answer => answer,
+    }
+    .map_err(still_open)
+}
+
+/// A server that refuses a rollback keeps the transaction open, and the next BEGIN would commit what it has done. So the
+/// connection is not used any further.
+fn still_open(refused: Error) -> Error {
+    match refused.fate() {
+        Fate::Lost | Fate::Fatal => refused,
+        _ => Error::lost("rollback refused", refused.message()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rollback_that_is_refused_ends_the_connection() {
+        let refused =
+            still_open(Error::server("1047 error", Fate::Failed, "not prepared for application use"));
+        assert_eq!((refused.label(), refused.fate()), ("rollback refused", Fate::Lost));
+        let gone = still_open(Error::lost("reset", "the connection was reset"));
+        assert_eq!((gone.label(), gone.fate()), ("reset", Fate::Lost));
+    }
 
     fn waits(client: u32) -> Vec<u64> {
         let mut again = Again::default();

@@ -1,9 +1,10 @@
 //! One client's life: connect, then transaction after transaction until the end.
 
-use super::again::Again;
+use super::again::{roll_back, Again};
 use super::course::{Course, Stretch};
 use super::lane::Lane;
 use super::pace::Think;
+use super::single::Left;
 use crate::clock;
 use crate::count::ledger::Ledger;
 use crate::error::{Error, Fate, Result};
@@ -53,7 +54,7 @@ enum End {
 /// A session and what the workload keeps beside it.
 pub(super) struct Connection<'a, S: Session, C> {
     pub session: Counted<'a, S>,
-    state: C,
+    pub state: C,
 }
 
 /// A session whose use is counted before it goes, also where its client is given up while it sleeps.
@@ -68,6 +69,12 @@ pub(super) struct Counted<'a, S: Session> {
 }
 
 impl<S: Session> Counted<'_, S> {
+    /// The session while it is there.
+    #[inline]
+    pub fn get(&self) -> Option<&S> {
+        self.session.as_ref()
+    }
+
     #[inline]
     pub fn open(&mut self) -> &mut S {
         self.session.as_mut().expect("a session is used until it is lost or closed")
@@ -293,6 +300,16 @@ impl<'a, W: Workload> Client<'a, W> {
             if self.is_over(now_ns) {
                 return self.end();
             }
+            let mut first = None;
+            if const { W::DRAWS_SINGLES && !W::REPLAYS } && self.may_poll_singles(&connection.session) {
+                let left = self.singles(connection, random, &mut now_ns).await;
+                successful |= left.successful;
+                match left.why {
+                    Left::Over => return self.end(),
+                    Left::Usual => {}
+                    Left::Answered(outcome) => first = Some(outcome),
+                }
+            }
             let mut intended_ns = now_ns;
             if self.lane.is_paced() {
                 let Some(due_ns) = self.arrival(now_ns).await else { return self.end() };
@@ -312,7 +329,8 @@ impl<'a, W: Workload> Client<'a, W> {
             }
             let began_ns = now_ns.max(from_ns);
             connection.session.watch(began_ns);
-            let (outcome, ended_ns) = self.transaction(kind, (from_ns, began_ns), connection, random).await;
+            let (outcome, ended_ns) =
+                self.transaction(kind, (from_ns, began_ns), connection, random, first).await;
             // The clock is read once per transaction: the end of one is the start of the next.
             now_ns = ended_ns;
             match outcome {
@@ -376,7 +394,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// One transaction with all its tries, timed and counted; and when it ended. It counts from a time, and began at
-    /// another one where it had to wait for its client.
+    /// another one where it had to wait for its client. `first` is what its first try came to, where that is over.
     #[inline]
     async fn transaction<S: Session>(
         &self,
@@ -384,6 +402,7 @@ impl<'a, W: Workload> Client<'a, W> {
         (from_ns, began_ns): (u64, u64),
         connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,
+        mut first: Option<Result<Outcome>>,
     ) -> (Result<Outcome>, u64) {
         self.lane.recorder().in_flight += 1;
         let under_way = UnderWay { lane: self.lane, kind, from_ns };
@@ -391,7 +410,11 @@ impl<'a, W: Workload> Client<'a, W> {
         let (drawn, mut again) = (*random, Again::default());
         let outcome = loop {
             let Connection { session, state } = &mut *connection;
-            match self.workload.perform(kind, state, session.open(), random).await {
+            let tried = match first.take() {
+                Some(first) => first,
+                None => self.workload.perform(kind, state, session.open(), random).await,
+            };
+            match tried {
                 Ok(outcome) => break Ok(outcome),
                 Err(error) => {
                     if let Err(error) = self.ready_again(error, from_ns, connection, &mut again).await {
@@ -510,39 +533,11 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// Ends a transaction that has failed. A cluster may have aborted it since: the server then says so in the place of an
-/// answer to ROLLBACK, and takes the next one.
-async fn roll_back<S: Session>(session: &mut S) -> Result<()> {
-    match session.rollback().await {
-        Err(aborted) if aborted.fate() == Fate::Retry => session.rollback().await,
-        answer => answer,
-    }
-    .map_err(still_open)
-}
-
-/// A server that refuses a rollback keeps the transaction open, and the next BEGIN would commit what it has done. So the
-/// connection is not used any further.
-fn still_open(refused: Error) -> Error {
-    match refused.fate() {
-        Fate::Lost | Fate::Fatal => refused,
-        _ => Error::lost("rollback refused", refused.message()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::run::stall::{simulated, simulated_over, Stalling, ANSWER, DRAWN, ROLLBACK, ROLLBACKS};
     use crate::session::Answer;
-
-    #[test]
-    fn a_rollback_that_is_refused_ends_the_connection() {
-        let refused =
-            still_open(Error::server("1047 error", Fate::Failed, "not prepared for application use"));
-        assert_eq!((refused.label(), refused.fate()), ("rollback refused", Fate::Lost));
-        let gone = still_open(Error::lost("reset", "the connection was reset"));
-        assert_eq!((gone.label(), gone.fate()), ("reset", Fate::Lost));
-    }
 
     /// Clients that were lost, and transactions that were tried again, of one whose first try was in another one's way.
     fn after_rollbacks(answer: fn(u64) -> Result<()>) -> (u32, u64) {

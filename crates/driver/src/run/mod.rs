@@ -14,6 +14,7 @@ mod pace;
 #[cfg(test)]
 mod rates;
 mod replay;
+mod single;
 #[cfg(test)]
 mod stall;
 mod thread;

@@ -43,6 +43,7 @@ pub use crate::io::Traffic;
 
 use crate::error::{Error, Result};
 use std::borrow::Cow;
+use std::task::Poll;
 
 /// A statement that a session has prepared: its number among those that the session holds, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,29 @@ pub trait Session: Sized + 'static {
         parameters: &[Value<'_>],
         rows: &mut R,
     ) -> Result<Answer>;
+
+    /// Whether `send`, `poll_answer` and `unusual_answer` may do the work of `execute` for now. They are no futures within
+    /// futures, each of which is gone through twice for an answer.
+    #[inline]
+    fn can_send(&self) -> bool {
+        false
+    }
+
+    /// Sends one execution of a prepared statement of which nobody looks at the rows. True where the running task will be
+    /// woken by its answer, so that nothing is to be polled before.
+    fn send(&mut self, _statement: Statement, _parameters: &[Value<'_>]) -> Result<bool> {
+        Err(Error::internal("a session that sends nothing by itself was asked to"))
+    }
+
+    /// The answer to what was sent, once it is here. `None`: it is not plain, and `unusual_answer` reads it.
+    fn poll_answer(&mut self, _statement: Statement) -> Poll<Result<Option<Answer>>> {
+        Poll::Ready(Ok(None))
+    }
+
+    /// The answer to what was sent with these parameters, of which `poll_answer` has made nothing.
+    async fn unusual_answer(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Answer> {
+        self.execute(statement, parameters, &mut ()).await
+    }
 
     /// Executes the same statement once per `width` parameters, all in flight together where the protocol can.
     async fn execute_batch<R: Rows>(

@@ -15,7 +15,7 @@ pub use script::resolve_script;
 
 use crate::error::{Error, Fate, Mistake, Result};
 use crate::random::Random;
-use crate::session::{Session, Traffic};
+use crate::session::{Answer, Session, Statement, Traffic};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -41,6 +41,13 @@ pub struct Pause {
     pub before_ns: u64,
     /// Think time, after it has ended.
     pub after_ns: u64,
+}
+
+/// A transaction that is one statement with one parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Single {
+    pub statement: Statement,
+    pub key: i64,
 }
 
 /// Which client of how many.
@@ -173,6 +180,10 @@ pub trait Workload: Sized + Send + Sync + 'static {
     /// True where its statements may be requests of an application. The others write SQL.
     const SENDS_REQUESTS: bool = false;
 
+    /// True where `single` may draw transactions. They are all of one type, have no pauses and overcome no errors, and
+    /// their next try draws anew (`REPLAYS`).
+    const DRAWS_SINGLES: bool = false;
+
     /// Checks the options; their names and types have been checked already.
     fn new(about: &'static About, options: &Options) -> Result<Self>;
 
@@ -242,6 +253,19 @@ pub trait Workload: Sized + Send + Sync + 'static {
         session: &mut S,
         random: &mut Random,
     ) -> Result<Outcome>;
+
+    /// Draws the next transaction as `perform` would, where it is one statement and this says which; `None` otherwise,
+    /// and nothing is drawn.
+    #[inline]
+    fn single(&self, _client: &Self::Client, _random: &mut Random) -> Option<Single> {
+        None
+    }
+
+    /// What the answer to a transaction means that `single` has drawn.
+    #[inline]
+    fn single_answered(&self, _answer: Answer) -> Result<Outcome> {
+        Ok(Outcome::Committed)
+    }
 
     /// Readies a client for another try of a transaction that another one was in the way of, once that is rolled back.
     /// False where another try would repeat what is committed already: the transaction has failed then.

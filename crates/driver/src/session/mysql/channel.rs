@@ -51,6 +51,12 @@ impl Channel {
         self.stream.send()
     }
 
+    /// Hands over what was ended and waits for the answer; see `Stream::ask`.
+    #[inline]
+    pub fn ask(&mut self) -> Result<bool> {
+        self.stream.ask()
+    }
+
     /// Ends the packet, to be handed over with the next one.
     #[inline]
     pub fn end(&mut self, start: usize) {

@@ -28,6 +28,7 @@ use dialect::{DIALECT, DIALECT_OF_ANY_ENGINE};
 pub(super) use left::end;
 use row::{Cells, Column};
 use std::rc::Rc;
+use std::task::Poll;
 
 mod command {
     pub const QUIT: u8 = 0x01;
@@ -152,6 +153,27 @@ impl Session for Mysql {
         self.whole_answer(rows, encoding).await
     }
 
+    #[inline]
+    fn can_send(&self) -> bool {
+        self.deprecate_eof && self.autocommit
+    }
+
+    #[inline]
+    fn send(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<bool> {
+        self.put_execute(statement, parameters)?;
+        self.channel.ask()
+    }
+
+    #[inline]
+    fn poll_answer(&mut self, statement: Statement) -> Poll<Result<Option<Answer>>> {
+        let encoding = self.encoding(statement);
+        self.channel.poll_inbox().map(|here| here.map(|()| self.skimmed(&mut (), encoding)))
+    }
+
+    async fn unusual_answer(&mut self, statement: Statement, _: &[Value<'_>]) -> Result<Answer> {
+        self.whole_answer(&mut (), self.encoding(statement)).await
+    }
+
     async fn execute_batch<R: Rows>(
         &mut self,
         statement: Statement,
@@ -230,6 +252,15 @@ impl Session for Mysql {
 }
 
 impl Mysql {
+    /// That of the answers to a prepared statement.
+    #[inline]
+    fn encoding(&self, statement: Statement) -> Encoding {
+        match self.statements_as_text {
+            true => Encoding::Text,
+            false => Encoding::Binary(statement.0 as usize),
+        }
+    }
+
     async fn query<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
         self.command(command::QUERY, sql.as_bytes())?;
         self.answer(rows, Encoding::Text).await

@@ -26,6 +26,12 @@ impl Channel {
         self.stream.send()
     }
 
+    /// Hands over what was put and waits for the answer; see `Stream::ask`.
+    #[inline]
+    pub fn ask(&mut self) -> Result<bool> {
+        self.stream.ask()
+    }
+
     /// Sends one message.
     pub fn say(&mut self, kind: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         put(self.outbox(), kind, body);

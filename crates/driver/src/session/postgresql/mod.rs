@@ -26,6 +26,7 @@ use handshake::Entered;
 pub(super) use left::end;
 use message::{is_stale, put, put_string, put_sync};
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use text::{execution, put_with_literals, with_literals};
 use value::{put_parameters, Columns, Place};
 
@@ -185,6 +186,32 @@ impl Session for Postgresql {
             Err(error) if is_stale(&error) => {
                 Box::pin(self.execute_stale(statement, parameters, rows, error)).await
             }
+            answer => answer,
+        }
+    }
+
+    #[inline]
+    fn can_send(&self) -> bool {
+        !self.has_stale
+    }
+
+    #[inline]
+    fn send(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<bool> {
+        if !matches!(self.put_execute(statement, parameters)?, Source::Text) {
+            put_sync(self.channel.outbox());
+        }
+        self.channel.ask()
+    }
+
+    #[inline]
+    fn poll_answer(&mut self, _: Statement) -> Poll<Result<Option<Answer>>> {
+        self.channel.poll_inbox().map(|here| here.map(|()| self.skimmed()))
+    }
+
+    async fn unusual_answer(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Answer> {
+        // Whose columns they are does not matter where nobody looks at rows.
+        match self.whole_answer(&mut (), Source::Text).await {
+            Err(error) if is_stale(&error) => self.execute_stale(statement, parameters, &mut (), error).await,
             answer => answer,
         }
     }

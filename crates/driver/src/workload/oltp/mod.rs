@@ -8,10 +8,10 @@ mod perform;
 mod rows;
 mod statements;
 
-use super::{About, CheckAgainst, Invariant, Options, Outcome, Place, Start, Typed, Workload};
+use super::{About, CheckAgainst, Invariant, Options, Outcome, Place, Single, Start, Typed, Workload};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::session::{whole_number, First, Session};
+use crate::session::{whole_number, Answer, First, Session};
 use distribution::Distribution;
 use perform::{Client, Segment, Standing};
 use rows::ROWS_PER_PART;
@@ -33,8 +33,23 @@ enum Member {
     RandomRanges,
 }
 
+impl Member {
+    fn only(self) -> Option<Kind> {
+        match self {
+            Member::Transaction | Member::BulkInsert | Member::RandomPoints | Member::RandomRanges => None,
+            Member::PointSelect => Some(Kind::Point),
+            Member::UpdateIndex => Some(Kind::UpdateIndex),
+            Member::UpdateNonIndex => Some(Kind::UpdateNonIndex),
+            Member::Delete => Some(Kind::Delete),
+            Member::Insert => Some(Kind::InsertNumbered),
+        }
+    }
+}
+
 pub struct Oltp {
     member: Member,
+    /// The statement that is all of a transaction, where there is but one. It commits by itself.
+    only: Option<Kind>,
     about: &'static About,
     tables: i64,
     table_size: i64,
@@ -84,6 +99,8 @@ impl Workload for Oltp {
     /// As sysbench does.
     const REPLAYS: bool = false;
 
+    const DRAWS_SINGLES: bool = true;
+
     fn new(about: &'static About, options: &Options) -> Result<Self> {
         let (member, table_size) = (member(about.name), options.int(offers::TABLE_SIZE));
         let counts: Vec<_> =
@@ -95,6 +112,7 @@ impl Workload for Oltp {
         let tables = options.int(offers::TABLES);
         Ok(Oltp {
             member,
+            only: member.only(),
             about,
             tables,
             table_size,
@@ -199,16 +217,7 @@ impl Workload for Oltp {
         session: &mut S,
         random: &mut Random,
     ) -> Result<Outcome> {
-        let single = match self.member {
-            Member::Transaction | Member::BulkInsert | Member::RandomPoints | Member::RandomRanges => None,
-            Member::PointSelect => Some(Kind::Point),
-            Member::UpdateIndex => Some(Kind::UpdateIndex),
-            Member::UpdateNonIndex => Some(Kind::UpdateNonIndex),
-            Member::Delete => Some(Kind::Delete),
-            Member::Insert => Some(Kind::InsertNumbered),
-        };
-        if let Some(kind) = single {
-            // A transaction of one statement, which commits by itself.
+        if let Some(kind) = self.only {
             let statement = client.statements.get(kind, self.draw_table(random));
             self.statement(kind, statement, session, random).await?;
             return Ok(Outcome::Committed);
@@ -219,6 +228,18 @@ impl Workload for Oltp {
             _ => self.transaction(client, session, random).await?,
         }
         Ok(Outcome::Committed)
+    }
+
+    #[inline]
+    fn single(&self, client: &Client, random: &mut Random) -> Option<Single> {
+        let kind = self.only.filter(|kind| kind.takes_key_alone())?;
+        let statement = client.statements.get(kind, self.draw_table(random));
+        Some(Single { statement, key: self.rows.draw(random) })
+    }
+
+    #[inline]
+    fn single_answered(&self, answer: Answer) -> Result<Outcome> {
+        self.only.map_or(Ok(()), |kind| self.require_hit(kind, answer)).map(|()| Outcome::Committed)
     }
 
     fn repeats(&self, client: &mut Client) -> bool {

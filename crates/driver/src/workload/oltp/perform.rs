@@ -232,7 +232,8 @@ impl Oltp {
         }
     }
 
-    fn require_hit(&self, kind: Kind, answer: Answer) -> Result<()> {
+    #[inline]
+    pub(super) fn require_hit(&self, kind: Kind, answer: Answer) -> Result<()> {
         let hits = match kind {
             Kind::Point | Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => answer.rows,
             Kind::UpdateIndex | Kind::UpdateNonIndex => answer.affected,

@@ -30,6 +30,12 @@ impl Kind {
         matches!(self, UpdateIndex | UpdateNonIndex | Delete | Insert | InsertNumbered | InsertKey)
     }
 
+    /// Its only parameter is the key of a row.
+    #[inline]
+    pub fn takes_key_alone(self) -> bool {
+        matches!(self, Kind::Point | Kind::UpdateIndex | Kind::Delete)
+    }
+
     fn sql(self, table: i64, list_length: usize) -> String {
         let t = format!("sbtest{table}");
         match self {
