@@ -1,7 +1,7 @@
 //! Opening a connection without blocking the other ones.
 
 use super::address::Address;
-use super::executor::{sleep_ns, with_loop, with_loop_if_any};
+use super::executor::{running, sleep_ns, with_loop, with_loop_if_any};
 use super::limits::no_descriptor;
 use super::shared::Shared;
 use super::slots::{Ending, Slot};
@@ -200,7 +200,6 @@ async fn wait(
 ) -> std::result::Result<(), Ending> {
     std::future::poll_fn(|_| {
         with_loop(|this| {
-            let running = this.running;
             let Some(slot) = this.slots.get(number) else { return Poll::Ready(Err(Ending::Closed)) };
             if arrived(slot) {
                 this.slots.no_more_waits(number);
@@ -209,7 +208,7 @@ async fn wait(
             if let Some(ending) = slot.ending() {
                 return Poll::Ready(Err(ending));
             }
-            this.slots.wait(number, running, until_ns);
+            this.slots.wait(number, running(), until_ns);
             Poll::Pending
         })
     })

@@ -8,9 +8,9 @@ use super::slots::Slots;
 use super::uring::Uring;
 use crate::clock;
 use crate::error::Result;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashSet, VecDeque};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -35,8 +35,6 @@ pub(super) struct Loop {
     /// Timers for which nobody waits any more.
     cancelled: HashSet<u64>,
     pub network: Network,
-    /// The task that is being polled.
-    pub running: u32,
     /// The time at the start of this turn: near enough for a server's patience.
     pub turn_ns: u64,
     silence_checked_ns: u64,
@@ -49,10 +47,17 @@ enum Driver {
     Simulated,
 }
 
-/// A thread's loop, as its executor and its streams hold it: what happens for every answer asks no thread-local. It is
-/// empty when the executor is gone.
+/// A thread's loop, as its executor and its streams hold it: what happens for every answer asks no thread-local.
 #[derive(Clone, Default)]
-pub(super) struct Held(Rc<RefCell<Option<Loop>>>);
+pub(super) struct Held(Rc<HeldLoop>);
+
+#[derive(Default)]
+struct HeldLoop {
+    /// The task that is being polled: beside the loop, because it changes for every answer.
+    running: Cell<u32>,
+    /// Empty when the executor is gone.
+    this: RefCell<Option<Loop>>,
+}
 
 thread_local! {
     static LOOP: RefCell<Held> = RefCell::default();
@@ -67,12 +72,18 @@ impl Held {
     /// Panics outside of an `Executor`: a defect of the driver.
     #[inline]
     pub fn with<T>(&self, work: impl FnOnce(&mut Loop) -> T) -> T {
-        work(self.0.borrow_mut().as_mut().expect("a thread's loop lives as long as its executor"))
+        work(self.0.this.borrow_mut().as_mut().expect("a thread's loop lives as long as its executor"))
+    }
+
+    /// The task that is being polled.
+    #[inline]
+    pub fn running(&self) -> u32 {
+        self.0.running.get()
     }
 
     /// The same where the loop may be gone already: a stream can outlive it.
     pub fn with_if_any(&self, work: impl FnOnce(&mut Loop)) {
-        if let Some(this) = self.0.borrow_mut().as_mut() {
+        if let Some(this) = self.0.this.borrow_mut().as_mut() {
             work(this);
         }
     }
@@ -81,6 +92,11 @@ impl Held {
 /// Works on the loop of this thread, as `Held::with` does.
 pub(super) fn with_loop<T>(work: impl FnOnce(&mut Loop) -> T) -> T {
     LOOP.with_borrow(|held| held.with(work))
+}
+
+/// The task of this thread that is being polled.
+pub(super) fn running() -> u32 {
+    LOOP.with_borrow(Held::running)
 }
 
 /// The same where the loop may be gone already.
@@ -158,14 +174,14 @@ impl Loop {
         }
     }
 
-    /// `hand_over`, after which the running task waits for what comes, at most for a time; false where it does not wait.
+    /// `hand_over`, after which a task waits for what comes, at most for a time; false where it does not wait.
     #[inline]
-    pub fn ask(&mut self, slot: u32, outbox: &mut Vec<u8>, timeout_ns: u64) -> bool {
+    pub fn ask(&mut self, slot: u32, outbox: &mut Vec<u8>, task: u32, timeout_ns: u64) -> bool {
         if self.network.round_trip_ns > 0 {
             self.carry(slot, outbox);
             return false;
         }
-        self.slots.ask(slot, outbox, self.running, self.turn_ns.saturating_add(timeout_ns))
+        self.slots.ask(slot, outbox, task, self.turn_ns.saturating_add(timeout_ns))
     }
 
     #[cold]
@@ -207,11 +223,10 @@ impl<'a> Executor<'a> {
             timers_made: 0,
             cancelled: HashSet::new(),
             network: Network::default(),
-            running: 0,
             turn_ns: now_ns,
             silence_checked_ns: now_ns,
         };
-        let held = Held(Rc::new(RefCell::new(Some(this))));
+        let held = Held(Rc::new(HeldLoop { running: Cell::new(0), this: RefCell::new(Some(this)) }));
         LOOP.set(held.clone());
         be_punctual(true);
         Ok(Executor { tasks: Vec::new(), live: 0, gives_way: false, held, _here: PhantomData })
@@ -247,11 +262,11 @@ impl<'a> Executor<'a> {
 
     /// Runs until all tasks are done, or until `abandon`, asked once per turn, is true.
     pub fn run(&mut self, mut abandon: impl FnMut() -> bool) -> Result<()> {
+        let mut ready = VecDeque::new();
         while self.live > 0 && !abandon() {
             // Tasks woken while others are polled wait for the next turn: no task can starve the sockets.
-            for _ in 0..self.held.with(|this| this.slots.ready.len()) {
-                self.poll_next();
-            }
+            self.held.with(|this| std::mem::swap(&mut this.slots.ready, &mut ready));
+            ready.drain(..).for_each(|task| self.poll(task));
             if self.live > 0 {
                 self.held.with(|this| this.turn(TURN_MAX_NS))?;
             }
@@ -260,14 +275,10 @@ impl<'a> Executor<'a> {
     }
 
     #[inline]
-    fn poll_next(&mut self) {
-        let next = self.held.with(|this| {
-            let next = this.slots.ready.pop_front();
-            this.running = next.unwrap_or_default();
-            next
-        });
-        let Some(place) = next.and_then(|number| self.tasks.get_mut(number as usize)) else { return };
+    fn poll(&mut self, number: u32) {
+        let Some(place) = self.tasks.get_mut(number as usize) else { return };
         let Some(task) = place else { return };
+        self.held.0.running.set(number);
         if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
             *place = None;
             self.live -= 1;
@@ -288,7 +299,7 @@ impl Drop for Executor<'_> {
         // Tasks own streams, and streams say goodbye to the loop.
         self.drop_tasks();
         LOOP.take();
-        let this = self.held.0.borrow_mut().take();
+        let this = self.held.0.this.borrow_mut().take();
         if let Some(mut this) = this {
             // Sends what was handed over last (a COM_QUIT) and closes; a failure can no longer matter to anyone.
             this.slots.ready.push_back(0);
@@ -376,7 +387,7 @@ pub async fn sleep_until_ns(due_ns: u64) {
         if clock::now_ns() >= due_ns {
             return Poll::Ready(());
         }
-        timer.0.get_or_insert_with(|| with_loop(|this| this.wake_at(due_ns, this.running)));
+        timer.0.get_or_insert_with(|| with_loop(|this| this.wake_at(due_ns, running())));
         Poll::Pending
     })
     .await;
@@ -395,7 +406,7 @@ pub async fn yield_now() {
         if std::mem::replace(&mut yielded, true) {
             return Poll::Ready(());
         }
-        with_loop(|this| this.slots.ready.push_back(this.running));
+        with_loop(|this| this.slots.ready.push_back(running()));
         Poll::Pending
     })
     .await;

@@ -1,6 +1,6 @@
 //! Lets tasks of one thread through, so many at a time.
 
-use super::executor::with_loop;
+use super::executor::{running, with_loop};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::task::Poll;
@@ -26,7 +26,7 @@ impl Gate {
                 self.free.set(left);
                 return Poll::Ready(());
             }
-            let (running, mut waiting) = (with_loop(|this| this.running), self.waiting.borrow_mut());
+            let (running, mut waiting) = (running(), self.waiting.borrow_mut());
             if !std::mem::replace(&mut asked, true) {
                 waiting.push_back(running);
             } else if !waiting.contains(&running) {
@@ -60,7 +60,7 @@ impl Bell {
             if met() {
                 return Poll::Ready(());
             }
-            let (running, mut waiting) = (with_loop(|this| this.running), self.waiting.borrow_mut());
+            let (running, mut waiting) = (running(), self.waiting.borrow_mut());
             // Thousands wait for the start, each of them once.
             if !std::mem::replace(&mut asked, true) || !waiting.contains(&running) {
                 waiting.push_back(running);

@@ -170,7 +170,8 @@ impl Stream {
         }
         self.traffic.bytes_sent += self.outbox.len() as u64;
         let (outbox, timeout_ns) = (&mut self.outbox, self.answer_timeout_ns);
-        let waits = self.held.with(|this| this.ask(self.slot.0, outbox, timeout_ns));
+        let task = self.held.running();
+        let waits = self.held.with(|this| this.ask(self.slot.0, outbox, task, timeout_ns));
         self.empty_outbox();
         Ok(waits)
     }
@@ -270,7 +271,7 @@ impl Stream {
     #[inline]
     fn poll_bytes(&mut self) -> Poll<Result<()>> {
         self.held.with(|this| {
-            let (running, turn_ns) = (this.running, this.turn_ns);
+            let turn_ns = this.turn_ns;
             let Some(slot) = this.slots.get(self.slot.0) else {
                 return Poll::Ready(Err(lost(Ending::Closed)));
             };
@@ -279,7 +280,7 @@ impl Stream {
                     return Poll::Ready(Err(lost(ending)));
                 }
                 let until_ns = turn_ns.saturating_add(self.answer_timeout_ns);
-                this.slots.wait(self.slot.0, running, until_ns);
+                this.slots.wait(self.slot.0, self.held.running(), until_ns);
                 return Poll::Pending;
             }
             self.traffic.bytes_received += slot.received.len() as u64;

@@ -108,16 +108,12 @@ impl Uring {
     #[inline]
     fn ask(&mut self, slots: &mut Slots) -> Result<()> {
         let mut to_send = std::mem::take(&mut slots.to_send);
-        for number in to_send.drain(..) {
-            let Some(slot) = slots.get(number) else { continue };
-            slot.unsent = false;
-            let rest = &slot.sending[slot.sent..];
-            let entry = opcode::Send::new(Fd(slot.fd.as_raw_fd()), rest.as_ptr(), rest.len() as u32)
-                .flags(libc::MSG_DONTWAIT | libc::MSG_WAITALL | libc::MSG_NOSIGNAL)
-                .build()
-                .flags(Flags::SKIP_SUCCESS)
-                .user_data(tag(Event::Sent, number, slot.generation));
-            self.push(slots, entry)?;
+        // Those for which there is room at once; nearly always that is all of them.
+        let queued = self.ask_to_send(slots, &to_send);
+        for number in to_send.drain(..).skip(queued) {
+            if let Some(entry) = send_entry(slots, number) {
+                self.push(slots, entry)?;
+            }
         }
         // What completions have asked for meanwhile, and the memory for the next turn.
         to_send.append(&mut slots.to_send);
@@ -126,6 +122,21 @@ impl Uring {
             self.ask_for_events(slots)?;
         }
         Ok(())
+    }
+
+    /// Puts the sends of so many connections at the start of a list into the submission queue as have room there.
+    #[inline]
+    fn ask_to_send(&mut self, slots: &mut Slots, numbers: &[u32]) -> usize {
+        let mut queue = self.ring.submission();
+        for (queued, number) in numbers.iter().enumerate() {
+            if queue.is_full() {
+                return queued;
+            }
+            let Some(entry) = send_entry(slots, *number) else { continue };
+            // SAFETY: as in `push`. There is room for one.
+            let _ = unsafe { queue.push(&entry) };
+        }
+        numbers.len()
     }
 
     #[cold]
@@ -270,6 +281,18 @@ fn received(
         _ if result == -libc::ENOBUFS => slots.to_receive.push(number),
         _ => slots.end(number, Ending::Errno(-result)),
     }
+}
+
+/// What asks the kernel to send what a connection has to say.
+#[inline]
+fn send_entry(slots: &mut Slots, number: u32) -> Option<squeue::Entry> {
+    let slot = slots.get(number)?;
+    slot.unsent = false;
+    let rest = &slot.sending[slot.sent..];
+    let entry = opcode::Send::new(Fd(slot.fd.as_raw_fd()), rest.as_ptr(), rest.len() as u32)
+        .flags(libc::MSG_DONTWAIT | libc::MSG_WAITALL | libc::MSG_NOSIGNAL)
+        .build();
+    Some(entry.flags(Flags::SKIP_SUCCESS).user_data(tag(Event::Sent, number, slot.generation)))
 }
 
 /// A send that did not take all: the rest goes out when the socket can be written to.
