@@ -38,6 +38,13 @@ impl Channel {
         start_packet(self.stream.outbox(), sequence)
     }
 
+    /// Puts a whole packet into the outbox, the first of a command and shorter than the longest there can be.
+    #[inline]
+    pub fn put_packet<const N: usize>(&mut self, packet: &[u8; N]) {
+        self.sequence = 1;
+        self.stream.outbox().extend_from_slice(packet);
+    }
+
     /// Ends the packet begun at `start` and hands it over.
     #[inline]
     pub fn finish(&mut self, start: usize) -> Result<()> {

@@ -1,16 +1,27 @@
 //! One execution of a statement as it goes out: with its parameters in binary, or as text with literals in it.
 
 use super::literal::put_literal;
-use super::packet::put_string;
+use super::packet::{put_string, HEADER_BYTES};
 use super::{command, Encoding, Mysql, Prepared};
 use crate::error::{Error, Result};
 use crate::session::{Statement, Value};
+
+/// The type of a parameter that is a whole number.
+const WHOLE_NUMBER: u8 = 0x08;
 
 impl Mysql {
     /// Puts one execution into the outbox.
     #[inline]
     pub(super) fn put_execute(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Encoding> {
         let index = statement.0 as usize;
+        if let (Some(Prepared::Binary { id, parameters: 1, types, .. }), [Value::Int(key)]) =
+            (self.prepared.get(index), parameters)
+        {
+            if types[..] == [WHOLE_NUMBER] {
+                self.channel.put_packet(&of_key(*id, *key));
+                return Ok(Encoding::Binary(index));
+            }
+        }
         let start = self.channel.start(0);
         let out = self.channel.outbox();
         let encoding = match self.prepared.get_mut(index) {
@@ -50,6 +61,14 @@ impl Mysql {
     }
 }
 
+/// The packet of an execution with one whole number, whose type the server was told before.
+#[inline]
+fn of_key(id: u32, key: i64) -> [u8; HEADER_BYTES + 20] {
+    let ([a, b, c, d], [s, t, u, v, w, x, y, z]) = (id.to_le_bytes(), key.to_le_bytes());
+    // No cursor; one iteration; the number is not null, and its type is as before.
+    [20, 0, 0, 0, command::EXECUTE, a, b, c, d, 0, 1, 0, 0, 0, 0, 0, s, t, u, v, w, x, y, z]
+}
+
 #[inline]
 fn put_parameters(out: &mut Vec<u8>, parameters: &[Value<'_>], types: &mut Vec<u8>) {
     if parameters.is_empty() {
@@ -84,7 +103,7 @@ fn put_parameters(out: &mut Vec<u8>, parameters: &[Value<'_>], types: &mut Vec<u
 #[inline]
 fn kind_of(value: &Value<'_>) -> u8 {
     match value {
-        Value::Int(_) => 0x08,
+        Value::Int(_) => WHOLE_NUMBER,
         Value::Float(_) => 0x05,
         Value::Null | Value::Text(_) => 0xFD,
         Value::Bytes(_) => 0xFC,
@@ -103,6 +122,7 @@ fn put_text(out: &mut Vec<u8>, pieces: &[String], parameters: &[Value<'_>]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packet::{end_packet, start_packet};
     use super::*;
     use crate::session::{pieces, Syntax};
 
@@ -112,6 +132,18 @@ mod tests {
         let values = [Value::Text("it's"), Value::Text("a\\"), Value::Bytes(&[1, 255])];
         put_text(&mut out, &pieces("v = ?, w = ?, x = ?", &Syntax::MYSQL), &values);
         assert_eq!(out, b"v = 'it''s', w = _utf8mb4 0x615c, x = 0x01ff");
+    }
+
+    #[test]
+    fn an_execution_with_a_key_is_what_is_put_together() {
+        for key in [0, -1, 7, i64::MAX, i64::MIN] {
+            let (mut out, mut types) = (Vec::new(), vec![WHOLE_NUMBER]);
+            let start = start_packet(&mut out, 0);
+            out.extend_from_slice(&[command::EXECUTE, 4, 3, 2, 1, 0, 1, 0, 0, 0]);
+            put_parameters(&mut out, &[Value::Int(key)], &mut types);
+            end_packet(&mut out, start);
+            assert_eq!(out, of_key(0x0102_0304, key));
+        }
     }
 
     #[test]

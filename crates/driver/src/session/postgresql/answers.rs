@@ -3,6 +3,7 @@
 use super::handshake::out_of_place;
 use super::message::{affected, answer, put_string, server_error};
 use super::skim::skim;
+use super::template::Template;
 use super::value::{locate, parameter_kinds, Columns, Located, Place};
 use super::{Again, Postgresql, Prepared, Source, IDLE};
 use crate::error::{Error, Fate, Result};
@@ -20,6 +21,8 @@ impl Postgresql {
                 answer::ERROR => failure = Some(refused(payload)?),
                 answer::READY => {
                     self.state = payload.first().copied().unwrap_or(IDLE);
+                    // One without a name says more than this with each execution.
+                    prepared.template = (!name.is_empty()).then(|| Template::of(&prepared)).flatten();
                     return failure.map_or(Ok(prepared), Err);
                 }
                 // ParseComplete, NoData.

@@ -11,6 +11,7 @@ mod left;
 mod message;
 mod pooler;
 mod skim;
+mod template;
 mod text;
 mod value;
 
@@ -27,6 +28,7 @@ pub(super) use left::end;
 use message::{is_stale, put, put_string, put_sync};
 use std::sync::atomic::Ordering;
 use std::task::Poll;
+use template::Template;
 use text::{execution, put_with_literals, with_literals};
 use value::{put_parameters, Columns, Place};
 
@@ -89,6 +91,7 @@ struct Prepared {
     again: Again,
     parameters: Vec<u32>,
     columns: Columns,
+    template: Option<Template>,
 }
 
 enum Again {
@@ -170,10 +173,7 @@ impl Session for Postgresql {
         if self.has_stale {
             Box::pin(self.prepare_if_stale(statement)).await?;
         }
-        let source = self.put_execute(statement, parameters)?;
-        if !matches!(source, Source::Text) {
-            put_sync(self.channel.outbox());
-        }
+        let source = self.put_synced(statement, parameters)?;
         self.channel.send()?;
         // As `answer` does, with one level of future less: each is gone through twice for every answer.
         if !R::READS {
@@ -197,9 +197,7 @@ impl Session for Postgresql {
 
     #[inline]
     fn send(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<bool> {
-        if !matches!(self.put_execute(statement, parameters)?, Source::Text) {
-            put_sync(self.channel.outbox());
-        }
+        self.put_synced(statement, parameters)?;
         self.channel.ask()
     }
 
@@ -360,6 +358,7 @@ impl Prepared {
             again,
             parameters: Vec::new(),
             columns: Columns::none(),
+            template: None,
         }
     }
 }
@@ -395,7 +394,7 @@ impl Postgresql {
         prepared.map_err(|error| error.at(format_args!("preparing {sql:?}")))
     }
 
-    /// Puts one execution into the outbox: Bind and Execute of the unnamed portal, or the statement as text.
+    /// Puts one execution into the outbox.
     #[inline]
     fn put_execute(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Source> {
         let number = statement.0 as usize;
@@ -403,32 +402,30 @@ impl Postgresql {
         let Some(prepared) = known else {
             return Err(Error::protocol("the server counts the parameters of a statement in its own way"));
         };
-        let out = self.channel.outbox();
-        let mut unnamed = false;
-        match &prepared.again {
-            Again::Nothing => {}
-            Again::Parse(sql) => {
-                put_parse(out, "", sql);
-                unnamed = true;
-            }
-            Again::Text(pieces) => {
-                put(out, b'Q', |out| put_with_literals(out, pieces, parameters));
-                return Ok(Source::Text);
+        put_execution(self.channel.outbox(), prepared, parameters);
+        Ok(match prepared.again {
+            Again::Nothing => Source::Prepared(number),
+            Again::Parse(_) => Source::Unnamed,
+            Again::Text(_) => Source::Text,
+        })
+    }
+
+    /// `put_execute`, with what has the server answer it.
+    #[inline]
+    fn put_synced(&mut self, statement: Statement, parameters: &[Value<'_>]) -> Result<Source> {
+        let number = statement.0 as usize;
+        let template = self.prepared.get(number).and_then(|prepared| prepared.template.as_ref());
+        if let (Some(template), [Value::Int(key)]) = (template, parameters) {
+            if template.put(self.channel.outbox(), *key) {
+                return Ok(Source::Prepared(number));
             }
         }
-        put(out, b'B', |out| {
-            out.push(0);
-            put_string(out, &prepared.name);
-            put_parameters(out, &prepared.parameters, parameters);
-            // No format for no column in particular: all are text.
-            out.extend_from_slice(if unnamed { &[0, 0] } else { &prepared.columns.formats });
-        });
-        if unnamed {
-            put(out, b'D', |out| out.extend_from_slice(b"P\0"));
+        let source = self.put_execute(statement, parameters)?;
+        // A text needs none.
+        if !matches!(source, Source::Text) {
+            put_sync(self.channel.outbox());
         }
-        // No name, no limit of rows.
-        put(out, b'E', |out| out.extend_from_slice(&[0; 5]));
-        Ok(if unnamed { Source::Unnamed } else { Source::Prepared(number) })
+        Ok(source)
     }
 
     /// Puts into the outbox that a prepared statement is to be let go.
@@ -478,11 +475,35 @@ impl Postgresql {
             return Err(error);
         }
         self.prepare_if_stale(statement).await?;
-        let source = self.put_execute(statement, parameters)?;
-        put_sync(self.channel.outbox());
+        let source = self.put_synced(statement, parameters)?;
         self.channel.send()?;
         self.answer(rows, source).await
     }
+}
+
+/// Appends one execution: Bind and Execute of the unnamed portal, or the statement as text.
+fn put_execution(out: &mut Vec<u8>, prepared: &Prepared, parameters: &[Value<'_>]) {
+    let mut unnamed = false;
+    match &prepared.again {
+        Again::Nothing => {}
+        Again::Parse(sql) => {
+            put_parse(out, "", sql);
+            unnamed = true;
+        }
+        Again::Text(pieces) => return put(out, b'Q', |out| put_with_literals(out, pieces, parameters)),
+    }
+    put(out, b'B', |out| {
+        out.push(0);
+        put_string(out, &prepared.name);
+        put_parameters(out, &prepared.parameters, parameters);
+        // No format for no column in particular: all are text.
+        out.extend_from_slice(if unnamed { &[0, 0] } else { &prepared.columns.formats });
+    });
+    if unnamed {
+        put(out, b'D', |out| out.extend_from_slice(b"P\0"));
+    }
+    // No name, no limit of rows.
+    put(out, b'E', |out| out.extend_from_slice(&[0; 5]));
 }
 
 /// The server finds out the parameters' types.

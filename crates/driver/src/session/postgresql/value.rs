@@ -34,6 +34,15 @@ impl Format {
     }
 }
 
+/// How long a whole number is as a parameter of a type that always takes it in binary, if it fits; `None` for others.
+pub(super) fn whole_number_bytes(kind: u32) -> Option<usize> {
+    match kind {
+        oid::INT4 => Some(4),
+        oid::INT8 => Some(8),
+        _ => None,
+    }
+}
+
 /// How a value is sent as a parameter of type `kind`.
 fn parameter_format(kind: u32, value: Value<'_>) -> Format {
     let fits = |low: i64, high: i64| matches!(value, Value::Int(n) if (low..=high).contains(&n));
