@@ -1,5 +1,6 @@
 //! The loop itself: polls the tasks that can go on, then waits for what comes next.
 
+use super::alarm::Alarm;
 use super::backend::Backend;
 use super::epoll::Epoll;
 use super::gather::give_way;
@@ -22,6 +23,8 @@ use std::time::Duration;
 
 /// The longest wait: how late a stop, an interrupt or a silent server may be noticed.
 const TURN_MAX_NS: u64 = 20_000_000;
+/// The same for a loop that an alarm wakes: its thread has to hand over what it counted in each second.
+const ALARMED_TURN_MAX_NS: u64 = 1_000_000_000;
 const SILENCE_CHECK_NS: u64 = 100_000_000;
 /// Stands for the network among the tasks that a timer wakes.
 const NETWORK: u32 = u32::MAX;
@@ -44,6 +47,8 @@ enum Driver {
     Uring(Box<Uring>),
     Epoll(Epoll),
     Blocking,
+    /// The same, woken by an alarm, of which so many rings were heard.
+    Alarmed(Arc<Alarm>, u64),
     Simulated,
 }
 
@@ -124,6 +129,7 @@ impl Loop {
                 }
                 wait_ns > 0
             }
+            Driver::Alarmed(alarm, heard) => wait_ns > 0 && alarm.sleep(heard, wait_ns),
             Driver::Simulated => {
                 clock::simulate(Some(self.turn_ns + wait_ns));
                 wait_ns > 0
@@ -139,6 +145,11 @@ impl Loop {
             self.slots.end_silent(self.turn_ns);
         }
         Ok(())
+    }
+
+    /// Whether it sleeps for as long as nothing is due and its alarm does not ring.
+    fn is_alarmed(&self) -> bool {
+        matches!(self.driver, Driver::Alarmed(..))
     }
 
     fn wake_timers(&mut self) {
@@ -242,7 +253,18 @@ impl<'a> Executor<'a> {
             }
             Driver::Epoll(_) => self.gives_way = give_way(true),
             // The thread is the server itself, or there is none.
-            Driver::Blocking | Driver::Simulated => {}
+            Driver::Blocking | Driver::Alarmed(..) | Driver::Simulated => {}
+        });
+        self
+    }
+
+    /// Lets a thread without connections sleep until something of its own is due or the alarm rings. Whoever changes what
+    /// `run` asks for has to ring it.
+    pub(crate) fn woken_by(self, alarm: &Arc<Alarm>) -> Self {
+        with_loop(|this| {
+            if matches!(this.driver, Driver::Blocking) {
+                this.driver = Driver::Alarmed(alarm.clone(), 0);
+            }
         });
         self
     }
@@ -267,9 +289,21 @@ impl<'a> Executor<'a> {
             // Tasks woken while others are polled wait for the next turn: no task can starve the sockets.
             self.held.with(|this| std::mem::swap(&mut this.slots.ready, &mut ready));
             ready.drain(..).for_each(|task| self.poll(task));
-            if self.live > 0 {
-                self.held.with(|this| this.turn(TURN_MAX_NS))?;
+            if self.live == 0 {
+                return Ok(());
             }
+            let (alarmed, patience_ns) = self.held.with(|this| match this.is_alarmed() {
+                true => {
+                    this.turn_ns = clock::now_ns();
+                    (true, ALARMED_TURN_MAX_NS)
+                }
+                false => (false, TURN_MAX_NS),
+            });
+            // What tasks have just done may be what is asked for, and nobody rings for that.
+            if alarmed && abandon() {
+                return Ok(());
+            }
+            self.held.with(|this| this.turn(patience_ns))?;
         }
         Ok(())
     }
@@ -342,7 +376,7 @@ pub(crate) fn loop_use() -> LoopUse {
             gathered_ns: uring.gather.as_ref().map_or(0, |gather| gather.gathered_ns),
         },
         Driver::Epoll(epoll) => LoopUse { system_calls: epoll.system_calls, gathered_ns: 0 },
-        Driver::Blocking | Driver::Simulated => LoopUse::default(),
+        Driver::Blocking | Driver::Alarmed(..) | Driver::Simulated => LoopUse::default(),
     })
 }
 

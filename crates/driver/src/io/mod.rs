@@ -5,6 +5,7 @@
 //! at a time: bytes of one connection, or a point in time.
 
 mod address;
+mod alarm;
 mod apart;
 mod backend;
 mod buffers;
@@ -30,6 +31,7 @@ mod within;
 
 use crate::error::{Error, Result};
 pub use address::Address;
+pub(crate) use alarm::Alarm;
 pub(crate) use apart::Apart;
 pub use backend::Backend;
 pub use executor::{block_on, sleep_ns, sleep_until_ns, yield_now, Executor};

@@ -1,9 +1,11 @@
 //! What all threads of a run share: when it starts and stops, and why.
 
+use super::pace::OpenPace;
 use crate::clock;
 use crate::count::ledger::Ledger;
 use crate::count::recorder::Phases;
 use crate::error::Error;
+use crate::io::Alarm;
 use crate::job::{Gather, Job, Load};
 use crate::random::Random;
 use crate::workload::{Acknowledged, Pause, Workload};
@@ -45,8 +47,10 @@ pub(crate) struct Course {
     pub crowded: Arc<AtomicBool>,
     /// Transactions of the measured part that may still be started, where there is a limit.
     pub tickets: Option<AtomicU64>,
-    /// Arrivals of an open loop that blocking clients have taken: they have one queue, for each has a thread of its own.
-    pub arrivals_taken: Arc<AtomicU64>,
+    /// The arrivals of an open loop of blocking clients: they have one queue, because each has a thread of its own.
+    pub arrivals: OnceLock<Arc<Mutex<OpenPace>>>,
+    /// Wakes the threads of blocking clients.
+    pub alarm: Arc<Alarm>,
     /// No ticket is left: transactions under way are finished, and whoever waits need not wait any longer.
     pub sold_out: AtomicBool,
     pub ledger: Option<Ledger>,
@@ -87,6 +91,7 @@ impl Course {
         self.through.store(0, Ordering::Release);
         *stretch = Stretch { number: stretch.number + 1, phases };
         self.next.notify_all();
+        self.alarm.ring();
     }
 
     /// Waits, without a sound, for the stretch after one that a thread is through with; `None` where none will come.
@@ -114,6 +119,7 @@ impl Course {
         self.stopped_ns.get_or_init(clock::now_ns);
         self.stopped.store(true, Ordering::Release);
         self.next.notify_all();
+        self.alarm.ring();
     }
 
     fn locked(&self) -> MutexGuard<'_, Stretch> {
@@ -165,8 +171,8 @@ impl Course {
             return true;
         }
         let taken = tickets.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        if taken.is_err() {
-            self.sold_out.store(true, Ordering::Release);
+        if taken.is_err() && !self.sold_out.swap(true, Ordering::AcqRel) {
+            self.alarm.ring();
         }
         taken.is_ok()
     }

@@ -1,7 +1,7 @@
 //! What the clients of one thread share: the gates, the recorder, the pace, and the thread's own readings.
 
 use super::course::Stretch;
-use super::pace::OpenPace;
+use super::pace::Pace;
 use crate::clock;
 use crate::count::recorder::{Phases, Recorder};
 use crate::count::total::ThreadUse;
@@ -28,7 +28,7 @@ pub(crate) struct Lane {
     /// Clients that are at work in this stretch.
     pub working: Cell<u32>,
     pub recorder: OnceCell<RefCell<Recorder>>,
-    pub pace: RefCell<Option<OpenPace>>,
+    pub pace: RefCell<Option<Pace>>,
     pub traffic: Cell<Traffic>,
     pub first: Cell<Option<Reading>>,
     pub last: Cell<Option<Reading>>,

@@ -130,7 +130,7 @@ fn due_at_end(rate: &Rate, over_ns: u64, mean_ns: f64) -> f64 {
 }
 
 /// What became of the arrivals of an open loop. Those that no client took count with the time that they waited.
-/// `shared` says that each thread has a copy of one pace.
+/// `shared` says that one pace was that of all threads.
 fn arrivals(parts: &mut [ThreadTally], end_ns: u64, shared: bool) -> Option<OpenLoop> {
     let last_ns = parts.iter().map(|part| part.ended_ns).max()?;
     let mut all = None::<OpenLoop>;
@@ -141,7 +141,6 @@ fn arrivals(parts: &mut [ThreadTally], end_ns: u64, shared: bool) -> Option<Open
         let (offered, backlog_max, backlog_end) = (pace.due_measured(), pace.backlog_max(), pace.backlog());
         all = Some(match all {
             None => OpenLoop { offered, backlog_max, backlog_end, due_at_end: 0.0 },
-            Some(all) if shared => OpenLoop { backlog_max: all.backlog_max.max(backlog_max), ..all },
             Some(all) => OpenLoop {
                 offered: all.offered + offered,
                 backlog_max: all.backlog_max + backlog_max,

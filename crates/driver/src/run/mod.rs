@@ -42,6 +42,7 @@ use crate::watch::Watch;
 use crate::workload::{Playback, Witness, Workload};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{channel, Receiver};
+use std::sync::PoisonError;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, SystemTime};
 
@@ -141,7 +142,12 @@ fn drive(
     if let Some(error) = course.failure.lock().ok().and_then(|mut failure| failure.take()) {
         return Err(error);
     }
-    let parts = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+    let mut parts = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
+    if let (Some(arrivals), Some(part)) =
+        (course.arrivals.get(), parts.iter_mut().find(|part| part.recorder.is_some()))
+    {
+        part.pace = Some(arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone());
+    }
     let Some(Stretch { phases, .. }) = course.stretch() else {
         return Err(Error::user("interrupted before the run began"));
     };

@@ -8,8 +8,7 @@ use crate::error::{Error, Result};
 use crate::job::{require_sendable, SECONDS_MAX};
 use crate::job::{Arrivals, Load, Schedule, ThinkDistribution, ThinkTime};
 use crate::random::Random;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 const NS_PER_S: f64 = 1e9;
 /// Within how many seconds the inversion of a sine must come to rest.
@@ -221,13 +220,30 @@ impl Stream {
     }
 }
 
-/// Whose arrivals a pace holds.
-#[derive(Clone, Debug)]
-pub enum Queue {
-    /// Those of one thread of so many, which its clients share.
-    OfThread(u32, u32),
-    /// All of the run, which the threads share: each has a copy of the pace, and this is how many arrivals they took.
-    OfAll(Arc<AtomicU64>),
+/// Whose arrivals a thread's clients take.
+#[derive(Debug)]
+pub enum Pace {
+    /// Those of their thread.
+    OfThread(Box<OpenPace>),
+    /// Those of the run, which all threads share, so that one that blocks delays no arrival that another can take.
+    OfAll(Arc<Mutex<OpenPace>>),
+}
+
+impl Pace {
+    /// `OpenPace::take`.
+    pub fn take(&mut self, now_ns: u64) -> Option<u64> {
+        match self {
+            Pace::OfThread(pace) => pace.take(now_ns),
+            Pace::OfAll(pace) => pace.lock().unwrap_or_else(PoisonError::into_inner).take(now_ns),
+        }
+    }
+
+    pub fn of_thread(self) -> Option<OpenPace> {
+        match self {
+            Pace::OfThread(pace) => Some(*pace),
+            Pace::OfAll(_) => None,
+        }
+    }
 }
 
 /// Arrivals, shared by clients: whoever is free takes the next one. None is ever dropped; one that finds all clients
@@ -235,13 +251,11 @@ pub enum Queue {
 #[derive(Clone, Debug)]
 pub struct OpenPace {
     taken: Stream,
-    /// How many arrivals `taken` has drawn. Where threads share them, others may have taken more.
-    drawn: u64,
+    taken_count: u64,
     /// The same arrivals again, followed up to the present: how many there should have been by now.
     due: Stream,
     next_due_ns: u64,
     end_ns: u64,
-    tickets: Arc<AtomicU64>,
     due_count: u64,
     backlog_max: u64,
     measured_from_ns: u64,
@@ -249,18 +263,15 @@ pub struct OpenPace {
 }
 
 impl OpenPace {
-    /// The queue's arrivals from `start_ns` to `end_ns`; what is due from `measured_from_ns` on is counted apart.
+    /// The arrivals of one stream of so many from `start_ns` to `end_ns`; what is due from `measured_from_ns` on is
+    /// counted apart.
     pub fn new(
         rate: Rate,
         arrivals: Arrivals,
         seed: u64,
-        queue: Queue,
+        (thread, threads): (u32, u32),
         (start_ns, measured_from_ns, end_ns): (u64, u64, u64),
     ) -> Self {
-        let ((thread, threads), tickets) = match queue {
-            Queue::OfThread(thread, threads) => ((thread, threads), Arc::default()),
-            Queue::OfAll(tickets) => ((0, 1), tickets),
-        };
         // Uniform streams of several threads are staggered, so that together they are uniform as well.
         let mass = match arrivals {
             Arrivals::Uniform => (f64::from(thread) + 0.5) / f64::from(threads) - 1.0,
@@ -272,11 +283,10 @@ impl OpenPace {
         let next_due_ns = due.next_ns();
         OpenPace {
             taken,
-            drawn: 0,
+            taken_count: 0,
             due,
             next_due_ns,
             end_ns,
-            tickets,
             due_count: 0,
             backlog_max: 0,
             measured_from_ns,
@@ -296,11 +306,7 @@ impl OpenPace {
 
     /// When the next arrival is due that nobody has taken; it is taken now.
     fn draw(&mut self) -> u64 {
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
-        for _ in self.drawn..ticket {
-            self.taken.next_ns();
-        }
-        self.drawn = ticket + 1;
+        self.taken_count += 1;
         self.taken.next_ns()
     }
 
@@ -322,7 +328,7 @@ impl OpenPace {
 
     /// Arrivals that are due and that no client has taken.
     pub fn backlog(&self) -> u64 {
-        self.due_count.saturating_sub(self.tickets.load(Ordering::Relaxed))
+        self.due_count.saturating_sub(self.taken_count)
     }
 
     pub fn backlog_max(&self) -> u64 {
@@ -381,7 +387,7 @@ mod tests {
 
     fn times(rate: &Rate, arrivals: Arrivals, end_s: f64) -> Vec<f64> {
         let end_ns = (end_s * NS_PER_S) as u64;
-        let mut pace = OpenPace::new(rate.clone(), arrivals, 1, Queue::OfThread(0, 1), (0, 0, end_ns));
+        let mut pace = OpenPace::new(rate.clone(), arrivals, 1, (0, 1), (0, 0, end_ns));
         std::iter::from_fn(|| pace.take(0)).map(|ns| ns as f64 / NS_PER_S).collect()
     }
 
@@ -418,7 +424,7 @@ mod tests {
         let mut all: Vec<u64> = [(0, 2), (1, 4), (3, 4)]
             .into_iter()
             .flat_map(|(stream, streams)| {
-                let queue = Queue::OfThread(stream, streams);
+                let queue = (stream, streams);
                 let mut pace =
                     OpenPace::new(rate.clone(), Arrivals::Uniform, 1, queue, (0, 0, 1_000_000_000));
                 std::iter::from_fn(move || pace.take(0)).collect::<Vec<_>>()
@@ -467,7 +473,7 @@ mod tests {
             Rate::new(1000.0, None).unwrap(),
             Arrivals::Uniform,
             1,
-            Queue::OfThread(0, 1),
+            (0, 1),
             (0, 500_000_000, 1_000_000_000),
         );
         pace.observe(100_000_000);
@@ -481,21 +487,18 @@ mod tests {
     #[test]
     fn a_client_that_blocks_delays_no_arrival_that_another_one_can_take() {
         for arrivals in [Arrivals::Uniform, Arrivals::Poisson] {
-            let (tickets, rate) = (Arc::default(), Rate::new(1000.0, None).unwrap());
-            let copy = || {
-                let queue = Queue::OfAll(Arc::clone(&tickets));
-                OpenPace::new(rate.clone(), arrivals, 1, queue, (0, 0, 1_000_000_000))
-            };
-            let (mut alone, mut blocked, mut free) = (copy(), copy(), copy());
-            alone.tickets = Arc::default();
+            let rate = Rate::new(1000.0, None).unwrap();
+            let pace = || OpenPace::new(rate.clone(), arrivals, 1, (0, 1), (0, 0, 1_000_000_000));
+            let (mut alone, shared) = (pace(), Arc::new(Mutex::new(pace())));
+            let (mut blocked, mut free) = (Pace::OfAll(shared.clone()), Pace::OfAll(shared.clone()));
             let all: Vec<u64> = std::iter::from_fn(|| alone.take(0)).collect();
             let first = blocked.take(0).unwrap();
             let rest: Vec<u64> = std::iter::from_fn(|| free.take(0)).take(500).collect();
             assert_eq!((first, &rest[..]), (all[0], &all[1..501]));
-            free.observe(1_000_000_000);
-            assert_eq!((blocked.take(0), free.backlog()), (Some(all[501]), all.len() as u64 - 502));
-            assert!(free.untaken(u64::MAX).eq(all[502..].iter().copied()));
-            assert_eq!(blocked.untaken(u64::MAX).next(), None, "each is told once");
+            assert_eq!(blocked.take(1_000_000_000), Some(all[501]));
+            let mut shared = shared.lock().unwrap();
+            assert_eq!(shared.backlog(), all.len() as u64 - 502);
+            assert!(shared.untaken(u64::MAX).eq(all[502..].iter().copied()));
         }
     }
 
@@ -534,7 +537,7 @@ mod tests {
             let whole: usize = (0..threads)
                 .map(|thread| {
                     let mut pace = OpenPace::new(
-                        rate.clone(), Arrivals::Uniform, 1, Queue::OfThread(thread, threads), (0, 0, 1_000_000_000));
+                        rate.clone(), Arrivals::Uniform, 1, (thread, threads), (0, 0, 1_000_000_000));
                     std::iter::from_fn(|| pace.take(0)).count()
                 })
                 .sum();

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::course::{Course, Stretch};
 use super::lane::{Counted, Lane};
-use super::pace::{OpenPace, Queue, Rate, Think};
+use super::pace::{OpenPace, Pace, Rate, Think};
 use super::timed;
 use crate::clock;
 use crate::count::recorder::{Recorder, SecondPart};
@@ -19,6 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Which of the run's threads this is, and what it works with.
@@ -83,6 +84,7 @@ impl Thread<'_> {
             let round_trip = Duration::from_secs_f64(self.job.network_delay_s);
             let clients = self.job.clients_here().div_ceil(self.threads) as usize;
             let mut executor = Executor::of_connections(self.backend, clients)?.over_network(round_trip);
+            executor = executor.woken_by(&self.course.alarm);
             if self.course.gather != Gather::Off {
                 executor = executor.giving_way(self.course.crowded.clone());
             }
@@ -153,7 +155,9 @@ impl Thread<'_> {
         lane.observe_last(None);
         lane.end_stretch();
         self.course.note_told(self.number, self.told(lane));
-        let Some(next) = self.course.after(lane.stretch.get().number) else { return true };
+        let Some(next) = self.course.after(lane.stretch.get().number) else {
+            return true;
+        };
         lane.recorder().go_on(next.phases);
         timed::begin(next.phases);
         lane.stretch.set(next);
@@ -176,15 +180,15 @@ impl Thread<'_> {
         let phases = stretch.phases;
         let recorder = Recorder::new(self.names.len(), phases, self.seconds.clone());
         let pace = self.rate.zip(arrivals(&self.job.load)).map(|(rate, arrivals)| {
-            let queue = match blocking {
-                true => Queue::OfAll(self.course.arrivals_taken.clone()),
-                false => {
-                    let (stream, streams) = self.job.stream(self.number, self.threads);
-                    Queue::OfThread(stream, streams)
-                }
-            };
             let times = (phases.start_ns, phases.measured_ns, phases.end_ns);
-            OpenPace::new(rate.clone(), arrivals, self.job.seed, queue, times)
+            let pace = |stream| OpenPace::new(rate.clone(), arrivals, self.job.seed, stream, times);
+            match blocking {
+                true => {
+                    let all = self.course.arrivals.get_or_init(|| Arc::new(Mutex::new(pace((0, 1)))));
+                    Pace::OfAll(all.clone())
+                }
+                false => Pace::OfThread(Box::new(pace(self.job.stream(self.number, self.threads)))),
+            }
         });
         lane.pace.replace(pace);
         let first_time = lane.recorder.set(RefCell::new(recorder)).is_ok();
@@ -205,7 +209,7 @@ impl Thread<'_> {
     fn result(self, lane: Lane) -> ThreadTally {
         let ended_ns = self.ended_ns(&lane);
         lane.end_stretch();
-        let pace = lane.pace.take();
+        let pace = lane.pace.take().and_then(Pace::of_thread);
         let recorder = lane.recorder.into_inner().map(|recorder| {
             let mut recorder = recorder.into_inner();
             recorder.finish();
