@@ -2,7 +2,7 @@
 //! Sessions are behind a pointer here, because none of that is measured.
 
 use crate::clock;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::io::{block_on, spawned, yield_now, Backend};
 use crate::job::Job;
 use crate::random::Random;
@@ -109,7 +109,7 @@ impl Stop {
 }
 
 pub(crate) fn finished<T>(outcome: Option<Result<T>>) -> Result<T> {
-    outcome.unwrap_or_else(|| Err(Error::user("interrupted")))
+    outcome.unwrap_or_else(|| Err(Error::interrupted()))
 }
 
 /// Makes the tables, loads all parts in parallel, then finishes them in parallel.
@@ -229,7 +229,7 @@ impl Loading<'_> {
                 break;
             }
             if stop.load(Ordering::Relaxed) {
-                return Err(Error::user("interrupted"));
+                return Err(Error::interrupted());
             }
             sum += task(part, &mut session).await?;
         }
@@ -242,7 +242,7 @@ impl Loading<'_> {
 /// The error that started it rather than the "interrupted" of those that were stopped because of it.
 fn first_failure_or_sum(outcomes: Vec<Result<u64>>) -> Result<u64> {
     let mut failures: Vec<&Error> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
-    failures.sort_by_key(|error| error.message() == "interrupted");
+    failures.sort_by_key(|error| error.code() == Code::Interrupted);
     if let Some(error) = failures.first() {
         return Err((*error).clone());
     }

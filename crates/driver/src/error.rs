@@ -44,6 +44,56 @@ pub enum Fate {
     Fatal,
 }
 
+/// What has happened, for those who act on it. A server's own code begins the error's label as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Code {
+    /// Nobody acts on it.
+    #[default]
+    Other,
+    /// The server closed the connection in order.
+    Closed,
+    /// The connection broke.
+    Broken,
+    /// An answer did not come in time.
+    Silent,
+    /// The user has interrupted the driver.
+    Interrupted,
+    /// Of MariaDB and MySQL.
+    Mysql(u16),
+    /// PostgreSQL's SQLSTATE.
+    State([u8; 5]),
+    /// PostgreSQL would answer a prepared statement with other columns than it has described, which has this state too.
+    Stale([u8; 5]),
+    Sqlite(i32),
+    /// SQLite has no code of its own for a table that is not there.
+    SqliteNoTable(i32),
+    Firebird(isize),
+}
+
+impl Code {
+    /// That of an SQLSTATE as it was sent; `Other` where it has not five bytes.
+    pub fn state(text: &str) -> Self {
+        text.as_bytes().try_into().map_or(Code::Other, Code::State)
+    }
+
+    /// The class and the state of an SQLSTATE begin with this.
+    pub fn is_of_class(self, class: &str) -> bool {
+        matches!(self, Code::State(state) | Code::Stale(state) if state.starts_with(class.as_bytes()))
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Code::Other | Code::Closed | Code::Broken | Code::Silent | Code::Interrupted => Ok(()),
+            Code::Mysql(code) => write!(f, "{code}"),
+            Code::State(state) | Code::Stale(state) => f.write_str(&String::from_utf8_lossy(state)),
+            Code::Sqlite(code) | Code::SqliteNoTable(code) => write!(f, "{code}"),
+            Code::Firebird(code) => write!(f, "{code}"),
+        }
+    }
+}
+
 /// One of several things that are wrong with a file of the user's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mistake {
@@ -61,6 +111,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: Kind,
     fate: Fate,
+    code: Code,
     label: String,
     message: String,
     hint: String,
@@ -74,7 +125,16 @@ impl Error {
     fn new(kind: Kind, fate: Fate, label: &str, message: impl Into<String>) -> Self {
         let (label, message, hint, sqlstate) =
             (label.to_owned(), message.into(), String::new(), String::new());
-        Error(Box::new(Inner { kind, fate, label, message, hint, sqlstate, mistakes: Vec::new() }))
+        Error(Box::new(Inner {
+            kind,
+            fate,
+            code: Code::Other,
+            label,
+            message,
+            hint,
+            sqlstate,
+            mistakes: Vec::new(),
+        }))
     }
 
     pub fn user(message: impl Into<String>) -> Self {
@@ -85,8 +145,13 @@ impl Error {
         Self::new(Kind::Connect, Fate::Lost, "connect", message)
     }
 
-    /// A statement that the server refused. `label` is its code and a word, such as "1213 deadlock";
-    /// the tally counts errors by it.
+    /// A statement that the server refused with a code of its own. The tally counts it under this and the words, such as
+    /// "1213 deadlock".
+    pub fn refused(code: Code, words: &str, fate: Fate, message: impl Into<String>) -> Self {
+        Self::new(Kind::Server, fate, &format!("{code} {words}"), message).coded(code)
+    }
+
+    /// A statement that did not do what it should. The tally counts it under `label`.
     pub fn server(label: &str, fate: Fate, message: impl Into<String>) -> Self {
         Self::new(Kind::Server, fate, label, message)
     }
@@ -96,6 +161,26 @@ impl Error {
         Self::new(Kind::Server, Fate::Lost, label, message)
     }
 
+    /// The server closed the connection in order.
+    pub fn closed(message: impl Into<String>) -> Self {
+        Self::lost("connection closed", message).coded(Code::Closed)
+    }
+
+    /// The connection broke.
+    pub fn broken(message: impl Into<String>) -> Self {
+        Self::lost("connection lost", message).coded(Code::Broken)
+    }
+
+    /// An answer did not come in time.
+    pub fn silent(message: impl Into<String>) -> Self {
+        Self::lost("no answer", message).coded(Code::Silent)
+    }
+
+    /// The user has interrupted the driver.
+    pub fn interrupted() -> Self {
+        Self::user("interrupted").coded(Code::Interrupted)
+    }
+
     /// Bytes that break the protocol. The connection cannot be used any further.
     pub fn protocol(message: impl Into<String>) -> Self {
         Self::new(Kind::Protocol, Fate::Lost, "protocol", message)
@@ -103,6 +188,12 @@ impl Error {
 
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, Fate::Failed, "internal", message)
+    }
+
+    /// The same error as one that has this code.
+    pub fn coded(mut self, code: Code) -> Self {
+        self.0.code = code;
+        self
     }
 
     /// The same error as one that another transaction has caused.
@@ -163,17 +254,23 @@ impl Error {
         self.0.fate
     }
 
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// By what the tally counts it: for people.
     pub fn label(&self) -> &str {
         &self.0.label
     }
 
-    /// Whether a server says that a table is not there, in its own words: MariaDB and MySQL, PostgreSQL, Firebird, and
-    /// SQLite, which has no code for it.
+    /// Whether a server says that a table is not there.
     pub fn is_table_missing(&self) -> bool {
-        const LABELS: [&str; 3] = ["1146 no such table", "42P01 no such table", "335544580 table_unknown"];
+        const NO_TABLE: Code = Code::State(*b"42P01");
         self.kind() == Kind::Server
-            && (LABELS.contains(&self.label())
-                || self.label().starts_with("1 ") && self.message().contains("no such table: "))
+            && matches!(
+                self.code(),
+                Code::Mysql(1146) | NO_TABLE | Code::Firebird(335_544_580) | Code::SqliteNoTable(_)
+            )
     }
 
     pub fn message(&self) -> &str {

@@ -103,8 +103,6 @@ fn taken_for_done<R: Rows>(verb: Verb, times: usize, rows: &mut R) -> Answer {
 
 impl Session for Explaining {
     /// Some are: `AnySession::is_blocking` tells.
-    const BLOCKING: bool = true;
-
     async fn connect(target: &Target) -> Result<Self> {
         Ok(Explaining {
             session: AnySession::connect(target).await?,

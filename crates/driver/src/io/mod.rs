@@ -42,7 +42,6 @@ pub(crate) use interrupts::Interrupt;
 pub(crate) use left::AtServer;
 pub(crate) use limits::{no_thread, spawned};
 pub use shared::Shared;
-pub(crate) use stream::SILENT;
 pub use stream::{Stream, Traffic};
 pub use tls::Trust;
 pub use within::within;

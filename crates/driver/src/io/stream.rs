@@ -7,7 +7,7 @@ use super::left::AtServer;
 use super::shared::Shared;
 use super::slots::{Ending, Slot};
 use super::tls::{Tls, Trust};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use socket2::SockRef;
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,11 +15,6 @@ use std::time::Duration;
 
 /// A connection that has held more than this gives the memory back when it is empty.
 const KEPT_BYTES: usize = 64 << 10;
-
-/// The label of the error of a connection that its server has closed in order.
-const CLOSED: &str = "connection closed";
-/// The label of the error of a connection on which an answer did not come in time.
-pub const SILENT: &str = "no answer";
 
 /// What went over the connection so far; bytes are 0 for an engine within the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -230,7 +225,7 @@ impl Stream {
     pub async fn more_or_end(&mut self) -> Result<bool> {
         match self.more().await {
             Ok(()) => Ok(true),
-            Err(error) if error.label() == CLOSED => Ok(false),
+            Err(error) if error.code() == Code::Closed => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -310,12 +305,12 @@ impl Stream {
 
 fn lost(ending: Ending) -> Error {
     match ending {
-        Ending::Closed => Error::lost(CLOSED, "the server closed the connection"),
-        Ending::Silent => Error::lost(SILENT, "the server gave no answer in time"),
+        Ending::Closed => Error::closed("the server closed the connection"),
+        Ending::Silent => Error::silent("the server gave no answer in time"),
         Ending::Flooded => Error::protocol("the server sent more than 64 MiB that nobody had asked for"),
         Ending::Errno(number) => {
             let error = std::io::Error::from_raw_os_error(number);
-            Error::lost("connection lost", format!("the connection to the server broke: {error}"))
+            Error::broken(format!("the connection to the server broke: {error}"))
         }
     }
 }

@@ -97,7 +97,7 @@ impl Tls {
                 self.connection.reader().read_exact(&mut inbox[from..]).map_err(broken)?;
             }
             if taken == 0 {
-                return Err(Error::lost("connection closed", "the server ended the TLS connection"));
+                return Err(Error::closed("the server ended the TLS connection"));
             }
         }
         Ok(())
@@ -139,7 +139,7 @@ fn failed(error: rustls::Error) -> Error {
 }
 
 fn broken(error: std::io::Error) -> Error {
-    Error::lost("connection lost", format!("TLS: {error}"))
+    Error::broken(format!("TLS: {error}"))
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use super::pace::Think;
 use super::single::Left;
 use crate::clock;
 use crate::count::ledger::Ledger;
-use crate::error::{Error, Fate, Result};
+use crate::error::{Code, Error, Fate, Result};
 use crate::io;
 use crate::job::Job;
 use crate::random::Random;
-use crate::session::{open, Session, Target, Traffic};
+use crate::session::{open, Concrete, Target, Traffic};
 use crate::workload::{advised, Outcome, Place, Workload};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -52,13 +52,13 @@ enum End {
 }
 
 /// A session and what the workload keeps beside it.
-pub(super) struct Connection<'a, S: Session, C> {
+pub(super) struct Connection<'a, S: Concrete, C> {
     pub session: Counted<'a, S>,
     pub state: C,
 }
 
 /// A session whose use is counted before it goes, also where its client is given up while it sleeps.
-pub(super) struct Counted<'a, S: Session> {
+pub(super) struct Counted<'a, S: Concrete> {
     lane: &'a Lane,
     /// There until it is lost or closed.
     session: Option<S>,
@@ -68,7 +68,7 @@ pub(super) struct Counted<'a, S: Session> {
     traffic_before: Option<Traffic>,
 }
 
-impl<S: Session> Counted<'_, S> {
+impl<S: Concrete> Counted<'_, S> {
     /// The session while it is there.
     #[inline]
     pub fn get(&self) -> Option<&S> {
@@ -133,7 +133,7 @@ impl<S: Session> Counted<'_, S> {
     }
 }
 
-impl<S: Session> Drop for Counted<'_, S> {
+impl<S: Concrete> Drop for Counted<'_, S> {
     fn drop(&mut self) {
         self.end_stretch();
         self.lose();
@@ -141,7 +141,7 @@ impl<S: Session> Drop for Counted<'_, S> {
 }
 
 impl<'a, W: Workload> Client<'a, W> {
-    pub async fn live<S: Session>(self) {
+    pub async fn live<S: Concrete>(self) {
         // Connecting takes much room and is soon over: in a box of its own it does not make every client larger.
         let connected = Box::pin(self.connect_first::<S>()).await;
         match connected {
@@ -150,7 +150,7 @@ impl<'a, W: Workload> Client<'a, W> {
         }
     }
 
-    pub(super) async fn connect_first<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
+    pub(super) async fn connect_first<S: Concrete>(&self) -> Result<Connection<'a, S, W::Client>> {
         if let Some(ramp_s) = self.job.ramp_s {
             let share = f64::from(self.number) / f64::from(self.job.clients);
             io::sleep_ns((ramp_s * share * 1e9) as u64).await;
@@ -158,21 +158,21 @@ impl<'a, W: Workload> Client<'a, W> {
         self.connect::<S>().await
     }
 
-    pub(super) async fn connect<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
+    pub(super) async fn connect<S: Concrete>(&self) -> Result<Connection<'a, S, W::Client>> {
         let ready = async |session: &mut S, place| self.workload.client(session, place).await;
         let (session, state) = self.opened(ready).await?;
         Ok(Connection { session: self.counted(session, &state), state })
     }
 
     /// The client on another session.
-    async fn connect_again<S: Session>(&self, lost: &mut W::Client) -> Result<Counted<'a, S>> {
+    async fn connect_again<S: Concrete>(&self, lost: &mut W::Client) -> Result<Counted<'a, S>> {
         let ready = async |session: &mut S, place| self.workload.renew(session, place, lost).await;
         let (session, ()) = self.opened(ready).await?;
         Ok(self.counted(session, lost))
     }
 
     /// A session, and what `ready` makes of it.
-    async fn opened<S: Session, T>(
+    async fn opened<S: Concrete, T>(
         &self,
         ready: impl AsyncFnOnce(&mut S, Place) -> Result<T>,
     ) -> Result<(S, T)> {
@@ -185,7 +185,7 @@ impl<'a, W: Workload> Client<'a, W> {
             let place = Place { client: self.number, clients: self.job.clients, cut };
             let ready = match io::within(self.target.answer_timeout, ready(&mut session, place)).await {
                 // The session may give up first, and says less.
-                Some(Err(error)) if error.label() == io::SILENT => Err(self.late()),
+                Some(Err(error)) if error.code() == Code::Silent => Err(self.late()),
                 Some(outcome) => outcome,
                 None => Err(self.late()),
             };
@@ -196,7 +196,7 @@ impl<'a, W: Workload> Client<'a, W> {
         outcome
     }
 
-    fn counted<S: Session>(&self, session: S, state: &W::Client) -> Counted<'a, S> {
+    fn counted<S: Concrete>(&self, session: S, state: &W::Client) -> Counted<'a, S> {
         let beside = self.workload.beside(state);
         Counted { lane: self.lane, session: Some(session), beside, traffic_before: None }
     }
@@ -204,11 +204,11 @@ impl<'a, W: Workload> Client<'a, W> {
     #[cold]
     fn late(&self) -> Error {
         let (patience_s, awaited) = (self.target.answer_timeout.as_secs_f64(), self.workload.awaited());
-        Error::lost(io::SILENT, format!("after {patience_s} s a client still waits for {awaited}"))
+        Error::silent(format!("after {patience_s} s a client still waits for {awaited}"))
             .hint("look at the log of what does not answer, and at what is locked in it")
     }
 
-    async fn work<S: Session>(&self, mut connection: Connection<'a, S, W::Client>) {
+    async fn work<S: Concrete>(&self, mut connection: Connection<'a, S, W::Client>) {
         self.course.arrive();
         let mut random = self.begin(0).await;
         let mut due_ns = None;
@@ -236,7 +236,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Opens the session again that was lost; false where the client is over without one.
-    async fn regain<S: Session>(
+    async fn regain<S: Concrete>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,
@@ -260,7 +260,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Says goodbye to the workload and to the server.
-    async fn leave<S: Session>(&self, mut connection: Connection<'a, S, W::Client>) {
+    async fn leave<S: Concrete>(&self, mut connection: Connection<'a, S, W::Client>) {
         let Connection { session, state } = &mut connection;
         match self.workload.leave(state, session.open()).await {
             // A server that is gone by now was there for as long as it was measured.
@@ -289,7 +289,7 @@ impl<'a, W: Workload> Client<'a, W> {
     /// Transaction after transaction. Without an arrival's own time the first starts at `now_ns`, and each further one
     /// when the one before it has ended and its pauses are over. A thread that wakes later than that is part of the
     /// latency.
-    async fn transactions<S: Session>(
+    async fn transactions<S: Concrete>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,
@@ -396,7 +396,7 @@ impl<'a, W: Workload> Client<'a, W> {
     /// One transaction with all its tries, timed and counted; and when it ended. It counts from a time, and began at
     /// another one where it had to wait for its client. `first` is what its first try came to, where that is over.
     #[inline]
-    async fn transaction<S: Session>(
+    async fn transaction<S: Concrete>(
         &self,
         kind: usize,
         (from_ns, began_ns): (u64, u64),
@@ -471,7 +471,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Readies the session for another try of a transaction that has failed; the error, where there will be none.
-    async fn ready_again<S: Session>(
+    async fn ready_again<S: Concrete>(
         &self,
         error: Error,
         from_ns: u64,
@@ -501,7 +501,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Opens the connection again, if that is wanted, for as long as the run lasts.
-    async fn reconnect<S: Session>(&self, lost: &mut W::Client) -> Option<Counted<'a, S>> {
+    async fn reconnect<S: Concrete>(&self, lost: &mut W::Client) -> Option<Counted<'a, S>> {
         let (mut wait_ns, longest_ns) = RECONNECT_WAIT_NS;
         while self.job.reconnect && !self.is_over(clock::now_ns()) {
             match self.connect_again(lost).await {

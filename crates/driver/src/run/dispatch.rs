@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::job::{Job, Load};
-use crate::session::{by_protocol, Session};
+use crate::session::{by_protocol, Concrete};
 use crate::workload::{with_workload, Circumstances, WithWorkload, Workload};
 use std::marker::PhantomData;
 
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 pub(crate) trait Activity {
     type Output;
 
-    fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Self::Output>;
+    fn perform<S: Concrete, W: Workload>(self, workload: W) -> Result<Self::Output>;
 }
 
 /// Finds the types that a job names and does the activity with them. It is compiled for each of their pairs that has a
@@ -47,7 +47,7 @@ struct With<'a, S, A> {
     session: PhantomData<S>,
 }
 
-impl<S: Session, A: Activity> WithWorkload for With<'_, S, A> {
+impl<S: Concrete, A: Activity> WithWorkload for With<'_, S, A> {
     type Output = A::Output;
 
     fn with<W: Workload>(self, workload: W) -> Result<A::Output> {

@@ -37,7 +37,7 @@ use crate::count::total::Total;
 use crate::error::{Error, Result};
 use crate::io::{spawned, Backend};
 use crate::job::{Gather, Job, Load};
-use crate::session::{end_what_was_left, AnySession, Session, Target};
+use crate::session::{end_what_was_left, AnySession, Concrete, Session, Target};
 use crate::watch::Watch;
 use crate::workload::{Playback, Witness, Workload};
 use std::sync::atomic::Ordering;
@@ -53,7 +53,7 @@ const SLICE_DELAY_NS: u64 = 10_000_000;
 const POLL: Duration = Duration::from_millis(20);
 
 /// Runs the workload, over sessions that time their statements where the job asks for that.
-pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
+pub(crate) fn run<S: Concrete, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
     require_shareable::<S, W>(job)?;
     match (job.by_statement, S::BLOCKING) {
         (false, _) => run_over::<S, W>(job, workload, watch),
@@ -70,7 +70,7 @@ fn target_of(job: &Job) -> Result<Target> {
 }
 
 /// Runs the workload over sessions of this kind.
-fn run_over<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
+fn run_over<S: Concrete, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
     let driven = Driven {
         blocking: S::BLOCKING,
         names: workload.transactions(),
@@ -171,7 +171,7 @@ fn offered(load: &Load) -> Result<Option<Rate>> {
 }
 
 /// Hosts share what clients do not have in common beyond their numbers.
-fn require_shareable<S: Session, W: Workload>(job: &Job) -> Result<()> {
+fn require_shareable<S: Concrete, W: Workload>(job: &Job) -> Result<()> {
     match job.share.is_some() && (S::BLOCKING || !W::WARMS_UP) {
         true => Err(Error::user(format!("several load hosts cannot share {} of this engine", job.workload))
             .hint("its clients have more in common than their numbers: drive them from one host")),

@@ -5,7 +5,7 @@ use super::client::{Client, Connection, Counted, UnderWay};
 use crate::clock;
 use crate::error::Result;
 use crate::random::Random;
-use crate::session::{Session, Value};
+use crate::session::{Concrete, Value};
 use crate::workload::{Outcome, Single, Workload};
 use std::task::Poll;
 
@@ -45,7 +45,7 @@ enum Next {
 impl<'a, W: Workload> Client<'a, W> {
     /// Whether nothing but answers starts transactions, and nothing is noted of them but times.
     #[inline]
-    pub(super) fn may_poll_singles<S: Session>(&self, session: &Counted<'a, S>) -> bool {
+    pub(super) fn may_poll_singles<S: Concrete>(&self, session: &Counted<'a, S>) -> bool {
         !S::BLOCKING
             && session.get().is_some_and(S::can_send)
             && self.think.is_none()
@@ -56,7 +56,7 @@ impl<'a, W: Workload> Client<'a, W> {
 
     /// Carries transactions out for as long as they are single statements with usual answers, from `now_ns` on, which is
     /// then when the next begins, or when the one began that is not counted yet.
-    pub(super) async fn singles<S: Session>(
+    pub(super) async fn singles<S: Concrete>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,
@@ -80,7 +80,7 @@ impl<'a, W: Workload> Client<'a, W> {
         Singles { why, successful }
     }
 
-    async fn unread<S: Session>(
+    async fn unread<S: Concrete>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         sent: &Option<Sent<'a>>,
@@ -93,7 +93,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     #[inline]
-    fn poll_singles<S: Session>(
+    fn poll_singles<S: Concrete>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,

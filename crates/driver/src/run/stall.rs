@@ -14,7 +14,7 @@ use crate::error::{Error, Fate, Result};
 use crate::io::{self, Backend};
 use crate::job::{Gather, Job};
 use crate::random::Random;
-use crate::session::{Answer, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
+use crate::session::{Answer, Concrete, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
 use crate::workload::{
     About as Offer, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Pause, Place, Workload,
 };
@@ -68,9 +68,11 @@ impl<const MORTAL: bool> Stalling<MORTAL> {
     }
 }
 
-impl<const MORTAL: bool> Session for Stalling<MORTAL> {
+impl<const MORTAL: bool> Concrete for Stalling<MORTAL> {
     const BLOCKING: bool = false;
+}
 
+impl<const MORTAL: bool> Session for Stalling<MORTAL> {
     async fn connect(_target: &Target) -> Result<Self> {
         Self::require_up()?;
         CONNECTED_NS.with_borrow_mut(|times| times.push(clock::now_ns() - START_NS));
@@ -199,7 +201,7 @@ pub(super) fn simulated(keys: &str) -> Total {
     simulated_over::<Stalling, true>(keys)
 }
 
-pub(super) fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> Total {
+pub(super) fn simulated_over<S: Concrete, const REPLAYED: bool>(keys: &str) -> Total {
     let job = Job::parse(&format!(r#"{{"url": "mysql://h/x", "workload": "none", {keys}}}"#)).unwrap();
     clock::simulate(Some(START_NS));
     let phases: Phases = phases(&job, 1, START_NS);

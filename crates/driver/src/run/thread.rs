@@ -13,7 +13,7 @@ use crate::count::usage::bind;
 use crate::error::{Error, Result};
 use crate::io::{self, Backend, Executor};
 use crate::job::{Arrivals, Gather, Job, Load};
-use crate::session::{Session, Target, Traffic};
+use crate::session::{Concrete, Target, Traffic};
 use crate::workload::{Acknowledged, Start, Workload};
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -54,7 +54,7 @@ pub(crate) struct ThreadTally {
 
 impl Thread<'_> {
     /// The same as `drive`, but a failure, a panic even, ends the whole run: the other threads would wait for this one.
-    pub fn drive_or_fail<S: Session, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
+    pub fn drive_or_fail<S: Concrete, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
         let course = self.course;
         let drive = AssertUnwindSafe(|| self.drive::<S, W>(workload));
         let outcome = catch_unwind(drive).unwrap_or_else(|panic| {
@@ -70,7 +70,7 @@ impl Thread<'_> {
         outcome
     }
 
-    pub fn drive<S: Session, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
+    pub fn drive<S: Concrete, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
         if let Some(cpus) = &self.job.cpus {
             let cpu = cpus[self.number as usize % cpus.len()];
             bind(cpu).map_err(|error| {
@@ -155,9 +155,7 @@ impl Thread<'_> {
         lane.observe_last(None);
         lane.end_stretch();
         self.course.note_told(self.number, self.told(lane));
-        let Some(next) = self.course.after(lane.stretch.get().number) else {
-            return true;
-        };
+        let Some(next) = self.course.after(lane.stretch.get().number) else { return true };
         lane.recorder().go_on(next.phases);
         timed::begin(next.phases);
         lane.stretch.set(next);

@@ -6,7 +6,7 @@ use crate::clock;
 use crate::count::recorder::Phases;
 use crate::count::statements::Statements;
 use crate::error::Result;
-use crate::session::{hands_on, Answer, Rows, Session, Statement, Target, Value};
+use crate::session::{hands_on, Answer, Concrete, Rows, Session, Statement, Target, Value};
 use std::cell::RefCell;
 
 thread_local! {
@@ -72,9 +72,11 @@ impl<S, const BLOCKING: bool> Timed<S, BLOCKING> {
     }
 }
 
-impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
+impl<S: Session, const BLOCKING: bool> Concrete for Timed<S, BLOCKING> {
     const BLOCKING: bool = BLOCKING;
+}
 
+impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
     async fn connect(target: &Target) -> Result<Self> {
         let session = S::connect(target).await?;
         Ok(Timed { session, escaped_texts: target.protocol.has_escaped_texts(), kinds: Vec::new() })

@@ -2,8 +2,8 @@
 //! for this one type is compiled once, and not once for each kind of session.
 
 use super::{
-    hands_on, Answer, Dialect, Protocol, Row, RowBuffer, Rows, Session, Statement, Target, Traffic, Value,
-    VectorSql,
+    hands_on, Answer, Concrete, Dialect, Protocol, Row, RowBuffer, Rows, Session, Statement, Target, Traffic,
+    Value, VectorSql,
 };
 use crate::error::Result;
 use std::borrow::Cow;
@@ -256,14 +256,11 @@ impl<S: Session> Dynamic for Held<S> {
 impl AnySession {
     /// Whether calls of this protocol's sessions block the thread.
     pub fn is_blocking(protocol: Protocol) -> bool {
-        by_protocol!(protocol, S => S::BLOCKING)
+        by_protocol!(protocol, S => <S as Concrete>::BLOCKING)
     }
 }
 
 impl Session for AnySession {
-    /// Those of some protocols do: `is_blocking` tells which.
-    const BLOCKING: bool = true;
-
     fn load_library(target: &Target) {
         by_protocol!(target.protocol, S => S::load_library(target));
     }

@@ -54,9 +54,6 @@ pub struct Statement(pub u32);
 /// `execute`, `begin`, `commit` and `rollback` are the path of an operation: after warm-up they allocate nothing and
 /// take no lock. SQL is written with `?` for parameters and is put into the session's own form by `prepare`.
 pub trait Session: Sized + 'static {
-    /// Calls of this session block the thread (an embedded engine): each client then gets a thread of its own.
-    const BLOCKING: bool;
-
     /// False where what is at the other end takes requests and no SQL.
     const TAKES_SQL: bool = true;
 
@@ -189,6 +186,12 @@ pub trait Session: Sized + 'static {
 
     /// Says goodbye. Dropping a session closes it too, without the courtesy.
     async fn close(self);
+}
+
+/// A session whose kind is known where it is compiled, as the clients of a run have it.
+pub trait Concrete: Session {
+    /// Calls of this session block the thread (an embedded engine): each client then gets a thread of its own.
+    const BLOCKING: bool;
 }
 
 /// The statement that inserts one row of a table by parameters.

@@ -46,7 +46,7 @@ enum Verb {
 
 /// What came of driving a script: what the session was asked, and how each event ended.
 #[derive(Debug, Default)]
-struct Driven {
+struct Concrete {
     asked: Vec<String>,
     events: Vec<Result<Outcome>>,
     rows: u64,
@@ -61,9 +61,9 @@ struct Drive {
 }
 
 impl WithWorkload for Drive {
-    type Output = Driven;
+    type Output = Concrete;
 
-    fn with<W: Workload>(self, workload: W) -> Result<Driven> {
+    fn with<W: Workload>(self, workload: W) -> Result<Concrete> {
         let driving = drive(&workload, self.verb);
         let mut driven = block_on(self.backend, driving, || false)?.expect("nobody interrupts a test")?;
         driven.asked = stand_in::taken();
@@ -72,8 +72,8 @@ impl WithWorkload for Drive {
     }
 }
 
-async fn drive<W: Workload>(workload: &W, verb: Verb) -> Result<Driven> {
-    let (mut session, mut driven) = (StandIn::writing(), Driven::default());
+async fn drive<W: Workload>(workload: &W, verb: Verb) -> Result<Concrete> {
+    let (mut session, mut driven) = (StandIn::writing(), Concrete::default());
     match verb {
         Verb::Prepare => {
             workload.create(&mut session).await?;
@@ -109,7 +109,7 @@ fn circumstances(clients: u32) -> Circumstances {
 }
 
 /// Drives the script `text` on a simulated clock.
-fn driven(verb: Verb, text: &str, options: Value, clients: u32) -> Result<Driven> {
+fn driven(verb: Verb, text: &str, options: Value, clients: u32) -> Result<Concrete> {
     let folder = Folder::new(std::thread::current().name().unwrap_or("test"));
     let mut options = options.as_object().cloned().unwrap_or_default();
     options.insert("file".to_owned(), json!(folder.file("x.lua", text)));
@@ -419,7 +419,7 @@ const WITH_OPTIONS: &str = "
           o.table_size, tostring(o.skip_trx), o.engine, tostring(o.variant), table.concat(o.hosts, '+'), o.mysql_db))
     end";
 
-fn with_options(variables: &str) -> Result<Driven> {
+fn with_options(variables: &str) -> Result<Concrete> {
     driven(Verb::Run(1), WITH_OPTIONS, json!({"variables": variables}), 1)
 }
 
@@ -563,7 +563,7 @@ fn functions_of_sysbenchs_program_are_there_and_sleeps_keep_nobody_waiting() {
 }
 
 /// Drives one event on the real clock.
-fn event_in_time(name: &str, verb: Verb, body: &str, options: Value) -> Driven {
+fn event_in_time(name: &str, verb: Verb, body: &str, options: Value) -> Concrete {
     let folder = Folder::new(name);
     let mut options = options.as_object().cloned().unwrap();
     options.insert("file".to_owned(), json!(folder.file("x.lua", &event(body))));

@@ -1,7 +1,7 @@
 //! A session without a server. It answers by what the statement says: `SELECT n ROWS` has n rows, any other `SELECT`
 //! and whatever is `RETURNING` something has one, `DEADLOCK` and `DUPLICATE` are refused, `GONE` ends the connection.
 
-use dyno_driver::error::{Error, Fate, Result};
+use dyno_driver::error::{Code, Error, Fate, Result};
 use dyno_driver::session::{
     Answer, Dialect, Identity, Placeholder, Row, RowBuffer, Rows, Session, Statement, Target, Value,
 };
@@ -86,11 +86,11 @@ fn rows_of(sql: &str) -> Option<u64> {
 
 fn refused(sql: &str) -> Result<()> {
     match sql {
-        "DEADLOCK" => {
-            Err(Error::server("1213 deadlock", Fate::Retry, "deadlock found").with_sqlstate("40001"))
-        }
+        "DEADLOCK" => Err(Error::refused(Code::Mysql(1213), "deadlock", Fate::Retry, "deadlock found")
+            .with_sqlstate("40001")),
         "DUPLICATE" => {
-            Err(Error::server("1062 duplicate key", Fate::Failed, "a row is there").with_sqlstate("23000"))
+            Err(Error::refused(Code::Mysql(1062), "duplicate key", Fate::Failed, "a row is there")
+                .with_sqlstate("23000"))
         }
         "GONE" => Err(Error::lost("connection closed", "the server is gone")),
         _ => Ok(()),
@@ -163,8 +163,6 @@ impl StandIn {
 }
 
 impl Session for StandIn {
-    const BLOCKING: bool = false;
-
     async fn connect(_target: &Target) -> Result<Self> {
         let session = StandIn { number: OPENED.get() + 1, ..StandIn::writing() };
         OPENED.set(session.number);

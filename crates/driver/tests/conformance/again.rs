@@ -3,7 +3,9 @@
 
 use crate::place::{make_table, rows_of, run_all, Place};
 use dyno_driver::error::Fate;
-use dyno_driver::session::{Collect, Decode, Owned, Row, Rows, Session, Statement, Undecoded, Value};
+use dyno_driver::session::{
+    Collect, Concrete, Decode, Owned, Row, Rows, Session, Statement, Undecoded, Value,
+};
 use std::rc::Rc;
 
 /// Takes the answer as it came, if the session gives it so, and reads it when all later ones are here too.
@@ -373,7 +375,7 @@ pub fn an_altered_table_costs_no_execution<S: Session>(place: &Place) {
 /// Longer than 64 MiB, and so longer than four packets of MySQL's.
 const LONG_BYTES: usize = 70 << 20;
 
-pub fn a_long_row_is_read<S: Session>(place: &Place) {
+pub fn a_long_row_is_read<S: Concrete>(place: &Place) {
     if S::BLOCKING {
         return;
     }

@@ -2,7 +2,7 @@
 
 use crate::place::{make_table, number_of, Place};
 use dyno_driver::error::{Error, Fate, Kind};
-use dyno_driver::session::{Protocol, Session, Target, Value};
+use dyno_driver::session::{Concrete, Protocol, Session, Target, Value};
 
 fn assert_refused(error: &Error) {
     assert_eq!((error.kind(), error.fate()), (Kind::Server, Fate::Failed), "{}: {error}", error.label());
@@ -11,7 +11,7 @@ fn assert_refused(error: &Error) {
     assert!(!code.is_empty() && !word.is_empty(), "{:?}", error.label());
 }
 
-pub fn a_wrong_statement_leaves_the_session_usable<S: Session>(place: &Place) {
+pub fn a_wrong_statement_leaves_the_session_usable<S: Concrete>(place: &Place) {
     place.run(async {
         let mut session: S = place.connect().await;
         make_table(&mut session, place, "id INTEGER NOT NULL PRIMARY KEY").await;

@@ -1,7 +1,7 @@
 //! Values on their way into a table and back.
 
 use crate::place::{make_table, number_of, rows_of, run_all, Place};
-use dyno_driver::session::{Collect, Owned, Session, Value};
+use dyno_driver::session::{Collect, Concrete, Owned, Session, Value};
 
 const COLUMNS: [&str; 9] = ["id", "small", "big", "price", "ratio", "code", "name", "made", "note"];
 
@@ -183,7 +183,7 @@ pub fn absent_values_are_null<S: Session>(place: &Place) {
     });
 }
 
-pub fn parameters_take_the_columns_type<S: Session>(place: &Place) {
+pub fn parameters_take_the_columns_type<S: Concrete>(place: &Place) {
     place.run(async {
         let mut session: S = place.connect().await;
         make_typed_table(&mut session, place).await;

@@ -2,8 +2,8 @@
 
 use super::interfaces::{call, Attachment, Handle, MIN_ATTACHMENT_VERSION};
 use super::library::Library;
-use super::status::Status;
-use crate::error::{Error, Result};
+use super::status::{Status, NETWORK_ERROR};
+use crate::error::{Code, Error, Result};
 use crate::io::{no_thread, Interrupt};
 use crate::session::Target;
 use std::ffi::{c_int, c_uint, c_void, CString};
@@ -208,8 +208,7 @@ fn explained(error: Error, target: &Target) -> Error {
         return error.at(format_args!("Firebird database {:?} on {}", target.database, target.host));
     }
     let error = error.at(format_args!("Firebird database {}", target.path()));
-    // Without its engine the library turns to a server of this host.
-    if error.message().contains("network request") {
+    if error.code() == Code::Firebird(NETWORK_ERROR) {
         return error.hint(
             "the embedded engine was not found: beside the library's directory must stand plugins/ with it, \
              or the environment's FIREBIRD must name the directory that holds plugins/",

@@ -4,8 +4,8 @@ use super::interfaces::{
     call, Attachment, Blob, BlobId, Handle, Statement, Transaction, PREPARE_PREFETCH_METADATA,
     RESULT_NO_DATA, RESULT_OK, RESULT_SEGMENT,
 };
-use super::status::Status;
-use crate::error::{Error, Fate, Result};
+use super::status::{Status, SQL_ERROR};
+use crate::error::{Code, Error, Fate, Result};
 use std::ffi::{c_int, c_uint};
 use std::mem::ManuallyDrop;
 
@@ -152,7 +152,12 @@ impl Connection {
     pub fn prepare(&mut self, sql: &str) -> Result<Handle<Statement>> {
         if sql.is_empty() {
             // The library takes a length of 0 for a text that ends with a zero byte.
-            return Err(Error::server("335544569 sql_error", Fate::Failed, "the text holds no statement"));
+            return Err(Error::refused(
+                Code::Firebird(SQL_ERROR),
+                "sql_error",
+                Fate::Failed,
+                "the text holds no statement",
+            ));
         }
         let transaction = match self.explicit() {
             Some(transaction) => transaction,

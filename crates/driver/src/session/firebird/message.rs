@@ -2,9 +2,9 @@
 //! described once, when a statement is prepared.
 
 use super::interfaces::{call, BlobId, Handle, Metadata, MetadataBuilder};
-use super::status::Status;
+use super::status::{Status, STRING_TRUNCATION};
 use super::text;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::session::{widened, Value};
 use std::ffi::{c_uint, c_void, CStr};
 use std::io::Write;
@@ -214,8 +214,9 @@ impl Message {
             _ => (CHARSET_ASCII, bytes),
         };
         if bytes > LONGEST_TEXT_BYTES {
-            return Err(Error::server(
-                "335544914 string_truncation",
+            return Err(Error::refused(
+                Code::Firebird(STRING_TRUNCATION),
+                "string_truncation",
                 crate::error::Fate::Failed,
                 format!(
                     "parameter {} has {bytes} bytes; a VARCHAR takes at most {LONGEST_TEXT_BYTES}",

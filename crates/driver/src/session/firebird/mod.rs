@@ -15,8 +15,8 @@ mod text;
 
 use super::engine_cpu::EngineCpu;
 use super::{
-    Answer, Dialect, First, Identity, Numbered, Owned, Placeholder, RowBuffer, Rows, Session, Statement,
-    Target, Traffic, Value,
+    Answer, Concrete, Dialect, First, Identity, Numbered, Owned, Placeholder, RowBuffer, Rows, Session,
+    Statement, Target, Traffic, Value,
 };
 use crate::error::{Error, Fate, Result};
 use cancel::Cancel;
@@ -126,9 +126,11 @@ impl Firebird {
     }
 }
 
-impl Session for Firebird {
+impl Concrete for Firebird {
     const BLOCKING: bool = true;
+}
 
+impl Session for Firebird {
     fn load_library(target: &Target) {
         let _ = attach::load_library(target);
     }

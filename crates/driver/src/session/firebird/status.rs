@@ -1,14 +1,14 @@
 //! The status vector that every call fills, and what its codes mean for the driver.
 
 use super::interfaces::{call, Master, Status as StatusInterface, Util, STATE_ERRORS};
-use crate::error::{Error, Fate, Result};
+use crate::error::{Code, Error, Fate, Result};
 use std::ffi::{c_char, c_uint};
 
 /// Codes by which a statement is told to be worth another try, or the connection to be gone. The first that stands in
 /// a status vector names the error, so the telling ones come before those that accompany them.
 const KNOWN: &[(isize, &str, Fate)] = &[
     (335_544_741, "connection_lost", Fate::Lost),
-    (335_544_721, "network_error", Fate::Lost),
+    (NETWORK_ERROR, "network_error", Fate::Lost),
     (335_544_726, "network_read", Fate::Lost),
     (335_544_727, "network_write", Fate::Lost),
     (335_544_856, "attachment_shut_down", Fate::Lost),
@@ -29,11 +29,15 @@ const KNOWN: &[(isize, &str, Fate)] = &[
     (335_544_580, "table_unknown", Fate::Failed),
     (335_544_578, "column_unknown", Fate::Failed),
     (335_544_634, "syntax_error", Fate::Failed),
-    (335_544_914, "string_truncation", Fate::Failed),
+    (STRING_TRUNCATION, "string_truncation", Fate::Failed),
     (335_544_321, "arithmetic_error", Fate::Failed),
     (INPUT_OUTPUT, "input_output", Fate::Failed),
-    (335_544_569, "sql_error", Fate::Failed),
+    (SQL_ERROR, "sql_error", Fate::Failed),
 ];
+/// Also where the library finds no engine, and so turns to a server of this host.
+pub(super) const NETWORK_ERROR: isize = 335_544_721;
+pub(super) const STRING_TRUNCATION: isize = 335_544_914;
+pub(super) const SQL_ERROR: isize = 335_544_569;
 const INPUT_OUTPUT: isize = 335_544_344;
 const NO_SPACE_HINT: &str =
     "the disk is full: make room beside the database, and for Firebird's temporary files";
@@ -42,7 +46,7 @@ const READ_ONLY_TRANSACTION: isize = 335_544_361;
 /// What a connect may fail with, and the way out of it.
 const CONNECT_HINTS: &[(isize, &str)] = &[
     (335_544_472, "give the user and password in the URL: firebird://USER:PASSWORD@HOST:PORT/PATH"),
-    (335_544_721, "is the server up, and are host and port right?"),
+    (NETWORK_ERROR, "is the server up, and are host and port right?"),
     (
         335_544_379,
         "the database was made by another version of Firebird: restore it from a backup with this one",
@@ -112,7 +116,7 @@ impl Status {
         let (error, causes) = self.take();
         let known = CONNECT_HINTS.iter().find(|(code, _)| causes.codes.contains(code));
         let hint = if causes.no_space { NO_SPACE_HINT } else { known.map_or("", |(_, hint)| hint) };
-        Err(Error::connect(error.message()).hint(hint))
+        Err(Error::connect(error.message()).coded(error.code()).hint(hint))
     }
 
     /// Forgets the last call's error.
@@ -189,12 +193,8 @@ impl Causes {
         let known = KNOWN.iter().find(|(code, ..)| self.codes.contains(code));
         let first = self.codes.first().copied().unwrap_or_default();
         let (code, word, fate) = known.copied().unwrap_or((first, "error", Fate::Failed));
-        let label =
-            if self.no_space { format!("{INPUT_OUTPUT} disk_full") } else { format!("{code} {word}") };
-        let error = match fate {
-            Fate::Lost => Error::lost(&label, text),
-            fate => Error::server(&label, fate, text),
-        };
+        let (code, word) = if self.no_space { (INPUT_OUTPUT, "disk_full") } else { (code, word) };
+        let error = Error::refused(Code::Firebird(code), word, fate, text);
         if self.no_space {
             error.hint(NO_SPACE_HINT)
         } else {
@@ -212,7 +212,7 @@ impl Drop for Status {
 
 /// True where a statement was refused because it writes and its transaction only reads.
 pub(super) fn is_read_only_refusal(error: &Error) -> bool {
-    error.label().starts_with("335544361 ")
+    error.code() == Code::Firebird(READ_ONLY_TRANSACTION)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::status::refusal;
 use super::take::Taken;
 use super::template::Template;
 use crate::clock;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::io::{self, Address, Shared, Stream};
 use crate::session::{Answer, Rows, Target, Traffic, Value};
 use std::sync::Arc;
@@ -202,5 +202,5 @@ fn opened(stream: &mut Option<Stream>) -> Result<&mut Stream> {
 
 /// Whether the application has ended the connection before the head of its answer; one that keeps silent has not.
 fn is_cut(error: &Error) -> bool {
-    matches!(error.label(), "connection closed" | "connection lost")
+    matches!(error.code(), Code::Closed | Code::Broken)
 }

@@ -14,8 +14,8 @@ mod write;
 pub use template::MARK;
 
 use super::{
-    Answer, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement, Target, Traffic,
-    Value,
+    Answer, Concrete, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement, Target,
+    Traffic, Value,
 };
 use crate::error::{Error, Result};
 use connection::Connection;
@@ -50,8 +50,11 @@ pub struct Http {
     prepared: Numbered<Template>,
 }
 
-impl Session for Http {
+impl Concrete for Http {
     const BLOCKING: bool = false;
+}
+
+impl Session for Http {
     const TAKES_SQL: bool = false;
 
     async fn connect(target: &Target) -> Result<Self> {

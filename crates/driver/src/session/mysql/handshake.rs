@@ -4,7 +4,7 @@ use super::auth::{encrypted, signed, terminated, Line, Plugin, CACHING_SHA2_KEY_
 use super::channel::Channel;
 use super::packet::{put_string, Reader, PAYLOAD_BYTES_MAX};
 use super::refusal::server_error;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::io::{Address, AtServer, Stream};
 use crate::session::{Encryption, Target};
 
@@ -62,8 +62,7 @@ pub(super) async fn connect(target: &Target) -> Result<Agreed> {
 
 /// MySQL says that it insists on TLS (3159); MariaDB refuses an account that may come by TLS only like any other (1045).
 fn may_want_tls(refusal: &Error, target: &Target) -> bool {
-    let code = refusal.label().split(' ').next();
-    matches!(code, Some("3159" | "1045")) && matches!(address(target), Address::Tcp { .. })
+    matches!(refusal.code(), Code::Mysql(3159 | 1045)) && matches!(address(target), Address::Tcp { .. })
 }
 
 pub(super) fn address(target: &Target) -> Address {
@@ -267,14 +266,14 @@ fn more_data(
 
 fn refused(payload: &[u8], target: &Target) -> Error {
     let error = server_error(payload);
-    let hint = match error.label().split(' ').next() {
-        Some("1045") if target.parameter("tls") == Some("off") => {
+    let hint = match error.code() {
+        Code::Mysql(1045) if target.parameter("tls") == Some("off") => {
             let user = &target.user;
             format!("check user {user:?} and its password in the URL; if the account demands TLS, write tls=required")
         }
-        Some("1045" | "1698") => format!("check user {:?} and its password in the URL", target.user),
-        Some("1049") => format!("create the database {:?} first", target.database),
-        Some("1044") => format!("grant user {:?} the database {:?}", target.user, target.database),
+        Code::Mysql(1045 | 1698) => format!("check user {:?} and its password in the URL", target.user),
+        Code::Mysql(1049) => format!("create the database {:?} first", target.database),
+        Code::Mysql(1044) => format!("grant user {:?} the database {:?}", target.user, target.database),
         _ => return error,
     };
     error.hint(hint)

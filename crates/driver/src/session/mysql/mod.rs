@@ -18,8 +18,8 @@ mod row;
 mod skim;
 
 use super::{
-    pieces, Answer, Dialect, Numbered, RowBuffer, Rows, Session, Statement, Statements, Syntax, Target,
-    Traffic, Value, VectorSql,
+    pieces, Answer, Concrete, Dialect, Numbered, RowBuffer, Rows, Session, Statement, Statements, Syntax,
+    Target, Traffic, Value, VectorSql,
 };
 use crate::error::{Fate, Result};
 use channel::Channel;
@@ -78,9 +78,11 @@ enum Encoding {
     Binary(usize),
 }
 
-impl Session for Mysql {
+impl Concrete for Mysql {
     const BLOCKING: bool = false;
+}
 
+impl Session for Mysql {
     async fn connect(target: &Target) -> Result<Self> {
         let statements_as_text = target.statements()? == Statements::Text;
         let agreed = handshake::connect(target).await?;

@@ -1,7 +1,7 @@
 //! What the server says when it refuses something.
 
 use super::packet::Reader;
-use crate::error::{Error, Fate};
+use crate::error::{Code, Error, Fate};
 
 /// The server has no connection left. It may say so at any word until it has let the client in.
 const FULL: u16 = 1040;
@@ -18,29 +18,29 @@ pub(super) fn server_error(payload: &[u8]) -> Error {
         None => (&b""[..], rest),
     };
     let (sqlstate, text) = (String::from_utf8_lossy(sqlstate), String::from_utf8_lossy(text));
-    let other = format!("{code} error");
-    let (label, fate) = match code {
-        1213 => ("1213 deadlock", Fate::Retry),
-        1205 => ("1205 lock wait timeout", Fate::Retry),
-        1020 => ("1020 record changed", Fate::Retry),
-        1062 => ("1062 duplicate key", Fate::Failed),
-        1146 => ("1146 no such table", Fate::Failed),
+    let (shown, words, fate) = match code {
+        1213 => (1213, "deadlock", Fate::Retry),
+        1205 => (1205, "lock wait timeout", Fate::Retry),
+        1020 => (1020, "record changed", Fate::Retry),
+        1062 => (1062, "duplicate key", Fate::Failed),
+        1146 => (1146, "no such table", Fate::Failed),
         // Group replication: another member's transaction was first, and this one was rolled back at its COMMIT.
-        3101 => ("3101 rolled back by the group", Fate::Retry),
+        3101 => (3101, "rolled back by the group", Fate::Retry),
         // Galera, and group replication's hooks: the node has left its cluster or is not in it yet. Whatever it is asked, it
         // refuses, so that another connection may fare better.
-        1047 => ("1047 node not ready", Fate::Lost),
-        3100 => ("3100 node not in its group", Fate::Lost),
-        1053 => ("1053 server shutdown", Fate::Lost),
-        1927 | 1152 | 1184 => ("1927 connection killed", Fate::Lost),
+        1047 => (1047, "node not ready", Fate::Lost),
+        3100 => (3100, "node not in its group", Fate::Lost),
+        1053 => (1053, "server shutdown", Fate::Lost),
+        1927 | 1152 | 1184 => (1927, "connection killed", Fate::Lost),
         // The server closes the connection with these.
-        1158..=1161 => ("1160 network error at the server", Fate::Lost),
-        4031 => ("4031 connection idle for too long", Fate::Lost),
-        FULL => ("1040 too many connections", Fate::Failed),
-        STATEMENTS_FULL => ("1461 too many statements", Fate::Failed),
-        _ => (other.as_str(), Fate::Failed),
+        1158..=1161 => (1160, "network error at the server", Fate::Lost),
+        4031 => (4031, "connection idle for too long", Fate::Lost),
+        FULL => (1040, "too many connections", Fate::Failed),
+        STATEMENTS_FULL => (1461, "too many statements", Fate::Failed),
+        _ => (code, "error", Fate::Failed),
     };
-    let error = Error::server(label, fate, format!("{text} (error {code})")).with_sqlstate(sqlstate);
+    let error = Error::refused(Code::Mysql(shown), words, fate, format!("{text} (error {code})"));
+    let error = error.with_sqlstate(sqlstate);
     match code {
         FULL => error.hint("raise the server's max_connections, or ask for fewer clients"),
         STATEMENTS_FULL => error.hint(

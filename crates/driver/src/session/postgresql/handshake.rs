@@ -3,7 +3,7 @@
 use super::auth::{md5_password, Binding, Scram};
 use super::channel::Channel;
 use super::message::{answer, put_string, put_untyped, put_value, server_error, Reader};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Code, Error, Kind, Result};
 use crate::io::{Address, AtServer, Stream};
 use crate::session::{Encryption, Target};
 use std::path::{Path, PathBuf};
@@ -58,29 +58,30 @@ pub(super) async fn connect(target: &Target) -> Result<Entered> {
 
 /// A server that takes an account by TLS only says no more than that pg_hba.conf has no line for it (28000).
 fn may_want_tls(refusal: &Error, target: &Target) -> bool {
-    refusal.label().starts_with("28000") && matches!(address(target), Address::Tcp { .. })
+    refusal.code().is_of_class("28000") && matches!(address(target), Address::Tcp { .. })
 }
 
 fn with_hint(error: Error, target: &Target) -> Error {
     if !error.hint_text().is_empty() {
         return error;
     }
-    match error.label().split(' ').next() {
-        Some("28000") if target.parameter("tls") == Some("off") => error.hint(format!(
+    let Code::State(state) = error.code() else { return error };
+    match &state {
+        b"28000" if target.parameter("tls") == Some("off") => error.hint(format!(
             "check user {:?} in the URL; if the server takes it by TLS only, write tls=required in the URL",
             target.user
         )),
-        Some("28P01" | "28000") if target.parameter("tls_cert").is_some() => error.hint(format!(
+        b"28P01" | b"28000" if target.parameter("tls_cert").is_some() => error.hint(format!(
             "check user {:?}, its password, and that tls_cert names the user as the server wants it",
             target.user
         )),
-        Some("28P01" | "28000") => error.hint(format!(
+        b"28P01" | b"28000" => error.hint(format!(
             "check user {:?} and its password in the URL; a server that wants a certificate of the client gets it by \
              tls_cert=PATH and tls_key=PATH",
             target.user
         )),
-        Some("3D000") => error.hint("create the database, or name another one in the URL"),
-        Some("53300") => error.hint("ask for fewer clients, or raise the server's max_connections"),
+        b"3D000" => error.hint("create the database, or name another one in the URL"),
+        b"53300" => error.hint("ask for fewer clients, or raise the server's max_connections"),
         _ => error,
     }
 }

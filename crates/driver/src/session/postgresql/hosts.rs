@@ -84,7 +84,7 @@ fn place(host: &Target) -> String {
 
 /// What each host would say, or what no host changes: as with libpq, a log-in that is refused ends the search.
 fn is_final(error: &Error) -> bool {
-    error.kind() == Kind::User || error.label().starts_with("28")
+    error.kind() == Kind::User || error.code().is_of_class("28")
 }
 
 async fn suitable(host: &Target, wanted: Wanted) -> Result<Postgresql> {

@@ -1,6 +1,6 @@
 //! The messages of PostgreSQL's protocol 3: reading with every length checked, and writing.
 
-use crate::error::{Error, Fate, Result};
+use crate::error::{Code, Error, Fate, Result};
 
 /// What helps where statements are prepared in one session of the server and executed in another.
 pub(super) const UNNAMED: &str =
@@ -160,7 +160,7 @@ const STALE: &str = "other columns than prepared";
 
 /// Whether a statement must be prepared anew.
 pub(super) fn is_stale(error: &Error) -> bool {
-    error.label().ends_with(STALE)
+    matches!(error.code(), Code::Stale(_))
 }
 
 /// The error that an ErrorResponse stands for.
@@ -194,8 +194,13 @@ pub(super) fn server_error(payload: &[u8]) -> Error {
         _ => ("error", Fate::Failed),
     };
     let fate = if matches!(severity.as_str(), "FATAL" | "PANIC") { Fate::Lost } else { fate };
+    let own = match Code::state(&code) {
+        Code::State(state) if words == STALE => Code::Stale(state),
+        own => own,
+    };
     let error =
         Error::server(&format!("{code} {words}"), fate, format!("{message}{detail} (SQLSTATE {code})"));
+    let error = error.coded(own);
     match code.as_str() {
         "42P05" | "26000" => error.hint(UNNAMED),
         _ => error,

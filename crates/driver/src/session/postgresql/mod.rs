@@ -18,10 +18,10 @@ mod value;
 use super::{
     pieces,
     plan::{asked, only_text},
-    Answer, Collect, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement,
+    Answer, Collect, Concrete, Dialect, Identity, Numbered, Placeholder, RowBuffer, Rows, Session, Statement,
     Statements, Syntax, Target, Traffic, Value, VectorSql,
 };
-use crate::error::{Error, Fate, Result};
+use crate::error::{Code, Error, Fate, Result};
 use channel::Channel;
 use handshake::Entered;
 pub(super) use left::end;
@@ -114,9 +114,11 @@ enum Source {
     Prepared(usize),
 }
 
-impl Session for Postgresql {
+impl Concrete for Postgresql {
     const BLOCKING: bool = false;
+}
 
+impl Session for Postgresql {
     async fn connect(target: &Target) -> Result<Self> {
         // Apart, because a client has the size of this future for as long as it lives.
         let mut session = Box::pin(hosts::enter(target)).await?;
@@ -306,8 +308,9 @@ impl Session for Postgresql {
         // A transaction that has failed would be rolled back by a COMMIT, and the server would call that a success.
         if self.state == FAILED {
             self.rollback().await?;
-            return Err(Error::server(
-                "25P02 failed transaction",
+            return Err(Error::refused(
+                Code::State(*b"25P02"),
+                "failed transaction",
                 Fate::Failed,
                 "the transaction had failed before its COMMIT",
             ));

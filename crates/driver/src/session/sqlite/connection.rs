@@ -1,7 +1,7 @@
 //! A connection to a file, and what its errors mean.
 
 use super::library::{self, Database, Library};
-use crate::error::{Error, Fate, Result};
+use crate::error::{Code, Error, Fate, Result};
 use crate::io::Interrupt;
 use std::ffi::{c_int, CStr, CString};
 use std::ptr;
@@ -89,11 +89,9 @@ impl Connection {
         let message =
             unsafe { CStr::from_ptr((self.library.errmsg)(self.database)) }.to_string_lossy().into_owned();
         let (word, fate) = meaning(code);
-        let label = format!("{code} {word}");
-        let error = match fate {
-            Fate::Lost => Error::lost(&label, message),
-            fate => Error::server(&label, fate, message),
-        };
+        let no_table = code == library::ERROR && message.contains("no such table: ");
+        let own = if no_table { Code::SqliteNoTable(code) } else { Code::Sqlite(code) };
+        let error = Error::refused(own, word, fate, message);
         match code & 0xff {
             library::FULL => error.hint("make room beside the database, and for SQLite's temporary files"),
             _ => error,
@@ -133,9 +131,15 @@ fn meaning(code: c_int) -> (&'static str, Fate) {
 
 /// What keeps a file from being opened, with the remedy.
 pub(super) fn not_opened(path: &str, error: &Error) -> Error {
-    let hint = match error.label().split(' ').nth(1) {
-        Some("corrupt") => "the file is no SQLite database, or is damaged: name another file",
-        Some("busy" | "locked") => "another process has locked the file: stop it",
+    let code = match error.code() {
+        Code::Sqlite(code) => code & 0xff,
+        _ => library::ERROR,
+    };
+    let hint = match code {
+        library::CORRUPT | library::NOT_A_DATABASE => {
+            "the file is no SQLite database, or is damaged: name another file"
+        }
+        library::BUSY | library::LOCKED => "another process has locked the file: stop it",
         _ => "check that the directory exists and that the file may be read and written",
     };
     Error::connect(format!("SQLite cannot open {path}: {}", error.message())).hint(hint)

@@ -114,6 +114,7 @@ impl Library {
 }
 
 pub(super) const OK: c_int = 0;
+pub(super) const ERROR: c_int = 1;
 pub(super) const BUSY: c_int = 5;
 pub(super) const LOCKED: c_int = 6;
 pub(super) const READ_ONLY: c_int = 8;

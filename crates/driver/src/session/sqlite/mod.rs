@@ -7,8 +7,8 @@ mod statement;
 
 use super::engine_cpu::EngineCpu;
 use super::{
-    insert_of, plan::asked, Answer, Dialect, Identity, Numbered, Owned, Placeholder, RowBuffer, Rows,
-    Session, Statement, Target, Traffic, Value,
+    insert_of, plan::asked, Answer, Concrete, Dialect, Identity, Numbered, Owned, Placeholder, RowBuffer,
+    Rows, Session, Statement, Target, Traffic, Value,
 };
 use crate::error::{Error, Fate, Result};
 use connection::Connection;
@@ -99,9 +99,11 @@ impl Sqlite {
     }
 }
 
-impl Session for Sqlite {
+impl Concrete for Sqlite {
     const BLOCKING: bool = true;
+}
 
+impl Session for Sqlite {
     fn load_library(target: &Target) {
         let _ = open::load_library(target);
     }

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::library::{self, Library, Program};
-use crate::error::{Error, Fate, Result};
+use crate::error::{Code, Error, Fate, Result};
 use crate::session::{Answer, Row, Rows, Value};
 use std::ffi::{c_int, CStr};
 use std::ptr;
@@ -29,7 +29,12 @@ impl Prepared {
             tail.offset_from(start) as usize
         };
         if program.is_null() {
-            return Err(Error::server("1 error", Fate::Failed, "the text holds no statement"));
+            return Err(Error::refused(
+                Code::Sqlite(library::ERROR),
+                "error",
+                Fate::Failed,
+                "the text holds no statement",
+            ));
         }
         // SAFETY: sqlite3_bind_parameter_count and sqlite3_column_count want a statement that is not finalized.
         let mut prepared = unsafe {
@@ -42,7 +47,12 @@ impl Prepared {
         };
         if !sql.get(rest..).unwrap_or_default().trim().is_empty() {
             prepared.finalize();
-            return Err(Error::server("1 error", Fate::Failed, "more than one statement in one text"));
+            return Err(Error::refused(
+                Code::Sqlite(library::ERROR),
+                "error",
+                Fate::Failed,
+                "more than one statement in one text",
+            ));
         }
         Ok(prepared)
     }

@@ -4,18 +4,15 @@ use super::answers::Stored;
 use super::connections::Connections;
 use super::report::Running;
 use super::request::{Ending, Request};
-use super::settings::{code, Ignored};
+use super::settings::Ignored;
 use super::source::Shared;
 use super::state::{of_script, State};
-use crate::error::{Error, Fate, Result};
+use crate::error::{Code, Error, Fate, Result};
 use crate::io;
 use crate::random::Random;
 use crate::session::{emptied, Answer, Session, Target, Traffic, Value};
 use std::cell::Cell;
 use std::rc::Rc;
-
-/// The length of an SQLSTATE; a code of another length is a number.
-const SQLSTATE_LETTERS: usize = 5;
 
 /// A script, its connections, and what they are about.
 pub struct Client {
@@ -226,12 +223,15 @@ impl Client {
             return Err(error);
         }
         let ignorable = self.ignored.has(&error);
-        let code = code(&error);
-        let (number, sqlstate) = match code.parse::<i64>() {
-            Ok(number) if code.len() != SQLSTATE_LETTERS => (number, error.sqlstate()),
-            _ => (0, code),
+        let (number, sqlstate) = match error.code() {
+            Code::Mysql(number) => (i64::from(number), error.sqlstate().to_owned()),
+            Code::Sqlite(number) | Code::SqliteNoTable(number) => {
+                (number.into(), error.sqlstate().to_owned())
+            }
+            Code::Firebird(number) => (number as i64, error.sqlstate().to_owned()),
+            state => (0, state.to_string()),
         };
-        let told = (false, ignorable, number, sqlstate.to_owned(), error.message().to_owned());
+        let told = (false, ignorable, number, sqlstate, error.message().to_owned());
         let earlier = self.refusal.replace(error);
         self.overcome.extend(earlier);
         self.state.answer_with(told)

@@ -1,7 +1,7 @@
 //! The connections of one client's script: the session that the driver opened for the client, and others of the same
 //! kind that the script opens beside it.
 
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::session::{self, open, Answer, Numbered, Rows, Session, Target, Traffic, Value};
 use crate::workload::commits::{Boundary, Commits};
 use std::any::Any;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// What a server cannot prepare is sent as text: MySQL's "not supported in the prepared statement protocol".
-const UNPREPARABLE: &str = "1295";
+const UNPREPARABLE: Code = Code::Mysql(1295);
 /// As many as the number of a request has room for.
 const OTHERS_MAX: usize = 0xFFFF;
 
@@ -195,7 +195,7 @@ impl Connections {
             Some(transaction) => Statement::Transaction(transaction),
             None => match self.session(connection, session)?.prepare(sql).await {
                 Ok(statement) => Statement::Prepared(statement),
-                Err(error) if error.label().starts_with(UNPREPARABLE) => Statement::Text(sql.to_owned()),
+                Err(error) if error.code() == UNPREPARABLE => Statement::Text(sql.to_owned()),
                 Err(error) => return Err(error),
             },
         };

@@ -305,21 +305,17 @@ impl Ignored {
     }
 
     pub fn has(&self, error: &Error) -> bool {
-        let code = code(error);
+        let code = error.code().to_string();
         self.all
             || (self.conflicts && error.fate() == Fate::Retry)
-            || self.codes.iter().any(|ignored| ignored == code)
+            || self.codes.iter().any(|ignored| *ignored == code && !code.is_empty())
     }
-}
-
-/// The server's code of an error: a number, or an SQLSTATE.
-pub(super) fn code(error: &Error) -> &str {
-    error.label().split(' ').next().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Code;
     use crate::session::Target;
     use proptest::prelude::*;
 
@@ -411,21 +407,22 @@ mod tests {
 
     #[test]
     fn errors_are_ignored_by_their_code() {
-        let refused = |label: &str, fate| Error::server(label, fate, "refused");
+        let refused = |code, fate| Error::refused(code, "words", fate, "refused");
         let usual = ignored("");
-        for (label, fate, expected) in [
-            ("1213 deadlock", Fate::Retry, true),
-            ("40P01 deadlock", Fate::Retry, true),
-            ("335544336 deadlock", Fate::Retry, true),
-            ("23505 duplicate key", Fate::Failed, true),
-            ("1062 duplicate key", Fate::Failed, false),
+        for (code, fate, expected) in [
+            (Code::Mysql(1213), Fate::Retry, true),
+            (Code::State(*b"40P01"), Fate::Retry, true),
+            (Code::Firebird(335_544_336), Fate::Retry, true),
+            (Code::State(*b"23505"), Fate::Failed, true),
+            (Code::Mysql(1062), Fate::Failed, false),
+            (Code::Other, Fate::Failed, false),
         ] {
-            assert_eq!(usual.has(&refused(label, fate)), expected, "{label}");
+            assert_eq!(usual.has(&refused(code, fate)), expected, "{code}");
         }
-        assert!(ignored("mysql_ignore_errors=all").has(&refused("1062 duplicate key", Fate::Failed)));
+        assert!(ignored("mysql_ignore_errors=all").has(&refused(Code::Mysql(1062), Fate::Failed)));
         let chosen = ignored("mysql_ignore_errors=1062,1205");
-        assert!(chosen.has(&refused("1062 duplicate key", Fate::Failed)));
-        assert!(!chosen.has(&refused("1213 deadlock", Fate::Retry)));
+        assert!(chosen.has(&refused(Code::Mysql(1062), Fate::Failed)));
+        assert!(!chosen.has(&refused(Code::Mysql(1213), Fate::Retry)));
     }
 
     proptest! {
