@@ -536,7 +536,8 @@ impl Drop for UnderWay<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::stall::{simulated, simulated_over, Stalling, ANSWER, DRAWN, ROLLBACK, ROLLBACKS};
+    use crate::run::stall::{simulated, simulated_over, DRAWN};
+    use crate::run::stalling::{Stalling, ANSWER, ROLLBACK, ROLLBACKS};
     use crate::session::Answer;
 
     /// Clients that were lost, and transactions that were tried again, of one whose first try was in another one's way.

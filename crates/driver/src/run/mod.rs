@@ -17,6 +17,8 @@ mod replay;
 mod single;
 #[cfg(test)]
 mod stall;
+#[cfg(test)]
+mod stalling;
 mod thread;
 mod timed;
 

@@ -3,7 +3,8 @@
 //!
 //! `cargo test --package dyno-driver rates -- --ignored --nocapture` prints the table for many loads.
 
-use super::stall::{simulated, LOT, STILL_NS};
+use super::stall::simulated;
+use super::stalling::{LOT, STILL_NS};
 use crate::count::tally::Slice;
 use crate::random::Random;
 use std::cell::RefCell;

@@ -4,6 +4,9 @@
 use super::course::{gather, phases, Course};
 use super::merge::About;
 use super::pace::Rate;
+use super::stalling::{
+    Stalling, ANSWER, CLOSING_NS, CONNECTED_NS, DOWN, SERVICE_NS, START_NS, STILL_NS, STOPPED_NS,
+};
 use super::thread::Thread;
 use super::timed::Timed;
 use crate::clock;
@@ -11,127 +14,26 @@ use crate::count::recorder::Phases;
 use crate::count::series::Series;
 use crate::count::total::Total;
 use crate::error::{Error, Fate, Result};
-use crate::io::{self, Backend};
+use crate::io::Backend;
 use crate::job::{Gather, Job};
 use crate::random::Random;
-use crate::session::{Answer, Concrete, Dialect, RowBuffer, Rows, Session, Statement, Target, Value};
+use crate::session::{Answer, Concrete, Session, Statement};
 use crate::workload::{
-    About as Offer, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Pause, Place, Workload,
+    About as Offer, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Pause, Place, Single, Workload,
 };
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-const PERIOD_NS: u64 = 2_000_000_000;
-const STOPPED_NS: u64 = 200_000_000;
-const SERVICE_NS: u64 = 100_000;
-const START_NS: u64 = 1_000_000_000_000;
 /// From the beginning of a slice to that of the next: more than any of them takes.
 const BETWEEN_NS: u64 = 100_000_000_000;
 
-/// How much later a transaction is answered, and the error that the answer is.
-pub(super) type Lot = (u64, Option<Error>);
-
 thread_local! {
-    /// When this thread's sessions were opened, after `START_NS`.
-    static CONNECTED_NS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-    /// How long this thread's server stands still at the beginning of each period.
-    pub(super) static STILL_NS: Cell<u64> = const { Cell::new(STOPPED_NS) };
-    /// What this thread's server answers, by the time since `START_NS`.
-    pub(super) static ANSWER: Cell<fn(u64) -> Result<Answer>> = const { Cell::new(|_| Ok(Answer::default())) };
-    /// Draws a lot as a transaction reaches this thread's server.
-    pub(super) static LOT: Cell<fn() -> Lot> = const { Cell::new(|| (0, None)) };
-    /// What this thread's server says to a ROLLBACK, by how many it has had.
-    pub(super) static ROLLBACK: Cell<fn(u64) -> Result<()>> = const { Cell::new(|_| Ok(())) };
-    pub(super) static ROLLBACKS: Cell<u64> = const { Cell::new(0) };
     /// What goes around this thread's transactions.
     static PAUSE: Cell<Pause> = const { Cell::new(Pause { before_ns: 0, after_ns: 0 }) };
-    /// How long this thread's sessions take to close.
-    static CLOSING_NS: Cell<u64> = const { Cell::new(0) };
     /// What this thread's transactions have drawn, each time that they were tried.
     pub(super) static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-}
-
-/// True while the servers of all `Stalling<true>` are down.
-static DOWN: AtomicBool = AtomicBool::new(false);
-
-/// Answers after `SERVICE_NS`, but not while it is stopped: in the first 200 ms of every 2 s.
-pub(super) struct Stalling<const MORTAL: bool = false>;
-
-impl<const MORTAL: bool> Stalling<MORTAL> {
-    fn require_up() -> Result<()> {
-        match MORTAL && DOWN.load(Ordering::Relaxed) {
-            true => Err(Error::lost("connection refused", "the server is down")),
-            false => Ok(()),
-        }
-    }
-}
-
-impl<const MORTAL: bool> Concrete for Stalling<MORTAL> {
-    const BLOCKING: bool = false;
-}
-
-impl<const MORTAL: bool> Session for Stalling<MORTAL> {
-    async fn connect(_target: &Target) -> Result<Self> {
-        Self::require_up()?;
-        CONNECTED_NS.with_borrow_mut(|times| times.push(clock::now_ns() - START_NS));
-        Ok(Stalling)
-    }
-
-    fn dialect(&self) -> &'static Dialect {
-        unreachable!("no SQL is made for it")
-    }
-
-    fn server_version(&self) -> &str {
-        "stalling"
-    }
-
-    async fn prepare(&mut self, _sql: &str) -> Result<Statement> {
-        Ok(Statement(0))
-    }
-
-    async fn deallocate(&mut self, _: Statement) -> Result<()> {
-        Ok(())
-    }
-
-    async fn execute<R: Rows>(&mut self, _: Statement, _: &[Value<'_>], _: &mut R) -> Result<Answer> {
-        Self::require_up()?;
-        let (late_ns, error) = LOT.get()();
-        let into_period_ns = clock::now_ns() % PERIOD_NS;
-        io::sleep_ns(STILL_NS.get().saturating_sub(into_period_ns) + SERVICE_NS + late_ns).await;
-        error.map_or_else(|| ANSWER.get()(clock::now_ns() - START_NS), Err)
-    }
-
-    async fn text<R: Rows>(&mut self, _sql: &str, _rows: &mut R) -> Result<Answer> {
-        Ok(Answer::default())
-    }
-
-    async fn begin(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    async fn commit(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    async fn rollback(&mut self) -> Result<()> {
-        ROLLBACKS.set(ROLLBACKS.get() + 1);
-        ROLLBACK.get()(ROLLBACKS.get())
-    }
-
-    async fn bulk_insert(
-        &mut self,
-        _: &str,
-        _: &[&str],
-        _: impl FnMut(&mut RowBuffer) -> bool,
-    ) -> Result<u64> {
-        Ok(0)
-    }
-
-    async fn close(self) {
-        io::sleep_ns(CLOSING_NS.get()).await;
-    }
 }
 
 struct OneStatement<const REPLAYED: bool>;
@@ -140,6 +42,8 @@ impl<const REPLAYED: bool> Workload for OneStatement<REPLAYED> {
     type Client = ();
 
     const REPLAYS: bool = REPLAYED;
+
+    const DRAWS_SINGLES: bool = !REPLAYED;
 
     const OFFERS: &'static [Offer] = &[];
 
@@ -181,6 +85,12 @@ impl<const REPLAYED: bool> Workload for OneStatement<REPLAYED> {
         DRAWN.with_borrow_mut(|drawn| drawn.push(random.below(1 << 60)));
         session.execute(Statement(0), &[], &mut ()).await?;
         Ok(Outcome::Committed)
+    }
+
+    fn single(&self, (): &(), random: &mut Random) -> Option<Single> {
+        let drawn = random.below(1 << 60);
+        DRAWN.with_borrow_mut(|all| all.push(drawn));
+        Some(Single { statement: Statement(0), key: drawn as i64 })
     }
 
     async fn check<S: Session>(
