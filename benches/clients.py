@@ -1,6 +1,6 @@
 """The driver's CPU per statement beside sysbench's and pgbench's: one PostgreSQL, one statement, one run.
 
-    python -m benches.clients [--seconds S] [--rounds N] [--clients N ...]
+    python -m benches.clients [--seconds S] [--rounds N] [--clients N ...] [--steps]
 
 The statement is a prepared point select of sysbench's table. All three connect to the same Unix socket. In
 every round each contender runs once, in turn, and the table shows medians and the range over the rounds. CPU
@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,7 +25,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from benches.driver import COST, RATE, ROWS, Outcome, ours, ratio, rounds, spread, timed
+from benches.driver import (
+    COST,
+    RATE,
+    ROWS,
+    Outcome,
+    built,
+    ours,
+    ours_until_killed,
+    ratio,
+    rounds,
+    spread,
+    stepped,
+    timed,
+)
 from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Server
@@ -43,6 +57,9 @@ def main() -> None:
     with postgresql(arguments.version) as server:
         job: dict[str, Any] = {"url": server.url, "workload": "point_select", "options": {"table_size": ROWS}}
         _driver.prepare(json.dumps(job))
+        if arguments.steps:
+            steps(job, arguments)
+            return
         print(
             f"PostgreSQL {server.version}, {ROWS:,} rows, {os.cpu_count()} CPUs shared by server and client\n"
             f"client CPU per prepared point select, us; medians of {arguments.rounds} (range), "
@@ -67,6 +84,16 @@ def main() -> None:
             ), flush=True)  # fmt: skip
 
 
+def steps(job: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Instructions of ours per point select."""
+    print(f"instructions outside of the kernel per point select; medians of {arguments.rounds} (range)")
+    for clients in arguments.clients:
+        counts = stepped(built("count_steps"), ours_until_killed(job, clients), arguments)
+        print(
+            f"{clients:>8}  {statistics.median(counts):.0f} ({min(counts):.0f}-{max(counts):.0f})", flush=True
+        )
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -75,6 +102,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="runs of each contender (default 7)")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 32], help="1 and 32 unless given")
     parser.add_argument("--version", default="15", help="PostgreSQL's version (default 15)")
+    parser.add_argument("--steps", action="store_true", help="count instructions instead")
     return parser.parse_args()
 
 

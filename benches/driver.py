@@ -137,7 +137,7 @@ def _raise_open_files() -> None:
 
 def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
     """The table of client CPU per point select."""
-    loop = _built("bare_loop")
+    loop = built("bare_loop")
     print(
         f"\nclient CPU per point select, us; medians of {arguments.rounds} (range), "
         f"{arguments.seconds:g} s each"
@@ -164,35 +164,32 @@ def points(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -
 
 def steps(server: Server, job: dict[str, Any], arguments: argparse.Namespace) -> None:
     """The table of instructions per point select."""
-    loop, counter = _built("bare_loop"), _built("count_steps")
+    loop, counter = built("bare_loop"), built("count_steps")
     _, database, socket = target(server)
     print(f"\ninstructions outside of the kernel per point select; medians of {arguments.rounds} (range)")
     row = "{:>11}" + 3 * "  {:>22}" + 2 * "  {:>12}"
     print(row.format(
         "connections", "bare io_uring", "checked", "ours, not gathering", "ours/bare", "ours/checked",
     ))  # fmt: skip
-    run = "import sys; from dbdyno.driver import _driver; _driver.run(sys.argv[1])"
     for clients in CONNECTIONS:
-        given = {
-            **job,
-            "gather": "off",
-            "threads": 1,
-            "clients": clients,
-            "warmup_s": 0.0,
-            "duration_s": 3600.0,
-        }
         bare_loops = (
             [str(loop), way, str(clients), "3600", socket, database, str(ROWS)]
             for way in ("io_uring", "checked")
         )
         found = [
-            stepped(counter, command, arguments)
-            for command in (*bare_loops, [sys.executable, "-c", run, json.dumps(given)])
+            stepped(counter, command, arguments) for command in (*bare_loops, ours_until_killed(job, clients))
         ]
         medians = [statistics.median(counts) for counts in found]
         said = [f"{statistics.median(all):.0f} ({min(all):.0f}-{max(all):.0f})" for all in found]
         ratios = [f"{medians[2] / other:.2f}" for other in medians[:2]]
         print(row.format(clients, *said, *ratios), flush=True)
+
+
+def ours_until_killed(job: dict[str, Any], clients: int) -> list[str]:
+    """The command of a load on one thread that looks at every answer at once."""
+    run = "import sys; from dbdyno.driver import _driver; _driver.run(sys.argv[1])"
+    given = {"gather": "off", "threads": 1, "clients": clients, "warmup_s": 0.0, "duration_s": 3600.0}
+    return [sys.executable, "-c", run, json.dumps({**job, **given})]
 
 
 def stepped(counter: Path, command: list[str], arguments: argparse.Namespace) -> list[float]:
@@ -259,7 +256,7 @@ def connections(server: Server, job: dict[str, Any], arguments: argparse.Namespa
 @contextmanager
 def bare_server(path: Path) -> Iterator[str]:
     """The URL of a server that gives every client the same row."""
-    with subprocess.Popen([_built("bare_server"), path], stdout=subprocess.PIPE) as server:
+    with subprocess.Popen([built("bare_server"), path], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         server.stdout.readline()
         yield f"mysql://dyno@localhost/dyno?socket={path}"
@@ -373,7 +370,7 @@ def target(server: Server) -> tuple[str, str, str]:
     return url.username or "", url.path.lstrip("/"), parse_qs(url.query)["socket"][0]
 
 
-def _built(name: str) -> Path:
+def built(name: str) -> Path:
     """A program of this folder, built beside those of the virtual environment."""
     program = Path(sys.executable).with_name(name)
     source = Path(__file__).with_name(f"{name}.c")
