@@ -5,7 +5,7 @@ use crate::count::histogram::{latencies, Latencies};
 use crate::count::recall::Recalls;
 use crate::count::replayed::Replayed;
 use crate::count::tally::ByClient;
-use crate::error::Error;
+use crate::error::{Error, Fate};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{channel, Receiver, Sender};
 
@@ -315,6 +315,25 @@ impl Recorder {
             let failed = self.failed_latencies.get_or_insert_with(|| Box::new(latencies()));
             failed.saturating_record(now_ns.saturating_sub(from_ns).max(1));
         }
+    }
+
+    /// Counts a transaction that has begun, or was due, at one time and ended with an error at another; a part of it may be
+    /// committed all the same where its connection is there to be asked.
+    pub fn ended(
+        &mut self,
+        error: &Error,
+        committed: impl FnOnce() -> bool,
+        kind: usize,
+        (from_ns, now_ns): (u64, u64),
+    ) {
+        if error.fate() == Fate::Lost {
+            self.unknown += 1;
+            self.given_up(kind, from_ns, now_ns);
+        } else {
+            self.gave_nothing(from_ns, now_ns);
+            self.unknown += u64::from(committed());
+        }
+        self.failed(error, now_ns);
     }
 
     /// What was done in the measured part: transactions, those over its borders by their shares.

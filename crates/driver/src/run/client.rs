@@ -4,7 +4,6 @@ use super::again::{roll_back, Again};
 use super::course::{Course, Stretch};
 use super::lane::Lane;
 use super::pace::Think;
-use super::single::Left;
 use crate::clock;
 use crate::count::ledger::Ledger;
 use crate::error::{Code, Error, Fate, Result};
@@ -49,6 +48,16 @@ enum End {
     /// Nothing more is to be done in this slice.
     Paused,
     Lost,
+}
+
+/// What comes after the transactions that a client has polled itself (`single`).
+pub(super) struct Singles {
+    /// The stretch is over, or the run.
+    pub over: bool,
+    /// What the first try of the next transaction came to, where it has begun.
+    pub first: Option<Result<Outcome>>,
+    /// One of them has succeeded.
+    pub successful: bool,
 }
 
 /// A session and what the workload keeps beside it.
@@ -297,18 +306,10 @@ impl<'a, W: Workload> Client<'a, W> {
     ) -> End {
         let (mut failures, mut successful) = (0, false);
         loop {
-            if self.is_over(now_ns) {
+            let singles = self.singles(connection, random, &mut now_ns).await;
+            successful |= singles.successful;
+            if singles.over {
                 return self.end();
-            }
-            let mut first = None;
-            if const { W::DRAWS_SINGLES && !W::REPLAYS } && self.may_poll_singles(&connection.session) {
-                let left = self.singles(connection, random, &mut now_ns).await;
-                successful |= left.successful;
-                match left.why {
-                    Left::Over => return self.end(),
-                    Left::Usual => {}
-                    Left::Answered(outcome) => first = Some(outcome),
-                }
             }
             let mut intended_ns = now_ns;
             if self.lane.is_paced() {
@@ -327,10 +328,9 @@ impl<'a, W: Workload> Client<'a, W> {
             if !self.course.take_ticket(self.lane.phases(), from_ns) {
                 return End::Through;
             }
-            let began_ns = now_ns.max(from_ns);
-            connection.session.watch(began_ns);
-            let (outcome, ended_ns) =
-                self.transaction(kind, (from_ns, began_ns), connection, random, first).await;
+            let times = (from_ns, now_ns.max(from_ns));
+            connection.session.watch(times.1);
+            let (outcome, ended_ns) = self.transaction(kind, times, connection, random, singles.first).await;
             // The clock is read once per transaction: the end of one is the start of the next.
             now_ns = ended_ns;
             match outcome {
@@ -448,14 +448,8 @@ impl<'a, W: Workload> Client<'a, W> {
                 }
             }
             Err(error) => {
-                if error.fate() == Fate::Lost {
-                    recorder.unknown += 1;
-                    recorder.given_up(kind, from_ns, now_ns);
-                } else {
-                    recorder.gave_nothing(from_ns, now_ns);
-                    recorder.unknown += u64::from(self.workload.failed(&mut connection.state));
-                }
-                recorder.failed(error, now_ns);
+                let committed = || self.workload.failed(&mut connection.state);
+                recorder.ended(error, committed, kind, (from_ns, now_ns));
             }
         }
         (outcome, now_ns)

@@ -144,12 +144,7 @@ fn drive(
     if let Some(error) = course.failure.lock().ok().and_then(|mut failure| failure.take()) {
         return Err(error);
     }
-    let mut parts = outcomes.into_iter().collect::<Result<Vec<_>>>()?;
-    if let (Some(arrivals), Some(part)) =
-        (course.arrivals.get(), parts.iter_mut().find(|part| part.recorder.is_some()))
-    {
-        part.pace = Some(arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone());
-    }
+    let parts = with_arrivals(outcomes.into_iter().collect::<Result<Vec<_>>>()?, &course);
     let Some(Stretch { phases, .. }) = course.stretch() else {
         return Err(Error::user("interrupted before the run began"));
     };
@@ -162,6 +157,15 @@ fn drive(
     tally.interrupted = interrupted;
     live.end(&tally)?;
     Ok(tally)
+}
+
+/// What threads have counted, with the arrivals that they shared given to one of them.
+fn with_arrivals(mut parts: Vec<ThreadTally>, course: &Course) -> Vec<ThreadTally> {
+    let part = parts.iter_mut().find(|part| part.recorder.is_some());
+    if let (Some(arrivals), Some(part)) = (course.arrivals.get(), part) {
+        part.pace = Some(arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone());
+    }
+    parts
 }
 
 /// What an open loop offers.

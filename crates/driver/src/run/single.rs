@@ -1,29 +1,13 @@
 //! Transactions of one statement, one after the other, polled by their client itself: each level of futures is gone
 //! through twice for every answer. Whatever is unusual (an error, an answer in pieces) goes the usual way.
 
-use super::client::{Client, Connection, Counted, UnderWay};
+use super::client::{Client, Connection, Counted, Singles, UnderWay};
 use crate::clock;
 use crate::error::Result;
 use crate::random::Random;
 use crate::session::{Concrete, Value};
 use crate::workload::{Outcome, Single, Workload};
 use std::task::Poll;
-
-/// Why there are no more of them for now.
-pub(super) enum Left {
-    /// The stretch is over, or the run.
-    Over,
-    /// The next transaction goes the usual way from its beginning.
-    Usual,
-    /// One that is not counted yet has begun, and its first try came to this.
-    Answered(Result<Outcome>),
-}
-
-pub(super) struct Singles {
-    pub why: Left,
-    /// One of them has succeeded.
-    pub successful: bool,
-}
 
 /// The one that has been sent.
 struct Sent<'a> {
@@ -45,7 +29,7 @@ enum Next {
 impl<'a, W: Workload> Client<'a, W> {
     /// Whether nothing but answers starts transactions, and nothing is noted of them but times.
     #[inline]
-    pub(super) fn may_poll_singles<S: Concrete>(&self, session: &Counted<'a, S>) -> bool {
+    fn may_poll_singles<S: Concrete>(&self, session: &Counted<'a, S>) -> bool {
         !S::BLOCKING
             && session.get().is_some_and(S::can_send)
             && self.think.is_none()
@@ -62,22 +46,25 @@ impl<'a, W: Workload> Client<'a, W> {
         random: &mut Random,
         now_ns: &mut u64,
     ) -> Singles {
+        if !const { W::DRAWS_SINGLES && !W::REPLAYS } || !self.may_poll_singles(&connection.session) {
+            return Singles { over: self.is_over(*now_ns), first: None, successful: false };
+        }
         let (mut sent, mut successful) = (None, false);
         let next = std::future::poll_fn(|_| {
             self.poll_singles(connection, random, now_ns, &mut sent, &mut successful)
         });
-        let why = match next.await {
-            Next::Over => Left::Over,
-            Next::Usual => Left::Usual,
-            Next::Answered(outcome) => Left::Answered(outcome),
+        let (over, first) = match next.await {
+            Next::Over => (true, None),
+            Next::Usual => (false, None),
+            Next::Answered(outcome) => (false, Some(outcome)),
             // Apart: all clients have the size of this future.
-            Next::Unread => Left::Answered(Box::pin(self.unread(connection, &sent)).await),
+            Next::Unread => (false, Some(Box::pin(self.unread(connection, &sent)).await)),
         };
         if let Some(Sent { under_way, .. }) = sent {
             std::mem::forget(under_way);
             self.lane.recorder().in_flight -= 1;
         }
-        Singles { why, successful }
+        Singles { over, first, successful }
     }
 
     async fn unread<S: Concrete>(
