@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dbdyno.analyse.model import Analysis, Kept, Reason, Role, VariantResult, Verdict
-from dbdyno.analyse.steady import whole_seconds
 from dbdyno.findings import analyse
+from dbdyno.records.metrics import whole_seconds
 from dbdyno.records.record import Doubt, Evidence, Outcome, Record
 from dbdyno.study import Design, Goal, Guard, Study
 from tests.analyse.factory import (

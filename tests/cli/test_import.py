@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tests.cli.calls import complaint, dyno
 from tests.cli.import_cases import REPETITIONS
 from tests.cli.import_cases import logs as logs
 from tests.cli.schemas import require_valid
+from tests.report.shown import packed_in
 
 SYSBENCH = Path(__file__).parent.parent / "imported" / "logs" / "sysbench"
 
@@ -142,23 +142,14 @@ def test_repetitions_that_stand_alone_are_in_no_block(logs: Path, how: tuple[str
     assert "block" not in trial and "place" not in trial and ("pair" in trial) == bool(word)
     page = dyno("report", "both", "--format", "html").stdout
     records = page[page.index("Every repetition, by variant") :]
-    assert ('<th class="n">pair</th>' in records) == bool(word) and ">order</th>" not in records
-    figures = re.findall(r'<script type="application/json" data-figure="(\w+)">(.*?)</script>', page)
-    told = {name: {tip["title"] for tip in tooltips(json.loads(text))} for name, text in figures}
+    assert ('<th scope="col" class="n">pair</th>' in records) == bool(word) and ">order</th>" not in records
+    told = {name: set(re.findall(TIP, json.dumps(figure))) for name, figure in packed_in(page).items()}
     assert told["trials"] & {"block", "pair", "order in block"} == ({word} if word else set())
     assert told["series"] & {"block", "pair"} == ({word} if word else set())
 
 
-def tooltips(spec: object) -> Iterator[dict[str, str]]:
-    """The fields that a figure tells where one points at it."""
-    if isinstance(spec, dict):
-        found = spec.get("tooltip")
-        yield from found if isinstance(found, list) else ()
-        for value in spec.values():
-            yield from tooltips(value)
-    elif isinstance(spec, list):
-        for value in spec:
-            yield from tooltips(value)
+TIP = r'\\"([^"\\]+)\\": isValid'
+"""What a figure of Vega tells where one points at it, by its title."""
 
 
 def test_what_needs_a_setup_refuses_a_run_of_logs(logs: Path) -> None:

@@ -1,4 +1,4 @@
-"""Two builds beside each other in each form."""
+"""Two builds beside each other in each form, and how much of the baseline's code each build of a run has."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from markdown_it import MarkdownIt
 from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.analyse.code import CodeDifference, compare_code
-from dbdyno.findings import code
+from dbdyno.findings import analyse, code
 from dbdyno.records.binary import Code, Datum
 from dbdyno.report.renderers import html, markdown, terminal
+from tests.analyse.builds import FASTEST, INERT, builds, code_beside
 from tests.analyse.code_cases import a_build, a_function
+from tests.analyse.factory import a_run, a_study, records_of
 from tests.findings.code_cases import fact, found
 from tests.report.browser import Outline
-from tests.report.cases import HOSTILE
+from tests.report.cases import HOSTILE, placebos
 from tests.report.forms import on_terminal
 
 
@@ -83,7 +85,32 @@ def test_text_from_a_file_steers_nothing() -> None:
     shown = compare_code(hostile, a_build(a_function("one"), data=(Datum(HOSTILE, 1, b""),)))
     page, text = page_of(shown), written(shown)
     assert "<script>alert" not in page and "alert(1)" in page
-    assert not [one for one in Outline(page).elements if one[1].get("src") or one[1].get("href")]
+    assert not [
+        one for one in Outline(page).elements if one[1].get("src") or "#" not in one[1].get("href", "#")
+    ]
     rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     assert "<script" not in rendered
     assert all("\x1b" not in each and "\u202e" not in each for each in (page, text, printed(shown)))
+
+
+def test_every_build_says_how_many_functions_it_changed() -> None:
+    rows = {row[0]: row[1:] for row in code.build_rows(placebos())}
+    assert rows[FASTEST] == ("3 of 12,431", "0", "+0.012 %", "40")
+    assert rows[INERT] == ("0 of 12,431", "0", "the same", "0")
+    assert rows["build.layout=1"][3] == "12,400"
+    assert "baseline" not in rows and code.build_notes(placebos()) == [code.BUILDS_METHOD]
+
+
+def test_a_stripped_build_is_named() -> None:
+    study, records = builds()
+    bare = [
+        one.model_copy(update={"code": code_beside(named=False)}) if one.variant == FASTEST else one
+        for one in records
+    ]
+    analysis = analyse(study, a_run(study), bare)
+    assert code.build_notes(analysis)[1].startswith(f"{FASTEST}: a file is stripped")
+
+
+def test_a_run_without_builds_has_no_table() -> None:
+    study = a_study()
+    assert code.compared_builds(analyse(study, a_run(study), records_of(study))) == []

@@ -50,15 +50,18 @@ def test_as_printed(case: str, snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize("case", ["whole", "fraction"])
-def test_the_bars_of_the_waterfall_touch_and_end_at_the_total(case: str) -> None:
-    spec = html.drawn(gap.figure(gap_of(case)))
-    assert isinstance(spec, dict)
-    bars = spec["layer"][0]["data"]["values"] if "data" in spec["layer"][0] else spec["data"]["values"]
+def test_every_bar_begins_at_one_and_has_its_interval(case: str) -> None:
+    found = gap_of(case)
+    bars = gap.figure(found).found[0]
+    assert isinstance(bars, list)
     *parts, total = bars
-    assert [one["to"] for one in parts[:-1]] == [one["from"] for one in parts[1:]]
-    assert parts[0]["from"] == total["from"] == 1.0
-    assert parts[-1]["to"] == pytest.approx(total["to"])
+    assert math.prod(one["ratio"] for one in parts) == pytest.approx(total["ratio"])
+    assert all(one["low"] <= one["ratio"] <= one["high"] for one in (*parts, total))
     assert (parts[-1]["step"] == gap.RESIDUAL) == (case == "fraction")
+    spec = html.drawn(gap.figure(found))
+    assert isinstance(spec, dict)
+    rows = spec["layer"][0]["data"]["values"] if "data" in spec["layer"][0] else spec["data"]["values"]
+    assert {one["one"] for one in rows} == {1.0}
 
 
 def test_the_page_and_markdown_hold_the_product_and_what_cannot_be_told_apart() -> None:

@@ -12,6 +12,7 @@ from dbdyno.errors import UserError
 from dbdyno.records.metrics import METRICS, Format, find, number_text
 from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study.act import Act
+from tests.analyse.factory import a_second
 from tests.fakes import a_kind, make_tally, no_latency
 from tests.load_hosts import make_load_host
 
@@ -68,6 +69,7 @@ TALLY = make_tally(
     recall=Recall(count=8_000, mean=0.93, min=0.2, p1=0.3, p5=0.5, p10=0.6, p50=0.95),
     driver_cpu_us_per_op=CpuPerOperation(user=3.5, system=1.5),
     by_client=ByClient(least=300, most=400),
+    series=tuple(a_second(second, 1_500 if second % 2 else 2_500) for second in range(10)),
 )
 IDLE = {
     "operations": 0,
@@ -77,6 +79,7 @@ IDLE = {
     "driver_cpu_us_per_op": CpuPerOperation(user=None, system=None),
     "by_transaction": {},
     "recall": None,
+    "series": (),
 }
 """What is otherwise where no transaction was done."""
 EXPECTED = {
@@ -124,6 +127,8 @@ EXPECTED = {
     "qps_at_recall": 800.0,
     "recall": 0.93,
     "errors_per_s": 5.0,
+    "worst_second": 1_500.0,
+    "cv": 0.25 * math.sqrt(10 / 9),
     "fairness": 0.75,
     "retries_per_op": 0.005,
     "failed_share": 0.0,
@@ -225,6 +230,7 @@ def test_every_metric_says_what_it_is() -> None:
         "queries_per_s",
         "qps_at_recall",
         "recall",
+        "worst_second",
         "fairness",
         "frequency_ghz",
     ]

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+import zlib
+from typing import Any
+
 from dbdyno.report import document
 from dbdyno.report.document import Document, Row
 from dbdyno.report.renderers import html, markdown, terminal
@@ -27,3 +33,12 @@ def in_every_form(report: Document, width: int = 100, details: bool = True) -> t
         Outline(html.render(report)).shown,
         markdown.render(report),
     )
+
+
+def packed_in(page: str) -> dict[str, Any]:
+    """The figures that lie packed in a page, by their key."""
+    found = re.search(r'id="packed">([^<]*)<', page)
+    assert found is not None
+    content = zlib.decompress(base64.b64decode(found[1]), -zlib.MAX_WBITS).decode()
+    figures: dict[str, Any] = json.loads(content.partition("\0")[2])
+    return figures

@@ -21,16 +21,15 @@ from tests.report.forms import as_page
 def test_the_page_asks_for_nothing_from_elsewhere(case: str) -> None:
     outline = Outline(as_page(CASES[case]()))
     for _, attributes in outline.elements:
-        assert not {"src", "href", "srcset", "action", "poster"} & attributes.keys()
+        assert not {"src", "srcset", "action", "poster"} & attributes.keys()
+        assert (attributes.get("href") or "#").startswith("#"), "a place on the page itself"
     policies = [a["content"] for tag, a in outline.elements if tag == "meta" and "http-equiv" in a]
     assert len(policies) == 1 and policies[0] is not None and policies[0].startswith("default-src 'none'")
 
 
 def test_hostile_text_makes_no_element_and_stays_readable() -> None:
     hostile, plain = Outline(as_page(CASES["hostile"]())), Outline(as_page(CASES["one_block"]()))
-    figures = sum("data-figure" in attributes for _, attributes in hostile.elements)
-    assert hostile.count("script") == figures + 2
-    assert plain.count("script") >= 2
+    assert hostile.count("script") == plain.count("script") == 2
     assert "</script><script>alert(1)</script>" in hostile.shown
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", hostile.shown)
 

@@ -80,7 +80,7 @@ def test_figures_are_drawn_by_the_library_of_the_server(visitor: Visitor) -> Non
     page = visitor.ask("/run/fast-0").body
     assert '<script src="/vega.js">' in page and "data-figure" in page
     library = visitor.ask("/vega.js")
-    assert library.headers["content-type"].startswith("text/javascript") and "vegaEmbed" in library.body
+    assert library.headers["content-type"].startswith("text/javascript") and "window.vega" in library.body
 
 
 @pytest.mark.parametrize("path", ["/", "/run/hostile", "/trends", "/trend/hostile", "/museum"])

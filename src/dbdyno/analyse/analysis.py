@@ -38,7 +38,7 @@ from dbdyno.analyse.model import (
 )
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.analyse.restarts import Survival, Survivor, survival
-from dbdyno.analyse.steady import series_shown, steady_states, whole_seconds
+from dbdyno.analyse.steady import series_shown, steady_states
 from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome, Record, blocked_at_first, leaves_out, over_for_good
 from dbdyno.records.run import Run
@@ -295,7 +295,7 @@ def results_of(
 
 def _looked_at(records: Sequence[Record], response: str, mixed: Mapping[int, str]) -> Iterator[TrialResult]:
     tallies = [record.tally for record in records]
-    counts = [([], []) if tally is None else whole_seconds(tally) for tally in tallies]
+    counts = [([], []) if tally is None else metrics.whole_seconds(tally) for tally in tallies]
     measured = [record.outcome is Outcome.MEASURED for record in records]
     states = iter(steady_states(list(compress(counts, measured))))
     for record, tally, count, is_measured in zip(records, tallies, counts, measured, strict=True):

@@ -52,7 +52,7 @@ from dbdyno.analyse.found import Segment, Series, Steady
 from dbdyno.analyse.quantiles import t_quantile
 from dbdyno.driver.tally import Tally
 from dbdyno.frozen import Frozen, absent
-from dbdyno.records.metrics import GAUGES
+from dbdyno.records.metrics import GAUGES, whole_seconds
 from dbdyno.records.record import Limit
 from dbdyno.study.soak import Soak
 
@@ -394,20 +394,6 @@ def _levels(rows: Values, cuts: Sequence[list[tuple[int, int]]]) -> list[list[fl
         for row, mean in zip(own, means.tolist(), strict=True):
             levels[row].append(mean)
     return levels
-
-
-def whole_seconds(tally: Tally) -> tuple[list[int], list[float]]:
-    """The seconds of a tally's series and the operations in each, without gaps.
-
-    Seconds that were not measured whole, at either end, are left out; a second in which nothing was finished
-    has no point in the tally, and is one of no operations.
-    """
-    counted = {point.second: float(point.operations) for point in tally.series}
-    if not counted:
-        return [], []
-    first = max(min(counted), -math.floor(tally.warmup_s))
-    seconds = list(range(first, min(max(counted) + 1, math.floor(tally.duration_s))))
-    return seconds, [counted.get(second, 0.0) for second in seconds]
 
 
 def series_shown(tally: Tally, whole: Counts | None = None) -> Series | None:

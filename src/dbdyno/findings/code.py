@@ -1,12 +1,16 @@
-"""Two builds beside each other: how much of their code differs, where, and what each tells of itself."""
+"""Two builds beside each other: how much of their code differs, where, and what each tells of itself.
+
+How much of the baseline's code each build of a run has: a line for each variant that is another build.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dbdyno.analyse.code import Change, CodeDifference, Extent
-from dbdyno.records.binary import Binary, Extension, Likeness, Matching
-from dbdyno.report.document import Detail, Document, Element, From, Kind, Lines, Notes, Section, table
+from dbdyno.analyse.model import Analysis, VariantResult
+from dbdyno.records.binary import Binary, CodeBeside, Extension, Likeness, Matching
+from dbdyno.report.document import Detail, Document, Element, From, Kind, Lines, Notes, Row, Section, table
 from dbdyno.report.words import numbers
 
 CHANGES_MOST = 20
@@ -195,3 +199,55 @@ def data_text(found: CodeDifference) -> str:
     rest = len(found.changed_data) - len(names)
     told = ", ".join([*names, f"and {rest:,} more"] if rest else names)
     return f"Constants and variables that differ: {told}" if told else ""
+
+
+BUILDS_TITLE = "What the builds changed"
+BUILDS_HEADS = (
+    "variant",
+    "functions that differ",
+    "constants and variables",
+    "bytes of code",
+    "moved functions",
+)
+BUILDS_METHOD = (
+    "Each build against the baseline’s, function by function; addresses do not count. Functions and objects "
+    "that one of the two has alone differ, too. dyno diff names them."
+)
+
+
+def compared_builds(analysis: Analysis) -> list[tuple[VariantResult, CodeBeside]]:
+    """The variants whose builds were compared with the baseline's."""
+    return [(variant, variant.code) for variant in analysis.variants if variant.code is not None]
+
+
+def build_sections(analysis: Analysis) -> Iterator[Section]:
+    """The table and the notes; nothing where no builds were compared."""
+    if compared_builds(analysis):
+        yield Section(
+            BUILDS_TITLE, (table(BUILDS_HEADS, build_rows(analysis)), Notes(tuple(build_notes(analysis))))
+        )
+
+
+def build_rows(analysis: Analysis) -> list[Row]:
+    """How many functions each build changed."""
+    return [(variant.name, *_build_cells(code)) for variant, code in compared_builds(analysis)]
+
+
+def _build_cells(code: CodeBeside) -> tuple[str, str, str, str]:
+    data = code.data.differing + code.data.only_left + code.data.only_right + code.other_constants
+    growth = code.code_bytes / code.code_bytes_against - 1.0 if code.code_bytes_against else 0.0
+    return (
+        numbers.functions_text(code),
+        f"{data:,}",
+        numbers.change_text(growth) if growth else "the same",
+        f"{code.moved:,}" if code.named else numbers.DASH,
+    )
+
+
+def build_notes(analysis: Analysis) -> list[str]:
+    """How they were compared, and which of them could not be told to be the same."""
+    bare = [variant.name for variant, code in compared_builds(analysis) if not code.named]
+    if not bare:
+        return [BUILDS_METHOD]
+    stripped = f"{', '.join(bare)}: a file is stripped, so nothing shows whether the code is the baseline’s."
+    return [BUILDS_METHOD, stripped]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from dbdyno.analyse.compare import (
     RUNS_LEAST,
@@ -15,6 +14,8 @@ from dbdyno.analyse.compare import (
     VariantGap,
 )
 from dbdyno.analyse.model import Ratio
+from dbdyno.findings.gap import bar
+from dbdyno.frozen import listed
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.report.document import (
@@ -35,12 +36,18 @@ from dbdyno.report.words.numbers import multiple_text
 
 
 def document(found: Comparison, options: str = "") -> Document:
-    """What may be said of each gap, what it is made of, and what differs. `options` are those that the
+    """What may be said in short, then of each gap, what it is made of, and what differs. `options` are those that the
     comparison was asked with."""
     return Document(
         title=title(found),
-        answer=tuple(sentence(gap, found) for gap in found.gaps),
-        sections=(*_steps(found, options), _gaps(found), *_per_unit(found), _differences(found)),
+        answer=(headline(found),),
+        sections=(
+            _said(found),
+            *_steps(found, options),
+            _gaps(found),
+            *_per_unit(found),
+            _differences(found),
+        ),
         eyebrow="two runs of one study",
         titled=False,
     )
@@ -50,6 +57,32 @@ def title(found: Comparison) -> str:
     """Which runs, of which study."""
     left, right = (f"run{'s' if len(names) > 1 else ''} {', '.join(names)}" for names in found.runs)
     return f"{found.left.study_path}: {right} beside {left}"
+
+
+SAID = (
+    (Conclusion.GAP, "A gap"),
+    (Conclusion.OPEN, "Open"),
+    (Conclusion.NO_GAP, "No gap"),
+    (Conclusion.NO_GAP_OF_RUNS, "No gap between these runs"),
+)
+"""What is said in short of gaps by their conclusion, the gravest first."""
+NAMED_MOST = 3
+
+
+def headline(found: Comparison) -> str:
+    """Which variants have a gap, in a sentence for each conclusion, with right / left."""
+    told = []
+    for conclusion, words in SAID:
+        gaps = [gap for gap in found.gaps if gap.conclusion is conclusion]
+        ratios = [f" {multiple_text(gap.total)}" for gap in gaps]
+        if gaps:
+            told.append(f"{words}: {listed([_names(gap) for gap in gaps], NAMED_MOST, ratios)}.")
+    return " ".join(told) or "No variant was measured on both sides."
+
+
+def _said(found: Comparison) -> Section:
+    lines = tuple(sentence(gap, found) for gap in found.gaps)
+    return Section("What may be said", (Lines(lines, bullets=True),))
 
 
 def _steps(found: Comparison, options: str) -> Iterator[Section]:
@@ -245,28 +278,25 @@ def _unit(found: Comparison) -> str:
 
 
 def figure(gap: VariantGap, metric: str, place: int) -> Figure:
-    """The gap between two runs as a waterfall: variants, hardware and what is left."""
-    bars: list[dict[str, Any]] = []
-    at = 1.0
-    for step, ratio, told in parts(gap):
-        bars.append({"step": step, "from": at, "to": at * ratio, "kind": "undecided", "told": told})
-        at *= ratio
-    bars.append({"step": "total", "from": 1.0, "to": at, "kind": "total", "told": multiple_text(gap.total)})
+    """The gap between two runs as bars: variants, hardware, what is left, and the whole."""
+    bars = [bar(step, ratio, "undecided", told) for step, ratio, told in parts(gap)]
+    bars.append(bar("total", gap.total, "total", multiple_text(gap.total)))
     title = f"{metric}: right / left (log scale)"
-    return Figure("dbdyno.report.figures.charts:waterfall", (bars, title), f"gap-{place}", _names(gap))
+    return Figure("dbdyno.report.figures.charts:factors_of_gap", (bars, title), f"gap-{place}", _names(gap))
 
 
-def parts(gap: VariantGap) -> list[tuple[str, float, str]]:
+def parts(gap: VariantGap) -> list[tuple[str, Ratio, str]]:
     """What the gap multiplies out to, each with its ratio and how it is told; none where hardware is not
     known.
     """
     if gap.hardware is None or gap.residual is None:
         return []
-    variants = [("variants", gap.factors.ratio, multiple_text(gap.factors))] if gap.factors else []
+    variants = [("variants", gap.factors, multiple_text(gap.factors))] if gap.factors else []
+    hardware = gap.residual.but(ratio=gap.hardware, low=None, high=None)
     return [
         *variants,
-        ("cores x GHz", gap.hardware, f"×{numbers.ratio_text(gap.hardware)}"),
-        ("the rest", gap.residual.ratio, multiple_text(gap.residual)),
+        ("cores x GHz", hardware, f"×{numbers.ratio_text(gap.hardware)}"),
+        ("the rest", gap.residual, multiple_text(gap.residual)),
     ]
 
 

@@ -61,7 +61,9 @@ class Proof:
 def sections(analysis: Analysis) -> Iterator[Section]:
     """The evidence of levels, the records, and the host."""
     if not analysis.run.of_logs:
-        yield Section("Evidence", (_evidence(analysis), Notes((PROVED,))), detail=Detail.PAGE)
+        readings = _evidence(analysis)
+        folded = Fold(f"{len(readings.rows)} levels with their readings", (readings,))
+        yield Section("Evidence", (folded, Notes((PROVED,))), detail=Detail.PAGE)
     yield Section("Records", (*_records(analysis),), detail=Detail.PAGE)
     yield Section("Host and study", (*_host(analysis.run),), detail=Detail.PAGE)
 
@@ -187,14 +189,13 @@ def _checks(trial: TrialResult) -> Cell:
 
 
 def _host(run: Run) -> Iterator[Element]:
-    yield Facts(
-        (
-            *((f"installation.{key}", str(value)) for key, value in run.installation.model_dump().items()),
-            *_flattened(run.host.model_dump()),
-            ("study", f"{run.study_path} sha256 {run.study_digest}"),
-            *(() if run.of_logs else (("seed", str(run.seed)),)),
-        )
+    facts = (
+        *((f"installation.{key}", str(value)) for key, value in run.installation.model_dump().items()),
+        *_flattened(run.host.model_dump()),
+        ("study", f"{run.study_path} sha256 {run.study_digest}"),
+        *(() if run.of_logs else (("seed", str(run.seed)),)),
     )
+    yield Fold(f"{len(facts)} facts of the installation and the host", (Facts(facts),))
     if run.configuration is not None:
         yield Lines((f"{configuration.title(run.configuration)}.",))
         if untaken := configuration.rows(run.configuration):

@@ -1,5 +1,4 @@
-"""The gap explained: the product as a table, and as a waterfall on a log axis from the slow variant to the
-fast."""
+"""The gap explained: the product as a table, and each part as a bar from 1 on a log axis."""
 
 from __future__ import annotations
 
@@ -103,14 +102,18 @@ def _why_never_measured(factor: str, level: Level, trials: Sequence[Trials]) -> 
     return next((record.cause or record.outcome.value for record in records), "")
 
 
-def document(gap: Gap, title: str) -> Document:
-    """The gap between two variants, as a report of its own."""
-    return Document(title, (), (*sections(gap),), eyebrow="the gap explained", titled=False)
+def document(gap: Gap, heading: str) -> Document:
+    """The gap between two variants, as a report of its own, whose answer is the whole in a sentence."""
+    whole = Section(TITLE, (*_body(gap),))
+    return Document(heading, (title(gap),), (whole,), eyebrow="the gap explained", titled=False)
+
+
+TITLE = "The gap explained"
 
 
 def sections(gap: Gap) -> Iterator[Section]:
     """The sentence, the product, and a row per factor."""
-    yield Section("The gap explained", (*_body(gap),), aside=title(gap))
+    yield Section(TITLE, (*_body(gap),), aside=title(gap))
 
 
 def _body(gap: Gap) -> Iterator[Element]:
@@ -128,19 +131,23 @@ def _body(gap: Gap) -> Iterator[Element]:
 
 
 def figure(gap: Gap) -> Figure:
-    """The gap on a log axis: from 1, the slow variant, a bar per factor's share to the total of the fast
-    one."""
+    """A bar from 1 for each factor's share and for the total, with its interval."""
     parts = [(naming.factor_text(share.factor), share.share) for share in gap.shares]
-    bars: list[dict[str, Any]] = []
-    at = 1.0
-    for step, part in [*parts, (RESIDUAL, gap.residual)]:
-        if part is not None:
-            end = at * part.ratio
-            bars.append({"step": step, "from": at, "to": end, "kind": kind(part, gap), "told": told(part)})
-            at = end
-    bars.append({"step": "total", "from": 1.0, "to": at, "kind": "total", "told": told(gap.total)})
+    bars = [
+        bar(step, part, kind(part, gap), told(part))
+        for step, part in [*parts, (RESIDUAL, gap.residual)]
+        if part is not None
+    ]
+    assert gap.total is not None  # whoever draws has asked
+    bars.append(bar("total", gap.total, "total", told(gap.total)))
     title = f"{gap.metric}: fast / slow (log scale)"
-    return Figure("dbdyno.report.figures.charts:waterfall", (bars, title), key="gap")
+    return Figure("dbdyno.report.figures.charts:factors_of_gap", (bars, title), key="gap")
+
+
+def bar(step: str, ratio: Ratio, kind: str, told: str) -> dict[str, Any]:
+    """A row of that figure."""
+    low, high = (ratio.ratio if end is None else end for end in (ratio.low, ratio.high))
+    return {"step": step, "ratio": ratio.ratio, "low": low, "high": high, "kind": kind, "told": told}
 
 
 def _in_one_order(gap: Gap) -> bool:
@@ -318,7 +325,7 @@ def kind(share: Ratio, gap: Gap) -> str:
 
 
 def told(share: Ratio | None) -> str:
-    """A ratio and its interval, as the waterfall writes them."""
+    """A ratio and its interval, as the figure writes them."""
     return f"×{_ratio(share)} ({_interval(share)})"
 
 

@@ -10,13 +10,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 from dbdyno.analyse.analysis import Basis
 from dbdyno.analyse.columns import HAS_PLANS
 from dbdyno.analyse.found import PlanChange, PlanFlip, PlanForm, PlansCompared, Unexplained, VariantPlans
 from dbdyno.records.record import Outcome, Plans, Record, StatementPlan
 from dbdyno.report import document
-from dbdyno.report.document import Detail, Element, Fold, From, Kind, Lines, Mark, Notes, Section, Tone, table
+from dbdyno.report.document import (
+    Column,
+    Detail,
+    Element,
+    Fold,
+    From,
+    Kind,
+    Lines,
+    Look,
+    Mark,
+    Notes,
+    Section,
+    Table,
+    Tone,
+    table,
+)
 from dbdyno.report.words import numbers, plans, safe
 
 BETWEEN = " -> "
@@ -184,7 +200,8 @@ def _body(found: PlansCompared) -> Iterator[Element]:
     more = f"and {len(lines) - ROWS_MOST} more: the page and Markdown have them"
     cut = (table(HEADS, lines[:ROWS_MOST], KINDS, dense=True), Notes((more,)))
     whole = table(HEADS, lines, KINDS, dense=True)
-    yield From(Detail.TEXT, (whole, *map(_both, details(found))), cut if lines[ROWS_MOST:] else (whole,))
+    below = From(Detail.TEXT, (whole, *map(_both, details(found))), cut if lines[ROWS_MOST:] else (whole,))
+    yield From(Detail.PAGE, (whole, *map(_side_by_side, details(found))), (below,))
     yield Notes((*remarks, NOTE))
 
 
@@ -201,6 +218,25 @@ def _both(detail: tuple[str, PlanChange]) -> Fold:
             document.Text(tree(change.after)),
         ),
     )
+
+
+def _side_by_side(detail: tuple[str, PlanChange]) -> Fold:
+    """Both plans as trees in two columns, their steps aligned, and those that differ marked."""
+    variant, change = detail
+    before, after = ([safe.clean(step) for step in forms[0].steps] for forms in (change.before, change.after))
+    rows, looks = list[tuple[str, str]](), dict[int, Look]()
+    # Trees are aligned by what is done, at whatever depth.
+    sides = [[step.strip() for step in side] for side in (before, after)]
+    for how, left, left_end, right, right_end in SequenceMatcher(
+        None, sides[0], sides[1], autojunk=False
+    ).get_opcodes():
+        for pair in zip_longest(before[left:left_end], after[right:right_end], fillvalue=""):
+            if how != "equal":
+                looks[len(rows)] = Look.DIFFERS
+            rows.append(pair)
+    columns = (Column("baseline", Kind.CODE), Column(variant, Kind.CODE))
+    trees = Table(columns, tuple(rows), dense=True, looks=looks)
+    return Fold(f"{variant}: both plans of {change.statement}", (Notes((change.text,)), trees))
 
 
 def _rows(found: PlansCompared) -> list[tuple[str, ...]]:

@@ -115,7 +115,7 @@ FINDINGS = (
         asked=lambda basis: basis.survived is not None,
     ),
     Finding(
-        sections="dbdyno.findings.builds:sections",
+        sections="dbdyno.findings.code:build_sections",
         told=lambda analysis: any(one.code is not None for one in analysis.variants),
     ),
     Finding(
@@ -156,7 +156,9 @@ FINDINGS = (
     ),
     Finding("conditions", find="dbdyno.findings.overhead:find_conditions"),
     Finding(sections="dbdyno.findings.museum:sections"),
+    Finding(sections="dbdyno.findings.over_time:error_sections"),
     Finding(sections="dbdyno.findings.evidence:figures"),
+    Finding(sections="dbdyno.findings.over_time:sections"),
     Finding(sections="dbdyno.findings.verdicts:costs_sections"),
     Finding(sections="dbdyno.findings.evidence:sections"),
 )

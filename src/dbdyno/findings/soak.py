@@ -97,7 +97,7 @@ def _sections(found: SoakResult) -> Iterator[Section]:
         yield Section("What grew", (_table(DRIFT_HEADS, rows),), aside=GREW_NOTE)
     for place, rung in enumerate(found.rungs):
         curves = Figure(
-            "dbdyno.report.figures.soak:curves",
+            "dbdyno.report.figures.over_time:curves",
             (rung, rung_name(rung)),
             f"rung-{place}",
             "Dashed: a phase begins.",

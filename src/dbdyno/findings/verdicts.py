@@ -256,7 +256,8 @@ def _on_page(analysis: Analysis) -> Table:
         *(Column(head) for head, _ in COSTS.values()),
     )
     shown = [analysis.baseline, *ranked(analysis)]
-    rows = tuple(_row(variant, analysis) for variant in shown)
+    name = naming.told_apart(analysis)
+    rows = tuple(_row(variant, analysis, name[variant.name]) for variant in shown)
     return Table(columns, rows, looks=looks(shown))
 
 
@@ -266,12 +267,13 @@ def looks(shown: list[VariantResult]) -> Mapping[int, Look]:
     return voided | {place: Look.BASELINE for place, one in enumerate(shown) if one.role is Role.BASELINE}
 
 
-def _row(variant: VariantResult, analysis: Analysis) -> Row:
-    found, dropped = variant.response, remarks.dropped_text(variant)
+def _row(variant: VariantResult, analysis: Analysis, name: str) -> Row:
+    found = variant.response
+    below = (variant.name if name != variant.name else "", remarks.dropped_text(variant))
     remark = remarks.remark(variant, analysis)
     told = remark if variant.cause or variant.verdict is not Verdict.BROKEN else ""
     return (
-        Cell(variant.name, (dropped,) if dropped else ()),
+        Cell(name, tuple(filter(None, below))),
         Cell(_response(variant), (numbers.plural(found.trials, "trial"),)) if found else numbers.DASH,
         ratio_cell(variant.effect),
         Cell(verdict(variant), (*filter(None, (told,)), *map(_guard, variant.guards))),
@@ -300,8 +302,9 @@ def costs_sections(analysis: Analysis) -> Iterator[Section]:
     costs = [metrics.find(name) for name in names]
     heads = (Column(f"{cost.title}, {cost.unit}".strip(", ")) for cost in costs)
     shown = [variant for variant in (analysis.baseline, *ranked(analysis)) if variant.summaries]
+    name = naming.told_apart(analysis)
     rows: tuple[Row, ...] = tuple(
-        (variant.name, *(_cell(variant, cost) for cost in costs)) for variant in shown
+        (name[variant.name], *(_cell(variant, cost) for cost in costs)) for variant in shown
     )
     made = Table((Column("variant", Kind.NAME), *heads), rows, dense=True, looks=looks(shown))
     note = Notes(("Mean over trials; small: ratio to the baseline and its interval, each by itself.",))

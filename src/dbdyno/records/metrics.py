@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from statistics import median
+from statistics import fmean, median, stdev
 
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.link import LoadHost
@@ -212,6 +212,38 @@ def _per_s_of(workload: str, transaction: str, times: float = 1.0) -> Callable[[
 def _queries_at_recall(record: Record) -> float | None:
     recall = _recall(record)
     return None if recall is None or recall < RECALL_LEAST else _per_s_of(VECTOR_SEARCH, "search")(record)
+
+
+def whole_seconds(tally: Tally) -> tuple[list[int], list[float]]:
+    """The seconds of a tally's series and the operations in each, without gaps.
+
+    Seconds that were not measured whole, at either end, are left out; a second in which nothing was finished
+    has no point in the tally, and is one of no operations.
+    """
+    counted = {point.second: float(point.operations) for point in tally.series}
+    if not counted:
+        return [], []
+    first = max(min(counted), -math.floor(tally.warmup_s))
+    seconds = list(range(first, min(max(counted) + 1, math.floor(tally.duration_s))))
+    return seconds, [counted.get(second, 0.0) for second in seconds]
+
+
+SECONDS_LEAST = 5
+"""Of fewer seconds nobody can say how they scatter."""
+
+
+def _over_seconds(told: Callable[[list[float]], float | None]) -> Callable[[Record], float | None]:
+    """What is told of the operations in each whole second of the measured part; None of too few seconds."""
+
+    def read(tally: Tally) -> float | None:
+        counts = [count for second, count in zip(*whole_seconds(tally), strict=True) if second >= 0]
+        return told(counts) if len(counts) >= SECONDS_LEAST else None
+
+    return _counted(read)
+
+
+def _variation(counts: list[float]) -> float | None:
+    return _share(stdev(counts), fmean(counts))
 
 
 def _recall(record: Record) -> float | None:
@@ -429,6 +461,14 @@ _OUTCOMES = (
            "Errors of all kinds that the server answered with in the measured part, over its duration; "
            "those that were retried count.",
            _counted(lambda tally: _share(sum(tally.errors.values()), tally.duration_s))),
+    Metric("worst_second", "throughput of the worst second", "per s", _HIGHER,
+           "Successful transactions in the whole second of the measured part that had the fewest; none where "
+           f"it has fewer than {SECONDS_LEAST}. Slices of a load follow one another without the waits.",
+           _over_seconds(min)),
+    Metric("cv", "variation from second to second", "", _LOWER,
+           "Standard deviation of the successful transactions in each whole second of the measured part, "
+           f"over their mean; none where it has fewer than {SECONDS_LEAST} seconds.",
+           _over_seconds(_variation)),
     Metric("fairness", "fairness between clients", "", _HIGHER,
            "Transactions of the client that had the fewest done in the measured part, over those of the one "
            "that had the most: 1 where all were served alike.",

@@ -307,7 +307,9 @@ class Observation(Frozen):
     `context_switches`, `read_bytes` ...); `series` are per-second values, one list per name, all of one
     length. A name that could not be read is absent and stands in `missing` with the reason.
     `engine_status` is what the engine's own counters gained over the whole load, warm-up included;
-    `engine_view` are those that tell where its time went, by a title with its unit.
+    `engine_view` are those that tell where its time went, by a title with its unit. Where the engine was
+    asked while the load went on, `engine_series` are those second by second, and `waits` how many sessions on
+    average were at what the engine calls so.
     """
 
     duration_s: float
@@ -316,6 +318,8 @@ class Observation(Frozen):
     missing: dict[str, str] = Field(default_factory=dict)
     engine_status: dict[str, float] = Field(default_factory=dict)
     engine_view: dict[str, float] = Field(default_factory=dict)
+    engine_series: dict[str, list[float]] = absent({})
+    waits: dict[str, float] = absent({})
 
 
 INSTRUCTIONS = "Ir"

@@ -17,10 +17,14 @@ from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis, BlockRatio, Role, TrialResult, VariantResult
 from dbdyno.records import metrics
 from dbdyno.report.figures.vega import (
+    COUNT_LABELS,
+    LINES,
     REFERENCE,
+    SYMBOL,
     Layer,
     Rows,
     Spec,
+    columns_for,
     data,
     margin_band,
     ratio_axis,
@@ -98,7 +102,6 @@ MARKS: dict[str, tuple[str, str]] = {
     Role.PLACEBO.value: (REFERENCE, "circle"),
 }
 """Colour and shape by verdict: whoever cannot tell the colours can tell the shapes."""
-LINES = tuple(f"var(--line-{index})" for index in range(8))
 PART_COLOURS = {
     "application, user": "var(--line-6)",
     "application, kernel": "var(--line-7)",
@@ -117,13 +120,10 @@ REQUEST_COLOURS = {
     "waiting": "var(--rule)",
 }
 ROW, LINE = 26, 14
-LETTER, SYMBOL = 6.8, 34
-"""How wide a letter of a legend is, and the mark before a name with the room around it."""
 SMALL = 286
 """How wide one of many small figures is."""
 NAME_COLUMNS = 30
 LOG_FROM = 4
-COUNT_LABELS = "datum.value ? datum.label : '0'"
 PERCENTILE_LABELS = "format(100 - 100 / datum.value, '~g') + ' %'"
 
 
@@ -306,7 +306,7 @@ def _variant_colours(shown: Sequence[VariantResult], called: Mapping[str, str]) 
     legend = alt.Legend(
         title=None,
         orient="bottom",
-        columns=_columns_for(names, 3),
+        columns=columns_for(names, 3),
         symbolType="stroke",
         labelLimit=alt.ExprRef(f"width - {SYMBOL}"),
     )
@@ -349,7 +349,7 @@ def series(analysis: Analysis) -> Spec | None:
 
 
 def _warmup(first: int) -> Layer:
-    return alt.Chart().mark_rect(color="var(--band)").encode(x=alt.datum(first), x2=alt.datum(0))
+    return alt.Chart().mark_rect(color="var(--band)", aria=False).encode(x=alt.datum(first), x2=alt.datum(0))
 
 
 def _trial_lines(analysis: Analysis) -> Layer:
@@ -371,32 +371,43 @@ def _trial_lines(analysis: Analysis) -> Layer:
     )
 
 
-def waterfall(bars: Rows, title: str) -> Spec:
-    """Bars on a log axis, each from where the one before it ends."""
-    return spec(_waterfall(bars, title))
-
-
-def _waterfall(bars: Rows, title: str) -> Layer:
+def factors_of_gap(bars: Rows, title: str) -> Spec:
+    """A bar from 1 for each part of a gap and for the whole, on a log axis, with its interval as a whisker. A
+    row has a `step`, its `ratio`, the `low` and `high` end of its interval, its `kind`, and how it is
+    `told`."""
     steps = [bar["step"] for bar in bars]
+    # Letters are wider than Vega believes, so each text ends with some room.
+    rows = [
+        bar | {"one": 1.0, "end": max(1.0, bar["ratio"], bar["high"]), "words": f"{bar['told']}\u2003"}
+        for bar in bars
+    ]
+    ends = [bar[name] for bar in rows for name in ("low", "high", "ratio")]
     y = alt.Y("step:N", sort=steps, title=None, axis=alt.Axis(labelLimit=320, domain=False, ticks=False))
-    x_axis = alt.Axis(format="~g", title=title)
-    x = alt.X("from:Q", scale=alt.Scale(type="log", nice=False, padding=12), axis=x_axis)
+    x = alt.X("one:Q", **ratio_axis(ends, 0.0, title))
     colours = alt.Scale(
         domain=["helps", "hurts", "undecided", "total"],
-        range=["var(--faster)", "var(--slower)", "var(--inconclusive)", REFERENCE],
+        range=["var(--faster)", "var(--slower)", "var(--inconclusive)", "var(--faint)"],
     )
-    base = alt.Chart(data(bars))
-    body = base.mark_bar(height=alt.RelativeBandSize(0.6)).encode(
+    base = alt.Chart(data(rows)).encode(y=y)
+    body = base.mark_bar(height=alt.RelativeBandSize(0.6), opacity=0.75).encode(
         x=x,
-        x2="to:Q",
-        y=y,
+        x2="ratio:Q",
         color=alt.Color("kind:N", legend=None, scale=colours),
         tooltip=tooltip(step="part", told="ratio"),
     )
-    text = base.transform_calculate(end="max(datum.from, datum.to)").mark_text(align="left", dx=6)
-    words = text.encode(x="end:Q", y=y, text="told:N", color=alt.value(REFERENCE))
-    return alt.layer(body, words).properties(
-        width="container", height=ROW * len(bars), description="The gap as a waterfall, a bar per factor"
+    whisker = base.mark_rule(strokeWidth=1.6, color=REFERENCE).encode(x=alt.X("low:Q"), x2="high:Q")
+    caps = [
+        base.mark_tick(thickness=1.6, size=9, color=REFERENCE).encode(x=alt.X(f"{end}:Q"))
+        for end in ("low", "high")
+    ]
+    line = alt.Chart(data([{"one": 1}])).mark_rule(color=REFERENCE, strokeWidth=1).encode(x="one:Q")
+    words = base.mark_text(align="left", dx=8, color=REFERENCE).encode(x=alt.X("end:Q"), text="words:N")
+    return spec(
+        alt.layer(body, line, whisker, *caps, words).properties(
+            width="container",
+            height=ROW * len(bars),
+            description="The gap: a bar from 1 for each part of it, with its interval",
+        )
     )
 
 
@@ -554,7 +565,7 @@ def frontier(factor: str, names: Sequence[str], points: Rows) -> Spec:
     """The measured points of each curve with their intervals: speed, on a log axis, over recall."""
     colours = alt.Scale(domain=names, range=[LINES[index % len(LINES)] for index in range(len(names))])
     # Curves differ at the end of their names, so none is cut; the limit 0 is Vega's word for no limit.
-    columns = _columns_for(names, 2)
+    columns = columns_for(names, 2)
     legend = alt.Legend(title=None, orient="bottom", columns=columns, labelLimit=0) if names[1:] else None
     tip = tooltip(curve="curve", effort=factor, told_recall="recall", told_speed="queries per second",
                   trials="trials")  # fmt: skip
@@ -580,12 +591,6 @@ def frontier(factor: str, names: Sequence[str], points: Rows) -> Spec:
     )
     about = "Queries per second over recall, one line per variant"
     return spec(alt.layer(*layers).properties(width="container", height=340, description=about))
-
-
-def _columns_for(names: Sequence[str], most: int) -> alt.ExprRef:
-    """As many columns of a legend as have room for the longest name."""
-    wide = LETTER * max(map(len, names), default=0) + SYMBOL
-    return alt.ExprRef(f"max(1, min({most}, floor(width / {wide:.0f})))")
 
 
 def _columns(most: int) -> alt.ExprRef:

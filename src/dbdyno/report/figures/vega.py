@@ -23,6 +23,10 @@ Layer = Any
 
 REFERENCE = "var(--ink)"
 
+COUNT_LABELS = "datum.value ? datum.label : '0'"
+LINES = tuple(f"var(--line-{index})" for index in range(8))
+LETTER, SYMBOL = 6.8, 34
+"""How wide a letter of a legend is, and the mark before a name with the room around it."""
 TICKS_MOST = 9
 RATIO_TICKS: tuple[tuple[float, ...], ...] = (
     (0.98, 0.985, 0.99, 0.995, 1, 1.005, 1.01, 1.015, 1.02),
@@ -89,6 +93,12 @@ def ratio_ticks(low: float, high: float) -> list[float]:
             if 3 <= len(inside) <= TICKS_MOST:
                 return inside
     return [tick for tick in RATIO_TICKS[-2] if low <= tick <= high] or [1]
+
+
+def columns_for(names: Sequence[str], most: int) -> alt.ExprRef:
+    """As many columns of a legend as have room for the longest name."""
+    wide = LETTER * max(map(len, names), default=0) + SYMBOL
+    return alt.ExprRef(f"max(1, min({most}, floor(width / {wide:.0f})))")
 
 
 _FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"

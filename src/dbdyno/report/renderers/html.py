@@ -1,12 +1,13 @@
 """A document as one HTML file that holds everything. It asks the network for nothing.
 
-The page carries Vega, Vega-Lite and Vega-Embed themselves (`vl_convert.javascript_bundle`), and a policy
+The page carries Vega itself (`vl_convert.javascript_bundle`), packed together with its figures, and a policy
 that forbids every request; where scripts are off, the tables say it all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any
 
@@ -38,7 +39,7 @@ from dbdyno.report.document import (
     Tone,
     Words,
 )
-from dbdyno.report.renderers.page import embedded, page, wrapping
+from dbdyno.report.renderers.page import compiled, embedded, page, wrapping
 from dbdyno.report.words import safe, verdicts
 
 CLASSES = {
@@ -57,22 +58,47 @@ CELL_CLASSES = {
 }
 
 
+JUDGED = "verdict"
+"""The column that says how a row was judged. On a narrow screen it comes right after the row's name."""
+CONTENTS_LEAST = 4
+"""A page of fewer sections is seen at once, and needs no list of them."""
+
+
+@dataclass
+class _Page:
+    """What a page has so far: its figures by their key, and the title of the section that is being made."""
+
+    figures: dict[str, Markup] = field(default_factory=dict)
+    title: str = ""
+
+
 def render(report: Document, template: Template | None = None, **values: object) -> str:
     """The whole page; with the values that another `template` than that of a file asks for."""
-    figures: dict[str, Markup] = {}
-    sections = [
-        (section, shown)
-        for section, body in document.sections_of(report, Detail.PAGE)
-        if (shown := _body(body, figures)) or section.aside
-    ]
-    return page(template, report=report, sections=sections, figures=figures, words=words_markup, **values)
+    made = _Page()
+    sections = []
+    for section, body in document.sections_of(report, Detail.PAGE):
+        made.title = section.title or made.title
+        shown = _body(body, made)
+        # What stands beside a figure says nothing where nothing was drawn.
+        if shown or not body:
+            sections.append((section, shown))
+    titled = sum(bool(section.title) for section, _ in sections)
+    return page(
+        template,
+        report=report,
+        sections=sections,
+        contents=titled >= CONTENTS_LEAST,
+        figures=made.figures,
+        words=words_markup,
+        **values,
+    )
 
 
-def _body(body: Iterable[Element], figures: dict[str, Markup]) -> Markup:
-    return Markup("\n").join(shown for one in body if (shown := _element(one, figures)))
+def _body(body: Iterable[Element], made: _Page) -> Markup:
+    return Markup("\n").join(shown for one in body if (shown := _element(one, made)))
 
 
-def _element(element: Element, figures: dict[str, Markup]) -> Markup:
+def _element(element: Element, made: _Page) -> Markup:
     match element:
         case Lines(lines, bullets):
             return _list(lines) if bullets else _each("<p>{}</p>", map(words_markup, lines))
@@ -83,19 +109,17 @@ def _element(element: Element, figures: dict[str, Markup]) -> Markup:
         case document.Text(text):
             return _tag("<pre>{}</pre>", safe.clean_lines(text))
         case Table():
-            return _table(element)
+            return _table(element, made)
         case Fitting(layouts):
-            return _table(layouts[0])
+            return _table(layouts[0], made)
         case Facts(facts):
             return _facts(facts)
         case Items(items):
-            return Markup("\n").join(_item(item) for item in items)
+            return Markup("\n").join(_item(item, made) for item in items)
         case Figure():
-            return _figure(element, figures)
+            return _figure(element, made)
         case Fold(title, body):
-            return _tag(
-                "<details><summary>{}</summary>\n{}</details>", safe.clean(title), _body(body, figures)
-            )
+            return _tag("<details><summary>{}</summary>\n{}</details>", safe.clean(title), _body(body, made))
         case _:
             return Markup("")
 
@@ -105,15 +129,14 @@ def _list(lines: Sequence[Words]) -> Markup:
     return _tag('<ul class="method">{}</ul>', items)
 
 
-def _table(found: Table) -> Markup:
+def _table(found: Table, made: _Page) -> Markup:
     heads = Markup("").join(_head(column) for column in found.columns)
-    rows = Markup("\n").join(
-        _row(row, found.columns, found.looks.get(at)) for at, row in enumerate(found.rows)
-    )
+    rows = Markup("\n").join(_row(row, found, found.looks.get(at), made) for at, row in enumerate(found.rows))
     return _tag(
-        '<div class="scroll"><table class="{}stacks">\n<thead><tr>{}</tr></thead>\n'
+        '<div class="scroll"><table class="{}stacks">\n<caption>{}</caption>\n<thead><tr>{}</tr></thead>\n'
         "<tbody>{}</tbody>\n</table>{}</div>",
         "dense " if found.dense else "",
+        safe.clean(made.title),
         heads,
         rows,
         _tag('<p class="quiet">{}</p>', safe.clean(found.note)) if found.note else "",
@@ -121,43 +144,46 @@ def _table(found: Table) -> Markup:
 
 
 def _head(column: Column) -> Markup:
-    pattern = '<th class="n">{}</th>' if column.kind is Kind.FIGURE else "<th>{}</th>"
-    return _tag(pattern, safe.clean(column.head))
+    if not column.head:
+        return Markup("<td></td>")
+    figure = Markup(' class="n"') if column.kind is Kind.FIGURE else Markup("")
+    return _tag('<th scope="col"{}>{}</th>', figure, safe.clean(column.head))
 
 
-def _row(row: Row, columns: Sequence[Column], look: Look | None) -> Markup:
+def _row(row: Row, found: Table, look: Look | None, made: _Page) -> Markup:
     cells = Markup("").join(
-        _cell(document.cell(one), column, place)
-        for place, (one, column) in enumerate(zip(row, columns, strict=True))
+        _cell(document.cell(one), column, place, made)
+        for place, (one, column) in enumerate(zip(row, found.columns, strict=True))
     )
     return _tag('<tr class="{}">{}</tr>', look, cells) if look else _tag("<tr>{}</tr>", cells)
 
 
-def _cell(cell: Cell, column: Column, place: int) -> Markup:
+def _cell(cell: Cell, column: Column, place: int, made: _Page) -> Markup:
     below = _each("<small>{}</small>", map(words_markup, cell.below))
-    fold = _element(cell.fold, {}) if cell.fold else Markup("")
+    fold = _element(cell.fold, made) if cell.fold else Markup("")
     shown = words_markup(cell.words, column.kind is Kind.NAME) + below + fold
     if place == 0 and column.kind is Kind.NAME:
-        return _tag('<td class="name">{}</td>', shown)
-    classes = f"{CELL_CLASSES[column.kind]}{'' if shown else ' empty'}".strip()
+        return _tag('<th scope="row" class="name">{}</th>', shown)
+    states = (("empty", not shown), ("judged", column.head == JUDGED))
+    classes = " ".join((CELL_CLASSES[column.kind], *(name for name, holds in states if holds))).strip()
     return _tag('<td class="{}" data-head="{}">{}</td>', classes, safe.clean(column.head), shown)
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> Markup:
     rows = Markup("").join(
-        _tag('<tr><td>{}</td><td class="code">{}</td></tr>', safe.clean(name), safe.clean(value))
+        _tag('<tr><th scope="row">{}</th><td class="code">{}</td></tr>', safe.clean(name), safe.clean(value))
         for name, value in facts
     )
     return _tag('<table class="facts-table"><tbody>{}</tbody></table>', rows)
 
 
-def _item(item: Item) -> Markup:
+def _item(item: Item, made: _Page) -> Markup:
     said = [
         _tag('<p class="about">{}</p>', words_markup(item.about, name=True)),
         _each("<p>{}</p>", map(words_markup, item.lines)),
         _each('<p class="quiet">{}</p>', map(_text, item.small)),
         _each('<p class="next">{}</p>', [_text(item.step)] if item.step else []),
-        _element(item.fold, {}) if item.fold else "",
+        _element(item.fold, made) if item.fold else "",
     ]
     shown = Markup("\n").join(one for one in said if one)
     return _tag('<div class="exhibit">{}\n<div>{}</div></div>', words_markup(item.mark), shown)
@@ -169,16 +195,16 @@ def drawn(figure: Figure) -> dict[str, Any] | Markup | None:
     return made
 
 
-def _figure(figure: Figure, figures: dict[str, Markup]) -> Markup:
-    made = drawn(figure)
-    if made is None:
+def _figure(figure: Figure, made: _Page) -> Markup:
+    shown = drawn(figure)
+    if shown is None:
         return Markup("")
-    words = _each('<p class="quiet">{}</p>', [_text(figure.words)] if figure.words else [])
-    if isinstance(made, Markup):
-        return made + words
-    key = figure.key or figure.drawing.rpartition(":")[2]
-    figures[key] = embedded(made)
-    return _tag('<div class="figure" id="{}"></div>', key) + words
+    words = _each('<figcaption class="quiet">{}</figcaption>', [_text(figure.words)] if figure.words else [])
+    if not isinstance(shown, Markup):
+        key = figure.key or figure.drawing.rpartition(":")[2]
+        made.figures[key] = embedded(compiled(shown))
+        shown = _tag('<div class="figure" id="{0}" data-figure="{0}"></div>', key)
+    return _tag("<figure>{}{}</figure>", shown, words)
 
 
 def words_markup(words: Words, name: bool = False) -> Markup:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import altair
 import vl_convert
@@ -21,9 +25,11 @@ def page(template: Template | None = None, **values: object) -> str:
     shared = {
         "css": Markup(template_text("report.css")),
         "script": Markup(template_text("report.js")),
-        "vega": lambda: Markup(vega()),
+        "packed": packed,
     }
-    return (template or environment().get_template("page.html")).render(**shared, **values)
+    return (template or environment().get_template("page.html")).render(
+        **{"contents": False, **shared, **values}
+    )
 
 
 def fragment(template: str, **values: object) -> Markup:
@@ -71,11 +77,34 @@ def template_text(name: str) -> str:
     return resources.files("dbdyno.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
+def _vega_lite() -> str:
+    """The version of Vega-Lite that Altair writes specifications for."""
+    return ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+
+
 @cache
 def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, of the version that the specifications are written
-    for.
-    """
-    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    """Vega in one script. Vega-Lite, which is a third of all, is not in it, because `compiled` does its work
+    before. Nothing is fetched: vl-convert holds its modules under the addresses that they once came from."""
+    named = re.search(r'src="([^"]*/vega@)', vl_convert.vega_to_html({}, bundle=False))
+    assert named is not None  # the version of vl-convert is locked
+    address = f"{named[1]}{vl_convert.get_vega_version()}/+esm"
+    snippet = f'import * as all from "{address}"; window.vega = {{ View: all.View, parse: all.parse }};'
+    bundle: str = vl_convert.javascript_bundle(snippet, vl_version=_vega_lite())
     return bundle.replace("</script", "<\\/script")
+
+
+def compiled(specification: dict[str, Any]) -> dict[str, Any]:
+    """A specification of Vega-Lite as one of Vega, its texts made harmless."""
+    cleaned = json.dumps(safe.clean_document(specification))
+    made: dict[str, Any] = vl_convert.vegalite_to_vega(cleaned, vl_version=_vega_lite())
+    return made
+
+
+def packed(figures: Mapping[str, Markup]) -> str:
+    """Vega and the figures by their key, for a page that holds everything: as raw deflate (RFC 1951) in
+    base64, a third as long. The page's own script unpacks it."""
+    told = ",".join(f"{json.dumps(key)}:{figure}" for key, figure in figures.items())
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    content = packer.compress(f"{vega()}\0{{{told}}}".encode()) + packer.flush()
+    return base64.b64encode(content).decode()

@@ -17,7 +17,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.analyse.museum import JUDGED
-from dbdyno.frozen import listed
+from dbdyno.frozen import level_text, listed
 from dbdyno.records import metrics
 from dbdyno.records.readings import BLOCKS_LEAST, RunOfIndex
 from dbdyno.records.record import Outcome
@@ -25,6 +25,7 @@ from dbdyno.report.words import hosts, noise, plans, platforms, search
 from dbdyno.report.words.naming import (
     alone,
     latencies_text,
+    levels_text,
     main_text,
     marks_text,
     metric_title,
@@ -278,8 +279,18 @@ def _enumerated(
 ) -> str:
     """The first few by name with what is `beside` them, the rest by number: the table below names them
     all."""
-    behind = [_marks(variant_of(analysis, name)) + beside(analysis, name) for name in names]
-    return listed(list(map(clean, names)), NAMED_MOST, behind)
+    found = [variant_of(analysis, name) for name in names]
+    behind = [_marks(one) + beside(analysis, one.name) for one in found]
+    return listed([_spoken(analysis, one) for one in found], NAMED_MOST, behind)
+
+
+def _spoken(analysis: Analysis, variant: VariantResult) -> str:
+    """What a sentence calls a variant. The number of a candidate tells a reader nothing, and commas between
+    levels would be taken for those between variants."""
+    if analysis.search is not None and variant.changed:
+        return levels_text(variant.changed)
+    levels = [f"{name}={level_text(level)}" for name, level in variant.changed.items()]
+    return clean(" + ".join(levels) if variant.name == ", ".join(levels) else variant.name)
 
 
 def _marks(variant: VariantResult) -> str:

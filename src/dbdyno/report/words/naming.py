@@ -177,6 +177,13 @@ def called(analysis: Analysis) -> dict[str, str]:
     return {one.name: name(one) for one in analysis.variants}
 
 
+def told_apart(analysis: Analysis) -> dict[str, str]:
+    """What tables call each variant: by its name, or in a search by what it changes."""
+    if analysis.search is not None:
+        return called(analysis)
+    return {one.name: one.name for one in analysis.variants}
+
+
 def levels_text(changed: Mapping[str, Level]) -> str:
     """What a candidate changes."""
     return clean(listed([f"{factor_text(name)} = {level_text(level)}" for name, level in changed.items()]))

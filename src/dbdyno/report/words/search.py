@@ -50,8 +50,8 @@ def _not_confirmed(found: SearchResult) -> str:
     best = bests[-1]
     assert best.ratio is not None  # chosen for it
     return (
-        f"The search is not over. The best response in its own blocks so far, that of {clean(best.name)}, is"
-        f" {ratio_text(best.ratio)} times the baseline’s, which proves nothing."
+        f"The search is not over. The best response in its own blocks so far is {ratio_text(best.ratio)}"
+        f" times the baseline’s, which proves nothing: {changes_text(found, best.name, best.changed)}."
     )
 
 
@@ -109,7 +109,10 @@ def _bargain(found: SearchResult, one: Tried) -> str:
     lost = given_up_text(found, one.name)
     assert one.ratio is not None  # what has none is on no frontier
     kept = f"gives up {lost}" if lost else "keeps all"
-    return f"{clean(one.name)} {kept} and has {ratio_text(one.ratio)} times the baseline’s response"
+    changes = levels_text(one.changed)
+    return (
+        f"{changes} ({clean(one.name)}) {kept} and has {ratio_text(one.ratio)} times the baseline’s response"
+    )
 
 
 def _removed(found: SearchResult) -> str:

@@ -20,14 +20,34 @@
     form.querySelector("output").textContent = rows.filter((row) => !row.hidden).length + " of " + rows.length;
   };
   document.addEventListener("input", filter);
-  document.addEventListener("submit", (event) => { event.preventDefault(); });
+  // What asks for nothing stays out of the address.
+  document.addEventListener("submit", ({ target }) => {
+    for (const one of target.querySelectorAll("input, select")) one.disabled = one.value === "";
+  });
+
+  const chosen = [];
+  const choose = () => {
+    const bar = document.querySelector("p.compare");
+    if (!bar) return;
+    bar.hidden = false;
+    bar.querySelector("button").disabled = chosen.length !== 2;
+  };
+  document.addEventListener("change", ({ target }) => {
+    if (target.name !== "compared") return;
+    if (target.checked) chosen.push(target.value);
+    else chosen.splice(chosen.indexOf(target.value), 1);
+    choose();
+  });
+  document.addEventListener("click", ({ target }) => {
+    if (target.closest("button.compare")) location.href = "/compare/" + chosen.map(encodeURIComponent).join("/");
+  });
 
   const opened = () => [...document.querySelectorAll("details")].map((one) => one.open && one.textContent.slice(0, 80));
   const take = (drawn) => {
-    if (drawn.querySelector("script[data-figure]") && !window.vegaEmbed) { location.reload(); return; }
+    if (drawn.querySelector("script[data-figure]") && !window.vega) { location.reload(); return; }
     const open = new Set(opened().filter(Boolean));
     const form = document.querySelector("form.filter");
-    const asked = form && [form.text.value, form.verdict.value];
+    const asked = form && [...form.elements].map((one) => one.value);
     const theme = document.querySelector("button.theme").textContent;
     for (const old of document.querySelectorAll("script[data-figure]")) old.remove();
     document.querySelector("main").replaceWith(drawn.querySelector("main"));
@@ -35,7 +55,9 @@
     for (const one of document.querySelectorAll("details")) one.open = open.has(one.textContent.slice(0, 80));
     document.querySelector("button.theme").textContent = theme;
     const again = document.querySelector("form.filter");
-    if (asked && again) { [again.text.value, again.verdict.value] = asked; filter(); }
+    if (asked && again) { [...again.elements].forEach((one, at) => { one.value = asked[at]; }); filter(); }
+    for (const one of document.querySelectorAll("input[name=compared]")) one.checked = chosen.includes(one.value);
+    choose();
     document.title = drawn.title;
     nav.dataset.shown = drawn.querySelector("nav.pages").dataset.shown;
     nav.querySelector("ul").replaceWith(drawn.querySelector("nav.pages ul"));
@@ -60,8 +82,12 @@
     if (document.hidden && events) { events.close(); events = null; } else follow();
   });
   addEventListener("pagehide", () => { if (events) { events.close(); events = null; } });
-  addEventListener("pageshow", follow);
+  addEventListener("pageshow", () => {
+    for (const one of document.querySelectorAll("form.filter :disabled")) one.disabled = false;
+    follow();
+  });
 
+  choose();
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const form = document.querySelector("form.filter");
@@ -70,7 +96,7 @@
       return;
     }
     const link = document.querySelector(`nav.pages a[data-key="${CSS.escape(event.key)}"]`);
-    const rows = [...document.querySelectorAll("ol.runs li:not([hidden]) a")];
+    const rows = [...document.querySelectorAll("ol.runs li:not([hidden]) > a")];
     const at = rows.indexOf(document.activeElement);
     if (event.key === "/" && form) form.text.focus();
     else if (event.key === "j" && rows.length) rows[Math.min(at + 1, rows.length - 1)].focus();

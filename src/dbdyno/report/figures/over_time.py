@@ -1,14 +1,72 @@
-"""The figure of a soak's rung: what the server held, a small chart for each gauge, with its phases below."""
+"""What changed over time: a quantity of a run in all its blocks, and what a server held in a soak's rung."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
 from dbdyno.analyse.soak import Rung
 from dbdyno.records.metrics import GAUGES
-from dbdyno.report.figures.vega import Layer, Rows, Spec, data, spec, tooltip
+from dbdyno.report.figures.vega import (
+    COUNT_LABELS,
+    LINES,
+    REFERENCE,
+    Layer,
+    Rows,
+    Spec,
+    columns_for,
+    data,
+    spec,
+    tooltip,
+)
+
+FRAME_HEIGHT = 96
+
+
+def frame(
+    title: str, rows: Rows, names: Sequence[str], borders: Sequence[int], log: bool, legend: bool
+) -> Spec:
+    """One quantity second by second, a line for each trial in the colour of its variant. A row is a trial,
+    with lists of its `second` and `value`; a line stands at each of the `borders` between two blocks."""
+    shown = alt.Legend(
+        title=None, orient="top", symbolType="stroke", columns=columns_for(names, 3), labelLimit=0
+    )
+    colours = alt.Scale(domain=list(names), range=[REFERENCE, *LINES][: len(names)])
+    scale = alt.Scale(type="symlog", constant=0.1) if log else alt.Scale(zero=True)
+    lines = (
+        alt.Chart(data(rows))
+        .transform_flatten(["second", "value"])
+        .mark_line(strokeWidth=1.3, opacity=0.9)
+        .encode(
+            x=alt.X(
+                "second:Q",
+                scale=alt.Scale(nice=False),
+                axis=alt.Axis(title=None, tickCount=6, grid=False, format="~g"),
+            ),
+            y=alt.Y(
+                "value:Q",
+                scale=scale,
+                axis=alt.Axis(title=None, tickCount=3, format="~s", labelExpr=COUNT_LABELS),
+            ),
+            color=alt.Color("variant:N", scale=colours, legend=shown if legend and names[1:] else None),
+            detail="block:N",
+            tooltip=tooltip(variant="variant", block="block", second="second", value="value"),
+        )
+    )
+    rules = alt.Chart(data([{"border": at} for at in borders])).mark_rule(color="var(--rule)", strokeWidth=1)
+    layers = (rules.encode(x="border:Q"), lines) if borders else (lines,)
+    heading = alt.TitleParams(title, anchor="start", fontSize=12, fontWeight="normal", color="var(--ink-2)")
+    return spec(
+        alt.layer(*layers).properties(
+            width="container",
+            height=FRAME_HEIGHT,
+            title=heading,
+            description=f"{title}, second by second",
+        )
+    )
+
 
 SMALL, HEIGHT, COLUMNS = 250, 96, 3
 
