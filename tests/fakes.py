@@ -188,6 +188,12 @@ class FakeEngine:
     def unmoved(self, name: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
         return self.idle
 
+    def sampled(self, ask: Ask) -> dict[str, float]:
+        return {}
+
+    def waits(self, ask: Ask) -> dict[str, float]:
+        return {}
+
     def held(self, ask: Ask) -> dict[str, float]:
         return {"heap_bytes": 4096.0}
 

@@ -413,6 +413,8 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
             bench.engine.embedded,
             front=running.front,
             driver_ids=running.driver_ids,
+            asked=asked_beside(running, bench),
+            counters=bench.engine.counters,
         ) as observer,
     ):
         at_work = partial(under_load, draft, observer, phase)
@@ -432,6 +434,13 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         with draft.stage(Stage.PLANS):
             draft.plans = plans_of(running, bench.run.seed)
     return running
+
+
+def asked_beside(running: Running, bench: Bench) -> str:
+    """The URL at which the server is asked while the load goes on. Empty where instructions are counted,
+    where the engine lives in the load process, and where the server is somebody else's."""
+    apart = bench.callgrind or bench.engine.embedded or bench.run.in_use is not None
+    return "" if apart else running.server.url
 
 
 def ended(draft: Draft, bench: Bench, running: Running, phase: Phase, undo: ExitStack) -> Running:

@@ -19,7 +19,7 @@ import pytest
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
-from dbdyno.driver.passwords import query
+from dbdyno.driver.passwords import conversation, query
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.engines import registry
 from dbdyno.engines.configuration import read_configuration
@@ -183,6 +183,18 @@ def test_what_an_engine_holds_is_told_by_the_names_of_gauges(up: Bench) -> None:
     assert bool(held) is not up.engine.embedded
     assert all(GAUGES[name].source is Source.ENGINE and value >= 0.0 for name, value in held.items())
     assert up.engine.embedded or "undo" in held
+
+
+def test_what_an_engine_is_asked_each_second_is_a_part_of_its_counters(up: Bench) -> None:
+    """And its sessions are at something while they work: the one that asks is left out."""
+    counters, url = up.engine.counters, up.servers[0].url
+    if up.engine.embedded:
+        return
+    with conversation(url) as ask:
+        sampled, status = counters.sampled(ask), counters.status(ask)
+        assert sampled and set(sampled) <= set(status)
+        assert counters.view(dict.fromkeys(sampled, 1.0))
+        assert counters.waits(ask) == {} or all(counters.waits(ask).values())
 
 
 def test_a_server_tells_its_tables_and_its_own_defaults(up: Bench) -> None:

@@ -40,7 +40,10 @@ def query(url: str, sql: str) -> Rows:
 def conversation(url: str) -> Iterator[Ask]:
     """Asks a server one statement after another in one session. Raises like `query`, and does not connect
     again."""
-    session = _driver.Conversation(url)
+    try:
+        session = _driver.Conversation(url)
+    except _driver.DriverError as error:
+        raise failed(url, error) from None
 
     def ask(sql: str) -> Rows:
         try:

@@ -419,6 +419,15 @@ class Counters(Protocol):
         does not tell."""
         ...
 
+    def sampled(self, ask: Ask) -> dict[str, float]:
+        """Those counters of `status` that `view` tells of, cheaply enough for each second of a load."""
+        ...
+
+    def waits(self, ask: Ask) -> dict[str, float]:
+        """How many sessions that are not idle are at what now, the one that asks left out, by the engine's
+        own names; empty where it does not say."""
+        ...
+
     def view(self, gained: Mapping[str, float]) -> dict[str, float]:
         """What the engine itself says of where time went: of the counters' gains those that tell, by a title
         with its unit.

@@ -220,6 +220,11 @@ def numbers(rows: Iterable[Sequence[str | float | None]]) -> dict[str, float]:
     return counted
 
 
+def counters_of(view: View) -> tuple[str, ...]:
+    """The counters of which a view is made."""
+    return tuple(dict.fromkeys(name for _, names in view.values() for name in names))
+
+
 def viewed(view: View, gained: Mapping[str, float]) -> dict[str, float]:
     """The lines of a view that have a counter; one that stood still is left out."""
     return {

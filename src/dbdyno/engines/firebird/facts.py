@@ -101,6 +101,14 @@ def status(_ask: Ask) -> dict[str, float]:
     return {}
 
 
+def sampled(_ask: Ask) -> dict[str, float]:
+    return {}
+
+
+def waits(_ask: Ask) -> dict[str, float]:
+    return {}
+
+
 def view(_gained: Mapping[str, float]) -> dict[str, float]:
     return {}
 

@@ -16,6 +16,7 @@ from dbdyno.engines.facts import (
     Proofs,
     Step,
     View,
+    counters_of,
     numbers,
     proved,
     viewed,
@@ -266,6 +267,21 @@ def held(ask: Ask) -> dict[str, float]:
 
 def status(ask: Ask) -> dict[str, float]:
     return numbers(ask("SHOW GLOBAL STATUS"))
+
+
+def sampled(ask: Ask) -> dict[str, float]:
+    names = ", ".join(f"'{name}'" for name in counters_of(VIEW))
+    return numbers(ask(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})"))
+
+
+WAITS_SQL = (
+    "SELECT COALESCE(NULLIF(state, ''), command), COUNT(*) FROM information_schema.processlist"
+    " WHERE id <> CONNECTION_ID() AND command NOT IN ('Sleep', 'Daemon') GROUP BY 1"
+)
+
+
+def waits(ask: Ask) -> dict[str, float]:
+    return numbers(ask(WAITS_SQL))
 
 
 def view(gained: Mapping[str, float]) -> dict[str, float]:

@@ -76,6 +76,7 @@ VIEW: View = mariadb.VIEW
 
 CACHE_MISSES = ""
 status = mariadb.status
+sampled = mariadb.sampled
 
 HELD_SQL = (
     "SELECT 'undo', `count` FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
@@ -92,6 +93,17 @@ HELD_SQL = (
 
 def held(ask: Ask) -> dict[str, float]:
     return numbers(ask(HELD_SQL))
+
+
+WAITS_SQL = (
+    "SELECT COALESCE(NULLIF(processlist_state, ''), processlist_command), COUNT(*)"
+    " FROM performance_schema.threads WHERE type = 'FOREGROUND' AND processlist_id <> CONNECTION_ID()"
+    " AND processlist_command NOT IN ('Sleep', 'Daemon') GROUP BY 1"
+)
+
+
+def waits(ask: Ask) -> dict[str, float]:
+    return numbers(ask(WAITS_SQL))
 
 
 def view(gained: Mapping[str, float]) -> dict[str, float]:

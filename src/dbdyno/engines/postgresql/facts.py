@@ -16,6 +16,7 @@ from dbdyno.engines.facts import (
     Proofs,
     Step,
     View,
+    counters_of,
     numbers,
     proved,
     viewed,
@@ -210,6 +211,22 @@ def status(ask: Ask) -> dict[str, float]:
             rows = ask(f"SELECT key, value FROM json_each_text((SELECT row_to_json(s) FROM ({sql}) s))")
             values |= numbers(rows)
     return values
+
+
+def sampled(ask: Ask) -> dict[str, float]:
+    told = counters_of(VIEW)
+    return {name: value for name, value in status(ask).items() if name in told}
+
+
+WAITS_SQL = (
+    "SELECT COALESCE(wait_event_type || ': ' || wait_event, 'on a CPU, or ready'), COUNT(*)"
+    " FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend'"
+    " AND pid <> pg_backend_pid() GROUP BY 1"
+)
+
+
+def waits(ask: Ask) -> dict[str, float]:
+    return numbers(ask(WAITS_SQL))
 
 
 def view(gained: Mapping[str, float]) -> dict[str, float]:

@@ -85,6 +85,14 @@ def status(ask: Ask) -> dict[str, float]:
     return {name: float(ask(f"PRAGMA {name}")[0][0] or 0) for name in ("page_count", "freelist_count")}
 
 
+def sampled(_ask: Ask) -> dict[str, float]:
+    return {}
+
+
+def waits(_ask: Ask) -> dict[str, float]:
+    return {}
+
+
 def view(_gained: Mapping[str, float]) -> dict[str, float]:
     """Nothing: a size is no time."""
     return {}

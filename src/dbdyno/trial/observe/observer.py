@@ -1,7 +1,7 @@
 """The observer: a thread that samples the host and the server while the load runs.
 
 What happened in the measured part follows from its samples by arithmetic on running totals, and so does what
-CPU quotas did.
+CPU quotas did. Beside it a second thread asks the engine for its own counters, and what sessions wait for.
 """
 
 from __future__ import annotations
@@ -11,19 +11,29 @@ import os
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from dbdyno.applications.product import Front
+from dbdyno.driver.passwords import conversation
 from dbdyno.driver.tally import Cpu
+from dbdyno.engines.engine import Counters as EngineCounters
+from dbdyno.errors import DriverFailed
 from dbdyno.host import cgroups
 from dbdyno.host.perf import HardwareCounters
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Observation
-from dbdyno.trial.observe.watch import Bystanders, Counters, KernelThreads, ProcessCounters, host_counters
+from dbdyno.trial.observe.watch import (
+    Bystanders,
+    Counters,
+    DeviceCounters,
+    KernelThreads,
+    ProcessCounters,
+    host_counters,
+)
 
 
 class QuotaCounters:
@@ -72,7 +82,7 @@ class Totals:
     counters: Counters
 
 
-GAUGES = frozenset({"resident_bytes"})
+GAUGES = frozenset({"resident_bytes", "runnable"})
 """Values at a moment; all other names are running totals."""
 
 
@@ -195,8 +205,18 @@ def _unix_s(sample: Totals) -> float:
 PERIOD_S = 0.5
 """Short enough that what a thread did after its last sample is small beside a measured part of seconds."""
 
-_SERIES = ["resident_bytes", "read_bytes", "written_bytes", "steal_s", "host_busy_s"]
+_SERIES = ["resident_bytes", "read_bytes", "written_bytes"]
 _OF_HOST = ["steal_s", "host_busy_s"]
+_OF_DEVICES = (
+    "runnable",
+    "disk_reads",
+    "disk_writes",
+    "disk_wait_s",
+    "disk_queue_s",
+    "network_received_bytes",
+    "network_sent_bytes",
+)
+"""What is told second by second where the kernel shows it here."""
 UNSEEN = "the server's processes are not on this host, or hide from this user"
 OF_PROCESSES = ("frequency_hz", "other_cpu_s", "resident_bytes_end", "resident_bytes_max")
 """What is not known without the server's processes, beside what is read of them."""
@@ -210,13 +230,82 @@ SET_S = 0.05
 """A wall clock that moves more than this between two samples was set. One that is drawn slowly moves less."""
 
 
+ASK_EVERY_S = 1.0
+
+
+class Asker:
+    """Asks a server for its counters and what its sessions wait for, each second while it is `looking`. Its
+    thread holds one session from the first look to `close`, because to connect is dearer than to ask."""
+
+    def __init__(self, url: str, counters: EngineCounters, moment_s: Callable[[], float]) -> None:
+        self._url, self._counters, self._moment_s = url, counters, moment_s
+        self._samples: list[Totals] = []
+        self._waits: list[Totals] = []
+        self._changed = threading.Condition()
+        self._looking = self._over = False
+        self._thread: threading.Thread | None = None
+
+    def look(self, looking: bool) -> None:
+        """Begins to ask, or leaves off."""
+        with self._changed:
+            self._looking = looking
+            self._changed.notify()
+        if looking and self._thread is None:
+            self._thread = threading.Thread(target=self._go_on, name="asker", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Ends the session."""
+        with self._changed:
+            self._over = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def series(self, windows: Windows) -> dict[str, list[float]]:
+        """What the engine counted in each whole second of the measured part, by the titles of its view; empty
+        where it was not asked twice."""
+        samples = self._samples
+        if len(samples) < 2 or not windows:
+            return {}
+        by_name = per_second(samples, list(samples[-1].counters), windows)
+        seconds = len(next(iter(by_name.values()), ()))
+        views = [
+            self._counters.view({name: values[second] for name, values in by_name.items()})
+            for second in range(seconds)
+        ]
+        titles = dict.fromkeys(title for view in views for title in view)
+        return {title: [view.get(title, 0.0) for view in views] for title in titles}
+
+    def waits(self, windows: Windows) -> dict[str, float]:
+        """How many sessions on average were at what, over the moments of the measured part."""
+        seen = [one.counters for one in self._waits if any(a <= one.unix_s <= b for a, b in windows)]
+        names = dict.fromkeys(name for one in seen for name in one)
+        return {name: round(sum(one.get(name, 0.0) for one in seen) / len(seen), 4) for name in names}
+
+    def _go_on(self) -> None:
+        # A server that answers no more has nothing to tell, and why is told by what failed under load.
+        with suppress(DriverFailed), conversation(self._url) as ask:
+            while self._is_to_ask():
+                self._samples.append(Totals(self._moment_s(), self._counters.sampled(ask)))
+                self._waits.append(Totals(self._moment_s(), self._counters.waits(ask)))
+                with self._changed:
+                    self._changed.wait_for(lambda: self._over or not self._looking, ASK_EVERY_S)
+
+    def _is_to_ask(self) -> bool:
+        """Waits until there is a look; False where it is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or self._looking)
+            return not self._over
+
+
 class Observer:
     """Samples while it is `looking`: from before the load to after it, once or for each of its slices. A
     context manager; `observation` tells what was seen, once it ended.
 
     `embedded` says that the processes given hold the driver as well, whose CPU is then taken off the
     server's. `front` is the application in front of the server, where there is one. `driver_ids` are the load
-    process.
+    process. A server at the URL `asked` is asked for the engine's own `counters` meanwhile.
     """
 
     def __init__(
@@ -225,6 +314,8 @@ class Observer:
         embedded: bool,
         front: Front | None = None,
         driver_ids: tuple[int, ...] = (),
+        asked: str = "",
+        counters: EngineCounters | None = None,
     ) -> None:
         in_front = front.process.process_ids if front else ()
         self._processes = ProcessCounters(process_ids)
@@ -241,6 +332,8 @@ class Observer:
         self._cpu_name = "process_cpu_s" if embedded else "server_cpu_s"
         self._ahead: list[tuple[float, float]] = []
         self._base_s = time.time() - time.monotonic()
+        self._devices = DeviceCounters()
+        self._asker = Asker(asked, counters, self._now_s) if asked and counters is not None else None
         self._samples: list[Totals] = []
         # Of each look the numbers of its first and its last sample.
         self._looks: list[tuple[int, int]] = []
@@ -251,6 +344,8 @@ class Observer:
 
     def __exit__(self, *_: object) -> None:
         self._hardware.close()
+        if self._asker is not None:
+            self._asker.close()
 
     @contextmanager
     def looking(self, first_s: float = PERIOD_S) -> Iterator[None]:
@@ -263,9 +358,13 @@ class Observer:
         first = len(self._samples)
         self._sample()
         thread.start()
+        if self._asker is not None:
+            self._asker.look(True)
         try:
             yield
         finally:
+            if self._asker is not None:
+                self._asker.look(False)
             over.set()
             thread.join()
             self._sample()
@@ -309,6 +408,8 @@ class Observer:
             missing=self._missing,
             engine_status=changed,
             engine_view=running.setup.engine.counters.view(changed),
+            engine_series=self._asker.series(windows) if self._asker is not None else {},
+            waits=self._asker.waits(windows) if self._asker is not None else {},
         )
 
     def _in_others_turns(self) -> Counters:
@@ -335,8 +436,9 @@ class Observer:
         return {name: value for name, value in total.items() if name not in self._missing}
 
     def _series(self, windows: Windows) -> dict[str, list[float]]:
-        names = [self._cpu_name, *_SERIES] if self._seen else _OF_HOST
-        return per_second(self._samples, names, windows)
+        own = [self._cpu_name, *_SERIES] if self._seen else []
+        devices = [name for name in _OF_DEVICES if name in self._samples[0].counters]
+        return per_second(self._samples, [*own, *_OF_HOST, *devices], windows)
 
     def _split_cpu(self, gained: Counters, driver: Cpu) -> Counters:
         """Server and driver apart. An embedded engine's process holds both, and the driver knows its own
@@ -349,6 +451,10 @@ class Observer:
             "driver_cpu_system_s": driver.system,
         }
 
+    def _now_s(self) -> float:
+        """Unix time that no setting of the clock moves."""
+        return self._base_s + time.monotonic()
+
     def _sample_until(self, over: threading.Event, first_s: float) -> None:
         wait_s = first_s
         while not over.wait(wait_s):
@@ -360,12 +466,12 @@ class Observer:
         # Of a server whose processes are not seen nothing is read.
         counters = {"cpu_user_s": 0.0, "cpu_system_s": 0.0, **read}
         counters |= of_application(self._application) | spent_by(self._front)
-        counters |= host_counters() | self._kernel.read() | self._bystanders.read()
+        counters |= host_counters() | self._devices.read() | self._kernel.read() | self._bystanders.read()
         counters |= self._hardware.read() | self._quotas.read()
         counters[self._cpu_name] = counters.get("cpu_user_s", 0.0) + counters.get("cpu_system_s", 0.0)
         counters["dyno_cpu_s"] = time.process_time()
         self._missing |= missing
-        now_s = self._base_s + time.monotonic()
+        now_s = self._now_s()
         ahead_s = time.time() - now_s
         if not self._ahead or abs(ahead_s - self._ahead[-1][1]) > SET_S:
             self._ahead.append((now_s, ahead_s))

@@ -187,13 +187,73 @@ def _io(text: str) -> Counters:
 
 def host_counters() -> Counters:
     """CPU seconds of the whole host since boot, over all its CPUs: what was used, and what the hypervisor
-    took."""
+    took; and how many threads run or wait for a CPU, now (`runnable`)."""
+    lines = kernel_files.text("/proc/stat").splitlines()
     # user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user.
-    values = [
-        int(value) / TICKS_PER_S for value in kernel_files.text("/proc/stat").partition("\n")[0].split()[1:]
-    ]
+    values = [int(value) / TICKS_PER_S for value in lines[0].split()[1:]]
     user, nice, system, _idle, _wait, interrupt, soft_interrupt, steal = values[:8]
-    return {"host_busy_s": user + nice + system + interrupt + soft_interrupt, "steal_s": steal}
+    found = {"host_busy_s": user + nice + system + interrupt + soft_interrupt, "steal_s": steal}
+    runnable = [line.split()[1] for line in lines if line.startswith("procs_running ")]
+    # The one that reads is among them.
+    return found | ({"runnable": max(0.0, float(runnable[0]) - 1.0)} if runnable else {})
+
+
+DISKSTATS, BLOCK_DEVICES, NETWORK = "/proc/diskstats", "/sys/block", "/proc/net/dev"
+LOOPBACK = "lo"
+
+
+class DeviceCounters:
+    """Running totals over the host's disks and network devices. Partitions, loop devices and what is made of
+    disks are left out, because their requests are a disk's as well."""
+
+    def __init__(self) -> None:
+        self._disks = frozenset(
+            name
+            for name in _names_or_none(BLOCK_DEVICES)
+            if "device" in _names_or_none(f"{BLOCK_DEVICES}/{name}")
+        )
+
+    def read(self) -> Counters:
+        """Totals so far; none of what the kernel does not show here."""
+        return self._of_disks() | _of_network()
+
+    def _of_disks(self) -> Counters:
+        """Requests, the seconds that they took altogether (`disk_wait_s`), and seconds by how many were under
+        way (`disk_queue_s`), which is their mean number over a second (Documentation/admin-guide/iostats)."""
+        total = dict.fromkeys(("disk_reads", "disk_writes", "disk_wait_s", "disk_queue_s"), 0.0)
+        seen = False
+        for line in (kernel_files.text_or_none(DISKSTATS) or "").splitlines():
+            fields = line.split()
+            if len(fields) < 14 or fields[2] not in self._disks:
+                continue
+            seen = True
+            reads, read_ms, writes, write_ms, queue_ms = (float(fields[at]) for at in (3, 6, 7, 10, 13))
+            total["disk_reads"] += reads
+            total["disk_writes"] += writes
+            total["disk_wait_s"] += (read_ms + write_ms) / 1e3
+            total["disk_queue_s"] += queue_ms / 1e3
+        return total if seen else {}
+
+
+def _names_or_none(folder: str) -> list[str]:
+    try:
+        return kernel_files.names(folder)
+    except kernel_files.Unreadable:
+        return []
+
+
+def _of_network() -> Counters:
+    """Bytes over all devices but loopback; none where there is no other."""
+    counts = [
+        (float(fields[0]), float(fields[8]))
+        for line in (kernel_files.text_or_none(NETWORK) or "").splitlines()
+        for name, _, rest in (line.partition(":"),)
+        if rest and name.strip() != LOOPBACK and len(fields := rest.split()) > 8
+    ]
+    if not counts:
+        return {}
+    received, sent = (sum(one) for one in zip(*counts, strict=True))
+    return {"network_received_bytes": received, "network_sent_bytes": sent}
 
 
 PROC = Path("/proc")
