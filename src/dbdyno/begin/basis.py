@@ -24,7 +24,8 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import Frozen
 from dbdyno.host.fingerprint import identity
 from dbdyno.plan.budget import guessed
-from dbdyno.records.store import RunSummary, Store
+from dbdyno.records.run import RunSummary
+from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import day_text, plural
 from dbdyno.study import Study
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import ValidationError
@@ -22,7 +23,7 @@ from dbdyno.analyse.analysis import Given
 from dbdyno.analyse.columns import Floats, Places
 from dbdyno.analyse.kept import Arrays, Head, Keeping, Read, given_of
 from dbdyno.begin.begun import given_up_by, with_losses
-from dbdyno.begin.stored_study import asked_of, require_speeds, study_of
+from dbdyno.begin.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of
 from dbdyno.errors import UserError
 from dbdyno.findings import analyse
 from dbdyno.host.cache import Tell, keep_beside
@@ -31,6 +32,10 @@ from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.study import Design, Study
+from dbdyno.study.differences import difference
+
+if TYPE_CHECKING:
+    from dbdyno.analyse.compare import Comparison
 
 RECORDS_LEAST = 2_000
 """Fewer records are read again in the time that reading a file of columns takes."""
@@ -136,3 +141,62 @@ def tell_unknown(runs: Iterable[Run], tell: Tell) -> None:
             continue
         told = f"run {run.run} was made by a Dyno that kept no files: whether it asked the same is not known"
         tell(told)
+
+
+Side = Sequence[Analysis]
+"""The runs of one side of a comparison."""
+
+
+def side_of(store: Store, *names: str) -> list[Analysis]:
+    """The analyses of runs by their names."""
+    runs = [store.run(name) for name in names]
+    for run in runs:
+        require_speeds(run)
+    return [analysed(study_of(run), run, store.records(run.run)) for run in runs]
+
+
+def compared(left: Side, right: Side, ends: tuple[str, str] | None = None) -> Comparison:
+    """Two sides beside each other, by a variant of each where `ends` names them. Raises UserError where they
+    cannot be compared."""
+    # Here, because few who read a run compare it.
+    from dbdyno.analyse.compare import compare
+    from dbdyno.layers.registry import related_factors
+
+    require_comparable(left, right)
+    found = compare(left, right, ends=ends, related=related_factors())
+    if not found.gaps:
+        raise UserError("no variant was measured in both runs", "see: dyno report RUN")
+    return found
+
+
+def require_comparable(left: Side, right: Side) -> None:
+    """Raises UserError where a run is named twice, the runs ask different things, or a side has two hosts."""
+    first, *others = [one.run for side in (left, right) for one in side]
+    names = [run.run for run in (first, *others)]
+    if len(set(names)) < len(names):
+        raise UserError("a run cannot be compared with itself", "name each run once; see: dyno runs")
+    for other in others:
+        require_one_study(first, other)
+    for side in (left, right):
+        hosts = sorted({one.run.host.name or "" for one in side})
+        if len(hosts) > 1:
+            raise UserError(
+                f"the runs of one side were measured on different hosts: {', '.join(hosts)}",
+                "name runs of one host on each side",
+            )
+
+
+def require_one_study(left: Run, right: Run) -> None:
+    """Raises UserError where two runs ask different things."""
+    if not is_of(left, asked_of(right)):
+        raise UserError(
+            f"these are runs of different studies: {left.run} of {left.study_path}, "
+            f"{right.run} of {right.study_path}",
+            "compare runs of one study; its file may be spelled otherwise",
+        )
+    if found := difference(left.files, right.files):
+        raise UserError(
+            f"{left.run} and {right.run} asked different things: {found}",
+            "compare runs whose files say the same; see: dyno report RUN --trials --json",
+        )
+    require_one_data(left, right)

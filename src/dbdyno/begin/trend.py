@@ -18,8 +18,8 @@ from dbdyno.begin.stored_run import analysed
 from dbdyno.begin.stored_study import is_of, study_of
 from dbdyno.errors import StudyError
 from dbdyno.records.readings import Readings, nothing_between
-from dbdyno.records.run import Run, RunKind
-from dbdyno.records.store import RunSummary, Store
+from dbdyno.records.run import Run, RunKind, RunSummary
+from dbdyno.records.store import Store
 from dbdyno.study import Study
 
 

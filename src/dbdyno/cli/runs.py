@@ -18,7 +18,8 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.records.place import store_url
 from dbdyno.records.readings import Readings, RunOfIndex
-from dbdyno.records.store import RunSummary, Store, writable_store
+from dbdyno.records.run import RunSummary
+from dbdyno.records.store import Store, writable_store
 from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import moment_text
 

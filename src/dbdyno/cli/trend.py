@@ -18,7 +18,8 @@ from dbdyno.cli.patience import waiting
 from dbdyno.errors import UserError
 from dbdyno.findings.trend import omitted
 from dbdyno.records.place import store_url
-from dbdyno.records.store import RunSummary, Store
+from dbdyno.records.run import RunSummary
+from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study, read_study
 

@@ -36,8 +36,8 @@ from dbdyno.report.words.numbers import multiple_text
 
 
 def document(found: Comparison, options: str = "") -> Document:
-    """What may be said in short, then of each gap, what it is made of, and what differs. `options` are those that the
-    comparison was asked with."""
+    """What may be said in short, then of each gap, what it is made of, and what differs. `options` are those
+    that the comparison was asked with."""
     return Document(
         title=title(found),
         answer=(headline(found),),

@@ -21,7 +21,8 @@ import dbdyno
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.cache import keep_beside, shelf
-from dbdyno.records.store import RunSummary, Store
+from dbdyno.records.run import RunSummary
+from dbdyno.records.store import Store
 
 KIND = "readings"
 BLOCKS_LEAST = 2
@@ -32,7 +33,8 @@ Reading = TypeVar("Reading", bound=Frozen)
 class RunOfIndex(Frozen):
     """What a list of runs says of one, from its records. `line` are the ratios of the variant `line_of` to
     the baseline, or to what it was held against, in the order of the blocks; `verdicts` counts the variants
-    by theirs."""
+    by theirs. `file` is the study's, and `engine` what it measured; `has_trend` says that runs of the study
+    can be laid over days."""
 
     title: str
     answer: str
@@ -40,6 +42,9 @@ class RunOfIndex(Frozen):
     line_of: str = ""
     line_against: str = "the baseline"
     line: tuple[float, ...] = ()
+    file: str = ""
+    engine: str = ""
+    has_trend: bool = False
 
 
 def nothing_between() -> None:
@@ -79,6 +84,20 @@ class Readings:
         if not summary.finished or not self._origin or self._folder is None:
             return None
         return self._folder / f"{_digest(summary.run.run)}.{what}.json"
+
+    def kept_index(self, noun: type[Reading]) -> Reading | None:
+        """What is kept of all runs together, by this Dyno."""
+        place = self._index
+        return None if place is None else _kept(place, noun, self._code)
+
+    def keep_index(self, found: Frozen) -> None:
+        """Keeps what was read of all runs."""
+        if (place := self._index) is not None:
+            keep_beside(place, f"{self._code}\n{found.model_dump_json()}\n")
+
+    @property
+    def _index(self) -> Path | None:
+        return self._folder / "index.json" if self._origin and self._folder is not None else None
 
     def forget(self, run: str) -> None:
         """Removes what is kept of a run that is no more. Of a folder that this user cannot write it stays."""

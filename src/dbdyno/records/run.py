@@ -6,6 +6,7 @@ A stored run says what `kind` it is. One that was stored before runs did is know
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -376,3 +377,49 @@ def run_of_document(document: str) -> Run:
 def _reader() -> TypeAdapter[Run]:
     # Most commands read no run, and the types of all kinds take longer to build than those commands run.
     return TypeAdapter(Run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunState:
+    """How far a run of a store is. `name` is the one that its user gave it; `baselines` name it as well."""
+
+    finished: bool
+    outcomes: dict[str, int]
+    name: str = ""
+    note: str = ""
+    baselines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary(RunState):
+    """One line of `dyno runs`."""
+
+    run: Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLine(RunState):
+    """What a store knows of a run without reading it."""
+
+    run: str
+    created_unix_s: float
+
+    def read(self, run: Run) -> RunSummary:
+        """The same with the run itself."""
+        return RunSummary(
+            run=run,
+            finished=self.finished,
+            outcomes=self.outcomes,
+            name=self.name,
+            note=self.note,
+            baselines=self.baselines,
+        )
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A run of the store that this Dyno cannot read, and why: it is damaged, or of a later version."""
+
+    run: str
+    created_unix_s: float
+    why: str

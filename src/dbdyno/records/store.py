@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -33,7 +32,7 @@ from dbdyno.records.database import (
 )
 from dbdyno.records.place import LAST, SQLITE, from_root, place_of
 from dbdyno.records.record import Record
-from dbdyno.records.run import Run, run_of_document
+from dbdyno.records.run import Run, RunLine, RunSummary, Unreadable, run_of_document
 from dbdyno.records.spool import Spool, Waiting
 
 SCHEMA = 1
@@ -88,27 +87,6 @@ _RIGHTS = {
 _LATEST_FIRST = "ORDER BY created_unix_s DESC, run"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HAS_RESULT = "EXISTS (SELECT 1 FROM dyno_records WHERE dyno_records.run = dyno_runs.run)"
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """One line of `dyno runs`. `name` is the one that its user gave it; `baselines` name it as well."""
-
-    run: Run
-    finished: bool
-    outcomes: dict[str, int]
-    name: str = ""
-    note: str = ""
-    baselines: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """A run of the store that this Dyno cannot read, and why: it is damaged, or of a later version."""
-
-    run: str
-    created_unix_s: float
-    why: str
 
 
 class Store:
@@ -441,32 +419,50 @@ class Store:
 
     def runs_and_unreadable(self) -> tuple[list[RunSummary], list[Unreadable]]:
         """The runs that can be read, and those that cannot, each the latest first."""
+        with self._transaction(writes=False) as execute:
+            documents: dict[str, str] = dict(execute("SELECT run, document FROM dyno_runs"))
+        readable, unreadable = list[RunSummary](), list[Unreadable]()
+        # One that was added meanwhile is for the next look.
+        for line in (line for line in self.lines() if line.run in documents):
+            try:
+                readable.append(line.read(self._parse_run(documents[line.run])))
+            except DynoError as error:
+                unreadable.append(Unreadable(line.run, line.created_unix_s, error.message))
+        return readable, unreadable
+
+    def lines(self) -> list[RunLine]:
+        """What is known of every run without reading it, the latest first."""
         outcomes: dict[str, dict[str, int]] = {}
         with self._transaction(writes=False) as execute:
             for run, outcome, count in execute(
                 "SELECT run, outcome, COUNT(*) FROM dyno_records GROUP BY run, outcome"
             ):
                 outcomes.setdefault(run, {})[outcome] = count
-            rows = execute(f"SELECT run, created_unix_s, document, finished FROM dyno_runs {_LATEST_FIRST}")
+            rows = execute(f"SELECT run, created_unix_s, finished FROM dyno_runs {_LATEST_FIRST}")
         own = {run: name for name, (run, baseline) in self._named().items() if not baseline}
-        notes, baselines = self._notes(), self.baselines()
-        readable, unreadable = list[RunSummary](), list[Unreadable]()
-        for run, created_unix_s, document, finished in rows:
-            try:
-                parsed = self._parse_run(document)
-            except DynoError as error:
-                unreadable.append(Unreadable(run, created_unix_s, error.message))
-                continue
-            summary = RunSummary(
-                run=parsed,
+        notes, standing = self._notes(), dict[str, list[str]]()
+        for name, run in self.baselines().items():
+            standing.setdefault(run, []).append(name)
+        return [
+            RunLine(
+                run=run,
+                created_unix_s=created_unix_s,
                 finished=bool(finished),
                 outcomes=outcomes.get(run, {}),
                 name=own.get(run, ""),
                 note=notes.get(run, ""),
-                baselines=tuple(name for name, named in baselines.items() if named == run),
+                baselines=tuple(standing.get(run, ())),
             )
-            readable.append(summary)
-        return readable, unreadable
+            for run, created_unix_s, finished in rows
+        ]
+
+    def summary_of(self, line: RunLine) -> RunSummary:
+        """The run of a line. Raises DynoError where this Dyno cannot read it, or it is no more."""
+        with self._transaction(writes=False) as execute:
+            found = execute("SELECT document FROM dyno_runs WHERE run = ?", line.run)
+        if not found:
+            raise self._no_run(line.run)
+        return line.read(self._parse_run(found[0][0]))
 
     def state(self) -> tuple[int, ...]:
         """What differs where a run or a record was added or removed, or a run has ended."""

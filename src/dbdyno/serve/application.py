@@ -112,7 +112,8 @@ class Application:
             self._loop.call_soon_threadsafe(self.following.tell, path, self.drawer.ready[path].shown)
 
     async def _page(self, request: Request) -> Response:
-        path = quote(request.url.path)
+        # Each list that is asked for is a page of its own.
+        path = quote(request.url.path) + (f"?{request.url.query}" if request.url.query else "")
         if not is_page(path):
             return PlainTextResponse(NOTHING_HERE, 404)
         if path == METRICS and not self._is_collected:

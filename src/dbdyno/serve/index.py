@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlencode
 
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis
@@ -17,10 +17,12 @@ from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import DynoError
 from dbdyno.findings import gate
 from dbdyno.findings.results import RESULTS
+from dbdyno.frozen import Frozen
 from dbdyno.host.host_lock import holder
 from dbdyno.kinds.registry import without_speeds
 from dbdyno.records.readings import BLOCKS_LEAST, Readings, RunOfIndex
-from dbdyno.records.store import RunSummary, Store
+from dbdyno.records.run import RunLine, RunSummary
+from dbdyno.records.store import Store
 from dbdyno.report import document
 from dbdyno.report.words.answer import in_brief
 from dbdyno.report.words.numbers import minute_text, plural, ratio_text
@@ -42,11 +44,12 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class IndexRow:
-    """A row of the list."""
+    """A row of the list. `day` is that of its beginning, as browsers write dates."""
 
     run: str
     href: str
     began: str
+    day: str
     title: str
     about: str
     answer: str
@@ -56,11 +59,58 @@ class IndexRow:
     points: str
     one: float
     line: str
+    file: str
+    engine: str
+    trend: str
 
     @property
     def kinds(self) -> str:
         """What the list is filtered by."""
         return " ".join(verdict.slug for verdict in self.verdicts)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of a list is asked for: runs with all these words, of a study's file, of an engine, with a
+    verdict, that began between two days; and how many of the latest are left out before the first."""
+
+    text: str = ""
+    study: str = ""
+    engine: str = ""
+    verdict: str = ""
+    since: str = ""
+    until: str = ""
+    skip: int = 0
+
+    @classmethod
+    def of(cls, query: str) -> Asked:
+        """What a query string asks for; what it does not know asks for nothing."""
+        given = dict(parse_qsl(query))
+        known = {
+            name: given[name]
+            for name in ("text", "study", "engine", "verdict", "since", "until")
+            if name in given
+        }
+        skip = given.get("skip", "")
+        return cls(**known, skip=int(skip) if skip.isdecimal() and len(skip) < 10 else 0)
+
+    def query(self, skip: int) -> str:
+        """The same as a query string, from another row on."""
+        told = {name: value for name, value in vars(self).items() if value and name != "skip"}
+        return urlencode(told | ({"skip": skip} if skip else {}))
+
+    def fits(self, row: IndexRow) -> bool:
+        """Whether a row is asked for."""
+        words = self.text.lower().split()
+        said = " ".join((row.run, row.title, row.about, row.answer, row.began)).lower() if words else ""
+        return (
+            all(word in said for word in words)
+            and self.study in ("", row.file)
+            and self.engine in ("", row.engine)
+            and (not self.verdict or self.verdict in row.kinds.split())
+            and (not self.since or row.day >= self.since)
+            and (not self.until or row.day <= self.until)
+        )
 
 
 @dataclass(frozen=True)
@@ -76,23 +126,28 @@ class StudyRow:
 
 @dataclass
 class Index:
-    """Reads each run once. What finished runs say is kept on disk as well (`records/readings.py`)."""
+    """Reads each run once. What finished runs say is kept on disk as well (`records/readings.py`), and all of
+    it in one file, because ten thousand files take too long to open."""
 
-    _seen: dict[str, tuple[dict[str, int], RunOfIndex]] = field(default_factory=dict)
+    _seen: dict[str, Seen] = field(default_factory=dict)
+    _is_loaded: bool = False
 
     def rows(self, store: Store, between: Callable[[], None]) -> list[IndexRow]:
         """The latest run first. `between` is called before each run is read."""
         measuring = holder()
         under_way = measuring.run if measuring else ""
         readings, rows = Readings(store), list[IndexRow]()
-        summaries, unreadable = store.runs_and_unreadable()
-        for summary in summaries:
-            between()
-            rows.append(_row(summary, self._read(store, readings, summary), summary.run.run == under_way))
-        for one in unreadable:
-            said = RunOfIndex(title=UNREADABLE, answer=one.why, verdicts={})
-            began = minute_text(one.created_unix_s)
-            rows.append(_row_of(one.run, began, said, about="", state="", trials=""))
+        self._load(readings)
+        lines = store.lines()
+        before = len(self._seen)
+        for line in lines:
+            seen = self._seen.get(line.run)
+            if seen is None or not seen.is_of(line):
+                between()
+                seen = self._read(store, readings, line)
+            rows.append(_row(line, seen.reading, line.run == under_way))
+        if len(self._seen) != before:
+            self._keep(readings, lines)
         return rows
 
     def verdicts_in(self, rows: Sequence[IndexRow]) -> list[Verdicts]:
@@ -114,7 +169,8 @@ class Index:
         rows = []
         for first, *others in found.values():
             between()
-            read = self._read(store, readings, first)
+            read = readings.of(first, RunOfIndex, partial(read_in_brief, store, first))
+            read = read or RunOfIndex(title=Path(first.run.study_path).name, answer=UNREADABLE, verdicts={})
             rows.append(
                 StudyRow(
                     title=read.title,
@@ -126,14 +182,54 @@ class Index:
             )
         return rows
 
-    def _read(self, store: Store, readings: Readings, summary: RunSummary) -> RunOfIndex:
-        seen = self._seen.get(summary.run.run)
-        if seen is not None and seen[0] == summary.outcomes:
-            return seen[1]
+    def _read(self, store: Store, readings: Readings, line: RunLine) -> Seen:
+        try:
+            summary = store.summary_of(line)
+        except DynoError as error:
+            return Seen(finished=line.finished, outcomes={}, reading=_unreadable(error.message))
+        run = summary.run
         found = readings.of(summary, RunOfIndex, partial(read_in_brief, store, summary))
-        found = found or RunOfIndex(title=Path(summary.run.study_path).name, answer=UNREADABLE, verdicts={})
-        self._seen[summary.run.run] = summary.outcomes, found
-        return found
+        file = Path(run.study_path).name
+        found = found or RunOfIndex(title=file, answer=UNREADABLE, verdicts={})
+        engine = f"{run.installation.engine} {run.installation.version}".strip()
+        found = found.but(file=file, engine=engine, has_trend=bool(run.compares and not run.of_logs))
+        seen = Seen(finished=line.finished, outcomes=line.outcomes, reading=found)
+        self._seen[line.run] = seen
+        return seen
+
+    def _load(self, readings: Readings) -> None:
+        """What an earlier process has read."""
+        if not self._is_loaded:
+            self._is_loaded = True
+            kept = readings.kept_index(Kept)
+            self._seen |= kept.runs if kept is not None else {}
+
+    def _keep(self, readings: Readings, lines: Sequence[RunLine]) -> None:
+        """Of runs that are over."""
+        over = {line.run: self._seen[line.run] for line in lines if line.finished and line.run in self._seen}
+        readings.keep_index(Kept(runs=over))
+
+
+class Seen(Frozen):
+    """What was read of a run that was so far."""
+
+    finished: bool
+    outcomes: dict[str, int]
+    reading: RunOfIndex
+
+    def is_of(self, line: RunLine) -> bool:
+        """Whether the run is as far now as it was then."""
+        return self.finished == line.finished and self.outcomes == line.outcomes
+
+
+class Kept(Frozen):
+    """The same of all runs of a store by their names."""
+
+    runs: dict[str, Seen]
+
+
+def _unreadable(why: str) -> RunOfIndex:
+    return RunOfIndex(title=UNREADABLE, answer=why, verdicts={})
 
 
 def read_in_brief(store: Store, summary: RunSummary) -> RunOfIndex | None:
@@ -168,24 +264,22 @@ def _of_gate(analysis: Analysis, held: Gate) -> RunOfIndex:
     )
 
 
-def _row(summary: RunSummary, read: RunOfIndex, under_way: bool) -> IndexRow:
-    named = (summary.name, *(f"baseline {name}" for name in summary.baselines), summary.note)
-    about = "; ".join(filter(None, (Path(summary.run.study_path).name, *named)))
-    state = "under way" if under_way else "" if summary.finished else "unfinished"
-    trials = plural(sum(summary.outcomes.values()), "trial")
-    began = minute_text(summary.run.created_unix_s)
-    return _row_of(summary.run.run, began, read, about=about, state=state, trials=trials)
-
-
-def _row_of(run: str, began: str, read: RunOfIndex, *, about: str, state: str, trials: str) -> IndexRow:
+def _row(line: RunLine, read: RunOfIndex, under_way: bool) -> IndexRow:
+    named = (line.name, *(f"baseline {name}" for name in line.baselines), line.note)
     points, one = _points(read.line)
     told = ""
     if points:
         spread = f"{ratio_text(min(read.line))} to {ratio_text(max(read.line))}"
         told = f"{read.line_of}: {spread} times {read.line_against} over {plural(len(read.line), 'block')}"
+    trials = sum(line.outcomes.values())
+    began = minute_text(line.created_unix_s)
     return IndexRow(
-        run=run, href=f"/run/{quote(run)}", began=began, title=read.title, about=about, answer=read.answer,
-        state=state, trials=trials, points=points, one=one, line=told,
+        run=line.run, href=f"/run/{quote(line.run)}", began=began, day=began[:10], title=read.title,
+        about="; ".join(filter(None, (read.file, *named))), answer=read.answer,
+        state="under way" if under_way else "" if line.finished else "unfinished",
+        trials=plural(trials, "trial") if read.title != UNREADABLE else "",
+        points=points, one=one, line=told, file=read.file, engine=read.engine,
+        trend=f"/trend/{quote(line.run)}" if read.has_trend and trials else "",
         verdicts=tuple(
             Verdicts(name, name.replace(" ", "-"), count) for name, count in sorted(read.verdicts.items())
         ),

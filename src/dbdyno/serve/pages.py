@@ -16,7 +16,7 @@ from dbdyno.analyse.trend import trend
 from dbdyno.begin.estimate import beside_blocks_s
 from dbdyno.begin.gate import with_gate
 from dbdyno.begin.registered import reruns_of
-from dbdyno.begin.stored_run import analysis_to_read
+from dbdyno.begin.stored_run import analysis_to_read, compared, side_of
 from dbdyno.begin.stored_study import asked_of, require_measured, study_of
 from dbdyno.begin.trend import latest, museum_of, sorted_out, with_ratio
 from dbdyno.errors import DynoError, UserError
@@ -43,7 +43,7 @@ from dbdyno.report.words.numbers import (
 )
 from dbdyno.report.words.remarks import WARNINGS
 from dbdyno.serve.drawer import Page, page_of
-from dbdyno.serve.index import Index
+from dbdyno.serve.index import Asked, Index
 from dbdyno.study import Study
 from dbdyno.study.trials import NO_BLOCK
 
@@ -145,15 +145,21 @@ def _share_of(seen: Observation | None, name: str, cores: int) -> float | None:
 
 
 RUNS, TRENDS, MUSEUM, LIVE, METRICS = "/", "/trends", "/museum", "/live", "/metrics"
-RUN, TREND = "/run/", "/trend/"
+RUN, TREND, COMPARE = "/run/", "/trend/", "/compare/"
 TREND_RUNS_MOST = 50
+ROWS_MOST = 200
+"""Of a list in one page: a browser shows them at once, and older ones are a click away."""
 NOT_FOUND, FAILED = 404, 500
 
 
 def is_page(path: str) -> bool:
-    """Whether there may be a page at this path."""
+    """Whether there may be a page at this path. The list of runs may have a query."""
+    path, _, query = path.partition("?")
+    if path.startswith(COMPARE):
+        return len([*filter(None, path.removeprefix(COMPARE).split("/"))]) == 2 and not query
     named = (path.removeprefix(prefix) for prefix in (RUN, TREND) if path.startswith(prefix))
-    return path in (RUNS, TRENDS, MUSEUM, METRICS) or any(name and "/" not in name for name in named)
+    found = path in (RUNS, TRENDS, MUSEUM, METRICS) or any(name and "/" not in name for name in named)
+    return found and (not query or path == RUNS)
 
 
 def under_way_in(store: Store) -> Holder | None:
@@ -208,18 +214,38 @@ class Pages:
             return page_of(self._said(path, f"Dyno failed: {told}", hint), FAILED)
 
     def _drawn(self, path: str, store: Store, look: Look) -> str:
-        if path == RUNS:
-            rows = self._index.rows(store, look.give_way)
-            return self._list("Runs", path, store, rows=rows, verdicts=self._index.verdicts_in(rows))
+        if path.partition("?")[0] == RUNS:
+            return self._runs(store, path, look)
+        if path.startswith(COMPARE):
+            left, right = path.removeprefix(COMPARE).split("/")
+            found = compared(side_of(store, unquote(left)), side_of(store, unquote(right)))
+            return self._document(RESULTS["compare"].document(found), path, RUNS)
         if path == TRENDS:
             return self._list("Trends", path, store, studies=self._index.studies(store, look.give_way))
         if path == MUSEUM:
-            found = museum_of(store, between=look.give_way)
-            return self._document(RESULTS["museum"].document(found), path, MUSEUM)
+            exhibits = museum_of(store, between=look.give_way)
+            return self._document(RESULTS["museum"].document(exhibits), path, MUSEUM)
         if path.startswith(TREND):
             name = unquote(path.removeprefix(TREND))
             return self._document(_trend(store, name, look.give_way), path, TRENDS)
         return self._run(store, store.run(unquote(path.removeprefix(RUN))), path, look)
+
+    def _runs(self, store: Store, path: str, look: Look) -> str:
+        """The latest runs of those that are asked for."""
+        asked = Asked.of(path.partition("?")[2])
+        rows = self._index.rows(store, look.give_way)
+        fitting = [row for row in rows if asked.fits(row)]
+        shown = fitting[asked.skip : asked.skip + ROWS_MOST]
+        newer = max(0, asked.skip - ROWS_MOST)
+        return self._list(
+            "Runs", path, store,
+            rows=shown, verdicts=self._index.verdicts_in(rows), asked=asked,
+            studies=sorted({row.file for row in rows if row.file}),
+            engines=sorted({row.engine for row in rows if row.engine}),
+            first=asked.skip + 1, fitting=len(fitting), all=len(rows),
+            older=f"/?{asked.query(asked.skip + ROWS_MOST)}" if asked.skip + ROWS_MOST < len(fitting) else "",
+            newer=f"/?{asked.query(newer)}".rstrip("?") if asked.skip else "",
+        )  # fmt: skip
 
     def _list(self, title: str, path: str, store: Store, **values: object) -> str:
         """A page that is no document, because its rows are links."""
