@@ -13,7 +13,8 @@ def section(title: str) -> Section:
 
 
 def test_trials_with_the_same_readings_share_a_row() -> None:
-    table = section("Evidence").body[0]
+    [fold] = [one for one in section("Evidence").body if isinstance(one, Fold)]
+    [table] = fold.body
     assert isinstance(table, Table) and table.rows
     rows = [[plain(cell(one).words) for one in row] for row in table.rows]
     assert len({tuple(row[:-1]) for row in rows}) == len(rows)
@@ -34,6 +35,15 @@ def test_every_trial_has_a_row_and_what_failed_has_its_cause_and_its_log() -> No
 
 
 def test_the_host_and_the_study_are_named() -> None:
-    [facts] = [one for one in section("Host and study").body if isinstance(one, Facts)]
+    folds = [one for one in section("Host and study").body if isinstance(one, Fold)]
+    [facts] = [one for fold in folds for one in fold.body if isinstance(one, Facts)]
     names = [name for name, _ in facts.facts]
     assert "study" in names and "seed" in names and "installation.engine" in names
+
+
+def test_what_a_trial_read_back_is_told_without_pointing_at_it() -> None:
+    [fold] = [one for one in section("Records").body if isinstance(one, Fold)]
+    [table] = fold.body
+    assert isinstance(table, Table)
+    told = [plain(line) for row in table.rows for line in cell(row[-1]).below]
+    assert any(line.startswith("read back: ") for line in told)

@@ -185,7 +185,9 @@ def _checks(trial: TrialResult) -> Cell:
     ]
     warnings = [f"! {warning.value}: {detail}" for warning, detail in trial.warnings.items()]
     log = record.server_log if record.outcome is not Outcome.MEASURED else ""
-    return Cell("", (*checks, *warnings), Fold("server log", (Text(log),)) if log else None)
+    read = "; ".join(f"{one.factor} = {one.effective.value}" for one in record.evidence if one.effective)
+    back = (f"read back: {read}",) if read else ()
+    return Cell("", (*back, *checks, *warnings), Fold("server log", (Text(log),)) if log else None)
 
 
 def _host(run: Run) -> Iterator[Element]:
