@@ -9,7 +9,7 @@ has asked after the one before. Figures are the median over rounds, with the low
 resident: `records` is what the records themselves hold, and `analysis` what comes on top at its peak.
 `growth` is the time of one record over that of one in the smallest run: 1 is linear.
 
-A run that is over has its columns kept (`begin/stored_run.py`). The second table times an analysis of
+A run that is over has its columns kept (`prepare_run/stored_run.py`). The second table times an analysis of
 those, with the reading of their file and of the whole records that it wants. `MiB` is the most that the
 process had resident, imports included. `first` is what comes before that once: records become columns, and
 are kept.
@@ -43,10 +43,10 @@ import numpy as np
 
 from dbdyno.analyse.columns import Floats, Places
 from dbdyno.analyse.kept import Keeping, given_of
-from dbdyno.begin.catalogue import catalogue
-from dbdyno.begin.stored_run import keep_at, kept_at
 from dbdyno.findings import analyse
 from dbdyno.plan.sequential import Memory, ask
+from dbdyno.prepare_run.stored_run import keep_at, kept_at
+from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store

@@ -36,8 +36,8 @@ from pathlib import Path
 from dbdyno.analyse.intervals import share_interval
 from dbdyno.engines import registry
 from dbdyno.engines.built import materials_of
+from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.obtain.source.making import prepared
-from dbdyno.obtain.source.wish import BuildWish
 
 AMALGAMATION = "sqlite3.c"
 ANCHOR = re.compile(r"^SQLITE_API int sqlite3_\w+\(.*\)\{$")
@@ -117,7 +117,7 @@ def _options() -> argparse.Namespace:
 def _amalgamation() -> str:
     """SQLite's source in one file, as the source layer fetches and makes it."""
     with tempfile.TemporaryDirectory() as folder:
-        materials = materials_of(registry.engine("sqlite"), BuildWish(), Path(folder), _tell)
+        materials = materials_of(registry.engine("sqlite"), BuildSpecification(), Path(folder), _tell)
         return (prepared(materials, _tell) / AMALGAMATION).read_text()
 
 

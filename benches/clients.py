@@ -44,7 +44,7 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError
 from dbdyno.host.launch import Launch
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 SCRIPT = f"\\set id random(1, {ROWS})\nSELECT c FROM sbtest1 WHERE id = :id;\n"
 

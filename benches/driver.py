@@ -46,7 +46,7 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError, EngineMissing
 from dbdyno.host.launch import Launch
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 ROWS = 200_000
 CONNECTIONS = (1, 32, 512, 4096)

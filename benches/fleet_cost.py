@@ -30,7 +30,6 @@ import psutil
 import psycopg
 
 from benches.fleet import STUDY
-from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.fleet import Following
 from dbdyno.cli.measuring import records_of_host
 from dbdyno.fleet import leases, parts
@@ -38,6 +37,7 @@ from dbdyno.fleet.hosts import Place, register, require_speaker
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.namespaces import unshare
 from dbdyno.plan import fleet
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import BLOCKS_IN_PAIR, FleetHost, Run
 from dbdyno.records.store import Store

@@ -45,7 +45,7 @@ from dbdyno.analyse.intervals import half_width, share_interval
 from dbdyno.findings import analyse
 from dbdyno.findings.searched import analysed, winner_of
 from dbdyno.frozen import Level
-from dbdyno.plan.search.pace import NEW_EACH_BLOCK
+from dbdyno.plan.search.ask import NEW_EACH_BLOCK
 from dbdyno.records.record import Record
 from dbdyno.records.run import SearchRun
 from dbdyno.study import Factor, Interval, Study

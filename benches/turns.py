@@ -34,9 +34,8 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine, Server
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
-from dbdyno.study.nouns import SLICE_S
-from dbdyno.study.phases import SETTLE_S
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import SLICE_S, Reference
+from dbdyno.study.trials import SETTLE_S
 from dbdyno.trial.observe.watch import ProcessCounters
 
 CLIENTS, ROWS = 4, 100_000

@@ -13,8 +13,7 @@ from dbdyno.plan.bisect import ask
 from dbdyno.records.record import INSTRUCTIONS, Counted, Evidence, Outcome, PhaseRecord, Reading, Record
 from dbdyno.records.run import BisectionRun, Counting, of_kind
 from dbdyno.study import Goal, Study
-from dbdyno.study.line import Along, Line, Point, on_line
-from dbdyno.study.trials import Trial
+from dbdyno.study.trials import Along, Line, Point, Trial, on_line
 from tests.analyse.factory import STARTED_UNIX_S, a_run, a_study
 from tests.fakes import make_tally
 

@@ -30,7 +30,7 @@ from dbdyno.obtain import debian
 from dbdyno.obtain.installation import covers
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.reuse import SWITCHED_OFF
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from dbdyno.trial.acts import engine as acts_engine
 from tests import skips
 from tests.progress import FAILED_AS, KEPT_AS, Progress
@@ -60,10 +60,11 @@ LONG = (
     "test_pipelines.py", "cli/test_live.py", "cli/test_bisect.py", "serve/test_undisturbed.py",
     "cli/test_calibrate.py", "test_tidy.py",
     "conformance/test_sessions.py", "trial/acts/test_rounds.py", "test_simulation.py", "cli/test_bad_luck.py",
-    "conformance/test_plans.py", "conformance/test_traffic.py", "begin/test_given.py", "cli/test_tune.py",
-    "conformance/test_layers.py", "cli/test_gate.py", "conformance/test_recipe.py", "cli/test_bombs.py",
-    "conformance/test_replay.py", "conformance/test_ycsb.py", "conformance/test_application.py",
-    "datasets/vectors/test_search.py", "cli/test_run.py", "cli/test_resume.py", "deploy/test_scripts.py",
+    "conformance/test_plans.py", "conformance/test_traffic.py", "prepare_run/test_study_here.py",
+    "cli/test_tune.py", "conformance/test_layers.py", "cli/test_gate.py", "conformance/test_recipe.py",
+    "cli/test_bombs.py", "conformance/test_replay.py", "conformance/test_ycsb.py",
+    "conformance/test_application.py", "datasets/vectors/test_search.py", "cli/test_run.py",
+    "cli/test_resume.py", "deploy/test_scripts.py",
     "kinds/test_comparison.py", "analyse/test_floor.py", "engines/postgresql/test_build.py",
     "cli/test_network.py", "cli/test_fleet.py", "test_bench_fleet.py", "cli/test_documentation.py",
     "host/test_killed_host.py", "host/test_faults.py", "cli/test_running.py", "cli/test_running_mysql.py",
@@ -76,7 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 OF_PLACE = (
-    "begin/test_writes", "cli/test_cache", "cli/test_cli", "cli/test_encoding", "cli/test_man",
+    "prepare_run/test_writes", "cli/test_cache", "cli/test_cli", "cli/test_encoding", "cli/test_man",
     "cli/test_running.py", "deploy/", "export/", "host/", "kinds/test_bisection",
     "obtain/source/test_toolchain", "obtain/test_", "records/test_store", "report/words/", "serve/",
     "study/test_values", "test_needs",

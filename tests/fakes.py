@@ -28,9 +28,8 @@ from dbdyno.records.run import ComparisonRun, Run
 from dbdyno.records.store import Store
 from dbdyno.run import Progress, RunSide, run_study
 from dbdyno.study import Factor, Study, Workload
-from dbdyno.study.phases import Phase
-from dbdyno.study.reference import Reference
-from dbdyno.study.trials import Trial, Variant
+from dbdyno.study.nouns import Reference
+from dbdyno.study.trials import Phase, Trial, Variant
 from dbdyno.trial.bench import Bench
 
 ROWS = b"x" * 8192

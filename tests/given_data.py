@@ -18,10 +18,8 @@ from dbdyno.layers.setup import Running
 from dbdyno.obtain import debian
 from dbdyno.records.run import Data
 from dbdyno.study import Study, Workload
-from dbdyno.study.nouns import GivenData
-from dbdyno.study.phases import phases_of
-from dbdyno.study.reference import Reference
-from dbdyno.study.trials import Trial, Variant
+from dbdyno.study.nouns import GivenData, Reference
+from dbdyno.study.trials import Trial, Variant, phases_of
 from dbdyno.trial.prepare import prepare
 from tests.trials import bench_of, study_of
 

@@ -23,7 +23,7 @@ from dbdyno.engines.server import free_port
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 TUNER = "tuner"
 """The account that studies have; it has what a test grants."""

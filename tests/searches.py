@@ -16,8 +16,7 @@ from dbdyno.plan.search.sampler import settled
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.records.run import SearchRun
 from dbdyno.study import Arrangement, Design, Factor, Goal, Study, Workload
-from dbdyno.study.reference import Reference
-from dbdyno.study.space import Search
+from dbdyno.study.nouns import Reference, Search
 from dbdyno.study.trials import Trial
 from tests.fakes import make_tally
 

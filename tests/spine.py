@@ -8,14 +8,13 @@ from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.kinds.registry import ask_for
 from dbdyno.plan import reference
-from dbdyno.plan.blocks import make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, make_plan
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store
 from dbdyno.run import RunSide, run_study, run_trial
 from dbdyno.study import Arrangement, Study
-from dbdyno.study.phases import Phase, phases_of
+from dbdyno.study.trials import Phase, phases_of
 from tests.fakes import FakeEngine, Stages, carried_out, make_bench, make_run, make_study
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines.sqlite.server import LIBRARY
-from dbdyno.host import libraries
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.host import fingerprint
+from dbdyno.obtain.source.build import BuildSpecification
 from tests.needs import on_machine
 
 CODE = """
@@ -138,7 +138,7 @@ int sqlite3_step(sqlite3_stmt *statement) {
 
 def make_fork(folder: Path, code: str = CODE) -> None:
     """Writes the source `fork` and `recipe.toml` into a folder; skips where this machine cannot build it."""
-    host = libraries.find(LIBRARY)
+    host = fingerprint.find(LIBRARY)
     if host is None or on_machine("gcc") is None:
         pytest.skip("needs gcc and the host's libsqlite3")
     (folder / "fork").mkdir(parents=True)
@@ -148,7 +148,7 @@ def make_fork(folder: Path, code: str = CODE) -> None:
 
 def wrong_code(wrong: str) -> str:
     """What a fork of that fault has beside its own code: functions that take the place of the host's."""
-    return HOST.replace("{host}", str(libraries.find(LIBRARY))) + wrong
+    return HOST.replace("{host}", str(fingerprint.find(LIBRARY))) + wrong
 
 
 def write_patch(path: Path, added: str) -> None:
@@ -160,5 +160,5 @@ def write_patch(path: Path, added: str) -> None:
     path.write_text("--- a/fork.c\n+++ b/fork.c\n" + hunk + "".join(f"+{line}\n" for line in more))
 
 
-def fork_wish(**levels: str) -> BuildWish:
-    return BuildWish.model_validate({"origin": "fork", "recipe": "recipe.toml", **levels})
+def fork_wish(**levels: str) -> BuildSpecification:
+    return BuildSpecification.model_validate({"origin": "fork", "recipe": "recipe.toml", **levels})

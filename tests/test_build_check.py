@@ -22,8 +22,7 @@ from dbdyno.obtain.source import making
 from dbdyno.records.record import Outcome
 from dbdyno.run import run_trial
 from dbdyno.study import Factor
-from dbdyno.study.phases import phases_of
-from dbdyno.study.trials import Trial, Variant
+from dbdyno.study.trials import Trial, Variant, phases_of
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.correctness import (
     Asked,

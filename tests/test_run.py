@@ -25,16 +25,14 @@ from dbdyno.errors import BaselineFailed, DriverFailed, DynoError, LoadDied, Ser
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned
 from dbdyno.layers.setup import Running
-from dbdyno.plan.blocks import make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, make_plan
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Check, Doubt, Outcome, Record, Recovery
 from dbdyno.records.store import Store
 from dbdyno.run import TrialSlot, carried_out, run_trial
 from dbdyno.study import Study
-from dbdyno.study.act import Act
-from dbdyno.study.phases import Phase
-from dbdyno.study.trials import Purpose, Trial
+from dbdyno.study.soak import Act
+from dbdyno.study.trials import Phase, Purpose, Trial
 from dbdyno.trial.acts.endings import Acted
 from dbdyno.trial.bench import Bench
 from tests.fakes import FakeEngine, FakeLoad, Stages, make_bench, make_run, make_study

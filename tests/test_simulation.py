@@ -20,7 +20,7 @@ from dbdyno.analyse.model import TrialResult
 from dbdyno.host import journal
 from dbdyno.host.journal import Journal
 from dbdyno.layers.setup import Setup
-from dbdyno.plan import blocks, order
+from dbdyno.plan import blocks
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store
 from dbdyno.study.trials import Trial
@@ -193,7 +193,7 @@ def _replay_nothing(patch: pytest.MonkeyPatch) -> None:
 @breaks("come next, and were")
 def _ask_by_chance(patch: pytest.MonkeyPatch) -> None:
     draws = iter(range(10**9))
-    patch.setattr(order, "_shuffled", lambda things, seed: _turned(things, next(draws)))
+    patch.setattr(blocks, "_shuffled", lambda things, seed: _turned(things, next(draws)))
 
 
 def _turned(things: Sequence[Any], by: int) -> list[Any]:

@@ -9,14 +9,12 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from dbdyno.begin.catalogue import catalogue
-from dbdyno.begin.estimate import overhead_s
-from dbdyno.plan.blocks import expected_duration_s, make_plan
-from dbdyno.plan.order import Order
-from dbdyno.plan.search.pace import least_s
+from dbdyno.plan.blocks import Order, expected_duration_s, make_plan
+from dbdyno.plan.search.ask import least_s
+from dbdyno.prepare_run.estimate import overhead_s
+from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.study import read_study, study_schema
-from dbdyno.study.designs import trial_count, variants_of
-from dbdyno.study.size import size_of_study
+from dbdyno.study.designs import size_of_study, trial_count, variants_of
 from tests.built_study import EXHIBITS, mistakes
 
 FOLDER = Path(__file__).parent.parent / "studies"

@@ -61,7 +61,7 @@ def rule(check: Callable[[Source], Iterator[str]]) -> Rule:
 
 STAGES = frozenset({"prepare", "verify", "observe", "drive", "check"})
 PARTS_OF_PREPARE = frozenset({"pristine"})
-SPINE = frozenset({"run", "build_check", "begin", "kinds", "cli"})
+SPINE = frozenset({"run", "build_check", "prepare_run", "kinds", "cli"})
 ROOT_MODULES = frozenset(
     {"__init__", "__main__", "errors", "frozen", "build_check", "interrupts", "passwords", "registry", "run"}
 )
@@ -179,7 +179,7 @@ def one_way_leads_from_blocks_to_a_ratio(source: Source) -> Iterator[str]:
 
 OF_VALUES = frozenset({"ratio_of", "half_width", "centre_of"})
 OF_NO_BLOCKS = frozenset(
-    f"analyse.{name}" for name in ("intervals", "estimate", "compare", "trend", "second", "blocks")
+    f"analyse.{name}" for name in ("intervals", "estimate", "compare", "trend", "second")
 )
 
 
@@ -436,13 +436,14 @@ def the_lock_holds_hashes_and_no_address(source: Source) -> Iterator[str]:
         yield "a package has no hash"
 
 
-KIND_ASKED = re.compile(r"isinstance\([^)]*Run\b")
+KIND_ASKED = re.compile(r"isinstance\([^)]*Run\b|\brun\.kind (is|==|!=|in|not)\b|\bRunKind\.[A-Z]")
 
 
 @rule
 def a_run_says_how_it_differs(source: Source) -> Iterator[str]:
     """Whoever has a run asks it by a property that says what differs, and not for its kind."""
-    if source.module and room_of(source.module) != "kinds" and KIND_ASKED.search(source.text):
+    declares = room_of(source.module) == "kinds" or source.module == "records.run"
+    if source.module and not declares and KIND_ASKED.search(source.text):
         yield "asks for the kind of a run"
 
 
@@ -498,7 +499,7 @@ def _named(tree: ast.Module) -> Iterator[str]:
             yield from re.findall(r"\w+", node.value)
 
 
-MODULES_MOST = 581
+MODULES_MOST = 520
 """How many modules the package has. The number may only fall: a thing is a file, and a part of it is none."""
 SMALL_LINES = 60
 SMALL_MODULES_MOST = 5

@@ -25,9 +25,8 @@ from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Evidence
 from dbdyno.study import Factor, Study, Workload
-from dbdyno.study.phases import phases_of
-from dbdyno.study.reference import Reference
-from dbdyno.study.trials import Trial, Variant
+from dbdyno.study.nouns import Reference
+from dbdyno.study.trials import Trial, Variant, phases_of
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.verify import exercised, verify

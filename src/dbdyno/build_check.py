@@ -23,7 +23,7 @@ from dbdyno.frozen import Level
 from dbdyno.host.cache import Tell, silently
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import holds_build
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study import Workload
 from dbdyno.study.restarts import WRITING
@@ -32,7 +32,6 @@ from dbdyno.trial.acts.engine import kill_under_load, start_again
 from dbdyno.trial.answers import known_answers, known_vectors
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import judge
-from dbdyno.trial.code import equal_text
 from dbdyno.trial.correctness import (
     Asked,
     Correctness,
@@ -41,6 +40,7 @@ from dbdyno.trial.correctness import (
     baselines_wish,
     build_of,
     durable,
+    equal_text,
     keep,
     kept,
     own_tests,
@@ -58,7 +58,7 @@ GATE = -1
 """In place of a trial's number."""
 
 
-def pass_gate(bench: Bench, tell: Tell, wish: BuildWish) -> None:
+def pass_gate(bench: Bench, tell: Tell, wish: BuildSpecification) -> None:
     """Has a build of a study pass the gate before the first trial, so that nothing of it disturbs one. What
     is kept of a build holds; only what could not be asked is asked again.
 
@@ -79,7 +79,7 @@ def pass_gate(bench: Bench, tell: Tell, wish: BuildWish) -> None:
     tell(f"{wish.words}: {found.cause}")
 
 
-def is_answered(bench: Bench, wish: BuildWish) -> bool:
+def is_answered(bench: Bench, wish: BuildSpecification) -> bool:
     """Whether the gate has nothing to ask of a build, because what it found is kept. Raises like `built`."""
     each = asked_of_each(bench.study, variants_of_each_build(bench)[wish], baselines_build(bench))
     found = kept(build_of(bench, wish).name, each[0])

@@ -17,25 +17,23 @@ from dbdyno.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
 from dbdyno.plan.arrangement import LongerSlices, WarmUp, longer_slices
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order
 from dbdyno.records.record import Doubt, Evidence, Platform, Record, Stage
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
-from dbdyno.study.phases import Phase
-from dbdyno.study.trials import Purpose, Trial, Variant
+from dbdyno.study.trials import Phase, Purpose, Trial, Variant
+from dbdyno.trial.around_load import fill, has_passes, has_plans, plans_of
 from dbdyno.trial.bench import Bench
+from dbdyno.trial.beside import defaults_of, has_defaults
 from dbdyno.trial.check import check
-from dbdyno.trial.code import code_beside_baseline, require_own_code
+from dbdyno.trial.correctness import code_beside_baseline, require_own_code
 from dbdyno.trial.count import count
-from dbdyno.trial.defaults import defaults_of, has_defaults
 from dbdyno.trial.drive import Steps, drive
 from dbdyno.trial.extra_clients import Visit, guests_of
-from dbdyno.trial.fill import fill, has_passes
+from dbdyno.trial.machine import platform_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
-from dbdyno.trial.plans import has_plans, plans_of
-from dbdyno.trial.platform import platform_of
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.record_builder import Draft
 from dbdyno.trial.verify import exercised, require_in_effect, verify
@@ -305,7 +303,7 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
     trial = draft.trial
     with draft.catching():
         draft.platform = platform_of(trial, bench)
-        if bench.study.of_machine:
+        if bench.study.in_guest:
             # Here and below, because few trials are asked on another machine.
             from dbdyno.trial.machine import machine_of
 

@@ -19,12 +19,11 @@ import numpy as np
 from dbdyno.driver.tally import OpenLoop, Second, Tally
 from dbdyno.frozen import Level
 from dbdyno.host.fingerprint import Host, Installed
-from dbdyno.plan.blocks import make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, make_plan
 from dbdyno.records.record import Check, Doubt, Evidence, Observation, Outcome, PhaseRecord, Reading, Record
 from dbdyno.records.run import ComparisonRun
 from dbdyno.study import SLICE_S, Design, Factor, Goal, Study, Workload
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from dbdyno.study.trials import Trial
 from tests.fakes import make_tally
 

@@ -9,8 +9,8 @@ from dbdyno.findings import analyse
 from dbdyno.records.record import Evidence, Outcome, Reading, Record, Recovery
 from dbdyno.records.reset import Log, Reset
 from dbdyno.study import Restarts
-from dbdyno.study.act import Act
 from dbdyno.study.nouns import MACHINE_FACTOR, PLATFORM_FACTOR
+from dbdyno.study.soak import Act
 from tests.analyse.factory import a_run, a_study
 from tests.analyse.platforms_cases import platform
 from tests.analyse.restarts_cases import record_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dbdyno.engines.facts import Step
 from dbdyno.records.record import Plans, Record, StatementPlan
-from dbdyno.trial.plans import planned
+from dbdyno.trial.around_load import planned
 
 TEXT = "SELECT name FROM users WHERE id = ?"
 

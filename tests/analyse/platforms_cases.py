@@ -8,8 +8,8 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.findings import analyse
 from dbdyno.records.record import Evidence, Outcome, Platform, Reading, Record, Recovery
 from dbdyno.study import Restarts
-from dbdyno.study.act import Act
 from dbdyno.study.nouns import PLATFORM_FACTOR
+from dbdyno.study.soak import Act
 from tests.analyse.factory import a_run, a_study
 from tests.analyse.restarts_cases import record_of
 

@@ -10,9 +10,8 @@ import numpy.typing as npt
 from dbdyno.analyse.soak import SoakResult, soaked
 from dbdyno.records.record import Limit, PhaseRecord, Record, Recovery, Watched
 from dbdyno.records.run import SoakRun, of_kind
-from dbdyno.study.act import Act
-from dbdyno.study.phases import CONTROL, SUSTAINED
-from dbdyno.study.soak import Soak
+from dbdyno.study.soak import Act, Soak
+from dbdyno.study.trials import CONTROL, SUSTAINED
 from tests.analyse.factory import STARTED_UNIX_S, a_run, a_study, records_of
 from tests.fakes import make_tally
 

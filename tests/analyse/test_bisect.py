@@ -6,7 +6,7 @@ import pytest
 
 from dbdyno.analyse.bisect import Answer, Bisection, By, Look, Side, bisected
 from dbdyno.records.record import Outcome
-from dbdyno.study.line import Along
+from dbdyno.study.trials import Along
 from tests.bisections import World, carried_out
 
 

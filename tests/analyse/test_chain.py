@@ -11,8 +11,7 @@ from dbdyno.frozen import ENGINE_FACTOR, Level
 from dbdyno.records.record import Record
 from dbdyno.study import Design, Factor, Study
 from dbdyno.study.designs import variants_of
-from dbdyno.study.nouns import ListedVariant
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import ListedVariant, Reference
 from tests.analyse.factory import a_run, a_study, records_of
 
 OLD, NEW = "mariadb@10.11", "mariadb@11.8"

@@ -32,7 +32,7 @@ from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import SearchRun
 from dbdyno.report.words.search import sentences
 from dbdyno.study import BASELINE, Goal, Guard, Study
-from dbdyno.study.space import Search
+from dbdyno.study.nouns import Search
 from dbdyno.study.trials import Purpose, Variant
 from tests.fakes import make_tally
 from tests.searches import TRIAL_S, a_search, a_tally, carried_out, listed, measured, step

@@ -7,7 +7,7 @@ from dbdyno.analyse.found import DefaultChanged
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.records.record import Evidence, Outcome, Reading, Record
 from dbdyno.study import Factor, Study, Workload
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.analyse.factory import a_study, changed, counted, records_of
 
 LEVELS = ("mariadb@10.11", "mariadb@11.8", "postgresql@17")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dbdyno.analyse import Analysis
-from dbdyno.analyse.blocks import with_lost
+from dbdyno.analyse.estimate import with_lost
 from dbdyno.analyse.model import Reason, VariantResult, Verdict
 from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome, Record

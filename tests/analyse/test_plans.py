@@ -6,7 +6,7 @@ from dbdyno.engines.facts import Step
 from dbdyno.findings import analyse
 from dbdyno.findings.plans import change_text, compared_plans
 from dbdyno.records.record import Plans, Record, StatementPlan
-from dbdyno.trial.plans import planned
+from dbdyno.trial.around_load import planned
 from tests.analyse.factory import a_run, a_study, broken, records_of
 from tests.analyse.plans_cases import BY_INDEX, BY_SCAN, INSERT, TEXT, asked
 

@@ -20,7 +20,7 @@ from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.report.words.search import headline, sentences
 from dbdyno.study import BASELINE, Goal, Interval, ListedVariant, Study
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 from dbdyno.study.trials import Purpose
 from tests.analyse.noises import method_of
 from tests.searches import Surface, a_search, carried_out, listed, measured, nothing_helps, ranged, step

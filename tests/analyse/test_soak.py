@@ -14,7 +14,7 @@ from dbdyno.findings.soak import findings
 from dbdyno.records.metrics import GAUGES
 from dbdyno.records.record import Check, Guested, Limit, Loss, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study import BASELINE
-from dbdyno.study.act import Act
+from dbdyno.study.soak import Act
 from tests.analyse.factory import STARTED_UNIX_S, records_of
 from tests.analyse.soak_cases import (
     OTHER,

@@ -8,7 +8,7 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.findings import analyse
 from dbdyno.frozen import ENGINE_FACTOR, Level
 from dbdyno.study import Design
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.analyse.factory import Change, a_run, a_study, records_of
 
 OLD, NEW = "mariadb@10.11", "mariadb@11.8"

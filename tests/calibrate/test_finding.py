@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbdyno.analyse.costs import SHORTEST_S, Spreads
 from dbdyno.analyse.intervals import ratio_of
-from dbdyno.analyse.quantiles import BLOCKS_LEAST
+from dbdyno.analyse.quantiles import BLOCKS_LEAST, SHORTEST_S, Spreads
 from dbdyno.calibrate.binding import Binding
 from dbdyno.calibrate.finding import (
     STARTS_SD,

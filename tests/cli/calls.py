@@ -18,9 +18,9 @@ from unittest import mock
 import pytest
 
 import dbdyno
-from dbdyno.begin import catalogue, running
 from dbdyno.cli import main
 from dbdyno.interrupts import SIGNALS
+from dbdyno.prepare_run import running, study_here
 
 STUDY = """
 title  = "Which page size?"
@@ -58,7 +58,7 @@ def dyno(*arguments: str) -> Said:
 def called(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     """Calls the command, which writes there, and returns its exit code."""
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    catalogue.located.cache_clear()
+    study_here.located.cache_clear()
     running.look_anew()
     try:
         with (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.catalogue import located
 from dbdyno.host import paths
 from dbdyno.obtain.installation import Installation
-from dbdyno.study.reference import Reference
+from dbdyno.prepare_run.study_here import located
+from dbdyno.study.nouns import Reference
 
 
 def line_of(path: Path, part: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.stored_study import study_of
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store

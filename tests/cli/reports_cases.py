@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from dbdyno.begin.stored_study import study_of
 from dbdyno.host.fingerprint import Host
-from dbdyno.plan.blocks import make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, make_plan
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.records.run import ComparisonRun, Run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.study_file import study_at
+from dbdyno.prepare_run.study_here import study_at
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from tests.analyse.factory import a_run, records_of

@@ -14,7 +14,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dbdyno.begin.study_file import study_at
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError
@@ -22,6 +21,7 @@ from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers.registry import LAYERS
+from dbdyno.prepare_run.study_here import study_at
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.store import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines.sqlite.server import LIBRARY
-from dbdyno.host import cache, libraries
+from dbdyno.host import cache, fingerprint
 from tests.cli.calls import complaint, dyno
 from tests.needs import on_machine
 from tests.sqlite_fork import make_fork
@@ -102,7 +102,7 @@ def test_ends_that_are_none_are_refused_before_anything_is_built(
 
 def _slowed(folder: Path, name: str, loops: int) -> str:
     """The level of a library that loops so often at the end of each statement."""
-    host = libraries.find(LIBRARY)
+    host = fingerprint.find(LIBRARY)
     if host is None or on_machine("gcc") is None:
         pytest.skip("needs gcc and the host's libsqlite3")
     code, library = folder / f"{name}.c", folder / name / LIBRARY

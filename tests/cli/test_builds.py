@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from dbdyno import build_check
-from dbdyno.begin import counted
-from dbdyno.begin.gate import setup_of
 from dbdyno.engines import built
 from dbdyno.host import cache, paths
+from dbdyno.kinds.held_against import setup_of
 from dbdyno.obtain.source import commands, compared, making
+from dbdyno.prepare_run import building
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.trial import count
@@ -117,8 +117,8 @@ def test_a_run_makes_its_builds_and_says_what_came_of_each(study: Path) -> None:
 def test_a_build_that_failed_beside_others_is_not_tried_again(study: Path) -> None:
     code, recipe = study.parent / "fork" / "fork.c", study.parent / "recipe.toml"
     code.write_text(f"#ifdef BAD\n#error it is bad\n#endif\n{code.read_text()}")
-    counted = 'name = "count"\ncommand = ["sh", "-c", "echo once >>{source}/../../count"]'
-    recipe.write_text(recipe.read_text().replace("[[steps]]", f"[[steps]]\n{counted}\n[[steps]]"))
+    building = 'name = "count"\ncommand = ["sh", "-c", "echo once >>{source}/../../count"]'
+    recipe.write_text(recipe.read_text().replace("[[steps]]", f"[[steps]]\n{building}\n[[steps]]"))
     study.write_text(STUDY.split('"build.opt')[0] + '"build.flags" = ["none", "-DBAD"]\n')
     done = dyno("run", str(study), "--json")
     assert "it is bad" in done.stderr
@@ -152,7 +152,7 @@ def test_a_build_that_answers_wrongly_is_broken_and_stays_so(
 def test_builds_are_counted_unasked(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(count, "WARMUP_OPERATIONS", 20)
     monkeypatch.setattr(count, "OPERATIONS", 20)
-    monkeypatch.setattr(counted, "counts", lambda event: "this CPU has no such counter")
+    monkeypatch.setattr(building, "counts", lambda event: "this CPU has no such counter")
     study.write_text(STUDY.split('"build.flags"')[0].replace("counted = false", ""))
     planned = " ".join(dyno("plan", str(study)).stdout.split())
     assert "2 trials under Valgrind" in planned and "the counts take about 30 s" in planned
@@ -165,7 +165,7 @@ def test_builds_are_counted_unasked(study: Path, monkeypatch: pytest.MonkeyPatch
     shown = " ".join(dyno("report", report["run"]["run"], "--details").stdout.split())
     assert "Counted work" in shown
     # What a run decided on holds for all of it.
-    monkeypatch.setattr(counted, "counts", lambda event: "")
+    monkeypatch.setattr(building, "counts", lambda event: "")
     assert dyno("run", "--resume", report["run"]["run"], "--add-blocks", "1", "--quiet").returncode == 0
 
 

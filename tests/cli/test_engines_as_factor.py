@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dbdyno.engines.sqlite.server import LIBRARY
 from dbdyno.frozen import ENGINE_FACTOR
-from dbdyno.host import cache, libraries
+from dbdyno.host import cache, fingerprint
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store
@@ -26,7 +26,7 @@ engine = ["sqlite", "sqlite:{other}"]
 
 def _other_library(folder: Path) -> Path:
     """The host's SQLite with a byte after its end: another file, as another version is."""
-    own = libraries.find(LIBRARY)
+    own = fingerprint.find(LIBRARY)
     assert own is not None
     other = folder / LIBRARY
     other.write_bytes(own.read_bytes() + b"\0")
@@ -77,7 +77,7 @@ def test_a_run_goes_on_with_the_engines_that_it_began_with_alone(homes: Path) ->
 
 def test_levels_that_are_one_server_are_refused_with_their_place(homes: Path) -> None:
     study = _study(homes)
-    own = libraries.find(LIBRARY)
+    own = fingerprint.find(LIBRARY)
     study.write_text(study.read_text().replace(str(homes / LIBRARY), str(own)))
     said = dyno("plan", str(study))
     assert said.returncode == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analyse import Analysis
-from dbdyno.begin.stored_run import analysis_of
+from dbdyno.prepare_run.stored_run import analysis_of
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno

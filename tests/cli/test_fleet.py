@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.stored_study import study_of
 from dbdyno.cli import worker as verb
 from dbdyno.cli.fleet import Controller
 from dbdyno.errors import DynoError
@@ -24,6 +23,7 @@ from dbdyno.fleet.session import Session
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.source.packed import content_of
 from dbdyno.plan.fleet import blocks_of
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import FleetHost
 from dbdyno.records.store import Store

@@ -18,8 +18,8 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from dbdyno.begin.stored_study import study_of
 from dbdyno.host.fingerprint import Host, Installed
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, PhaseRecord, Reading, Record
 from dbdyno.records.run import Run

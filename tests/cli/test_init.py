@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.study_file import study_at
 from dbdyno.engines import registry
 from dbdyno.errors import EngineMissing
 from dbdyno.host.fingerprint import core_count
+from dbdyno.prepare_run.study_here import study_at
 from dbdyno.study import Design
 from tests.cli.calls import complaint, dyno
 from tests.running_server import TUNER, users_server

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.study_file import study_at
+from dbdyno.prepare_run.study_here import study_at
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
 from tests.cli.traffic_cases import MORE

@@ -10,21 +10,20 @@ import click
 import pytest
 
 from dbdyno.analyse.elimination import candidates_of, ranked
-from dbdyno.begin.estimate import counted_s
 from dbdyno.cli.progress import BAR_COLUMNS, LINE_EVERY_S, STILL_EVERY_S, Lines, Live, OfReference
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.host.journal import open_journal
 from dbdyno.kinds.search import Candidates
 from dbdyno.plan.search.ask import next_block, trials_of
+from dbdyno.prepare_run.estimate import counted_s
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record, Recovery, Stage
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import about_text
 from dbdyno.study import Arrangement, Study
-from dbdyno.study.act import Act
 from dbdyno.study.designs import trial_count, trials_in_all
-from dbdyno.study.phases import Phase
-from dbdyno.study.trials import Purpose, Trial
+from dbdyno.study.soak import Act
+from dbdyno.study.trials import Phase, Purpose, Trial
 from tests.analyse.factory import a_study, records_of
 from tests.analyse.restarts_cases import LOST, record_of
 from tests.fakes import Clock, carried_out, make_bench, make_run, make_study, make_trial

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines import put_back
-from dbdyno.engines.ledger import TABLE
 from dbdyno.engines.put_back import Standing
+from dbdyno.engines.runtime import TABLE
 from dbdyno.errors import DynoError, EngineMissing
 from dbdyno.host.journal import open_journal
 from dbdyno.records.in_use import ServerId

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.cli.time_left import TimeLeft
-from dbdyno.study.phases import COUNTED, Phase
-from dbdyno.study.trials import NO_BLOCK
+from dbdyno.study.trials import COUNTED, NO_BLOCK, Phase
 from tests.fakes import Clock, make_trial
 
 SLICED = Phase(name="load", warmup_s=2.0, duration_s=6.0, slices=10)

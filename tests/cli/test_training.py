@@ -17,8 +17,8 @@ from dbdyno.host import cache, paths
 from dbdyno.host.host_lock import alone
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.bolt import proved_bolt
+from dbdyno.obtain.source.build import flags_of
 from dbdyno.obtain.source.toolchain import toolchain
-from dbdyno.obtain.source.wish import flags_of
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
 from tests.conftest import DYNO
@@ -158,7 +158,7 @@ ENDS_WITHIN_S = 240.0
 KILL_IN_TRAINING = """
 import os, signal, sys
 from click.testing import CliRunner
-from dbdyno.begin import begun
+from dbdyno.prepare_run import begun
 from dbdyno.cli import main
 carried_out = begun.run_trial
 def killed(trial, bench):

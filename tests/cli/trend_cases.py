@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from dbdyno.begin.catalogue import catalogue
+from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.records.place import store_url
 from dbdyno.records.run import ComparisonRun, ImportedRun, of_kind
 from dbdyno.records.store import Store

@@ -28,7 +28,7 @@ from dbdyno.host.cache import held
 from dbdyno.host.clone import clone_unsynced
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.needs import skipping_blocked
 
 

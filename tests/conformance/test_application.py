@@ -16,8 +16,7 @@ from dbdyno.records.record import Doubt, Outcome, Record
 from dbdyno.run import run_trial
 from dbdyno.study import Workload
 from dbdyno.study.nouns import Application
-from dbdyno.study.phases import phases_of
-from dbdyno.study.trials import Trial, Variant
+from dbdyno.study.trials import Trial, Variant, phases_of
 from dbdyno.trial import prepare
 from tests.applications.shop import SCRIPT as SHOP_SCRIPT
 from tests.applications.shop import shop

@@ -32,7 +32,7 @@ from dbdyno.host.read_only import why_writable
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.metrics import GAUGES, Source
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from dbdyno.trial.answers import known_answers
 from tests.conformance.conftest import SAMPLES, Bench, bench_for
 
@@ -338,7 +338,7 @@ import sys, time
 from pathlib import Path
 from dbdyno.host.launch import Launch
 from dbdyno.engines.registry import ENGINES
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 name, version, data, runtime = sys.argv[1:]
 engine = ENGINES[name]
 installation = engine.obtaining.locate(Reference(name, version))

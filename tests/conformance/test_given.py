@@ -13,15 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.given import given_mistakes
 from dbdyno.engines import registry
 from dbdyno.engines.mysql.server import SERVER as MYSQL
 from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of
 from dbdyno.errors import UserError
 from dbdyno.obtain.server import program
-from dbdyno.study.nouns import GivenData
-from dbdyno.study.reference import Reference
+from dbdyno.prepare_run.study_here import given_mistakes
+from dbdyno.study.nouns import GivenData, Reference
 from tests.conformance.conftest import bench_for, obtain
 from tests.given_data import (
     MARIADB_TOOLS,

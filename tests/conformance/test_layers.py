@@ -13,7 +13,7 @@ from dbdyno.errors import Blocked, DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.cgroups import hierarchy
-from dbdyno.host.libraries import ALLOCATORS, HUGE_PAGES, find_library
+from dbdyno.host.fingerprint import ALLOCATORS, HUGE_PAGES, find_library
 from dbdyno.host.volumes.volume import MKFS
 from dbdyno.host.writers import Allowed
 from tests.conftest import homes_in
@@ -312,7 +312,7 @@ def test_more_huge_pages_than_memory() -> None:
 
 @needs_root
 def test_pages_of_a_size_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dbdyno.host.libraries.HUGE_PAGES", HUGE_PAGES / "nowhere")
+    monkeypatch.setattr("dbdyno.host.fingerprint.HUGE_PAGES", HUGE_PAGES / "nowhere")
     with pytest.raises(Blocked, match="no pages of 2M"), tried("mariadb", memory__huge_pages="2M"):
         pass
 

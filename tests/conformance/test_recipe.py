@@ -28,8 +28,8 @@ from dbdyno.engines.mysql.settings import folders as mysql_folders
 from dbdyno.engines.server import url_of
 from dbdyno.errors import DriverFailed
 from dbdyno.frozen import Level
+from dbdyno.host.namespaces import step_down
 from dbdyno.host.process import confine, kill_family
-from dbdyno.host.user_namespace import step_down
 from dbdyno.obtain.installation import Installation
 from tests.conformance.conftest import Bench
 from tests.deploy.recipes import recipe

@@ -16,7 +16,7 @@ from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
-from dbdyno.obtain.source.wish import Flags
+from dbdyno.obtain.source.build import Flags
 from tests.deploy.recipes import recipe
 from tests.needs import on_machine
 

@@ -8,7 +8,7 @@ from dbdyno.deploy.evidence import page
 from dbdyno.engines.firebird import FIREBIRD
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.frozen import Level
-from dbdyno.obtain.source.wish import Flags
+from dbdyno.obtain.source.build import Flags
 from tests.deploy.recipes import recipe
 from tests.report.cases import HOSTILE
 

@@ -19,7 +19,7 @@ from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.postgresql import POSTGRESQL
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.frozen import Level
-from dbdyno.obtain.source.wish import Flags
+from dbdyno.obtain.source.build import Flags
 from tests.deploy.recipes import recipe
 from tests.needs import on_machine
 

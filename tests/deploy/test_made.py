@@ -20,8 +20,7 @@ from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.host import cache
 from dbdyno.layers.part import Place
-from dbdyno.obtain.source.build import Made, Training
-from dbdyno.obtain.source.wish import BuildWish, Flags, Trainer
+from dbdyno.obtain.source.build import BuildSpecification, Flags, Made, Trainer, Training
 from dbdyno.records.record import Outcome
 from dbdyno.study import Design
 from tests.analyse.factory import broken
@@ -201,7 +200,7 @@ def study(homes: Path) -> Path:
         patches=(f"one.patch {digest[:12]}",),
         toolchain="gcc 12.2.0",
         flags=Flags(compile=("-O3",)),
-        recipe=recipe_of(SQLITE, BuildWish(), folder).digest,
+        recipe=recipe_of(SQLITE, BuildSpecification(), folder).digest,
         program="bin/program",
         took_s=1.0,
         training=BY_COMPILER,

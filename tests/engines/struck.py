@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from dbdyno.begin.held import Noted, put_back_by
 from dbdyno.driver import passwords as driver_query
 from dbdyno.driver.passwords import Ask, Rows
 from dbdyno.engines import put_back, registry
@@ -38,8 +37,9 @@ from dbdyno.engines.put_back import Reached, Standing, wait_until
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned, waiting_servers
+from dbdyno.prepare_run.running import Noted, put_back_by
 from dbdyno.records.in_use import Identity, InUse, Way
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from dbdyno.trial.running import switch as switch_module
 from dbdyno.trial.running.switch import Switch
 from tests.running_server import TUNER, UsersServer, users_server

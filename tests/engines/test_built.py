@@ -18,10 +18,10 @@ from dbdyno.errors import Blocked, BuildFailed, DynoError, UserError
 from dbdyno.host import cache, paths
 from dbdyno.host.cache import Tell
 from dbdyno.obtain.source import compared, making, package
+from dbdyno.obtain.source.build import BuildSpecification, Trainer
 from dbdyno.obtain.source.profile import Untrained
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage
 from dbdyno.obtain.source.tree import Source
-from dbdyno.obtain.source.wish import BuildWish, Trainer
 from tests.fakes import INSTALLATION
 from tests.sqlite_fork import fork_wish, make_fork
 
@@ -153,14 +153,14 @@ def test_all_mistakes_of_a_recipe_are_told_at_once(folder: Path) -> None:
 
 
 def test_a_source_package_that_is_not_here_is_not_fetched_by_looking(folder: Path) -> None:
-    found = foreseen(SQLITE, BuildWish(), folder, ("baseline",))
+    found = foreseen(SQLITE, BuildSpecification(), folder, ("baseline",))
     assert not found.there and found.expected_s > 0 and not found.problem
 
 
 def test_an_engine_without_a_recipe_says_how_to_give_one(folder: Path) -> None:
     without = next(engine for engine in ENGINES.values() if engine.recipe is None)
     with pytest.raises(UserError, match="has no recipe to build") as refused:
-        built(without, BuildWish(), folder)
+        built(without, BuildSpecification(), folder)
     assert "source.recipe" in refused.value.hint
 
 
@@ -289,9 +289,9 @@ def test_a_source_that_cannot_be_had_is_asked_for_once(folder: Path, monkeypatch
     monkeypatch.setattr(package, "fetched", refuse)
     for level in ("-O1", "-O2"):
         with pytest.raises(DynoError, match="the mirror lacks it"):
-            materials_of(SQLITE, BuildWish(optimisation=level), folder)
+            materials_of(SQLITE, BuildSpecification(optimisation=level), folder)
     assert len(asked) == 1
     engines_built.forget_failures()
     with pytest.raises(DynoError, match="the mirror lacks it"):
-        materials_of(SQLITE, BuildWish(), folder)
+        materials_of(SQLITE, BuildSpecification(), folder)
     assert len(asked) == 2, "something may have been mended"

@@ -27,7 +27,7 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import Configuration, Level, LineCount
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 Read = Callable[[str, str], Configuration]
 

@@ -13,8 +13,8 @@ from dbdyno.engines.engine import Risk
 from dbdyno.frozen import Level, level_text
 from dbdyno.layers.registry import given_up, gives_up
 from dbdyno.records.record import Loss
-from dbdyno.study.space import Promise
-from dbdyno.study.toml import written
+from dbdyno.study.document import written
+from dbdyno.study.nouns import Promise
 
 ENGINES = sorted(registry.ENGINES)
 

@@ -8,7 +8,7 @@ from dbdyno.engines import registry
 from dbdyno.frozen import Level
 from dbdyno.layers.registry import gives_up
 from dbdyno.records.record import Loss
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 CASES: list[tuple[str, dict[str, Level], Loss]] = [
     ("mariadb", {}, Loss.NOTHING),

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.held import Noted
 from dbdyno.driver.passwords import conversation, query
 from dbdyno.engines import put_back as put_back_module
 from dbdyno.engines import registry
-from dbdyno.engines.ledger import TABLE, Ledger
 from dbdyno.engines.postgresql import running
 from dbdyno.engines.put_back import (
     SCHEMA,
@@ -27,10 +25,11 @@ from dbdyno.engines.put_back import (
     put_back_noted,
     restart,
 )
-from dbdyno.engines.runtime import Found, lacks_right, one_server
+from dbdyno.engines.runtime import TABLE, Found, Ledger, lacks_right, one_server
 from dbdyno.errors import AnotherServer, DriverFailed, EngineMissing, ServerFailed, UserError
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
+from dbdyno.prepare_run.running import Noted
 from dbdyno.records.in_use import Identity, InUse, ServerId, Way
 from dbdyno.trial.running.switch import Switch
 from tests.running_server import TUNER, UsersServer, promote, replica, source_and_replica, users_server

@@ -15,7 +15,7 @@ import pytest
 
 from dbdyno.engines import registry
 from dbdyno.errors import EngineMissing
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.engines.struck import FAULTS, KINDS
 
 CASES = int(os.environ.get("DYNO_FAULTS", "40"))

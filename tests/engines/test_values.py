@@ -6,8 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.engines.values import as_text, cache_mib, quantity, respelled, same_value
+from dbdyno.engines import registry
+from dbdyno.engines.values import (
+    COUNTERPARTS,
+    as_text,
+    cache_mib,
+    counterpart,
+    quantity,
+    respelled,
+    same_value,
+)
+from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
+from dbdyno.study.nouns import Reference
 
 
 @pytest.mark.parametrize(
@@ -102,3 +113,30 @@ def test_a_respelled_size_means_the_same(number: int, unit: str) -> None:
 @pytest.mark.parametrize(("memory_gib", "mib"), [(0.1, 256), (2, 512), (15.6, 2048), (1000, 8192)])
 def test_a_cache_worth_a_try_is_about_a_quarter_of_the_memory(memory_gib: float, mib: int) -> None:
     assert cache_mib(int(memory_gib * 2**30)) == mib
+
+
+@pytest.mark.parametrize(
+    ("name", "engine", "found"),
+    [
+        ("shared_buffers", "mariadb", ("postgresql", "innodb_buffer_pool_size")),
+        ("INNODB_BUFFER_POOL_SIZE", "postgresql", ("mariadb", "shared_buffers")),
+        ("defaultdbcachepages", "sqlite", ("firebird", "cache_size")),
+        ("work_mem", "sqlite", ("", "")),
+        ("no_such_thing", "mariadb", ("", "")),
+    ],
+)
+def test_a_setting_is_found_by_its_name_in_another_engine(
+    name: str, engine: str, found: tuple[str, str]
+) -> None:
+    assert counterpart(name, engine) == found
+
+
+@pytest.mark.parametrize("engine", sorted(registry.ENGINES))
+def test_every_counterpart_is_a_setting_of_its_engine(engine: str) -> None:
+    told = registry.engine(engine)
+    try:
+        known = told.settings.names(told.obtaining.locate(Reference(engine=engine)))
+    except DynoError as missing:
+        pytest.skip(f"{engine} is not here: {missing}")
+    own = {settings[engine] for settings in COUNTERPARTS if engine in settings}
+    assert own and own <= known

@@ -9,7 +9,7 @@ from dbdyno.findings.bisect import document
 from dbdyno.records.record import Outcome
 from dbdyno.report.document import plain
 from dbdyno.report.renderers import markdown
-from dbdyno.study.line import Along
+from dbdyno.study.trials import Along
 from tests.bisections import World, carried_out
 
 

@@ -23,7 +23,7 @@ from dbdyno.findings.gap_shares import explain, explain_fraction
 from dbdyno.records.record import Outcome
 from dbdyno.report.renderers import html
 from dbdyno.report.words.numbers import differs
-from dbdyno.study import Design, Factor, Study, fraction
+from dbdyno.study import Design, Factor, Study, designs
 from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, ended, records_of
 from tests.analyse.intervals_cases import within_binomial_error
@@ -223,7 +223,7 @@ def test_what_the_headline_says_of_a_gap_holds_together() -> None:
     assert within_binomial_error(alone, runs, 0.05)
 
 
-COUNTS = sorted(fraction.GENERATORS)
+COUNTS = sorted(designs.GENERATORS)
 Effects = Mapping[tuple[int, ...], float]
 """Log effects by the factors that make them: what all of them at their second level add together."""
 
@@ -235,7 +235,7 @@ def factors_of(count: int) -> tuple[Factor, ...]:
 def cells_of(count: int, effects: Effects, noise: tuple[float, ...] = (0.0, 0.0)) -> Cells:
     """Responses whose log is a sum of halves of effects with their variants' signs; `noise` is by block."""
     cells: dict[Setting, dict[Block, float]] = {}
-    for signs in fraction.points(count):
+    for signs in designs.points(count):
         log = sum(effect / 2 * math.prod(signs[i] for i in which) for which, effect in effects.items())
         setting = tuple("fast" if sign > 0 else "slow" for sign in signs)
         cells[setting] = {("host", block): math.exp(log + each) for block, each in enumerate(noise)}
@@ -270,7 +270,7 @@ def test_shares_are_found_whatever_pairs_interact(count: int, data: st.DataObjec
 def test_interactions_told_together_come_to_their_sum(count: int, data: st.DataObject) -> None:
     pairs: Effects = {pair: data.draw(sizes) for pair in combinations(range(count), 2)}
     gap = explained(count, pairs)
-    for one, group in zip(gap.confounded, fraction.together(count), strict=True):
+    for one, group in zip(gap.confounded, designs.together(count), strict=True):
         # A difference of differences is twice the effect as textbooks count it.
         true = 2 * sum(s * pairs[which] for which, s in zip(group.interactions, group.signs, strict=True))
         assert log(one.effect) == pytest.approx(true, abs=1e-8)
@@ -284,7 +284,7 @@ def test_the_product_multiplies_out_whatever_was_measured(count: int, data: st.D
         tuple("fast" if sign > 0 else "slow" for sign in signs): {
             ("host", block): math.exp(data.draw(sizes)) for block in range(3)
         }
-        for signs in fraction.points(count)
+        for signs in designs.points(count)
     }
     gap = explain_fraction(factors_of(count), cells, PLAIN)
     parts = sum(log(share.share) for share in gap.shares) + log(gap.residual)

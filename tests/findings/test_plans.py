@@ -12,7 +12,7 @@ from dbdyno.findings import analyse, as_json, plans, trial
 from dbdyno.records.record import Plans, Record, StatementPlan
 from dbdyno.report.renderers.terminal import render
 from dbdyno.report.words import answer
-from dbdyno.trial.plans import planned
+from dbdyno.trial.around_load import planned
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.plans_cases import BY_INDEX, BY_SCAN, INSERT, TEXT, asked
 from tests.report.cases import HOSTILE

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dbdyno.begin.stored_study import asked_by
 from dbdyno.findings.registered import departures, plan_of
 from dbdyno.frozen import Frozen
+from dbdyno.prepare_run.stored_study import asked_by
 from dbdyno.records.chain import Registered
 from dbdyno.study import Interval, Study
 from tests.analyse.factory import a_run

@@ -15,7 +15,7 @@ from dbdyno.frozen import Level
 from dbdyno.report.figures import search as figures
 from dbdyno.report.words import answer, naming
 from dbdyno.report.words.search import sentences
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 from tests.report.forms import as_markdown, as_page, print_report
 from tests.searches import Surface, a_search, carried_out, listed, ranged, step
 

@@ -15,8 +15,7 @@ from dbdyno.records.record import Guested, Loss, Outcome, Recovery
 from dbdyno.report.document import Row, Table
 from dbdyno.report.renderers import html, markdown
 from dbdyno.study import BASELINE
-from dbdyno.study.act import Act
-from dbdyno.study.soak import SMOKE
+from dbdyno.study.soak import SMOKE, Act
 from tests.analyse.factory import records_of
 from tests.analyse.soak_cases import RUN, STUDY, a_soak, filling, flat, leaking, rung
 from tests.report.cases import HOSTILE

@@ -9,7 +9,7 @@ from rich.console import Console
 from dbdyno.findings import trial as part
 from dbdyno.records.record import Recovery
 from dbdyno.report.renderers import terminal
-from dbdyno.study.act import Act
+from dbdyno.study.soak import Act
 from tests.analyse.machine_cases import reset
 from tests.analyse.restarts_cases import LOST, record_of
 from tests.fakes import make_run, make_study

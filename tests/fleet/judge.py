@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.analyse import Analysis
-from dbdyno.begin.stored_run import analysed
-from dbdyno.begin.stored_study import study_of
 from dbdyno.fleet.session import Session
-from dbdyno.plan.blocks import make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, make_plan
+from dbdyno.prepare_run.stored_run import analysed
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store

@@ -13,8 +13,7 @@ from dbdyno.fleet import leases
 from dbdyno.fleet.hosts import Replaced, end_leases, register
 from dbdyno.fleet.leases import Lease, length_s, renew, take
 from dbdyno.fleet.session import Session
-from dbdyno.records.database import LeaseOver, Unavailable
-from dbdyno.records.spool import Spool
+from dbdyno.records.database import LeaseOver, Spool, Unavailable
 from dbdyno.records.store import Store
 from tests.fakes import make_study
 from tests.fleet.asleep import switches_of

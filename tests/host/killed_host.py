@@ -22,9 +22,9 @@ from typing import Any
 from dbdyno.engines.engine import HugePages
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_values, paths, process
+from dbdyno.host.fingerprint import THP_MODE
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned
 from dbdyno.host.launch import Launch
-from dbdyno.host.libraries import THP_MODE
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome

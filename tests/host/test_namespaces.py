@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import Blocked
 from dbdyno.host.journal import open_journal
-from dbdyno.host.namespaces import HARMLESS, SEEN, seclude
+from dbdyno.host.namespaces import HARMLESS, SEEN, Segment, seclude
 from dbdyno.host.volumes import loop, volume
 from dbdyno.host.volumes.loop import path_with_sbin
-from dbdyno.host.volumes.volume import MKFS, Wish, make_file_system
-from tests.needs import needs_root, require_file_system
+from dbdyno.host.volumes.volume import MKFS, VolumeSpecification, make_file_system
+from tests.needs import needs_root, require_file_system, skipping_blocked
 from tests.trials import alone_on_host
 
 pytestmark = needs_root
@@ -48,7 +50,7 @@ def a_maker_that_takes(monkeypatch: pytest.MonkeyPatch, *options: str) -> Iterat
 @pytest.mark.parametrize("kind", list(MKFS))
 def test_every_maker_makes_its_file_system(image: Path, kind: str) -> None:
     require_file_system(kind)
-    make_file_system(image, Wish(filesystem=kind))
+    make_file_system(image, VolumeSpecification(filesystem=kind))
     probed = subprocess.run(
         ["blkid", "--probe", "--output", "value", "--match-tag", "TYPE", str(image)],
         capture_output=True,
@@ -63,12 +65,12 @@ def test_every_maker_makes_its_file_system(image: Path, kind: str) -> None:
 def test_extended_options_of_a_study_join_dynos_own(image: Path, words: tuple[str, ...]) -> None:
     """Dyno's own have the tables of inodes written before anything is measured."""
     require_file_system("ext4")
-    make_file_system(image, Wish(filesystem="ext4"))
+    make_file_system(image, VolumeSpecification(filesystem="ext4"))
     blocks = image.stat().st_blocks
     size_bytes = image.stat().st_size
     image.write_bytes(b"")
     os.truncate(image, size_bytes)
-    make_file_system(image, Wish(filesystem="ext4", mkfs=words))
+    make_file_system(image, VolumeSpecification(filesystem="ext4", mkfs=words))
     assert image.stat().st_blocks >= 0.9 * blocks
     told = subprocess.run(["dumpe2fs", "-h", image], env={"PATH": path_with_sbin()}, capture_output=True)
     assert b"RAID stride:              4" in told.stdout
@@ -78,7 +80,7 @@ def test_a_study_names_no_other_file(image: Path, tmp_path: Path) -> None:
     require_file_system("btrfs")
     victim = sparse(tmp_path / "victim.img")
     with pytest.raises(Blocked, match=r"victim\.img.*belongs to no option"):
-        make_file_system(image, Wish(filesystem="btrfs", mkfs=(str(victim),)))
+        make_file_system(image, VolumeSpecification(filesystem="btrfs", mkfs=(str(victim),)))
     assert victim.stat().st_blocks == 0
 
 
@@ -88,7 +90,7 @@ def test_a_maker_that_is_given_another_file_cannot_write_to_it(
     require_file_system("btrfs")
     victim = sparse(tmp_path / "victim.img")
     with a_maker_that_takes(monkeypatch, str(victim)), pytest.raises(Blocked, match="failed"):
-        make_file_system(image, Wish(filesystem="btrfs"))
+        make_file_system(image, VolumeSpecification(filesystem="btrfs"))
     assert victim.stat().st_blocks == 0
 
 
@@ -101,7 +103,7 @@ def test_a_maker_that_is_given_a_device_cannot_find_it(
         attached = loop.attach(journal, victim, "test")
         try:
             with a_maker_that_takes(monkeypatch, str(attached.path)), pytest.raises(Blocked, match="failed"):
-                make_file_system(image, Wish(filesystem="btrfs"))
+                make_file_system(image, VolumeSpecification(filesystem="btrfs"))
         finally:
             attached.close()
     assert victim.stat().st_blocks == 0
@@ -117,3 +119,42 @@ def test_the_program_sees_its_file_and_nothing_else_that_it_may_write(image: Pat
     assert "Read-only file system" in refused
     assert image.read_bytes()[:4] == b"held"
     assert not (tmp_path / "other").exists()
+
+
+LISTENS = "import socket, sys; s = socket.create_server((sys.argv[1], 7000)); print(flush=True); s.accept()"
+CONNECTS = "import socket, sys; socket.create_connection((sys.argv[1], 7000), timeout=1)"
+
+
+def names() -> set[str]:
+    return {name for _, name in socket.if_nameindex()}
+
+
+@contextmanager
+def listening(segment: Segment, node: int) -> Iterator[str]:
+    [enter] = segment.entering(node)
+    address = segment.address(node)
+    command = [sys.executable, "-c", LISTENS, address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=enter) as server:
+        assert server.stdout is not None and server.stdout.readline() == b"\n"
+        yield address
+        server.kill()
+
+
+def reached(segment: Segment, node: int, address: str) -> bool:
+    [enter] = segment.entering(node)
+    command = [sys.executable, "-c", CONNECTS, address]
+    return subprocess.run(command, stderr=subprocess.DEVNULL, preexec_fn=enter, check=False).returncode == 0
+
+
+@needs_root
+def test_nodes_reach_each_other_but_for_one_that_is_cut_off() -> None:
+    before = names()
+    with skipping_blocked(), closing(Segment(2)) as segment:
+        with listening(segment, 1) as address:
+            segment.cut(2)
+            assert not reached(segment, 2, address)
+            segment.mend(2)
+            assert reached(segment, 2, address)
+        assert names() == before, "the host has none of it"
+        held = list(Path("/proc/self/fd").iterdir())
+    assert len(list(Path("/proc/self/fd").iterdir())) < len(held), "the kernel takes it back"

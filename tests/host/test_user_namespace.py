@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import Blocked
-from dbdyno.host import user_namespace
+from dbdyno.host import namespaces
+from dbdyno.host.namespaces import step_down
 from dbdyno.host.process import confine
-from dbdyno.host.user_namespace import step_down
 from tests.needs import IS_ROOT, skip_blocked
 
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="an ordinary user is not root already")
@@ -52,14 +52,14 @@ def test_it_runs_as_an_account_that_exists_and_writes_as_root(tmp_path: Path) ->
 def test_the_account_is_one_of_the_machine(
     accounts: str, user: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_namespace, "ACCOUNTS", tmp_path / "passwd")
-    assert user_namespace._another_user() is None
+    monkeypatch.setattr(namespaces, "ACCOUNTS", tmp_path / "passwd")
+    assert namespaces._another_user() is None
     (tmp_path / "passwd").write_text(accounts)
-    assert user_namespace._another_user() == user
+    assert namespaces._another_user() == user
 
 
 def test_without_another_account_it_is_blocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_namespace, "ACCOUNTS", tmp_path / "nothing")
+    monkeypatch.setattr(namespaces, "ACCOUNTS", tmp_path / "nothing")
     with pytest.raises(Blocked, match="no other account") as blocked:
         step_down("engine", "PostgreSQL")
     assert "useradd" in blocked.value.hint
@@ -76,7 +76,7 @@ def test_without_another_account_it_is_blocked(tmp_path: Path, monkeypatch: pyte
 def test_a_refusal_of_the_kernel_is_blocked_with_its_cause(
     refused: int, cause: str, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_namespace, "refusal", lambda _step: refused)
+    monkeypatch.setattr(namespaces, "refusal", lambda _step: refused)
     with pytest.raises(Blocked, match=cause) as blocked:
         step_down("engine", "PostgreSQL")
     assert remedy in blocked.value.hint
@@ -85,7 +85,7 @@ def test_a_refusal_of_the_kernel_is_blocked_with_its_cause(
 IN_CHROOT = """
 import os, sys
 from dbdyno.errors import Blocked
-from dbdyno.host.user_namespace import step_down
+from dbdyno.host.namespaces import step_down
 os.chroot(sys.argv[1])
 try:
     step_down("engine", "PostgreSQL")

@@ -17,7 +17,7 @@ from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import UserError
 from dbdyno.host.writers import ACL, require_own
 from dbdyno.obtain.source.toolchain import toolchain
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.cli.calls import dyno
 from tests.needs import IS_ROOT
 

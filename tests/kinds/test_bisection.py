@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin import catalogue
-from dbdyno.begin.study_file import study_at
 from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.kinds.bisection import line_of_versions
+from dbdyno.prepare_run import study_here
+from dbdyno.prepare_run.study_here import study_at
 from dbdyno.study import Study
-from dbdyno.study.line import Along, on_line
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
+from dbdyno.study.trials import Along, on_line
 
 VERSIONS = ("10.6.18", "10.11.9", "11.4.2", "11.8.3")
 STUDY = """
@@ -38,10 +38,10 @@ def server(folder: Path, version: str) -> str:
 
 
 def study_of(folder: Path, *levels: str) -> Study:
-    catalogue.located.cache_clear()
+    study_here.located.cache_clear()
     path = folder / "study.toml"
     path.write_text(STUDY.format(levels=", ".join(f'"{level}"' for level in levels)))
-    return study_at(path, names=replace(catalogue.catalogue(), lone=True))
+    return study_at(path, names=replace(study_here.catalogue(), lone=True))
 
 
 @pytest.fixture

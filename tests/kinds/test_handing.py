@@ -15,8 +15,6 @@ import psycopg
 import pytest
 
 from dbdyno import build_check
-from dbdyno.begin.begun import Begun
-from dbdyno.begin.building import wishes_of
 from dbdyno.engines import built as engines_built
 from dbdyno.engines import registry
 from dbdyno.errors import BaselineFailed, UserError
@@ -29,6 +27,8 @@ from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.kinds import fleet
 from dbdyno.kinds.fleet import Depot, builds_handed_on
 from dbdyno.obtain.source import making, packed
+from dbdyno.prepare_run.begun import Begun
+from dbdyno.prepare_run.building import wishes_of
 from dbdyno.records.database import Unavailable
 from dbdyno.records.store import Store
 from dbdyno.study import Factor

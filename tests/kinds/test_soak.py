@@ -7,9 +7,8 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.kinds.soak import rung_by_rung
 from dbdyno.study import Goal, Restarts
-from dbdyno.study.designs import trials_in_all
+from dbdyno.study.designs import size_of_study, trials_in_all
 from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, Application, RemoteDriver
-from dbdyno.study.size import size_of_study
 from dbdyno.study.soak import SMOKE
 from tests.fakes import make_study
 

@@ -27,9 +27,9 @@ from dbdyno.layers.registry import KNOBS, LAYERS
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import wish_among
 from dbdyno.obtain.source import commands, making
+from dbdyno.obtain.source.build import BuildSpecification, Flags
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.toolchain import tried as tried_flags
-from dbdyno.obtain.source.wish import BuildWish, Flags
 from dbdyno.study import Factor, Workload
 from dbdyno.trial.verify import verify
 from tests.fakes import FakeEngine, make_study
@@ -53,7 +53,7 @@ def fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, 
 def test_all_levels_together_make_one_wish() -> None:
     levels: dict[str, Level] = {"source.origin": "/x", "build.lto": "full", "build.optimisation": "-O3"}
     asked = ask(by_layer(levels), LAYERS, FakeEngine().engine)
-    assert wish_among(asked) == BuildWish(origin="/x", lto="full", optimisation="-O3")
+    assert wish_among(asked) == BuildSpecification(origin="/x", lto="full", optimisation="-O3")
     assert wish_among(ask(by_layer({"config.speed": 1}), LAYERS, FakeEngine().engine)) is None
 
 
@@ -248,9 +248,9 @@ def test_variants_that_differ_in_configuration_alone_have_one_trainer() -> None:
     )
     trainer = trainer_of(PGO, "tpcb", study)
     assert trainer.settings == (("config.page", 4), ("config.speed", 1))
-    assert with_trainer(BuildWish(pgo="tpcb"), study).trainer == trainer
-    assert with_trainer(BuildWish(), study).trainers == ()
-    both = with_trainer(BuildWish(pgo="read_only", bolt="tpcb"), study)
+    assert with_trainer(BuildSpecification(pgo="tpcb"), study).trainer == trainer
+    assert with_trainer(BuildSpecification(), study).trainers == ()
+    both = with_trainer(BuildSpecification(pgo="read_only", bolt="tpcb"), study)
     assert both.bolt_trainer == trainer and [one.workload for one in both.trainers] == ["read_only", "tpcb"]
 
 

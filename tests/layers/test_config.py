@@ -15,7 +15,7 @@ from dbdyno.host.journal import Journal
 from dbdyno.layers.config import ConfigLayer, held_file
 from dbdyno.layers.setup import Setup
 from dbdyno.study import Factor
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.fakes import INSTALLATION, FakeEngine
 from tests.trials import tried
 

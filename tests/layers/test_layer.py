@@ -10,12 +10,11 @@ import pytest
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.frozen import Level
-from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.layer import ask, by_layer, proof
 from dbdyno.layers.part import Part, Place
-from dbdyno.layers.proof import proof
 from dbdyno.layers.registry import KNOBS, LAYERS, in_production
 from dbdyno.records.record import Reading
-from dbdyno.study.builds import of_build
+from dbdyno.study.designs import of_build
 from tests.layers.registry_cases import LEVELS
 
 
@@ -93,7 +92,7 @@ def test_a_level_in_effect_needs_no_reason_and_another_has_one() -> None:
 
 IMPORTED = """
 import sys
-import dbdyno.layers.knob
+import dbdyno.layers.layer
 print(*(name for name in sys.modules if name.startswith(("dbdyno.host", "dbdyno.engines", "dbdyno.driver"))))
 """
 

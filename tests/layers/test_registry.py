@@ -15,10 +15,9 @@ from dbdyno.engines.facts import Need
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.host.fingerprint import fingerprint
-from dbdyno.layers.knob import ROOT, Knob, Scope
-from dbdyno.layers.layer import ask, by_layer
+from dbdyno.layers.layer import ROOT, Knob, Scope, ask, by_layer
 from dbdyno.layers.registry import KNOBS, LAYERS, foresee, related_factors
-from dbdyno.layers.setup import Deed
+from dbdyno.layers.setup import RequestedChange
 from tests.fakes import FakeEngine
 from tests.layers.registry_cases import LEVELS
 
@@ -99,19 +98,19 @@ def test_asking_touches_nothing(factor: str) -> None:
     with watched() as seen:
         for level in LEVELS[factor]:
             for request in ask(by_layer({factor: level}), LAYERS, FakeEngine().engine):
-                request.deed()
+                request.change()
     assert seen == []
 
 
 @pytest.mark.parametrize("factor", KNOBS)
 def test_what_touches_the_host_says_so_under_its_own_name_and_right(factor: str) -> None:
-    """A knob of the host's has a level that does something to it, and each deed needs a right."""
-    found = [request.deed() for level in LEVELS[factor] for request in requests(factor, level)]
-    deeds = [deed for deed in found if deed is not None]
-    assert deeds or KNOBS[factor].scope is Scope.SERVER
-    assert bool(deeds) == bool(KNOBS[factor].needs)
-    assert {deed.factor for deed in deeds} <= {factor}
-    assert all(deed.places for deed in deeds if ":=" in deed.does or "control group" in deed.does)
+    """A knob of the host's has a level that does something to it, and each change needs a right."""
+    found = [request.change() for level in LEVELS[factor] for request in requests(factor, level)]
+    changes = [change for change in found if change is not None]
+    assert changes or KNOBS[factor].scope is Scope.SERVER
+    assert bool(changes) == bool(KNOBS[factor].needs)
+    assert {change.factor for change in changes} <= {factor}
+    assert all(change.places for change in changes if ":=" in change.does or "control group" in change.does)
 
 
 def requests(factor: str, level: Level) -> tuple[Any, ...]:
@@ -119,13 +118,13 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    ("levels", "deeds"),
+    ("levels", "changes"),
     [
         ({"memory.thp": "never", "memory.allocator": "jemalloc", "cpu.server": "0", "config.speed": 2}, []),
         (
             {"memory.thp": "always"},
             [
-                Deed(
+                RequestedChange(
                     "memory.thp",
                     "/sys/kernel/mm/transparent_hugepage/enabled := always",
                     places=("/sys/kernel/mm/transparent_hugepage/enabled",),
@@ -136,18 +135,18 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
         (
             {"storage.page_cache": "drop", "storage.scheduler": "bfq", "storage.filesystem": "ext4"},
             [
-                Deed(
+                RequestedChange(
                     "storage.scheduler",
                     "a volume with ext4 on a loop device over a file of Dyno's",
                     "removed after each trial",
                     ("/dev/loop*",),
                 ),
-                Deed(
+                RequestedChange(
                     "storage.scheduler",
                     "scheduler of the volume's device := bfq",
                     places=("/sys/*/queue/scheduler",),
                 ),
-                Deed(
+                RequestedChange(
                     "storage.page_cache",
                     "the host's page cache is emptied before the server starts",
                     "not restored",
@@ -158,7 +157,7 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
         (
             {"storage.device": "/dev/sdb", "storage.filesystem": "raw"},
             [
-                Deed(
+                RequestedChange(
                     "storage.device",
                     "/dev/sdb is overwritten with a raw volume (dyno run --allow-device /dev/sdb)",
                     "not restored",
@@ -168,9 +167,9 @@ def requests(factor: str, level: Level) -> tuple[Any, ...]:
         ),
     ],
 )
-def test_what_levels_do_to_the_host(levels: dict[str, Level], deeds: list[Deed]) -> None:
+def test_what_levels_do_to_the_host(levels: dict[str, Level], changes: list[RequestedChange]) -> None:
     asked = ask(by_layer(levels), LAYERS, FakeEngine().engine)
-    assert [deed for request in asked if (deed := request.deed())] == deeds
+    assert [change for request in asked if (change := request.change())] == changes
 
 
 @pytest.mark.parametrize(

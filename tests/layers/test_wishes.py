@@ -9,7 +9,7 @@ from dbdyno.errors import Blocked
 from dbdyno.layers.build import with_trainer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.wishes import variants_by_wish, wish_of
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.study import Factor, Study
 from dbdyno.study.designs import variants_of
 from tests.fakes import FakeEngine, make_study
@@ -23,7 +23,7 @@ def of_builds(*factors: Factor) -> Study:
 def test_a_variant_asks_for_the_studys_build_with_its_own_levels() -> None:
     study, fake = of_builds(), FakeEngine().engine
     wish = wish_of(study, {"build.lto": "full", "build.pgo": "tpcb"}, LAYERS, fake)
-    assert wish == with_trainer(BuildWish(origin="/x", lto="full", pgo="tpcb"), study)
+    assert wish == with_trainer(BuildSpecification(origin="/x", lto="full", pgo="tpcb"), study)
     assert wish is not None and wish.trainer is not None
     assert wish_of(make_study(), {"config.speed": 2}, LAYERS, fake) is None
 

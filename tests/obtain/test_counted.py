@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator, of_this_machine
-from dbdyno.obtain.counted import counted, counter
+from dbdyno.obtain.cross import counted, counter
 from dbdyno.obtain.installation import Installation
 
 FOREIGN = next(one for one in ARCHITECTURES.values() if one != of_this_machine())

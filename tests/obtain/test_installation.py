@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.errors import EngineMissing
 from dbdyno.obtain.installation import Installation, covers, first_covering
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 
 def installation(version: str) -> Installation:

@@ -12,7 +12,7 @@ from dbdyno.engines.engine import Engine
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import EngineMissing, UserError
 from dbdyno.obtain import path
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.obtain.path_cases import program
 
 SERVERS = [ENGINES["mariadb"], ENGINES["mysql"], ENGINES["postgresql"]]

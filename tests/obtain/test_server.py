@@ -13,7 +13,7 @@ from dbdyno.engines.mysql.server import SERVER as MYSQL
 from dbdyno.engines.postgresql.server import SERVER as POSTGRESQL
 from dbdyno.errors import DynoError, EngineMissing, EngineUnobtainable
 from dbdyno.obtain import debian
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.obtain.path_cases import program
 
 MARIADB_SAYS = "mysqld  Ver 10.6.18-MariaDB for Linux on x86_64 (MariaDB Server)"

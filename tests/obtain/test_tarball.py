@@ -16,7 +16,7 @@ from dbdyno.errors import UserError
 from dbdyno.host import cache
 from dbdyno.obtain import tarball
 from dbdyno.obtain.tarball import harmless, lead_inside, unpack
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 SERVER = "#!/bin/sh\necho 'mariadbd  Ver 11.4.2-MariaDB for Linux on x86_64'\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.obtain.source.patch import apply, files_named, read_patch
+from dbdyno.obtain.source.tree import apply, files_named, read_patch
 from tests.needs import needs_patch
 from tests.patches.mariadb import PATCHES_TO_10_11, PATCHES_TO_11_8, tree_with
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.obtain.source.patch import apply, files_named, read_patch
+from dbdyno.obtain.source.tree import apply, files_named, read_patch
 from tests.needs import needs_patch
 from tests.patches.mariadb import PATCHES_TO_11_8, tree_with
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.obtain.source import patch
+from dbdyno.obtain.source import tree
 from tests.patches.mariadb import PATCHES_TO_10_11, PATCHES_TO_11_8
 from tests.patches.programs import COMPILER, PROGRAMS, SHIM, compiled, needs_compiler, started
 
@@ -122,4 +122,4 @@ def test_the_shims_patch_carries_the_shim() -> None:
 def test_the_patches_can_be_read() -> None:
     for name in ("pollset-back-end.patch", "pollset-shim.patch"):
         for patches in (PATCHES_TO_11_8, PATCHES_TO_10_11):
-            assert patch.read_patch(patches / name).digest
+            assert tree.read_patch(patches / name).digest

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dbdyno.plan.arrangement import SLICE_MOST_S, Circumstances, WarmUp, arranged, longer_slices
 from dbdyno.study import Arrangement, Factor, Study
-from dbdyno.study.phases import SETTLE_S, phases_of
+from dbdyno.study.trials import SETTLE_S, phases_of
 from tests.fakes import make_study
 
 BESIDE, AFTER = Arrangement.SIDE_BY_SIDE, Arrangement.ONE_AFTER_THE_OTHER

@@ -12,14 +12,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as some
 
-from dbdyno.analyse.costs import SHORTEST_S
-from dbdyno.analyse.quantiles import BLOCKS_LEAST
+from dbdyno.analyse.quantiles import BLOCKS_LEAST, SHORTEST_S
 from dbdyno.errors import UserError
 from dbdyno.findings import analyse
 from dbdyno.host.journal import open_journal
-from dbdyno.plan.blocks import expected_duration_s, make_plan
+from dbdyno.plan.blocks import Order, expected_duration_s, make_plan
 from dbdyno.plan.budget import Replan, ask, fitted, precision, replanned
-from dbdyno.plan.order import Order
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.records.run import Run

@@ -14,11 +14,10 @@ from dbdyno.layers.setup import Running
 from dbdyno.plan.restarts import LONGEST_SHARE, SHORTEST_SHARE, restart_trials
 from dbdyno.records.record import Check, Outcome, Record, Recovery
 from dbdyno.study import Restarts, Study, Workload
-from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.designs import restart_trial_count, trial_count, trials_in_all
-from dbdyno.study.phases import Phase
 from dbdyno.study.restarts import CONTROL, CONTROL_CUTS, ROUNDS_MOST, WRITING, restarted
-from dbdyno.study.trials import NO_BLOCK, Trial
+from dbdyno.study.soak import OF_POWER, Act
+from dbdyno.study.trials import NO_BLOCK, Phase, Trial
 from dbdyno.trial.acts.endings import Acted
 from dbdyno.trial.bench import Bench
 from tests.analyse.factory import a_run, a_study, records_of

@@ -10,8 +10,7 @@ import pytest
 
 from dbdyno.analyse.model import Verdict
 from dbdyno.findings import analyse
-from dbdyno.plan.blocks import make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, make_plan
 from dbdyno.plan.sequential import Memory, ask, decided
 from dbdyno.records import metrics
 from dbdyno.records.metrics import Metric

@@ -8,9 +8,8 @@ from dbdyno.kinds.registry import ask_for
 from dbdyno.plan.soak import expected_s
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import SoakRun, of_kind
-from dbdyno.study.phases import rung_of
 from dbdyno.study.soak import Soak
-from dbdyno.study.trials import Trial
+from dbdyno.study.trials import Trial, rung_of
 from tests.analyse.factory import a_run, a_study, ended, records_of
 
 SOAK = Soak(clients=(1, 2, 3), duration_s=10.0, disturb=())

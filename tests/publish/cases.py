@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from dbdyno.begin.registered import question_of
-from dbdyno.begin.stored_study import asked_by
 from dbdyno.findings.registered import plan_of
 from dbdyno.host.fingerprint import Host
-from dbdyno.obtain.source.build import Made
-from dbdyno.obtain.source.wish import Flags
+from dbdyno.obtain.source.build import Flags, Made
+from dbdyno.prepare_run.begun import question_of
+from dbdyno.prepare_run.stored_study import asked_by
 from dbdyno.publish.account import Account, Given, PublishedBuild, made_here
 from dbdyno.publish.envelope import PrivateKey, private_key
 from dbdyno.records.chain import Entry, Publication, Registered, Registration, RunBegan, sha256

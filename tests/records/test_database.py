@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -12,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import DynoError, UserError
+from dbdyno.records import database
 from dbdyno.records import database as below
-from dbdyno.records.database import open_database
+from dbdyno.records import store as store_module
+from dbdyno.records.database import Spool, open_database
 from dbdyno.records.place import URL_HINT
 from dbdyno.records.store import Store
 from tests.fakes import make_run, make_study
+from tests.records.store_cases import make_record
 
 MAKING_S = 120
 """Far longer than making a store takes, so that a child that hangs fails the test."""
@@ -138,3 +142,168 @@ def test_a_url_that_cannot_be_read_keeps_its_password(bad: str) -> None:
     with pytest.raises(UserError, match="cannot be read") as refused:
         open_database(bad)
     assert "secret" not in f"{refused.value.message} {refused.value.hint}"
+
+
+pytestmark = pytest.mark.usefixtures("homes")
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A store with a run, whose statements do not wait for other processes."""
+    monkeypatch.setattr(database, "LOCKED_S", 0.0)
+    found = f"sqlite:///{tmp_path / 'store.sqlite'}"
+    with Store(found) as store:
+        store.add_run(make_run(make_study()))
+    return found
+
+
+@pytest.fixture
+def other(url: str, tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """Another process's connection, which keeps everybody else from writing."""
+    with closing(sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+
+
+def stored(url: str) -> list[int]:
+    with Store(url) as store:
+        return [record.trial for record in store.records("first")]
+
+
+def spool_of(url: str) -> Spool:
+    with closing(database.open_database(url)) as opened:
+        return Spool(opened.key)
+
+
+def test_a_busy_store_gets_its_records_when_it_is_opened_again(url: str, other: sqlite3.Connection) -> None:
+    with Store(url) as store:
+        for trial in range(3):
+            store.add_record(make_record(trial, log=f"a zero \x00, a 鯨 and {trial}"))
+    assert stored(url) == []
+    other.execute("COMMIT")
+    with Store(url) as store:
+        assert [record.server_log[-1] for record in store.records("first")] == ["0", "1", "2"]
+    assert spool_of(url).empty
+
+
+def test_the_end_of_a_run_waits_for_a_busy_store(
+    url: str, other: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            other.execute("COMMIT")
+
+    monkeypatch.setattr("time.sleep", wait)
+    with Store(url) as store:
+        for trial in range(3):
+            store.add_record(make_record(trial))
+        store.finish_run("first")
+        assert [record.trial for record in store.records("first")] == [0, 1, 2]
+        [summary] = store.runs()
+        assert summary.finished and summary.outcomes == {"measured": 3}
+    assert waits[1] > waits[0]
+
+
+def test_a_store_that_stays_busy_is_said_to_and_loses_nothing(
+    url: str, other: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "PATIENCE_S", 0.0)
+    with Store(url) as store:
+        store.add_record(make_record(0))
+        with pytest.raises(DynoError, match="locked; its last records wait in") as refused:
+            store.finish_run("first")
+    assert str(spool_of(url).path) in refused.value.message
+    assert refused.value.hint == "then: dyno run --resume first"
+    other.execute("COMMIT")
+    assert stored(url) == [0]
+
+
+DIES = """
+import os, signal, sys
+from dbdyno.records import database
+from dbdyno.records.store import Store
+from tests.records.store_cases import make_record
+database.LOCKED_S = 0.0
+store = Store(sys.argv[1])
+store.add_record(make_record(0))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_waits_outlives_its_process_and_a_torn_line(url: str, other: sqlite3.Connection) -> None:
+    subprocess.run([sys.executable, "-c", DIES, url], check=False)
+    with spool_of(url).path.open("a") as file:
+        file.write('["first", 7, "base')
+    with Store(url) as store:
+        store.add_record(make_record(1))
+    other.execute("COMMIT")
+    assert stored(url) == [0, 1]
+
+
+def test_a_record_that_was_made_again_since_stays(url: str, other: sqlite3.Connection) -> None:
+    with Store(url) as store:
+        store.add_record(make_record(0, log="waited"))
+    other.execute("COMMIT")
+    kept = spool_of(url).path.read_bytes()
+    with Store(url) as store:
+        later = make_record(0, log="made again").but(finished_unix_s=9.0)
+        store.add_record(later)
+    spool_of(url).path.write_bytes(kept)
+    with Store(url) as store:
+        assert store.records("first") == [later]
+
+
+def test_a_record_of_a_run_that_was_removed_goes(url: str, other: sqlite3.Connection) -> None:
+    with Store(url) as store:
+        store.add_record(make_record(0))
+        other.execute("DELETE FROM dyno_runs")
+        other.execute("COMMIT")
+    assert stored(url) == [] and spool_of(url).empty
+
+
+def test_a_mistake_is_not_waited_with(url: str) -> None:
+    with Store(url) as store, pytest.raises(DynoError, match="FOREIGN KEY"):
+        store.add_record(make_record(0).but(run="no such run"))
+    assert spool_of(url).empty
+
+
+def test_a_connection_that_breaks_costs_no_record(postgresql: str) -> None:
+    break_all = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        " AND backend_type = 'client backend'"
+    )
+    with Store(postgresql) as store:
+        store.add_run(make_run(make_study()))
+        for trial in range(3):
+            with closing(database.open_database(postgresql)) as opened:
+                opened.execute(break_all)
+            store.add_record(make_record(trial))
+        store.finish_run("first")
+        [summary] = store.runs()
+        assert summary.finished and summary.outcomes == {"measured": 3}
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files and folders that were synced, in their order."""
+    found: list[Path] = []
+    sync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        found.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    return found
+
+
+def test_a_record_that_waits_is_on_disk_and_so_is_its_removal(url: str, synced: list[Path]) -> None:
+    spool = Spool(url)
+    spool.keep(("first", 1, "baseline", 0, "measured", "{}"))
+    assert synced == [spool.path, spool.path.parent]
+    with spool.taken() as waiting:
+        assert len(waiting) == 1
+    assert synced[2:] == [spool.path] and spool.path.stat().st_size == 0

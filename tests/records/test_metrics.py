@@ -11,7 +11,7 @@ from dbdyno.driver.tally import ByClient, CpuPerOperation, Latency, Recall, Tall
 from dbdyno.errors import UserError
 from dbdyno.records.metrics import METRICS, Format, find, number_text
 from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record, Recovery
-from dbdyno.study.act import Act
+from dbdyno.study.soak import Act
 from tests.analyse.factory import a_second
 from tests.fakes import a_kind, make_tally, no_latency
 from tests.load_hosts import make_load_host

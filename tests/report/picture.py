@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.console import Console
 
 from dbdyno.analyse import Analysis
-from dbdyno.begin.stored_run import analysed
-from dbdyno.begin.stored_study import study_of
+from dbdyno.prepare_run.stored_run import analysed
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import run_of_document
 from tests.report.forms import print_report

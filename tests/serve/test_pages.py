@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.estimate import counted_s
 from dbdyno.export.openmetrics import CONTENT_TYPE
 from dbdyno.host.host_lock import Holder
+from dbdyno.prepare_run.estimate import counted_s
 from dbdyno.report.document import Document, Lines
 from dbdyno.report.words.numbers import about_text
 from dbdyno.serve.pages import with_progress

@@ -22,7 +22,7 @@ from dbdyno.host.journal import Journal, open_journal, replay_abandoned, undoes
 from dbdyno.kinds.registry import ask_for
 from dbdyno.layers.registry import LAYERS
 from dbdyno.plan import reference
-from dbdyno.plan.search.dropping import can_drop, hopeless
+from dbdyno.plan.search.sampler import can_drop, hopeless
 from dbdyno.records.database import Unavailable
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record

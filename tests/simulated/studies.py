@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 
 from dbdyno.records.run import Run, SearchRun, SoakRun, of_kind
 from dbdyno.study import Arrangement, Design, Factor, Goal, Guard, Restarts, Study, Workload
-from dbdyno.study.act import Act
 from dbdyno.study.designs import trial_count
-from dbdyno.study.phases import phases_of
-from dbdyno.study.reference import Reference
-from dbdyno.study.soak import Soak
-from dbdyno.study.space import Search
+from dbdyno.study.nouns import Reference, Search
+from dbdyno.study.soak import Act, Soak
+from dbdyno.study.trials import phases_of
 from tests.fakes import make_run
 from tests.simulated.world import FAULTS, MAKING, Fault, Step, outcome_of
 

@@ -9,7 +9,7 @@ from dbdyno.errors import Mistake
 from dbdyno.records.metrics import METRICS
 from dbdyno.study import Catalogue, Factor, workload_offers
 from dbdyno.study.catalogue import Option
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 WORKLOADS = [
     {

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from dbdyno.errors import Mistake
 from dbdyno.study import Factor, workload_offers
-from dbdyno.study.nouns import Application, GivenData
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Application, GivenData, Reference
 from tests.study.catalogue import CATALOGUE, WORKLOADS
 
 SCRIPT = {"name": "script", "options": [{"name": "file", "type": "text", "default": ""}]}

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from dbdyno.study import excludes
-from dbdyno.study.format import STUDY
 from dbdyno.study.tables import (
     APPLICATION,
     DATA,
@@ -17,6 +16,7 @@ from dbdyno.study.tables import (
     SEARCH,
     SERVER,
     SOAK,
+    STUDY,
     WORKLOAD,
 )
 

@@ -9,8 +9,7 @@ import pytest
 
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.study import Study, parse_study, workload_offers
-from dbdyno.study.nouns import Application
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Application, Reference
 from tests.study.catalogue import CATALOGUE, WORKLOADS
 
 SCRIPT = {"name": "script", "options": [{"name": "file", "type": "text", "default": ""}]}

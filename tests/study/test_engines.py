@@ -9,7 +9,7 @@ import pytest
 from dbdyno.errors import Mistake
 from dbdyno.study import Factor
 from dbdyno.study.designs import variants_of
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.study.catalogue import CATALOGUE
 from tests.study.reading import mistakes, read, require_mistake
 

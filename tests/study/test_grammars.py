@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from dbdyno.study import grammars
 from dbdyno.study.catalogue import NOTHING
-from dbdyno.study.format import STUDY
 from dbdyno.study.grammars import Grammar, duration, integer, listed, percentage
 from dbdyno.study.keys import Key, Section
-from dbdyno.study.reference import Reference
-from dbdyno.study.tables import APPLICATION, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, WORKLOAD
+from dbdyno.study.nouns import Reference
+from dbdyno.study.tables import APPLICATION, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, STUDY, WORKLOAD
 from dbdyno.study.values import Fault, Faults
 from tests.study.catalogue import CATALOGUE
 

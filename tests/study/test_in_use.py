@@ -8,9 +8,7 @@ import pytest
 
 from dbdyno.errors import StudyError
 from dbdyno.study import Study, parse_study
-from dbdyno.study.nouns import ServerInUse
-from dbdyno.study.reference import Reference
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise, Reference, ServerInUse
 from tests.study.catalogue import CATALOGUE
 
 URL = "postgresql://tuner@db1:5433/shop"

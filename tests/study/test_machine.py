@@ -8,8 +8,8 @@ import pytest
 
 from dbdyno.errors import StudyError
 from dbdyno.study import Study, parse_study
-from dbdyno.study.act import Act
 from dbdyno.study.restarts import acts_of
+from dbdyno.study.soak import Act
 from tests.study.catalogue import CATALOGUE
 
 WITH_MACHINES = replace(
@@ -42,7 +42,7 @@ def read(settings: str = SETTINGS, factors: str = FACTORS, acts: str = "resets =
 
 def test_it_times_nothing_and_resets_each_variant() -> None:
     study = read()
-    assert study.of_machine and study.of_platforms and study.blocks == 0
+    assert study.in_guest and study.untimed and study.blocks == 0
     assert study.restarts is not None and acts_of(study.restarts) == (Act.RESET,) * 5
 
 

@@ -46,11 +46,11 @@ def mistakes(**given: str) -> list[str]:
 
 def test_it_has_no_blocks_and_a_trial_for_each_architecture() -> None:
     study = read()
-    assert study.of_platforms and study.blocks == 0
+    assert study.untimed and study.blocks == 0
     assert (trial_count(study), restart_trial_count(study), trials_in_all(study)) == (0, 2, 2)
     fixed = read(levels='"platform.architecture" = "s390x"', table="settings")
-    assert fixed.of_platforms and fixed.blocks == 0
-    assert not read(levels='"config.a" = [1, 2]').of_platforms
+    assert fixed.untimed and fixed.blocks == 0
+    assert not read(levels='"config.a" = [1, 2]').untimed
 
 
 PLATFORM = "`platform.architecture` exclude each other"
@@ -64,7 +64,7 @@ def test_what_asks_for_speed_does_not_go_with_it(head: str, key: str) -> None:
 
 
 def test_levels_that_act_on_this_host_do_not_go_with_it() -> None:
-    assert read(levels=f'{LEVELS}\n"config.a" = [1, 2]').of_platforms
+    assert read(levels=f'{LEVELS}\n"config.a" = [1, 2]').untimed
     told = mistakes(levels=f'{LEVELS}\n"storage.a" = [1, 2]')
     assert told == [f"7: `storage.a` and {PLATFORM}: programs of other machines run under emulation"]
 
@@ -82,6 +82,6 @@ def test_power_is_cut_of_no_platform() -> None:
 
 
 def test_a_build_goes_with_it_and_what_only_makes_one_faster_does_not() -> None:
-    assert read(levels=f'{LEVELS}\n"build.optimisation" = ["-O2", "-O3"]').of_platforms
+    assert read(levels=f'{LEVELS}\n"build.optimisation" = ["-O2", "-O3"]').untimed
     told = mistakes(levels=f'{LEVELS}\n"build.layout" = ["none", "1"]')
     assert told == [f"7: `build.layout` and {PLATFORM}: {TIMES_NOTHING}"]

@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as some
 
 from dbdyno.frozen import Level
+from dbdyno.study.nouns import amount
 from dbdyno.study.ranges import LEVELS_MAX, Scale, rising_levels, with_level
-from dbdyno.study.space import amount
 from dbdyno.study.values import Fault
 
 SIZES = some.builds(lambda number, unit: f"{number}{unit}", some.integers(1, 4096), some.sampled_from("KMG"))

@@ -22,8 +22,8 @@ from dbdyno.study import (
     parse_study,
     read_study,
 )
-from dbdyno.study.reference import Reference
-from dbdyno.study.size import size_of_study
+from dbdyno.study.designs import size_of_study
+from dbdyno.study.nouns import Reference
 from tests.study.catalogue import CATALOGUE
 from tests.study.reader_cases import EXAMPLE, LIST, SHORT
 from tests.study.reading import mistakes, read, require_mistake

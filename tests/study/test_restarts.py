@@ -11,11 +11,11 @@ import pytest
 from dbdyno.errors import StudyError
 from dbdyno.frozen import Level
 from dbdyno.study import DURABLE, Guard, Restarts, Study, parse_study, study_schema
-from dbdyno.study.act import Act
-from dbdyno.study.phases import phases_of
 from dbdyno.study.restarts import CONTROL
 from dbdyno.study.sections import OF_NODES
+from dbdyno.study.soak import Act
 from dbdyno.study.tables import CUTS_OF_GUARD
+from dbdyno.study.trials import phases_of
 from tests.study.catalogue import CATALOGUE, that_may_only_read
 
 LOSING = replace(CATALOGUE, losing=lambda reference: {"forced_writes": False})

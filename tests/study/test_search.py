@@ -8,10 +8,8 @@ import pytest
 
 from dbdyno.frozen import Level
 from dbdyno.study import Design, Factor
-from dbdyno.study.designs import extremes_of, variants_of
-from dbdyno.study.reference import Reference
-from dbdyno.study.size import size_of_study
-from dbdyno.study.space import Condition, Promise, Search
+from dbdyno.study.designs import extremes_of, size_of_study, variants_of
+from dbdyno.study.nouns import Condition, Promise, Reference, Search
 from tests.study.catalogue import CATALOGUE
 from tests.study.reading import mistakes, read, require_mistake
 from tests.study.search_cases import SEARCH

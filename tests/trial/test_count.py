@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from dbdyno.analyse.counted import spread
+from dbdyno.analyse.code import spread
 from dbdyno.analyse.model import Verdict
 from dbdyno.driver.job import Job, Open
 from dbdyno.errors import ServerFailed, UserError
@@ -20,15 +20,13 @@ from dbdyno.host.callgrind import Callgrind, Dump, read_dump
 from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
-from dbdyno.plan.blocks import make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, make_plan
 from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Counted, Outcome
 from dbdyno.records.store import Store
 from dbdyno.run import run_trial
 from dbdyno.study import TRIALS_MAX, Arrangement, Goal, Workload
-from dbdyno.study.phases import phases_of
-from dbdyno.study.trials import NO_BLOCK, Trial, Variant
+from dbdyno.study.trials import NO_BLOCK, Trial, Variant, phases_of
 from dbdyno.trial import count
 from dbdyno.trial.bench import trial_seed
 from dbdyno.trial.count import counted_job, require_countable

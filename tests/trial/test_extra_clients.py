@@ -15,8 +15,8 @@ from dbdyno.driver.load_process import LoadProcess
 from dbdyno.driver.tally import Tally
 from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running
-from dbdyno.study.phases import Guest, Phase
 from dbdyno.study.soak import Disturbance
+from dbdyno.study.trials import Guest, Phase
 from dbdyno.trial import extra_clients
 from dbdyno.trial.extra_clients import BEHAVIOURS, Visit, guests_of
 from tests.trials import tried

@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from dbdyno.begin.given import data_of
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.host import cache
+from dbdyno.prepare_run.study_here import data_of
 from dbdyno.study.nouns import GivenData
 from dbdyno.trial import given
 from dbdyno.user_data.dump import Dump, dump_at

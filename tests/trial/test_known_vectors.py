@@ -17,7 +17,7 @@ from dbdyno.engines.mariadb import MARIADB
 from dbdyno.errors import DynoError
 from dbdyno.host.launch import Launch
 from dbdyno.records.record import Check
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from dbdyno.trial.answers import DISTANCES, TABLE, known_answers, known_vectors
 from tests.needs import needs_gcc, skipping_blocked
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.begun import Begun, bench_of, new_run
-from dbdyno.begin.catalogue import catalogue
 from dbdyno.engines import registry
 from dbdyno.engines.sqlite import shell
 from dbdyno.errors import DynoError
@@ -18,12 +16,13 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.machine import kinds, packages
 from dbdyno.plan.restarts import turn_of
+from dbdyno.prepare_run.begun import Begun, bench_of, new_run
+from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import ComparisonRun
 from dbdyno.run import run_trial
-from dbdyno.study.nouns import MACHINE_FACTOR
+from dbdyno.study.nouns import MACHINE_FACTOR, Reference
 from dbdyno.study.reader import parse_study
-from dbdyno.study.reference import Reference
 
 STUDY = b"""
 engine = "sqlite"

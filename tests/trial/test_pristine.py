@@ -10,20 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.engines import on_engines
 from dbdyno.driver.job import Job
 from dbdyno.engines import registry
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host import cache, paths
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Setup
-from dbdyno.plan.blocks import make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, make_plan
+from dbdyno.prepare_run.study_here import on_engines
 from dbdyno.records.record import Outcome
 from dbdyno.study import Factor
 from dbdyno.study.designs import trial_count
-from dbdyno.study.phases import phases_of
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
+from dbdyno.study.trials import phases_of
 from dbdyno.trial import pristine
 from dbdyno.trial.pristine import Pristine, pristine_data
 from tests.fakes import FakeEngine, make_study

@@ -11,7 +11,7 @@ from dbdyno.errors import DynoError
 from dbdyno.host import perf
 from dbdyno.host.perf import PROBES_MOST_S, Sample, Sampler
 from dbdyno.records.record import Outcome, PhaseRecord, Record
-from dbdyno.trial import profile
+from dbdyno.trial import training
 from tests.fakes import make_study, make_tally
 
 
@@ -52,7 +52,7 @@ def test_samples_of_the_warm_up_are_left_out(monkeypatch: pytest.MonkeyPatch) ->
             yield Sample(time_s=now_s + after_s, weight=weight, frames=frames)
 
     monkeypatch.setattr(Sampler, "samples", samples)
-    found = profile.sampled(lambda beside: made, embedded=False)
+    found = training.sampled(lambda beside: made, embedded=False)
     assert found.samples == ((2, frames), (3, frames))
     assert found.variant == "baseline"
 
@@ -60,12 +60,12 @@ def test_samples_of_the_warm_up_are_left_out(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_trial_that_was_not_measured_has_no_profile() -> None:
     failed = record(Outcome.FAILED, cause="it would not start", remedy="see its log")
     with pytest.raises(DynoError, match="baseline could not be profiled: it would not start") as refused:
-        profile.sampled(lambda beside: failed, embedded=False)
+        training.sampled(lambda beside: failed, embedded=False)
     assert refused.value.hint == "see its log"
 
 
 def test_the_warm_up_is_long_enough_for_the_probes() -> None:
     study = make_study(1, 2)
-    assert profile.with_time_to_probe(study).workload.warmup_s > PROBES_MOST_S
+    assert training.with_time_to_probe(study).workload.warmup_s > PROBES_MOST_S
     long = study.but(workload=study.workload.but(warmup_s=600.0))
-    assert profile.with_time_to_probe(long) == long
+    assert training.with_time_to_probe(long) == long

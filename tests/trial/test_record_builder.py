@@ -12,12 +12,11 @@ from dbdyno.engines.facts import ShellRound
 from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running
-from dbdyno.plan.blocks import make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, make_plan
 from dbdyno.records.record import Outcome, Record, Recovery, Stage
 from dbdyno.run import Keep, run_trial
-from dbdyno.study.act import Act
-from dbdyno.study.phases import Phase
+from dbdyno.study.soak import Act
+from dbdyno.study.trials import Phase
 from dbdyno.trial.acts.endings import Acted
 from dbdyno.trial.bench import Bench, Clock
 from dbdyno.trial.record_builder import Draft, died, of_the_engine

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.begin.begun import Begun, bench_of, new_run
-from dbdyno.begin.catalogue import catalogue
 from dbdyno.engines import registry
 from dbdyno.host.cache import silently
 from dbdyno.host.journal import open_journal
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
 from dbdyno.plan.restarts import turn_of
+from dbdyno.prepare_run.begun import Begun, bench_of, new_run
+from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import ComparisonRun
 from dbdyno.run import run_trial

@@ -9,8 +9,8 @@ import pytest
 from dbdyno.engines.built import Instrumented
 from dbdyno.errors import BuildFailed
 from dbdyno.host.journal import open_journal
+from dbdyno.obtain.source.build import Trainer
 from dbdyno.obtain.source.recipe import Recipe
-from dbdyno.obtain.source.wish import Trainer
 from dbdyno.records.record import Doubt, Outcome, PhaseRecord, Record
 from dbdyno.trial.training import TRAINING, bench_of, transactions_of
 from tests.fakes import INSTALLATION, make_bench, make_run, make_study, make_tally

@@ -18,7 +18,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from dbdyno.trial.verify import verify
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes")]

@@ -11,7 +11,6 @@ from itertools import compress
 import numpy as np
 
 from dbdyno.analyse.assurance import ASSURANCE
-from dbdyno.analyse.blocks import Trials, mixed_resets, with_copies
 from dbdyno.analyse.columns import (
     VARIANT,
     Columns,
@@ -22,8 +21,7 @@ from dbdyno.analyse.columns import (
 )
 from dbdyno.analyse.components import blocks_most, components
 from dbdyno.analyse.effects import decided_result, variant_result
-from dbdyno.analyse.estimate import FLEET_HOST, Estimator, around_means
-from dbdyno.analyse.family import beside, claims
+from dbdyno.analyse.estimate import FLEET_HOST, Estimator, Trials, around_means, mixed_resets, with_copies
 from dbdyno.analyse.floor import layout_spread
 from dbdyno.analyse.found import Components, Series, Steady
 from dbdyno.analyse.intervals import usable
@@ -36,7 +34,7 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
-from dbdyno.analyse.quantiles import blocks_least, confidence_each
+from dbdyno.analyse.quantiles import beside, blocks_least, claims, confidence_each
 from dbdyno.analyse.restarts import Survival, Survivor, survival
 from dbdyno.analyse.steady import series_shown, steady_states
 from dbdyno.records import metrics
@@ -116,7 +114,7 @@ class Basis:
     @cached_property
     def results(self) -> tuple[VariantResult, ...]:
         found = _results(self.study, self.run, self.trials, self.method)
-        return judged_by_function(found, self.survived) if self.study.of_platforms else found
+        return judged_by_function(found, self.survived) if self.study.untimed else found
 
     @property
     def compared(self) -> list[Trials]:

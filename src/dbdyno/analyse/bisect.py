@@ -22,11 +22,10 @@ from functools import cached_property
 from statistics import median
 
 from dbdyno.analyse.assurance import ASSURANCE
-from dbdyno.analyse.blocks import log_ratios
+from dbdyno.analyse.code import DIFFERENCE_LEAST, changes
 from dbdyno.analyse.columns import Block, OfRecords
-from dbdyno.analyse.counted import DIFFERENCE_LEAST, changes
 from dbdyno.analyse.engines import engines_compared
-from dbdyno.analyse.estimate import Estimator
+from dbdyno.analyse.estimate import Estimator, log_ratios
 from dbdyno.analyse.found import EnginesCompared, InstructionChange
 from dbdyno.analyse.model import Method, Ratio
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
@@ -35,8 +34,7 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Counted, Outcome, Record
 from dbdyno.records.run import BisectionRun, Run
 from dbdyno.study import Interval, Study
-from dbdyno.study.line import Along, Point, on_line
-from dbdyno.study.trials import Purpose
+from dbdyno.study.trials import Along, Point, Purpose, on_line
 
 NEAR_END = 0.25
 """A count places a point that is no farther from an end's than this share of the ends' difference."""

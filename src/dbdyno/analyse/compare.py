@@ -23,8 +23,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.columns import Block
+from dbdyno.analyse.estimate import log_ratios
 from dbdyno.analyse.intervals import ratio_of, usable, welch, within
 from dbdyno.analyse.model import Analysis, Ratio, VariantResult
 from dbdyno.analyse.quantiles import confidence_each
@@ -33,7 +33,7 @@ from dbdyno.frozen import Frozen, absent, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 SCALES: Mapping[str, tuple[int, int]] = {"per s": (1, 1), "per min": (1, 1), "ms": (-1, -1), "us/op": (0, -1)}
 """Powers of cores and of frequency with which a response goes in closed loop, by its unit. There a latency is

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.blocks import Trials
+from dbdyno.analyse.estimate import Trials
 from dbdyno.analyse.found import Components
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, f_quantile
 from dbdyno.driver.tally import Tally

@@ -28,9 +28,20 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 
 from dbdyno.analyse.assurance import Outlook, outlook
-from dbdyno.analyse.blocks import Trials, ending, paired_by_block, ratio_between, summary_of, with_lost
 from dbdyno.analyse.columns import Block, Fact, Values, together
-from dbdyno.analyse.estimate import Contrasts, around_means, contrasts_of, estimate, units_of
+from dbdyno.analyse.estimate import (
+    Contrasts,
+    Trials,
+    around_means,
+    contrasts_of,
+    ending,
+    estimate,
+    paired_by_block,
+    ratio_between,
+    summary_of,
+    units_of,
+    with_lost,
+)
 from dbdyno.analyse.floor import could_be_layout
 from dbdyno.analyse.guards import fails_more, guard_result
 from dbdyno.analyse.intervals import beyond, bounded_exp, judge, usable
@@ -54,7 +65,7 @@ from dbdyno.records.binary import CodeBeside
 from dbdyno.records.metrics import FAILED_SHARE, FAILED_SHARE_MAX, RETRIES
 from dbdyno.records.record import Outcome
 from dbdyno.study import Goal, Interval
-from dbdyno.study.builds import changed_levels
+from dbdyno.study.designs import changed_levels
 from dbdyno.study.nouns import Adjustment
 
 COVARIATE = "other_cpu_s"

@@ -29,9 +29,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from dbdyno.analyse.blocks import log_ratios
 from dbdyno.analyse.columns import Block, OfRecords
-from dbdyno.analyse.estimate import Estimator
+from dbdyno.analyse.estimate import Estimator, log_ratios
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import Change, Method, Ratio, Round, VariantResult
 from dbdyno.analyse.quantiles import confidence_each
@@ -39,7 +38,7 @@ from dbdyno.frozen import Frozen, Level
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import BASELINE, Guard, Study
-from dbdyno.study.builds import changed_levels
+from dbdyno.study.designs import changed_levels
 from dbdyno.study.trials import Purpose, Variant
 
 if TYPE_CHECKING:

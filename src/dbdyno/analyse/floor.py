@@ -33,8 +33,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dbdyno.analyse.blocks import Trials, ending, pairs, ratio_between, with_copies
 from dbdyno.analyse.columns import Floats, Places, Values
+from dbdyno.analyse.estimate import Trials, ending, pairs, ratio_between, with_copies
 from dbdyno.analyse.found import Blocking, Floor, LayoutSpread
 from dbdyno.analyse.intervals import bounded_exp, quantile_of
 from dbdyno.analyse.model import Method, Ratio, Role
@@ -42,7 +42,7 @@ from dbdyno.analyse.quantiles import confidence_each, f_quantile, t_quantile
 from dbdyno.frozen import Frozen
 from dbdyno.records.record import Outcome
 from dbdyno.study import Interval
-from dbdyno.study.builds import changed_levels, of_build
+from dbdyno.study.designs import changed_levels, of_build
 
 
 def layout_spread(trials: Sequence[Trials], method: Method) -> LayoutSpread | None:

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.analyse.blocks import Trials
 from dbdyno.analyse.effects import variant_result
+from dbdyno.analyse.estimate import Trials
 from dbdyno.analyse.intervals import bounded_exp, judge, share_interval, usable, welch
 from dbdyno.analyse.model import Analysis, Kept, Method, Ratio, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each, t_quantile

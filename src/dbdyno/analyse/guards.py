@@ -16,9 +16,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dbdyno.analyse.blocks import Trials, ratio_between
 from dbdyno.analyse.columns import Block
-from dbdyno.analyse.estimate import Estimator, around_means
+from dbdyno.analyse.estimate import Estimator, Trials, around_means, ratio_between
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import GuardResult, Kept, Method
 from dbdyno.records import metrics

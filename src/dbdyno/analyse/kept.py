@@ -14,7 +14,6 @@ from typing import Any, overload
 import numpy as np
 
 from dbdyno.analyse.analysis import TRIALS_TOGETHER, Given, results_of
-from dbdyno.analyse.blocks import WAY
 from dbdyno.analyse.columns import (
     DOUBTS,
     HAS_PLANS,
@@ -38,7 +37,7 @@ from dbdyno.analyse.columns import (
     together,
 )
 from dbdyno.analyse.effects import HAS_CODE, IDLE
-from dbdyno.analyse.estimate import FLEET_HOST, IMAGE
+from dbdyno.analyse.estimate import FLEET_HOST, IMAGE, WAY
 from dbdyno.analyse.found import ReadAgain
 from dbdyno.analyse.latency import Histogram
 from dbdyno.analyse.model import TrialResult

@@ -37,7 +37,7 @@ from dbdyno.records.binary import CodeBeside
 from dbdyno.records.record import Check, Doubt, Evidence, Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.study import Interval, Study
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 from dbdyno.study.trials import Purpose
 
 FORMAT = 2

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from dbdyno.analyse import Ending
-from dbdyno.analyse.blocks import Trials, ratio_between
 from dbdyno.analyse.columns import Fact
+from dbdyno.analyse.estimate import Trials, ratio_between
 from dbdyno.analyse.floor import apart_by_layout
 from dbdyno.analyse.intervals import judge
 from dbdyno.analyse.model import (
@@ -32,7 +32,7 @@ from dbdyno.analyse.model import (
 from dbdyno.frozen import Frozen, Level, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
-from dbdyno.study.builds import changed_levels
+from dbdyno.study.designs import changed_levels
 
 if TYPE_CHECKING:
     from dbdyno.analyse.model import Analysis

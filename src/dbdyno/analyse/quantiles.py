@@ -1,16 +1,26 @@
-"""How wide an interval must be: its confidence beside others, its quantile, and the fewest blocks that it can
-rest on. `intervals.py` says why these laws.
+"""How wide an interval must be: its confidence beside the others of the family that a report's head claims,
+its quantile, the fewest blocks that it can rest on; and what blocks cost until they tell a difference.
 
 Planning needs them as well, and `dyno plan` must start at once: so nothing here imports numpy, and scipy is
 imported where a quantile is asked for.
+
+The head of a factorial study tells verdicts, main effects, and the gap with its shares. A reader takes all of
+that for one answer, so to be wrong in any of it is one error. Tables below the head are families of their
+own, and say so.
+
+A run is planned for a budget by what blocks cost, and a calibration says by it how long a difference takes.
+Beside that stands Pareto's order: what is beaten in two things at once.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import TypeVar
 
-from dbdyno.study import Interval
+from dbdyno.frozen import Frozen
+from dbdyno.study import Design, Interval, Study
 
 BLOCKS_LEAST = 6
 """Fewer blocks give no verdict: a spread that rests on fewer log ratios is too often too small by chance."""
@@ -75,3 +85,114 @@ def anytime_quantile(confidence: float, pairs: int) -> float:
     if bound >= growth:
         return math.inf
     return math.sqrt(freedom * (bound - 1.0) / (1.0 - bound / growth))
+
+
+FACTORS_MOST = 6
+"""Beyond, 2^k variants are too many to measure in blocks: `fractional` is for those."""
+
+
+def claims(study: Study, candidates: int) -> int:
+    """How many intervals hold together where so many candidates are compared."""
+    return study.goal.comparisons(candidates) + beside(study)
+
+
+def beside(study: Study) -> int:
+    """How many of them decide no verdict: main effects, and the shares of the gap. The total of a gap is the
+    effect of the variant with every last level, so it counts among the verdicts."""
+    factors = len(study.factors)
+    if study.design is Design.FRACTIONAL:
+        return factors
+    if study.design is not Design.FACTORIAL or factors < 2:
+        return 0
+    mains = sum(len(factor.levels) - 1 for factor in study.factors)
+    # Of two factors with two levels each, shares are main effects: both are the mean of the same two gains.
+    same = factors == mains == 2
+    return mains + (factors if explains_gap(study) and not same else 0)
+
+
+def varies_together(study: Study) -> bool:
+    """Whether it is a factorial study of two factors or more."""
+    return study.design is Design.FACTORIAL and len(study.factors) >= 2
+
+
+def explains_gap(study: Study) -> bool:
+    """Whether the study measures all variants between its first and its last, or a fraction made for it."""
+    return study.design is Design.FRACTIONAL or (
+        study.design is Design.FACTORIAL and 2 <= len(study.factors) <= FACTORS_MOST
+    )
+
+
+Kept = TypeVar("Kept", float, tuple[int, ...])
+
+
+def is_beaten(own: tuple[float, Kept], others: Iterable[tuple[float, Kept]]) -> bool:
+    """Whether another point is as good in both and better in one. More is better. The point itself may be
+    among the others."""
+    return any(other != own and other[0] >= own[0] and other[1] >= own[1] for other in others)
+
+
+SHORTEST_S = 1.5
+"""A trial that measures less shows how it began rather than how it runs."""
+
+DAY_S = 86_400.0
+
+
+class Spreads(Frozen):
+    """Standard deviations of a log speed: of `starts` from trial to trial, whatever their length, and of
+    `seconds` from second to second within one."""
+
+    starts: float
+    seconds: float
+
+
+class Costs(Frozen):
+    """What a block of `variants` takes: each trial `fixed_s` beside what it measures, and `each_s` for
+    each second of that, of which it has `shortest_s` to `longest_s`. `confidence` is that of one interval."""
+
+    variants: int
+    fixed_s: float
+    each_s: float
+    shortest_s: float
+    longest_s: float
+    confidence: float
+
+    @property
+    def trial_s(self) -> float:
+        """Of the shortest trial."""
+        return self.fixed_s + self.each_s * self.shortest_s
+
+    def measured_s(self, blocks: int, budget_s: float) -> float:
+        """How long each trial of so many blocks can measure."""
+        return min(self.longest_s, (budget_s / (self.variants * blocks) - self.fixed_s) / self.each_s)
+
+    def half_width(self, blocks: int, measured_s: float, spreads: Spreads) -> float:
+        """Of the interval of a log ratio."""
+        variance = 2.0 * (spreads.starts**2 + spreads.seconds**2 / measured_s)
+        return t_quantile(self.confidence, blocks) * math.sqrt(variance / blocks)
+
+    def budget_s(self, blocks: int, difference: float, power_quantile: float, spreads: Spreads) -> float:
+        """The least time in which so many blocks tell a difference (a share); infinite where they cannot."""
+        reach = math.log1p(difference) / (t_quantile(self.confidence, blocks) + power_quantile)
+        left = blocks * reach**2 / 2.0 - spreads.starts**2
+        measured_s = max(spreads.seconds**2 / left, self.shortest_s) if left > 0.0 else math.inf
+        if measured_s > self.longest_s:
+            return math.inf
+        return self.variants * blocks * (self.fixed_s + self.each_s * measured_s)
+
+
+def least_budget_s(costs: Costs, difference: float, power_quantile: float, spreads: Spreads) -> float | None:
+    """The least budget in which a difference (a share) is told with the power of a normal quantile; None
+    where a day is too little."""
+    most = int(DAY_S / (costs.variants * costs.trial_s))
+    found_s = math.inf
+    for blocks in _tried(BLOCKS_LEAST, most):
+        found_s = min(found_s, costs.budget_s(blocks, difference, power_quantile, spreads))
+    return found_s if found_s <= DAY_S else None
+
+
+def _tried(least: int, most: int) -> Iterator[int]:
+    """Numbers of blocks: each at first, then in steps of 2 %, because a budget is flat about its least."""
+    blocks = least
+    while blocks <= most:
+        yield blocks
+        blocks += max(1, blocks // 50)

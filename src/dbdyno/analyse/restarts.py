@@ -14,16 +14,16 @@ from statistics import median
 
 from pydantic import Field
 
-from dbdyno.analyse.costs import is_beaten
+from dbdyno.analyse.quantiles import is_beaten
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import median_of
 from dbdyno.records.record import Loss, Outcome, Platform, Record, Recovery
 from dbdyno.records.reset import Log, Reset
 from dbdyno.study import Study
-from dbdyno.study.act import OF_POWER, Act
 from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.restarts import CONTROL
+from dbdyno.study.soak import OF_POWER, Act
 
 CONFIDENCE = 0.95
 """Of the bound on the share of losing rounds, each by itself."""
@@ -179,7 +179,7 @@ def survival(study: Study, records: Sequence[Record]) -> Survival | None:
     if not found:
         return None
     variants = tuple(survivor(variant.name, found) for variant in variants_of(study) if not variant.twin)
-    if study.of_platforms:
+    if study.untimed:
         variants = tuple(_on_platform(one, found) for one in variants)
     if not any(one.power for one in variants):
         return Survival(variants=variants)

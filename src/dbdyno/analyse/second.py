@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from dbdyno.analyse.blocks import Trials, ratio_between
+from dbdyno.analyse.estimate import Trials, ratio_between
 from dbdyno.analyse.found import CostRatio, SecondResponse
 from dbdyno.analyse.intervals import ratio_of, share_interval
 from dbdyno.analyse.model import AaCheck, Method, Role, Unit

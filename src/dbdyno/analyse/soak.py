@@ -39,9 +39,9 @@ from dbdyno.records.metrics import CACHE, GAUGES, P99, SHARED
 from dbdyno.records.record import Doubt, Guested, Limit, Outcome, PhaseRecord, Record, Recovery, Watched
 from dbdyno.records.run import SoakRun
 from dbdyno.study import BASELINE, Study
-from dbdyno.study.phases import CONTROL, SUSTAINED
-from dbdyno.study.size import size_of_study
+from dbdyno.study.designs import size_of_study
 from dbdyno.study.soak import Disturbance, Soak
+from dbdyno.study.trials import CONTROL, SUSTAINED
 
 MILLION, THOUSAND = 1e6, 1e3
 COME_AND_GO = (Disturbance.CHURN.value, Disturbance.KILLED.value)

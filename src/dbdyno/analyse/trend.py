@@ -43,7 +43,7 @@ from dbdyno.frozen import Frozen, absent
 from dbdyno.records.circumstances import Circumstance, circumstances_of
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import SourceCommit
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 if TYPE_CHECKING:
     from dbdyno.analyse.model import Analysis, VariantResult

@@ -2,8 +2,8 @@
 
 The two slices of a pair follow one another on one server, so the log of their ratio is what chance alone does
 to a comparison. How long a run takes that tells a difference d in nine of ten comparisons follows from the
-function that fits a run to a budget (`analyse/costs.py`): n blocks, each with a start of both servers, their
-warm-up and their slices, tell it when
+function that fits a run to a budget (`analyse/quantiles.py`): n blocks, each with a start of both servers,
+their warm-up and their slices, tell it when
 
     (t(n) + 1.28) * sqrt(2 (b^2 + s^2 / m) / n) <= log(1 + d),
 
@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dbdyno.analyse.costs import SHORTEST_S, Costs, Spreads, least_budget_s
+from dbdyno.analyse.quantiles import SHORTEST_S, Costs, Spreads, least_budget_s
 from dbdyno.calibrate.binding import Binding
 from dbdyno.frozen import Frozen
 from dbdyno.study import Interval
 from dbdyno.study.nouns import SLICE_S
-from dbdyno.study.phases import SETTLE_S
+from dbdyno.study.trials import SETTLE_S
 
 CONFIDENCE = 0.95
 POWER_QUANTILE = 1.2816

@@ -11,7 +11,7 @@ from dbdyno.calibrate.binding import ALL, Binding
 from dbdyno.calibrate.finding import Pair
 from dbdyno.host.process import bind
 from dbdyno.layers.setup import Running
-from dbdyno.study.phases import SETTLE_S
+from dbdyno.study.trials import SETTLE_S
 
 ROUNDS_LEAST = 6
 Pairs = dict[Binding, list[Pair]]

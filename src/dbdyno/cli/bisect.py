@@ -16,7 +16,7 @@ from dbdyno.kinds.kind import Beginning
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
-from dbdyno.study.line import Along
+from dbdyno.study.trials import Along
 
 
 def main(

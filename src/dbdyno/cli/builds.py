@@ -11,9 +11,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin.building import NOT_YET, builds_lines
-from dbdyno.begin.building_ahead import made_ahead
-from dbdyno.begin.study_file import study_at
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
@@ -21,6 +18,9 @@ from dbdyno.host import cache
 from dbdyno.host.writers import Allowed
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import Reused, Training
+from dbdyno.prepare_run.begun import made_ahead
+from dbdyno.prepare_run.building import NOT_YET, builds_lines
+from dbdyno.prepare_run.study_here import study_at
 from dbdyno.records.metrics import bytes_text
 from dbdyno.records.place import store_url
 from dbdyno.report.words.numbers import about_text, moment_text

@@ -17,12 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno import __version__
-from dbdyno.begin.arrangement import has_pauses
-from dbdyno.begin.catalogue import catalogue
-from dbdyno.begin.checked import require_sound
-from dbdyno.begin.estimate import overhead_s
-from dbdyno.begin.running import require_started
-from dbdyno.begin.study_file import study_at
 from dbdyno.calibrate.binding import OTHER_SLICES_S, Binding, bindings
 from dbdyno.calibrate.finding import (
     Finding,
@@ -46,6 +40,11 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.writers import Allowed
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
+from dbdyno.prepare_run.adapted import has_pauses
+from dbdyno.prepare_run.checked import require_sound
+from dbdyno.prepare_run.estimate import overhead_s
+from dbdyno.prepare_run.running import require_started
+from dbdyno.prepare_run.study_here import catalogue, study_at
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import ComparisonRun, Run
 from dbdyno.report.words import numbers
@@ -53,11 +52,9 @@ from dbdyno.report.words.safe import json_text
 from dbdyno.run import run_trial
 from dbdyno.study import Study, parse_study
 from dbdyno.study.designs import variants_of
-from dbdyno.study.format import STUDY
-from dbdyno.study.phases import Phase
-from dbdyno.study.tables import WORKLOAD
-from dbdyno.study.toml import document, rows, table, toml
-from dbdyno.study.trials import Trial
+from dbdyno.study.document import document, rows, table, toml
+from dbdyno.study.tables import STUDY, WORKLOAD
+from dbdyno.study.trials import Phase, Trial
 from dbdyno.trial.bench import Bench
 
 BINDINGS_SHARE = 0.7

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbdyno.analyse import Analysis
-from dbdyno.begin import stored_run
-from dbdyno.begin.stored_run import compared, require_comparable, side_of, tell_unknown
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of
 from dbdyno.cli.stored_run import chosen
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.passwords import without_passwords
+from dbdyno.prepare_run import stored_run
+from dbdyno.prepare_run.stored_run import compared, require_comparable, side_of, tell_unknown
 from dbdyno.records.place import from_root, place_of, store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store, store_there

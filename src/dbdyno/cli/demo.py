@@ -7,12 +7,12 @@ import sys
 
 import click
 
-from dbdyno.begin.examples import DEMO, study_of
-from dbdyno.begin.study_file import study_at
 from dbdyno.cli.patience import patient
 from dbdyno.cli.preferences import FOREVER
 from dbdyno.cli.verbs.measure import run
 from dbdyno.engines import registry
+from dbdyno.prepare_run.first_study import DEMO, study_of
+from dbdyno.prepare_run.study_here import study_at
 
 NEXT = """
 What next:

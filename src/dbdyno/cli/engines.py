@@ -9,14 +9,13 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin.engines import fetched_for
-from dbdyno.begin.study_file import study_at
 from dbdyno.cli.patience import patient
 from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.machine import packages
 from dbdyno.machine.kinds import kind
+from dbdyno.prepare_run.study_here import fetched_for, study_at
 from dbdyno.report.words.safe import json_text
 from dbdyno.study import excludes
 

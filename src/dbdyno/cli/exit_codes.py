@@ -58,7 +58,7 @@ def verdicts_of(fail_on: tuple[str, ...]) -> frozenset[Verdict]:
 def exit_code(analysis: Analysis, fail_on: tuple[str, ...]) -> int:
     """0, or the code of the worst finding, which is said on standard error."""
     baseline = analysis.baseline
-    if analysis.study.of_platforms:
+    if analysis.study.untimed:
         if not any(map(works, analysis.survivors)):
             return _told(NO_BASELINE, "no platform works")
         return _worst(analysis.variants, fail_on)

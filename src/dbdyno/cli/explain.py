@@ -7,11 +7,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.analyse.family import FACTORS_MOST
-from dbdyno.begin.adapted import require_timed
-from dbdyno.begin.begun import with_losses
-from dbdyno.begin.old_defaults import left_out_lines, levels_line, old_defaults
-from dbdyno.begin.stored_study import require_speeds, study_of
+from dbdyno.analyse.quantiles import FACTORS_MOST
 from dbdyno.cli import formats
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of
@@ -22,6 +18,10 @@ from dbdyno.findings.gap import explain_gap, explain_steps, gap_with_losses
 from dbdyno.findings.gap_shares import steps_of
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host.host_lock import alone
+from dbdyno.prepare_run.adapted import require_timed
+from dbdyno.prepare_run.own_files import left_out_lines, levels_line, old_defaults
+from dbdyno.prepare_run.stored_study import require_speeds, study_of
+from dbdyno.prepare_run.study_here import with_losses
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store

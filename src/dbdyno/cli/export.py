@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 import polars
 
-from dbdyno.begin.stored_run import analysis_of
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
 from dbdyno.export.exchange import Form, Origin, exchanged
 from dbdyno.export.tables import csv_of, series_table, trials_table
+from dbdyno.prepare_run.stored_run import analysis_of
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.store import Store

@@ -7,10 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno import __version__
-from dbdyno.begin.begun import keep
-from dbdyno.begin.estimate import estimate
-from dbdyno.begin.registered import code_digest
-from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.progress import shown
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import BaselineFailed, DynoError, UserError
@@ -22,6 +18,9 @@ from dbdyno.host.undisturbed import Look
 from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.kinds.fleet import draft_of, run_on
 from dbdyno.plan import fleet
+from dbdyno.prepare_run.begun import code_digest, keep
+from dbdyno.prepare_run.estimate import estimate
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.database import Unavailable
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run

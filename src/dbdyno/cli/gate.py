@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.analyse.gate import Gate
-from dbdyno.begin.gate import gate_of, held_gate
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.exit_codes import gate_code, gate_fails_on, verdicts_of
 from dbdyno.cli.formats import verdict_format_of
@@ -15,6 +14,7 @@ from dbdyno.cli.patience import patient
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
 from dbdyno.findings import junit
+from dbdyno.kinds.held_against import gate_of, held_gate
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 

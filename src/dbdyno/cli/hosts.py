@@ -9,8 +9,6 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin.stored_run import analysed
-from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_builds import stored_builds, stored_text
 from dbdyno.cli.terminal import terminal
@@ -19,6 +17,8 @@ from dbdyno.fleet import kept_builds
 from dbdyno.fleet.hosts import Member, Seen, remove, seen
 from dbdyno.fleet.session import Session, require_server
 from dbdyno.frozen import Frozen
+from dbdyno.prepare_run.stored_run import analysed
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store, writable_store

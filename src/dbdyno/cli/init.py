@@ -10,16 +10,6 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin import first_study
-from dbdyno.begin.examples import examples, files
-from dbdyno.begin.first_study import (
-    CLIENTS_EACH_CPU,
-    CLIENTS_LEAST,
-    GOALS,
-    Answers,
-    Question,
-    host_here,
-)
 from dbdyno.cli.formats import write
 from dbdyno.cli.options import DurationText, target_option
 from dbdyno.cli.server_url import ServerUrl
@@ -27,15 +17,26 @@ from dbdyno.cli.terminal import tell, terminal
 from dbdyno.cli.verbs.logs import replay, study_of_production, workload_file
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
+from dbdyno.prepare_run import first_study
+from dbdyno.prepare_run.first_study import (
+    CLIENTS_EACH_CPU,
+    CLIENTS_LEAST,
+    GOALS,
+    Answers,
+    Question,
+    examples,
+    files,
+    host_here,
+)
 from dbdyno.study import excludes
-from dbdyno.study.other_names import WORKLOADS
-from dbdyno.study.reference import Reference
-from dbdyno.study.toml import toml
+from dbdyno.study.catalogue import WORKLOADS
+from dbdyno.study.document import toml
+from dbdyno.study.nouns import Reference
 from dbdyno.study.values import nearest
 
 if TYPE_CHECKING:
-    from dbdyno.begin import own_files
-    from dbdyno.begin.first_study import (
+    from dbdyno.prepare_run import own_files
+    from dbdyno.prepare_run.first_study import (
         Host,
     )
     from dbdyno.study.catalogue import WorkloadOffer
@@ -169,7 +170,7 @@ def study(
     host = host_here()
     if url is not None:
         # Here and below, because help reads no server and no file.
-        from dbdyno.begin import own_files
+        from dbdyno.prepare_run import own_files
 
         base = own_files.place_of(reference, output)
         if base.exists():
@@ -244,7 +245,7 @@ def _answers(
 
 
 def _offer(workload: str | None) -> WorkloadOffer:
-    from dbdyno.begin.catalogue import catalogue
+    from dbdyno.prepare_run.study_here import catalogue
 
     known = {offer.name: offer for offer in catalogue(ask_engines=False).workloads}
     name = workload or _asked("Which workload", "tpcb", click.Choice(list(known)))
@@ -276,7 +277,7 @@ def _asked_of(
     reference: Reference, base: Path | None, other: Path | None, folder: Path, host: Host
 ) -> own_files.Asked:
     """What the study is about: what is often varied, or what differs between two files."""
-    from dbdyno.begin import own_files
+    from dbdyno.prepare_run import own_files
 
     engine = registry.engine(reference.engine)
     if base is None:
@@ -304,7 +305,7 @@ def _versioned(reference: Reference) -> Reference:
     """The engine in the version that a configuration file is for: what one version takes, another refuses."""
     if reference.version or reference.path:
         return reference
-    from dbdyno.begin.catalogue import installation_of
+    from dbdyno.prepare_run.study_here import installation_of
 
     here = [one.version for one in registry.engine(reference.engine).obtaining.offers() if one.present]
     found = installation_of(reference)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.begin.adapted import require_timed
-from dbdyno.begin.stored_run import analysed
-from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.errors import UserError
 from dbdyno.findings.matrix import matrix, unlike
+from dbdyno.prepare_run.adapted import require_timed
+from dbdyno.prepare_run.stored_run import analysed
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import plural

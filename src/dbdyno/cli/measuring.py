@@ -14,11 +14,6 @@ from socket import socket
 from typing import TYPE_CHECKING, NoReturn
 
 from dbdyno.analyse import Analysis
-from dbdyno.begin.arrangement import server_bytes
-from dbdyno.begin.begun import Begun, bench_of, keep, make_builds_of, require_free
-from dbdyno.begin.held import held
-from dbdyno.begin.registered import began, reruns_of
-from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver, page_beside, tell_page
 from dbdyno.cli.exit_codes import end_code, exit_code, gate_code, gate_fails_on
 from dbdyno.cli.patience import waiting
@@ -34,6 +29,10 @@ from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, Kind
 from dbdyno.kinds.registry import KINDS
+from dbdyno.prepare_run.adapted import server_bytes
+from dbdyno.prepare_run.begun import Begun, began, bench_of, keep, make_builds_of, require_free, reruns_of
+from dbdyno.prepare_run.running import held
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.chain import Rerun
 from dbdyno.records.readings import Readings, RunOfIndex
 from dbdyno.records.record import Record
@@ -142,7 +141,7 @@ def _carried_out(asked: Measuring, beginning: Beginning, store: Store) -> list[R
     with ExitStack() as stack:
         journal = stack.enter_context(open_journal())
         callgrind = _callgrind(kind, begun, journal, stack)
-        switch = stack.enter_context(held(begun, journal, store, allowed))
+        switch = stack.enter_context(held(study, run, journal, store, allowed))
         bench = replace(bench_of(begun, journal, callgrind, allowed), tell=asked.tell, switch=switch)
         bench = kind.at_bench(bench)
         own = kind.progress(study, run, tell)
@@ -242,7 +241,7 @@ def _gate_of(store: Store, run: Run) -> Gate | None:
     if not run.held:
         return None
     # Here, because most runs are held against nothing.
-    from dbdyno.begin.gate import held_gate
+    from dbdyno.kinds.held_against import held_gate
 
     return held_gate(store, run)
 
@@ -256,8 +255,8 @@ def _report_delivered(
         deliver_report(analysis, form, output, fail_on=fail_on, reruns=reruns)
     else:
         # Here, because most runs are held against nothing.
-        from dbdyno.begin.gate import before
         from dbdyno.cli.gate import deliver_gate
+        from dbdyno.kinds.held_against import before
 
         deliver_gate(gate, form, output, gate_fails_on(fail_on), details=False)
         analysis = before(gate, analysis)

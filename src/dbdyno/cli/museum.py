@@ -7,12 +7,12 @@ from pathlib import Path
 
 from dbdyno.analyse import Ending
 from dbdyno.analyse.museum import chosen
-from dbdyno.begin.trend import museum_of
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import TABLE_FORMATS, format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.engines import registry
 from dbdyno.findings.museum import as_csv
+from dbdyno.prepare_run.stored_run import museum_of
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 

@@ -12,27 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin.adapted import Adapted, adapted, seed_of
-from dbdyno.begin.arrangement import arranged_text, memory_text
-from dbdyno.begin.budget import budget_text
-from dbdyno.begin.building import builds_lines, builds_of
-from dbdyno.begin.catalogue import unchecked_text
-from dbdyno.begin.checked import blocked_of, levels_in, require_baseline_unblocked, require_sound, unstartable
-from dbdyno.begin.counted import counted_text, counting_text, why_counted
-from dbdyno.begin.engines import engine_of
-from dbdyno.begin.estimate import (
-    beside_blocks_s,
-    counted_s,
-    images_text,
-    load_host_lines,
-    overhead_s,
-    restarts_text,
-)
-from dbdyno.begin.given import PlannedData, planned_data
-from dbdyno.begin.running import in_use_of, server_lines
-from dbdyno.begin.stored_study import PlannedApplication, application_lines, planned_application
-from dbdyno.begin.study_file import study_at
-from dbdyno.begin.writes import Write, writes_lines, writes_of
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.findings import configuration
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, listed
@@ -42,18 +21,39 @@ from dbdyno.host.writers import Allowed
 from dbdyno.layers.registry import Foresight, HostChange, Idle, Refusal, foresee
 from dbdyno.obtain.source.build import Foreseen
 from dbdyno.plan.arrangement import Arranged
-from dbdyno.plan.blocks import expected_duration_s, make_plan
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, expected_duration_s, make_plan
+from dbdyno.prepare_run.adapted import Adapted, adapted, arranged_text, budget_text, memory_text, seed_of
+from dbdyno.prepare_run.building import builds_lines, builds_of, counted_text, counting_text, why_counted
+from dbdyno.prepare_run.checked import (
+    blocked_of,
+    levels_in,
+    require_baseline_unblocked,
+    require_sound,
+    unstartable,
+)
+from dbdyno.prepare_run.estimate import (
+    Write,
+    beside_blocks_s,
+    counted_s,
+    images_text,
+    load_host_lines,
+    overhead_s,
+    restarts_text,
+    writes_lines,
+    writes_of,
+)
+from dbdyno.prepare_run.running import in_use_of, server_lines
+from dbdyno.prepare_run.stored_study import PlannedApplication, application_lines, planned_application
+from dbdyno.prepare_run.study_here import PlannedData, engine_of, planned_data, study_at, unchecked_text
 from dbdyno.records.in_use import InUse
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Calibrated, Counting
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.report.words.safe import json_text
-from dbdyno.study import Design, Factor, Study, excludes, fraction
-from dbdyno.study.act import OF_POWER
+from dbdyno.study import Design, Factor, Study, designs, excludes
 from dbdyno.study.designs import counted_variants, extremes_of, trials_in_all
-from dbdyno.study.soak import Soak
-from dbdyno.study.space import Search
+from dbdyno.study.nouns import Search
+from dbdyno.study.soak import OF_POWER, Soak
 from dbdyno.study.trials import Plan, Trial, Variant
 
 
@@ -211,7 +211,7 @@ class _Whole:
             yield Text(unchecked, style="yellow")
         fitted = budget_text(study, here.basis) if here.basis is not None else ""
         lines = [*self.checks, here.told, fitted, *_beside_blocks(study, here)]
-        if not study.of_platforms:
+        if not study.untimed:
             lines += [arranged_text(study, here.arranged), memory_text(study, here.arranged)]
             lines.append(images_text(study, self.budget_s))
         yield from map(Text, filter(None, lines))
@@ -285,7 +285,7 @@ def _foresight(study: Study, plan: Plan, allowed: Allowed) -> Foresight:
 
 def _print_plan(console: Console, study: Study, plan: Plan) -> None:
     console.print(Text(study.title, style="bold"))
-    blocks = "nothing is timed" if study.of_platforms else plural(study.blocks, "block")
+    blocks = "nothing is timed" if study.untimed else plural(study.blocks, "block")
     console.print(Text(f"{study.design.value}, {blocks}, seed {plan.seed}"))
     if study.seed is None:
         again = f"give --seed {plan.seed} to `dyno run` to have this order"
@@ -307,9 +307,9 @@ def _print_plan(console: Console, study: Study, plan: Plan) -> None:
     if study.blocks:
         console.print(order)
     if study.design is Design.FRACTIONAL:
-        letters = zip(fraction.LETTERS, study.factors, strict=False)
+        letters = zip(designs.LETTERS, study.factors, strict=False)
         named = [f"{letter} = {factor.name}" for letter, factor in letters]
-        console.print(Text("\n".join([*fraction.description(len(study.factors)), *named])))
+        console.print(Text("\n".join([*designs.description(len(study.factors)), *named])))
 
 
 def _print_foresight(console: Console, study: Study, foresight: Foresight, variants: list[str]) -> None:
@@ -352,7 +352,7 @@ def _who(names: Sequence[str], variants: list[str]) -> str:
 def _print_space(console: Console, study: Study, seed: int) -> None:
     """The factors with their levels and conditions, and what else the search is to keep to."""
     from dbdyno.kinds.search import limits_of_search, space_row, space_text
-    from dbdyno.plan.search.pace import FINALISTS
+    from dbdyno.plan.search.ask import FINALISTS
 
     console.print(Text(study.title, style="bold"))
     console.print(Text(f"{study.design.value} of {space_text(study)}, seed {seed}"))

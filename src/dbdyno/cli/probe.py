@@ -12,7 +12,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin.platform_probe import probe_platform
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.driver import _driver
 from dbdyno.errors import UserError
@@ -20,6 +19,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.host.fingerprint import Host, fingerprint
 from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import Finding, probe
+from dbdyno.prepare_run.platform_probe import probe_platform
 from dbdyno.report.words.safe import json_text
 
 NAME_COLUMNS, ANSWER_COLUMNS = 23, 5

@@ -11,9 +11,6 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from dbdyno.begin import first_study
-from dbdyno.begin.first_study import CLIENTS_EACH_CPU, CLIENTS_LEAST, GOALS, Host, Load, Question, host_here
-from dbdyno.begin.given import given_mistakes
 from dbdyno.cli.formats import write
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.traffic import Drawn, drawable, drawn_from, show_drawn, source_of
@@ -21,6 +18,17 @@ from dbdyno.engines import registry
 from dbdyno.engines.engine import Proposal
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
+from dbdyno.prepare_run import first_study
+from dbdyno.prepare_run.first_study import (
+    CLIENTS_EACH_CPU,
+    CLIENTS_LEAST,
+    GOALS,
+    Host,
+    Load,
+    Question,
+    host_here,
+)
+from dbdyno.prepare_run.study_here import given_mistakes
 from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import json_text
@@ -33,10 +41,9 @@ from dbdyno.sql_logs.schema import Reader, Schema
 from dbdyno.sql_logs.script import script, statement_of
 from dbdyno.sql_logs.seen import Reading
 from dbdyno.study import excludes
-from dbdyno.study.nouns import GivenData
-from dbdyno.study.reference import Reference
+from dbdyno.study.document import Row, toml
+from dbdyno.study.nouns import GivenData, Reference
 from dbdyno.study.tables import DATA
-from dbdyno.study.toml import Row, toml
 from dbdyno.user_data.dump import dump_at, text_of
 
 STUDY, WORKLOAD = "study.toml", "workload.toml"

@@ -13,11 +13,6 @@ import click
 
 from dbdyno.analyse.profile import Profile, profile_of
 from dbdyno.applications.registry import installed
-from dbdyno.begin.adapted import require_timed
-from dbdyno.begin.engines import on_engines
-from dbdyno.begin.estimate import COUNTED_S, overhead_s
-from dbdyno.begin.running import require_started
-from dbdyno.begin.stored_study import measured_installation, require_measured, study_of
 from dbdyno.cli.deliver import deliver, page_of
 from dbdyno.cli.formats import format_of, write
 from dbdyno.cli.stored_run import chosen, run_to_read
@@ -36,8 +31,12 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.perf import EVENT
 from dbdyno.host.writers import Allowed
 from dbdyno.layers.registry import LAYERS
-from dbdyno.plan.blocks import block_of, expected_duration_s
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, block_of, expected_duration_s
+from dbdyno.prepare_run.adapted import require_timed
+from dbdyno.prepare_run.estimate import COUNTED_S, overhead_s
+from dbdyno.prepare_run.running import require_started
+from dbdyno.prepare_run.stored_study import measured_installation, require_measured, study_of
+from dbdyno.prepare_run.study_here import on_engines
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Run
@@ -48,7 +47,7 @@ from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.count import require_countable
-from dbdyno.trial.profile import sampled, with_time_to_probe
+from dbdyno.trial.training import sampled, with_time_to_probe
 
 
 def main(

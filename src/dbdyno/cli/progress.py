@@ -14,14 +14,14 @@ from rich.progress import BarColumn, Progress, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
 
-from dbdyno.begin.budget import replan_text
-from dbdyno.begin.estimate import beside_blocks_s
 from dbdyno.cli.patience import looking
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.frozen import listed
 from dbdyno.plan import Ask
 from dbdyno.plan.budget import Replan, replanned
+from dbdyno.prepare_run.adapted import replan_text
+from dbdyno.prepare_run.estimate import beside_blocks_s
 from dbdyno.records import metrics
 from dbdyno.records.record import INSTRUCTIONS, Outcome, Record, Stage, inert_in, over_for_good
 from dbdyno.records.run import Run

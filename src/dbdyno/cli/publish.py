@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from dbdyno.begin.registered import question_of
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
+from dbdyno.prepare_run.begun import question_of
 from dbdyno.publish import MAKE_A_KEY
 from dbdyno.publish.envelope import PUBLIC_OF, PrivateKey, private_key
 from dbdyno.publish.folder import require_free, write_folder

@@ -10,8 +10,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.begin.stored_run import analysis_of
-from dbdyno.begin.stored_study import require_measured
 from dbdyno.cli.formats import write
 from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import terminal
@@ -35,11 +33,13 @@ from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.layers.source import key_in
+from dbdyno.prepare_run.stored_run import analysis_of
+from dbdyno.prepare_run.stored_study import require_measured
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.words import safe
-from dbdyno.study.builds import of_build
+from dbdyno.study.designs import of_build
 
 MISSING = {
     TUNED: "no profile of TuneD: the recipe sets no value of the kernel",

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from dbdyno.begin.registered import registration_of
-from dbdyno.begin.study_file import study_at
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import DynoError, UserError
 from dbdyno.kinds.comparison import SEQUENTIAL_BLOCKS
+from dbdyno.prepare_run.begun import registration_of
+from dbdyno.prepare_run.study_here import study_at
 from dbdyno.records.chain import CHANGED, Entry, Plan, Registration, broken_at
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store, writable_store

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.analyse import Analysis
-from dbdyno.begin.registered import reruns_of
-from dbdyno.begin.stored_run import analysed, analysis_to_read
-from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.deliver import deliver, page_of_run, tell_page
 from dbdyno.cli.exit_codes import (
     GATE_FAILS_ON,
@@ -29,6 +26,9 @@ from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.findings import trial as trial_part
 from dbdyno.kinds.registry import KINDS, without_speeds
+from dbdyno.prepare_run.begun import reruns_of
+from dbdyno.prepare_run.stored_run import analysed, analysis_to_read
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
@@ -70,7 +70,7 @@ def main(
             analysis = analysis_to_read(opened, found)
             if found.held:
                 # Here, because most runs are held against nothing.
-                from dbdyno.begin.gate import with_gate
+                from dbdyno.kinds.held_against import with_gate
 
                 analysis = with_gate(opened, analysis)
         deliver_report(analysis, form, output, details, fail_on, reruns_of(opened, found))

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import click
 
-from dbdyno.begin.catalogue import catalogue
-from dbdyno.begin.stored_study import is_of, study_of
-from dbdyno.begin.study_file import study_at
 from dbdyno.cli.options import UNNAMED
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.writers import Allowed
+from dbdyno.prepare_run.stored_study import is_of, study_of
+from dbdyno.prepare_run.study_here import catalogue, study_at
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import is_or_are, plural

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.analyse import Analysis
-from dbdyno.begin.stored_run import analysed
-from dbdyno.begin.stored_study import study_of
 from dbdyno.cli.cleanup import put_back_on
 from dbdyno.cli.formats import verdict_format_of
 from dbdyno.cli.measuring import Measuring, measure
@@ -20,6 +18,8 @@ from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.comparison import RunOptions, begin
+from dbdyno.prepare_run.stored_run import analysed
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
@@ -71,8 +71,7 @@ def _make_ready(servers: tuple[str, ...], needing: Path | None) -> None:
     put_back_on(servers)
     if needing is not None:
         # Here, because most runs fetch nothing.
-        from dbdyno.begin.engines import fetched_for
-        from dbdyno.begin.study_file import study_at
+        from dbdyno.prepare_run.study_here import fetched_for, study_at
 
         fetched_for(study_at(needing), "", tell)
 

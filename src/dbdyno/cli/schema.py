@@ -108,8 +108,8 @@ SCHEMAS = (STUDY, *OUTPUTS)
 
 
 def main(output: str) -> None:
-    from dbdyno.begin.catalogue import catalogue
-    from dbdyno.study.format import study_schema
+    from dbdyno.prepare_run.study_here import catalogue
+    from dbdyno.study.tables import study_schema
 
     found = study_schema(catalogue(ask_engines=False)) if output == STUDY else schema_of(output)
     click.echo(json.dumps(found, indent=2))

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from dbdyno.analyse import Axis
 from dbdyno.analyse.trend import Omission, trend
-from dbdyno.begin.catalogue import catalogue
-from dbdyno.begin.stored_study import asked_of, require_measured
-from dbdyno.begin.trend import latest, on_axis, sorted_out, with_ratio
 from dbdyno.cli.compare import require_one_study
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import format_of
 from dbdyno.cli.patience import waiting
 from dbdyno.errors import UserError
 from dbdyno.findings.trend import omitted
+from dbdyno.prepare_run.stored_run import latest, on_axis, sorted_out, with_ratio
+from dbdyno.prepare_run.stored_study import asked_of, require_measured
+from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.records.place import store_url
 from dbdyno.records.run import RunSummary
 from dbdyno.records.store import Store

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from dbdyno.begin.checked import require_sound
-from dbdyno.begin.study_file import study_at
-from dbdyno.begin.suggested import study_on, suggested
 from dbdyno.cli.options import refuse_both
 from dbdyno.cli.terminal import tell
 from dbdyno.cli.verbs.measure import run
 from dbdyno.errors import UserError
 from dbdyno.host.writers import Allowed
+from dbdyno.kinds.search import study_on, suggested
+from dbdyno.prepare_run.checked import require_sound
+from dbdyno.prepare_run.study_here import study_at
 from dbdyno.study import Design
 
 

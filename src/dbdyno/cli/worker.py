@@ -14,11 +14,6 @@ from pathlib import Path
 import click
 
 from dbdyno import __version__
-from dbdyno.begin.begun import Begun
-from dbdyno.begin.building import wishes_of
-from dbdyno.begin.counted import why_counted
-from dbdyno.begin.estimate import overhead_s
-from dbdyno.begin.registered import code_digest
 from dbdyno.calibrate.kept import kept_here
 from dbdyno.cli.measuring import carry_out_pair, records_of_host
 from dbdyno.cli.terminal import tell
@@ -47,6 +42,9 @@ from dbdyno.host.writers import Allowed
 from dbdyno.kinds.fleet import Depot, answer_of, begun_here, builds_handed_on
 from dbdyno.plan import fleet
 from dbdyno.plan.blocks import expected_duration_s
+from dbdyno.prepare_run.begun import Begun, code_digest
+from dbdyno.prepare_run.building import why_counted, wishes_of
+from dbdyno.prepare_run.estimate import overhead_s
 from dbdyno.records.database import LeaseOver, Unavailable
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Record, Stage

@@ -21,7 +21,7 @@ from dbdyno.engines.facts import Production
 from dbdyno.engines.runtime import FoundServer, process_at
 from dbdyno.errors import Blocked, DriverFailed, UserError
 from dbdyno.frozen import Frozen, Level, layer_and_knob, level_text
-from dbdyno.host import cgroups, libraries, process
+from dbdyno.host import cgroups, fingerprint, process
 from dbdyno.host.journal import open_journal
 from dbdyno.host.kernel_files import Unreadable
 from dbdyno.host.launch import Launch
@@ -33,7 +33,7 @@ from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.records.record import Evidence
-from dbdyno.study.builds import of_build
+from dbdyno.study.designs import of_build
 
 
 @dataclass
@@ -298,7 +298,7 @@ def _build_ids(process_ids: Iterable[int]) -> frozenset[str]:
     files: set[Path] = set()
     for process_id in process_ids:
         with suppress(Unreadable):
-            files |= libraries.mapped(process_id)
+            files |= fingerprint.mapped(process_id)
     with suppress(Blocked):
         return frozenset(recorded(file).build_id for file in files if _is_code(file)) - {""}
     return frozenset()

@@ -7,8 +7,8 @@ import re
 from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.layers.part import Part, Place
-from dbdyno.obtain.source.wish import Flags
-from dbdyno.study.space import Promise
+from dbdyno.obtain.source.build import Flags
+from dbdyno.study.nouns import Promise
 
 FORMAT = 1
 FOLDERS = re.compile(r"(?<![\w.~}-])~?/(?:[^\s/]+/)*(?=[^\s/])")

@@ -19,7 +19,7 @@ from dbdyno.report.words.numbers import (
     share_text,
 )
 from dbdyno.report.words.safe import clean, markdown
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 PLACES = {
     Place.SETTING: "the server's settings",

@@ -12,7 +12,7 @@ from dbdyno.deploy.deployment import FORMAT, Change, Deployment
 from dbdyno.deploy.files import RECIPE, File
 from dbdyno.errors import UserError, remedy
 from dbdyno.layers.registry import KNOBS, knows
-from dbdyno.study.builds import of_build
+from dbdyno.study.designs import of_build
 
 ANOTHER_DYNO = "use the Dyno that wrote it"
 

@@ -23,13 +23,12 @@ from dbdyno.layers.part import Part, Place
 from dbdyno.layers.registry import KNOBS, LAYERS, gives_up, in_production
 from dbdyno.layers.source import wish_among
 from dbdyno.obtain.source import making
-from dbdyno.obtain.source.build import Made
+from dbdyno.obtain.source.build import BuildSpecification, Made
 from dbdyno.obtain.source.profile import PROFILE
 from dbdyno.obtain.source.recorded import recorded
-from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.report.words.naming import workload_text
-from dbdyno.study.builds import of_build
+from dbdyno.study.designs import of_build
 
 Contents = dict[str, bytes]
 """Files by their path in the recipe's folder."""
@@ -77,7 +76,7 @@ def _facts(made: Path, account: Made) -> DeployedBuild:
 
 
 def _files(
-    engine: Engine, wish: BuildWish, account: Made, made: Path, folder: Path
+    engine: Engine, wish: BuildSpecification, account: Made, made: Path, folder: Path
 ) -> Iterator[tuple[str, bytes]]:
     path = recipe_file(engine, wish, folder)
     if recipe_of(engine, wish, folder).digest != account.recipe:

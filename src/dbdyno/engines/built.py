@@ -15,26 +15,29 @@ from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source import making, package, profile
 from dbdyno.obtain.source.bolt import proved_bolt
-from dbdyno.obtain.source.build import Foreseen, Made, Target, target, target_here
-from dbdyno.obtain.source.making import Materials
-from dbdyno.obtain.source.patch import Patch, read_patch
-from dbdyno.obtain.source.profile import Untrained
-from dbdyno.obtain.source.recipe import Recipe, SourcePackage, read_recipe
-from dbdyno.obtain.source.recorded import Recorded, recorded
-from dbdyno.obtain.source.toolchain import Toolchain, require_needs, toolchain, tried
-from dbdyno.obtain.source.tree import Source, git_revision, local_tree
-from dbdyno.obtain.source.wish import (
+from dbdyno.obtain.source.build import (
     DEBIAN,
     DEFAULT,
     GUIDED,
     INSTRUMENTING,
     NONE,
-    BuildWish,
+    BuildSpecification,
+    Foreseen,
+    Made,
+    Target,
     Trainer,
     all_flags,
+    target,
+    target_here,
 )
+from dbdyno.obtain.source.making import Materials
+from dbdyno.obtain.source.profile import Untrained
+from dbdyno.obtain.source.recipe import Recipe, SourcePackage, read_recipe
+from dbdyno.obtain.source.recorded import Recorded, recorded
+from dbdyno.obtain.source.toolchain import Toolchain, require_needs, toolchain, tried
+from dbdyno.obtain.source.tree import Patch, Source, git_revision, local_tree, read_patch
 from dbdyno.records.binary import CodeBeside
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Built:
 
     name: str
     installation: Installation
-    wish: BuildWish
+    wish: BuildSpecification
     toolchain: Toolchain
     account: Made
     program: Path
@@ -76,7 +79,7 @@ BuildFailed where that fails."""
 
 
 def built(
-    engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently, train: Train | None = None
+    engine: Engine, wish: BuildSpecification, folder: Path, tell: Tell = silently, train: Train | None = None
 ) -> Built:
     """The build that a study in a folder asks for, made where it is not there yet. One with trainers is made
     only with a way to `train` it. Raises BuildFailed, Blocked where this machine lacks what it takes, and
@@ -141,7 +144,7 @@ def _program(recipe: Recipe, prefix: Path) -> Path:
 
 
 def code_beside(
-    engine: Engine, wish: BuildWish, against: BuildWish, folder: Path, tell: Tell = silently
+    engine: Engine, wish: BuildSpecification, against: BuildSpecification, folder: Path, tell: Tell = silently
 ) -> CodeBeside | None:
     """How the code of one build differs from that of another. None where the other one cannot be made, or one
     of them cannot be read: it tells why. Raises like `built`."""
@@ -161,7 +164,7 @@ def code_beside(
         return None
 
 
-def materials_of(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> Materials:
+def materials_of(engine: Engine, wish: BuildSpecification, folder: Path, tell: Tell = silently) -> Materials:
     """What a build is made of. Each source, recipe and patch is looked at once in a process, so that all
     variants of a run are built from the same. Raises like `built`."""
     recipe = recipe_of(engine, wish, folder)
@@ -171,7 +174,7 @@ def materials_of(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = sil
     return of_source(source=source, target=against)
 
 
-def prepare_source(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> None:
+def prepare_source(engine: Engine, wish: BuildSpecification, folder: Path, tell: Tell = silently) -> None:
     """Fetches and patches what a build is made of, where it is not here yet. Raises like `built`."""
     making.prepared(materials_of(engine, wish, folder, tell), tell)
 
@@ -200,7 +203,7 @@ def forget_failures() -> None:
     _looks.refused.clear()
 
 
-def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str, ...]) -> Foreseen:
+def foreseen(engine: Engine, wish: BuildSpecification, folder: Path, variants: tuple[str, ...]) -> Foreseen:
     """Looks at the compiler and at sources on this machine. Fetches nothing, and makes nothing. A build is
     then made of what was seen here."""
     trainer = " and ".join(dict.fromkeys(one.words for one in wish.trainers))
@@ -226,7 +229,7 @@ def foreseen(engine: Engine, wish: BuildWish, folder: Path, variants: tuple[str,
     return found.but(expected_s=expected_s)
 
 
-def _compiled(engine: Engine, recipe: Recipe, wish: BuildWish, folder: Path) -> partial[Materials]:
+def _compiled(engine: Engine, recipe: Recipe, wish: BuildSpecification, folder: Path) -> partial[Materials]:
     """All that a build is made of but its source. Raises BuildFailed for flags that the compiler rejects, and
     Blocked where this machine lacks what it takes."""
     compiler = toolchain(wish.compiler, wish.linker, wish.architecture)
@@ -263,7 +266,7 @@ def _compiled(engine: Engine, recipe: Recipe, wish: BuildWish, folder: Path) -> 
     )
 
 
-def kept_key(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silently) -> str:
+def kept_key(engine: Engine, wish: BuildSpecification, folder: Path, tell: Tell = silently) -> str:
     """The key of a build as it is kept, or as it would be made; of one that is not trained yet, without its
     profile. Fetches a source that is not here, but makes no build. Raises like `built`."""
     build = materials_of(engine, wish, folder, tell).build
@@ -271,7 +274,7 @@ def kept_key(engine: Engine, wish: BuildWish, folder: Path, tell: Tell = silentl
     return kept.key if kept else build.key
 
 
-def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:
+def recipe_of(engine: Engine, wish: BuildSpecification, folder: Path) -> Recipe:
     """The study's own recipe, or else the engine's, as it is carried out for the wish. Raises UserError where
     there is none, and with all the mistakes of one that has some."""
     path = recipe_file(engine, wish, folder)
@@ -285,7 +288,7 @@ def recipe_of(engine: Engine, wish: BuildWish, folder: Path) -> Recipe:
     return _looks.recipes[path].on(wish.architecture)
 
 
-def recipe_file(engine: Engine, wish: BuildWish, folder: Path) -> Path:
+def recipe_file(engine: Engine, wish: BuildSpecification, folder: Path) -> Path:
     """Where that recipe stands. Raises UserError where there is none."""
     path = engine.recipe if wish.recipe == DEFAULT else _beside(folder, wish.recipe)
     if path is None:
@@ -302,7 +305,7 @@ def shares_data(recipe: Recipe, one: Installation, other: Installation) -> bool:
     return parts[0] == parts[1]
 
 
-def _source_here(wish: BuildWish, recipe: Recipe, folder: Path) -> Source | None:
+def _source_here(wish: BuildSpecification, recipe: Recipe, folder: Path) -> Source | None:
     """The source that a study names, if it is on this machine. Raises UserError where it can be nowhere."""
     asked = _asked(wish, recipe, folder)
     if asked not in _looks.sources and (found := _look_for(wish, recipe, folder)) is not None:
@@ -310,11 +313,11 @@ def _source_here(wish: BuildWish, recipe: Recipe, folder: Path) -> Source | None
     return _looks.sources.get(asked)
 
 
-def _asked(wish: BuildWish, recipe: Recipe, folder: Path) -> _Asked:
+def _asked(wish: BuildSpecification, recipe: Recipe, folder: Path) -> _Asked:
     return folder, wish.origin, wish.revision, recipe.debian
 
 
-def _look_for(wish: BuildWish, recipe: Recipe, folder: Path) -> Source | None:
+def _look_for(wish: BuildSpecification, recipe: Recipe, folder: Path) -> Source | None:
     if wish.origin.partition(":")[0] == DEBIAN:
         if wish.revision != NONE:
             raise UserError(
@@ -326,7 +329,7 @@ def _look_for(wish: BuildWish, recipe: Recipe, folder: Path) -> Source | None:
     return local_tree(place) if wish.revision == NONE else git_revision(place, wish.revision)
 
 
-def _fetched(wish: BuildWish, recipe: Recipe, folder: Path, tell: Tell) -> Source:
+def _fetched(wish: BuildSpecification, recipe: Recipe, folder: Path, tell: Tell) -> Source:
     asked = _asked(wish, recipe, folder)
     if (earlier := _looks.refused.get(asked)) is not None:
         raise earlier
@@ -337,7 +340,7 @@ def _fetched(wish: BuildWish, recipe: Recipe, folder: Path, tell: Tell) -> Sourc
         raise
 
 
-def _package(wish: BuildWish, recipe: Recipe) -> SourcePackage:
+def _package(wish: BuildSpecification, recipe: Recipe) -> SourcePackage:
     if recipe.debian is None:
         raise UserError(
             f"the recipe of {recipe.engine} names no source package", "name a folder as source.origin"
@@ -346,7 +349,7 @@ def _package(wish: BuildWish, recipe: Recipe) -> SourcePackage:
     return recipe.debian.of(suite, version) if suite else recipe.debian
 
 
-def patches_of(wish: BuildWish, folder: Path) -> tuple[Patch, ...]:
+def patches_of(wish: BuildSpecification, folder: Path) -> tuple[Patch, ...]:
     """The patches that a study in a folder names. Raises UserError for one that cannot be read."""
     names = [] if wish.patches == NONE else wish.patches.split()
     paths = [_beside(folder, name) for name in names]

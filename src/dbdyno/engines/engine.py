@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from dbdyno.obtain.cross import Platforms
     from dbdyno.obtain.installation import Installation, Offer
     from dbdyno.records.record import Reading
-    from dbdyno.study.reference import Reference
-    from dbdyno.study.space import Promise
-    from dbdyno.study.toml import Value
+    from dbdyno.study.document import Value
+    from dbdyno.study.nouns import Promise, Reference
     from dbdyno.user_data.dump import Dump
 
 

@@ -14,7 +14,7 @@ from dbdyno.frozen import Level
 from dbdyno.obtain.debian import Recipe
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Check, Reading, Recovery
-from dbdyno.study.act import Act
+from dbdyno.study.soak import Act
 
 RELEASE = "{release}"
 

@@ -17,9 +17,9 @@ from dbdyno.frozen import Level
 from dbdyno.host.clone import clone_tree, tree_size_bytes
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
+from dbdyno.host.namespaces import Segment
 from dbdyno.host.process import standing_still
 from dbdyno.host.room import require_disk
-from dbdyno.host.segment import Segment
 from dbdyno.obtain.installation import Installation
 
 FULL_S = 120.0

@@ -20,8 +20,20 @@ from urllib.parse import urlsplit
 from dbdyno.driver.passwords import Ask, conversation
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.ledger import BEAT_S, STILL_S, Ledger, Row
-from dbdyno.engines.runtime import MARK, Found, Read, Runtime, Value, connected, one_server, with_own_password
+from dbdyno.engines.runtime import (
+    BEAT_S,
+    MARK,
+    STILL_S,
+    Found,
+    Ledger,
+    Read,
+    Row,
+    Runtime,
+    Value,
+    connected,
+    one_server,
+    with_own_password,
+)
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.journal import OF_SERVERS, Journal, LeavesAnother, undoes

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbdyno.engines.runtime import Runtime
     from dbdyno.obtain.cross import Platforms
     from dbdyno.registry import Table
-    from dbdyno.study.reference import Reference
+    from dbdyno.study.nouns import Reference
 
 ENGINES: Table[Engine] = registry(
     {

@@ -12,7 +12,7 @@ from dbdyno.records.metrics import number_text
 from dbdyno.report.document import Document, Kind, Lines, Mark, Notes, Section, Steps, Table, Tone, table
 from dbdyno.report.words import numbers
 from dbdyno.report.words.numbers import moment_text
-from dbdyno.study.line import Along, Line, Point, TouchedFile
+from dbdyno.study.trials import Along, Line, Point, TouchedFile
 
 LOOKS = {
     Answer.FOUND: ("✓", Tone.GOOD),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.analysis import Basis
-from dbdyno.analyse.counted import changes, counted_work, spread
+from dbdyno.analyse.code import changes, counted_work, spread
 from dbdyno.analyse.found import CountedVariant, InstructionChange
 from dbdyno.analyse.model import Analysis
 from dbdyno.findings.profile import FUNCTIONS_IN_DOCUMENT, SHOWN

@@ -21,9 +21,7 @@ from functools import partial
 from itertools import product
 
 from dbdyno.analyse.analysis import Basis
-from dbdyno.analyse.blocks import Trials
-from dbdyno.analyse.estimate import Estimator
-from dbdyno.analyse.family import varies_together
+from dbdyno.analyse.estimate import Estimator, Trials
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import (
     Analysis,
@@ -35,7 +33,7 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
-from dbdyno.analyse.quantiles import confidence_each
+from dbdyno.analyse.quantiles import confidence_each, varies_together
 from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
@@ -44,7 +42,7 @@ from dbdyno.report.document import Column, Fitting, Kind, Mark, Notes, Row, Sect
 from dbdyno.report.words import method, naming, numbers, verdicts
 from dbdyno.study import Design, Factor, Study
 from dbdyno.study.designs import variants_of
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 Block = tuple[str, int]
 Setting = tuple[Level, ...]

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from dbdyno.analyse.analysis import Basis
-from dbdyno.analyse.blocks import Trials, summary_of
 from dbdyno.analyse.columns import Block
-from dbdyno.analyse.estimate import Estimator
+from dbdyno.analyse.estimate import Estimator, Trials, summary_of
 from dbdyno.analyse.found import EFFORTS
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierPoint, FrontierReading, Ratio, Reach, Role

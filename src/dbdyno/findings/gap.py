@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.analyse.analysis import Basis, Given, basis_of
-from dbdyno.analyse.blocks import Trials
-from dbdyno.analyse.estimate import Estimator
-from dbdyno.analyse.family import FACTORS_MOST, explains_gap
+from dbdyno.analyse.estimate import Estimator, Trials
 from dbdyno.analyse.found import DefaultChanged
 from dbdyno.analyse.model import Analysis, Gap, LeftOut, Ratio, Share, VariantResult
+from dbdyno.analyse.quantiles import FACTORS_MOST, explains_gap
 from dbdyno.findings.factors import GivenUp, cells_of, given_up_at
 from dbdyno.findings.gap_shares import explain, explain_chain, explain_fraction
 from dbdyno.frozen import Level, level_text
@@ -19,7 +18,7 @@ from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.report.document import Document, Element, Figure, Lines, Mark, Notes, Section, Tone, table
 from dbdyno.report.words import naming, numbers, verdicts
-from dbdyno.study import Design, Study, fraction
+from dbdyno.study import Design, Study, designs
 from dbdyno.study.designs import variants_of
 from dbdyno.study.trials import Variant
 
@@ -304,7 +303,7 @@ def _row(gap: Gap, index: int, share: Share) -> tuple[str, ...]:
     name = verdicts.losing(f"{naming.factor_text(share.factor)}: {levels}", share.gives_up)
     shown = (_ratio(share.share), _interval(share.share))
     if gap.variants_measured is not None:
-        return (f"{fraction.LETTERS[index]}  {name}", *shown)
+        return (f"{designs.LETTERS[index]}  {name}", *shown)
     if gap.in_order:
         return (name, *shown)
     return (name, *shown, _ratio(share.alone), _ratio(share.last), _ratio(share.step))

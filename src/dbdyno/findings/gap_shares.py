@@ -48,7 +48,7 @@ from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.findings.factors import Block, Cells, Setting
 from dbdyno.frozen import Level
 from dbdyno.records.record import Record
-from dbdyno.study import Design, Factor, Study, fraction
+from dbdyno.study import Design, Factor, Study, designs
 from dbdyno.study.trials import Variant
 
 STEPS_LEAST = 2
@@ -151,7 +151,7 @@ def explain_fraction(
     """
     metric, confidence = estimator.method.response, estimator.method.confidence
     count = len(factors)
-    settings = [_setting_at(factors, signs) for signs in fraction.points(count)]
+    settings = [_setting_at(factors, signs) for signs in designs.points(count)]
     slow, fast = _setting_at(factors, (-1,) * count), _setting_at(factors, (1,) * count)
     missing = tuple(setting for setting in settings if not cells.get(setting))
     found = Gap(
@@ -166,10 +166,10 @@ def explain_fraction(
     blocks = sorted(set.intersection(*(set(cells[one]) for one in settings))) if not missing else []
     if not blocks:
         return found
-    rows = fraction.fraction(count)
+    rows = designs.fraction(count)
     logs = {block: [math.log(cells[one][block]) for one in settings[: len(rows)]] for block in blocks}
     totals = {block: math.log(cells[fast][block]) - math.log(cells[slow][block]) for block in blocks}
-    mains = [_contrasts(logs, fraction.column(rows, (index,)), 2.0) for index in range(count)]
+    mains = [_contrasts(logs, designs.column(rows, (index,)), 2.0) for index in range(count)]
     residuals = {block: totals[block] - math.fsum(main[block] for main in mains) for block in blocks}
     told = estimator.method.confidence_each if in_head else confidence_each(confidence, count + 1)
     return found.but(
@@ -184,11 +184,11 @@ def explain_fraction(
     )
 
 
-def _setting_at(factors: tuple[Factor, ...], signs: fraction.Signs) -> Setting:
+def _setting_at(factors: tuple[Factor, ...], signs: designs.Signs) -> Setting:
     return tuple(factor.levels[sign > 0] for factor, sign in zip(factors, signs, strict=True))
 
 
-def _contrasts(logs: LogsOfBlocks, signs: fraction.Signs, weight: float) -> dict[Block, float]:
+def _contrasts(logs: LogsOfBlocks, signs: designs.Signs, weight: float) -> dict[Block, float]:
     """Block by block, the mean of the log responses with these signs, times `weight`: 2 for a factor, a
     difference of two means; 4 for an interaction, a difference of two such differences.
     """
@@ -199,7 +199,7 @@ def _contrasts(logs: LogsOfBlocks, signs: fraction.Signs, weight: float) -> dict
 
 
 def _share_of_fraction(factors: tuple[Factor, ...], index: int, share: Ratio | None) -> Share:
-    besides = fraction.within(len(factors), index)
+    besides = designs.within(len(factors), index)
     return Share(
         factor=factors[index].name,
         slow=factors[index].levels[0],
@@ -213,11 +213,11 @@ def _confounded_in(
     factors: tuple[Factor, ...], logs: LogsOfBlocks, estimator: Estimator
 ) -> tuple[Confounded, ...]:
     """Every figure that interactions of two factors have; the intervals hold together."""
-    rows, groups = fraction.fraction(len(factors)), fraction.together(len(factors))
+    rows, groups = designs.fraction(len(factors)), designs.together(len(factors))
     each = confidence_each(estimator.method.confidence, len(groups))
 
-    def effect(group: fraction.Together) -> Ratio | None:
-        contrasts = _contrasts(logs, fraction.column(rows, group.interactions[0]), 4.0)
+    def effect(group: designs.Together) -> Ratio | None:
+        contrasts = _contrasts(logs, designs.column(rows, group.interactions[0]), 4.0)
         return estimator.ratio(estimator.method.response, contrasts, each)
 
     return tuple(
@@ -229,7 +229,7 @@ def _confounded_in(
     )
 
 
-def _group_named(factors: tuple[Factor, ...], group: fraction.Together) -> tuple[tuple[str, ...], ...]:
+def _group_named(factors: tuple[Factor, ...], group: designs.Together) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(factors[index].name for index in one) for one in group.interactions)
 
 

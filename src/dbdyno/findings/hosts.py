@@ -18,16 +18,18 @@ from dataclasses import replace
 import numpy as np
 
 from dbdyno.analyse.analysis import Basis
-from dbdyno.analyse.blocks import Trials, paired_by_block, with_copies
 from dbdyno.analyse.columns import Floats
 from dbdyno.analyse.estimate import (
     FLEET_HOST,
     HOSTS_LEAST,
     NOBODYS,
     Contrasts,
+    Trials,
     around_means,
     contrasts_of,
     estimate,
+    paired_by_block,
+    with_copies,
 )
 from dbdyno.analyse.floor import floor
 from dbdyno.analyse.found import HostEffect, HostsCompared, OneHost, OnHosts, Told

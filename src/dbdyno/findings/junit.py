@@ -23,7 +23,7 @@ NO_VERDICT = (Verdict.INCONCLUSIVE, Verdict.INERT)
 def render(analysis: Analysis, failing: Collection[Verdict]) -> str:
     """A run's verdicts, ending in a newline. Those in `failing` are failures."""
     suite = _Suite(analysis.study.title, analysis.run)
-    if analysis.study.of_platforms:
+    if analysis.study.untimed:
         _platforms(suite, analysis, failing)
         return suite.text(platforms.headline(analysis))
     held = gate_part.gate_in(analysis)

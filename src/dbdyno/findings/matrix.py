@@ -22,7 +22,7 @@ from dbdyno.records import metrics
 from dbdyno.report.document import Cell as TableCell
 from dbdyno.report.document import Document, Mark, Notes, Section, Table, Words, table
 from dbdyno.report.words import numbers, verdicts
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 TRAINERS = ("build.pgo", "build.bolt")
 """The factors whose levels are workloads that train a build."""

@@ -21,9 +21,9 @@ from dbdyno.records.record import Platform
 from dbdyno.report.document import Detail, Kind, Lines, Notes, Row, Section, table
 from dbdyno.report.words import naming, numbers, safe
 from dbdyno.report.words.platforms import machine_of, works
-from dbdyno.study.act import Act
 from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import PLATFORM_FACTOR
+from dbdyno.study.soak import Act
 
 HEADS = ("engine", "on", "version", "starts", "answers", "kills", "stops")
 BUILT_HEADS = ("on", "version", "built by", *HEADS[3:])
@@ -57,7 +57,7 @@ METHOD = (
 
 def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """What the page says of the run beside its title."""
-    if analysis.study.of_machine:
+    if analysis.study.in_guest:
         yield from machine_facts(analysis)
         return
     yield "Engines", ", ".join(one.written for one in analysis.study.engines)
@@ -67,7 +67,7 @@ def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 def sections(analysis: Analysis) -> Iterator[Section]:
     """Nothing where no platform was tried yet."""
-    if analysis.study.of_machine:
+    if analysis.study.in_guest:
         yield from machine_sections(analysis)
         return
     tried = [one for one in analysis.survivors if one.outcome is not None]

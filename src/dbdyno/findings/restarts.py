@@ -16,7 +16,7 @@ from dbdyno.records.metrics import number_text
 from dbdyno.records.record import Loss
 from dbdyno.report.document import Kind, Notes, Section, table
 from dbdyno.report.words import numbers, safe
-from dbdyno.study.act import OF_CLUSTER, Act
+from dbdyno.study.soak import OF_CLUSTER, Act
 
 TITLE = "What survives"
 HEADS = (

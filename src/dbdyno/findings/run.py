@@ -11,10 +11,10 @@ import numpy as np
 
 from dbdyno.analyse.analysis import Basis, Given, basis_of
 from dbdyno.analyse.columns import HAS_PLANS, HAS_REPLAY, HAS_REQUESTS, HAS_STATEMENTS
-from dbdyno.analyse.family import explains_gap, varies_together
 from dbdyno.analyse.found import EFFORTS
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.museum import answer as answer_of
+from dbdyno.analyse.quantiles import explains_gap, varies_together
 from dbdyno.findings import registered, screen
 from dbdyno.records.chain import Rerun
 from dbdyno.records.record import Record
@@ -194,7 +194,7 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
     run = analysis.run
     began = moment_text(run.created_unix_s)
     trials = len(analysis.trials)
-    if analysis.study.of_platforms:
+    if analysis.study.untimed:
         trials += _of_part("dbdyno.findings.platforms:trial_count", analysis)
     records = numbers.plural(trials, "record")
     held = _of_part("dbdyno.findings.gate:gate_in", analysis) if run.held else None
@@ -224,12 +224,12 @@ def _of_part(place: str, *found: Any) -> Any:
 
 
 def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
-    if analysis.study.of_platforms:
+    if analysis.study.untimed:
         of_machine, of_platforms = (
             "dbdyno.findings.platforms:machine_facts",
             "dbdyno.findings.platforms:facts",
         )
-        yield from _of_part(of_machine if analysis.study.of_machine else of_platforms, analysis)
+        yield from _of_part(of_machine if analysis.study.in_guest else of_platforms, analysis)
         return
     done, planned = len(analysis.trials), analysis.trials_planned
     trials = numbers.plural(done, "trial") if done == planned else f"{done} of {planned} trials"
@@ -246,7 +246,7 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 
 def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Section]:
-    if analysis.study.of_platforms:
+    if analysis.study.untimed:
         yield from _of_part("dbdyno.findings.platforms:sections", analysis)
         yield from registered.sections(analysis, reruns)
         return

@@ -28,7 +28,7 @@ def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
     to_go_on = answer.to_go_on(analysis)
     steps = [one for one in to_go_on if "dyno run" in one]
     last = f"Details: dyno report {run} --details"
-    if analysis.study.of_platforms:
+    if analysis.study.untimed:
         return Screen((), _of_platforms(analysis), (last,))
     lines = (
         noise.smallest_text(analysis),

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from dbdyno.analyse.costs import is_beaten
 from dbdyno.analyse.elimination import (
     COSTS,
     Candidate,
@@ -35,14 +34,15 @@ from dbdyno.analyse.model import (
     VariantResult,
     Verdict,
 )
+from dbdyno.analyse.quantiles import is_beaten
 from dbdyno.findings.run import analyse_blocks
 from dbdyno.frozen import Level
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, Arrangement, Design, ListedVariant, Study
-from dbdyno.study.builds import changed_levels
-from dbdyno.study.space import Promise
+from dbdyno.study.designs import changed_levels
+from dbdyno.study.nouns import Promise
 from dbdyno.study.trials import Purpose
 
 

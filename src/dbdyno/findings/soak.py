@@ -34,9 +34,8 @@ from dbdyno.report.document import (
 from dbdyno.report.words import numbers, safe
 from dbdyno.report.words.numbers import moment_text
 from dbdyno.study import BASELINE
-from dbdyno.study.act import Act
-from dbdyno.study.phases import SUSTAINED
-from dbdyno.study.soak import GROWTH_LEAST_S, Soak
+from dbdyno.study.soak import GROWTH_LEAST_S, Act, Soak
+from dbdyno.study.trials import SUSTAINED
 
 LOOKS = {
     SoakVerdict.STANDS: ("✓", Tone.GOOD),

@@ -17,8 +17,8 @@ from dbdyno.report.document import Document, Element, Facts, Kind, Lines, Sectio
 from dbdyno.report.words import naming, numbers, safe, verdicts
 from dbdyno.report.words.numbers import second_text
 from dbdyno.report.words.tally import times_ms
-from dbdyno.study.act import Act
 from dbdyno.study.files import StudyFile
+from dbdyno.study.soak import Act
 
 LOG_LINES_MOST = 30
 

@@ -18,7 +18,7 @@ from dbdyno.fleet.hosts import Place, Replaced, end_leases, require_speaker, spe
 from dbdyno.fleet.session import Session
 from dbdyno.records.database import LeaseOver, Unavailable
 from dbdyno.study import Study
-from dbdyno.study.phases import phases_of
+from dbdyno.study.trials import phases_of
 
 LEAST_S = 60.0
 """A lease outlives a store that starts again."""

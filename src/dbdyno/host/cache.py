@@ -27,8 +27,7 @@ from typing import IO
 
 from dbdyno.errors import DynoError
 from dbdyno.host import paths
-from dbdyno.host.clone import tree_size_bytes
-from dbdyno.host.syncing import sync_file_system
+from dbdyno.host.clone import sync_file_system, tree_size_bytes
 
 Tell = Callable[[str], None]
 """Where progress goes, a line at a time."""

@@ -1,8 +1,9 @@
-"""Cloning a directory tree the fastest true way: shared extents where the file system can, else a plain
-copy."""
+"""Cloning a directory tree the fastest true way: shared extents where the file system can, else a plain copy;
+and putting on disk what was written."""
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -10,10 +11,34 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.host.syncing import sync_file_system
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Puts the names in a folder on disk. Raises OSError where that fails."""
+    with _opened(folder) as descriptor:
+        os.fsync(descriptor)
+
+
+def sync_file_system(folder: Path) -> None:
+    """Puts the file system that holds a folder on disk, by syncfs(2). Raises OSError where that fails."""
+    with _opened(folder) as descriptor:
+        if _LIBC.syncfs(descriptor) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
 
 FICLONE = 0x40049409
 """ioctl_ficlone(2): the target shares the source's extents until one of them is written."""

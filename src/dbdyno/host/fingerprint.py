@@ -1,4 +1,5 @@
-"""The fingerprint: what this machine is, so that a reader of a record knows what was measured. Reads only."""
+"""The fingerprint: what this machine is, so that a reader of a record knows what was measured; and the shared
+libraries that it has, and that a process holds. Reads only."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_ser
 
 from dbdyno import __version__
 from dbdyno.frozen import Frozen
-from dbdyno.host import paths
+from dbdyno.host import kernel_files, paths
 from dbdyno.host.kernel_files import by_psutil
 from dbdyno.host.kernel_files import text_or_none as _read
 from dbdyno.host.read_only import servers_text
@@ -244,3 +245,57 @@ def _disk(folder: Path) -> Disk:
         rotational=rotates == "1" if rotates else None,
         scheduler=schedulers.partition("[")[2].partition("]")[0] or schedulers or None,
     )
+
+
+ALLOCATORS = {
+    "jemalloc": ("libjemalloc.so.2", "libjemalloc2"),
+    "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+    "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0"),
+}
+"""Each allocator's library and the package of the distribution that holds it."""
+
+THP_MODE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
+NR_HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
+"""How many huge pages of the default size are reserved."""
+DEFAULT_SIZE = "2M"
+PAGE_BYTES = {"2M": 2 << 20, "1G": 1 << 30}
+
+
+def find_library(allocator: str) -> Path | None:
+    """The allocator's library on this host; None when it is not installed."""
+    return find(ALLOCATORS[allocator][0])
+
+
+FOLDERS = (
+    "/usr/lib/{machine}-linux-gnu",
+    "/lib/{machine}-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/lib",
+)
+
+
+def find(name: str) -> Path | None:
+    """The library of that file name on this host, links resolved; None when it is not installed."""
+    paths = (folder / name for folder in _folders())
+    return next((path.resolve() for path in paths if path.exists()), None)
+
+
+def found(pattern: str) -> bool:
+    """Whether this host has a library whose file name matches the pattern."""
+    return any(any(folder.glob(pattern)) for folder in _folders())
+
+
+def _folders() -> tuple[Path, ...]:
+    machine = os.uname().machine
+    return tuple(Path(folder.format(machine=machine)) for folder in FOLDERS)
+
+
+def mapped(process_id: int) -> frozenset[Path]:
+    """The files that a process has mapped into its memory; what was removed since is ` (deleted)` by name."""
+    fields = (
+        line.split(maxsplit=5)
+        for line in kernel_files.text(f"/proc/{process_id}/maps", may_be_empty=True).splitlines()
+    )
+    return frozenset(Path(found[5]) for found in fields if len(found) == 6 and found[5].startswith("/"))

@@ -28,7 +28,7 @@ from typing import Any
 
 from dbdyno.errors import DynoError, remedy
 from dbdyno.host import kernel_files, paths
-from dbdyno.host.syncing import sync_folder
+from dbdyno.host.clone import sync_folder
 from dbdyno.interrupts import shielded
 
 Undo = Callable[[Mapping[str, Any]], None]

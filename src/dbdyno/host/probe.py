@@ -21,11 +21,11 @@ from pathlib import Path
 
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.host import cgroups, kernel_files, kernel_values, paths, perf
+from dbdyno.host.fingerprint import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
 from dbdyno.host.journal import Journal
-from dbdyno.host.libraries import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
 from dbdyno.host.process import Pages, limit_huge_pages
 from dbdyno.host.volumes import loop, mounts
-from dbdyno.host.volumes.volume import MKFS, SMALLEST_BYTES, Wish, make_file_system
+from dbdyno.host.volumes.volume import MKFS, SMALLEST_BYTES, VolumeSpecification, make_file_system
 
 PROGRAM = "int main(void) { return 42; }\n"
 """What a compiler must turn into a program that runs and says 42."""
@@ -296,7 +296,7 @@ def _file_system(journal: Journal, scratch: Path, kind: str) -> str:
             mounts.mount(journal, kind, kind, point, (), f"storage.{kind}")
         else:
             image = _image(scratch, f"{kind}.img")
-            make_file_system(image, Wish(filesystem=kind))
+            make_file_system(image, VolumeSpecification(filesystem=kind))
             device = loop.attach(journal, image, "storage.device")
             try:
                 mounts.mount(journal, kind, str(device.path), point, (), f"storage.{kind}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dbdyno.records.run import Brought, Run
 from dbdyno.study import Design, Goal, Study, Workload
-from dbdyno.study.nouns import ListedVariant
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import ListedVariant, Reference
 
 ENGINES = {"pgbench": "postgresql", "sysbench": ""}
 """What a tool drives; sysbench's output does not name it."""

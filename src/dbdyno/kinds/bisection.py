@@ -11,15 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.begin.adapted import adapted, require_timed, seed_of
-from dbdyno.begin.begun import Begun, new_run, training_on
-from dbdyno.begin.building import make_builds
-from dbdyno.begin.catalogue import catalogue, located
-from dbdyno.begin.checked import require_sound
-from dbdyno.begin.counted import counted_where_valgrind_runs
-from dbdyno.begin.engines import others_of, same_engines
-from dbdyno.begin.stored_study import installed_of, study_of
-from dbdyno.begin.study_file import study_at
 from dbdyno.build_check import pass_gate
 from dbdyno.engines import registry
 from dbdyno.engines.built import built
@@ -30,18 +21,23 @@ from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, Kind, no_memory
 from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.installation import Installation, is_below
+from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.obtain.source.commands import commits_between, uncommitted
-from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.plan import Ask, bisect
+from dbdyno.prepare_run.adapted import adapted, require_timed, seed_of
+from dbdyno.prepare_run.begun import Begun, new_run, training_on
+from dbdyno.prepare_run.building import counted_where_valgrind_runs, make_builds
+from dbdyno.prepare_run.checked import require_sound
+from dbdyno.prepare_run.stored_study import installed_of, study_of
+from dbdyno.prepare_run.study_here import catalogue, located, others_of, same_engines, study_at
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import BisectionRun, Counting, Run
 from dbdyno.report.words.numbers import plural
 from dbdyno.run import Unwatched
 from dbdyno.study import Study
-from dbdyno.study.builds import of_build
-from dbdyno.study.line import Along, Line, Point, on_line
-from dbdyno.study.reference import Reference
-from dbdyno.study.trials import Trial
+from dbdyno.study.designs import of_build
+from dbdyno.study.nouns import Reference
+from dbdyno.study.trials import Along, Line, Point, Trial, on_line
 from dbdyno.trial.bench import Bench
 
 if TYPE_CHECKING:
@@ -247,11 +243,11 @@ def built_before(ask: Ask, bench: Bench, tell: Tell) -> Ask:
     compiler runs beside a load, and pass the correctness gate. One that cannot be made is told, and its trial
     then ends with that cause. Raises DynoError where the disk is full, because that says nothing of a
     commit."""
-    seen: set[BuildWish] = set()
+    seen: set[BuildSpecification] = set()
 
     def asked(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
         trials = ask(study, run, records)
-        wishes: dict[BuildWish, tuple[str, ...]] = {}
+        wishes: dict[BuildSpecification, tuple[str, ...]] = {}
         for trial in trials:
             wish = wish_of(study, trial.variant.levels, bench.layers, bench.engine)
             if wish is not None and wish not in seen:
@@ -263,7 +259,7 @@ def built_before(ask: Ask, bench: Bench, tell: Tell) -> Ask:
     return asked
 
 
-def _make(bench: Bench, wishes: Mapping[BuildWish, tuple[str, ...]], tell: Tell) -> None:
+def _make(bench: Bench, wishes: Mapping[BuildSpecification, tuple[str, ...]], tell: Tell) -> None:
     train = training_on(bench, tell)
     make_builds(bench.study, wishes, train, tell, made_one=partial(pass_gate, bench, tell))
     for wish in wishes:

@@ -1,4 +1,5 @@
-"""`dyno run`: from a question and what the command line says of it to a run that has begun."""
+"""A comparison, which `dyno run` carries out: from a question and what the command line says of it to a
+run that has begun; a stored study laid out to be carried out again."""
 
 from __future__ import annotations
 
@@ -10,30 +11,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.begin.adapted import adapted, seed_of
-from dbdyno.begin.arrangement import room_bytes
-from dbdyno.begin.begun import Begun, name_of_run, new_run
-from dbdyno.begin.budget import budget_text
-from dbdyno.begin.building import builds_lines, builds_of
-from dbdyno.begin.catalogue import catalogue
-from dbdyno.begin.checked import require_sound, require_statements
-from dbdyno.begin.counted import counting_text
-from dbdyno.begin.estimate import counted_s, estimate, header, require_load_host
-from dbdyno.begin.reference import reference_of
-from dbdyno.begin.registered import registered_as
-from dbdyno.begin.running import in_use_of, require_allowed, require_started
-from dbdyno.begin.stored_study import asked_of, measured_installation, require_measured, study_of
-from dbdyno.begin.study_file import study_at
 from dbdyno.datasets import SET_FILE
 from dbdyno.engines import registry
 from dbdyno.errors import DynoError, Mistake, StudyError, UserError, remedy
 from dbdyno.host import paths
 from dbdyno.host.cache import Tell, silently
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
+from dbdyno.kinds.held_against import reference_of
 from dbdyno.kinds.kind import Beginning, Kind, no_memory
 from dbdyno.obtain.source.build import Foreseen
 from dbdyno.plan import blocks, budget, counted, restarts, sequential
 from dbdyno.plan.blocks import require_few_enough
+from dbdyno.prepare_run.adapted import adapted, budget_text, room_bytes, seed_of
+from dbdyno.prepare_run.begun import Begun, name_of_run, new_run, registered_as
+from dbdyno.prepare_run.building import builds_lines, builds_of, counting_text
+from dbdyno.prepare_run.checked import require_sound, require_statements
+from dbdyno.prepare_run.estimate import counted_s, estimate, header, require_load_host
+from dbdyno.prepare_run.running import in_use_of, require_allowed, require_started
+from dbdyno.prepare_run.stored_study import asked_of, measured_installation, require_measured, study_of
+from dbdyno.prepare_run.study_here import catalogue, study_at
 from dbdyno.records.run import ComparisonRun, Run, SearchRun
 from dbdyno.records.store import Store
 from dbdyno.study import Study, excludes
@@ -174,7 +170,7 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
 def _require_untimed(study: Study, options: RunOptions) -> None:
     """Raises UserError for an option on blocks or on speed where the study is one of platforms."""
     excludes.require(
-        {PLATFORM_FACTOR: study.of_platforms},
+        {PLATFORM_FACTOR: study.untimed},
         blocks=options.blocks,
         until=options.until,
         budget=options.budget_s,

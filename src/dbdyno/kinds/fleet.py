@@ -13,11 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno import __version__
-from dbdyno.begin.adapted import adapted
-from dbdyno.begin.begun import Begun, bench_of, training_on
-from dbdyno.begin.building import builds_of, make_builds, wishes_of
-from dbdyno.begin.checked import require_sound
-from dbdyno.begin.stored_study import application_of, installed_of, measured_installation, study_of
 from dbdyno.build_check import is_answered, pass_gate
 from dbdyno.engines import registry
 from dbdyno.engines.built import Train, built, forget_failures, materials_of
@@ -34,11 +29,16 @@ from dbdyno.host.writers import Allowed
 from dbdyno.kinds.comparison import study_again
 from dbdyno.kinds.kind import Beginning
 from dbdyno.obtain.source import making, packed
+from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.packed import Damaged
 from dbdyno.obtain.source.profile import require_instructions
-from dbdyno.obtain.source.wish import BuildWish
 from dbdyno.plan.blocks import require_few_enough
+from dbdyno.prepare_run.adapted import adapted
+from dbdyno.prepare_run.begun import Begun, bench_of, training_on
+from dbdyno.prepare_run.building import builds_of, make_builds, wishes_of
+from dbdyno.prepare_run.checked import require_sound
+from dbdyno.prepare_run.stored_study import application_of, installed_of, measured_installation, study_of
 from dbdyno.records.metrics import bytes_text
 from dbdyno.records.record import Record
 from dbdyno.records.run import BLOCKS_IN_PAIR, ComparisonRun, FleetHost, Run
@@ -57,8 +57,8 @@ def draft_of(beginning: Beginning, tell: Tell) -> ComparisonRun:
     run, study = begun.run, begun.study
     if not isinstance(run, ComparisonRun):
         raise UserError("a search is carried out on one host", "leave --fleet out")
-    if study.of_platforms or study.restarts is not None:
-        what = "a study of platforms" if study.of_platforms else "a study with [restarts]"
+    if study.untimed or study.restarts is not None:
+        what = "a study of platforms" if study.untimed else "a study with [restarts]"
         raise UserError(f"{what} is carried out on one host", "leave --fleet out: its answer has no speed")
     blocks = -(-study.blocks // BLOCKS_IN_PAIR) * BLOCKS_IN_PAIR
     if blocks != study.blocks:
@@ -83,7 +83,7 @@ def answer_of(run: Run, name: str, allowed: Allowed, tell: Tell) -> Answer:
     )
 
 
-def _build_there(study: Study, wish: BuildWish, tell: Tell) -> BuildThere:
+def _build_there(study: Study, wish: BuildSpecification, tell: Tell) -> BuildThere:
     """A build as this host would make it. Its source is fetched, because the key depends on it. Raises
     UserError where this host lacks what it takes, or its CPU what the build would use."""
     try:
@@ -243,7 +243,7 @@ def builds_handed_on(
     return depot.goes_on()
 
 
-def _hold_all(bench: Bench, wishes: list[BuildWish], train: Train, depot: Depot) -> bool:
+def _hold_all(bench: Bench, wishes: list[BuildSpecification], train: Train, depot: Depot) -> bool:
     """What another host makes is left for later, so that hosts share the work. False where the run was
     withdrawn meanwhile."""
     left = wishes
@@ -255,7 +255,7 @@ def _hold_all(bench: Bench, wishes: list[BuildWish], train: Train, depot: Depot)
     return True
 
 
-def _hold(bench: Bench, wish: BuildWish, train: Train, depot: Depot, waiting: bool) -> bool:
+def _hold(bench: Bench, wish: BuildSpecification, train: Train, depot: Depot, waiting: bool) -> bool:
     """Has this host hold a build, or know that it cannot be made. False like `Depot.holding`."""
     try:
         materials = materials_of(bench.engine, wish, bench.study.folder, depot.tell)
@@ -322,7 +322,7 @@ def _known_to_fail(materials: Materials, depot: Depot) -> bool:
     return True
 
 
-def _make(bench: Bench, wish: BuildWish, materials: Materials, train: Train, depot: Depot) -> None:
+def _make(bench: Bench, wish: BuildSpecification, materials: Materials, train: Train, depot: Depot) -> None:
     """Makes a build, or takes the one that is here, and keeps it in the store. What speaks against the build
     itself is noted for the other hosts."""
     name = materials.build.name
@@ -365,7 +365,7 @@ def _require_same_content(kept: KeptBuild, depot: Depot) -> None:
         )
 
 
-def _pass_gate_once(bench: Bench, depot: Depot, wish: BuildWish) -> None:
+def _pass_gate_once(bench: Bench, depot: Depot, wish: BuildSpecification) -> None:
     """Has a build pass the gate, unless it did so on another host. Raises BaselineFailed like `pass_gate`."""
     try:
         name = build_of(bench, wish).name

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.begin.stored_run import analysed
-from dbdyno.begin.stored_study import asked_of, measured_installation, study_of
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
+from dbdyno.prepare_run.stored_run import analysed
+from dbdyno.prepare_run.stored_study import asked_of, measured_installation, study_of
 
 if TYPE_CHECKING:
-    from dbdyno.begin.begun import Begun
     from dbdyno.host.cache import Tell
     from dbdyno.host.writers import Allowed
     from dbdyno.obtain.source.build import Foreseen
     from dbdyno.plan import Ask
     from dbdyno.plan.search.ask import Memory
     from dbdyno.plan.sequential import Told
+    from dbdyno.prepare_run.begun import Begun
     from dbdyno.records.record import Record
     from dbdyno.run import Unwatched
     from dbdyno.study import Study
@@ -57,7 +57,7 @@ class Kind:
     def goes_on(self, run: Any) -> Begun:
         """A stored run as it was begun. Raises UserError where its engine or a file is another one now."""
         # Here, because a run that is only read begins nothing.
-        from dbdyno.begin.begun import Begun
+        from dbdyno.prepare_run.begun import Begun
 
         study = study_of(run)
         return Begun(study, run, measured_installation(study, run))
@@ -69,7 +69,7 @@ class Kind:
     def counts(self, begun: Begun, tell: Tell) -> bool:
         """Whether instructions are counted under Valgrind, in its trials or beside them; tells it."""
         # Here, because a run that is only read counts nothing.
-        from dbdyno.begin.counted import counted_text, why_counted
+        from dbdyno.prepare_run.building import counted_text, why_counted
         from dbdyno.trial.count import require_countable
 
         told = why_counted(begun.study) or counted_text(begun.study)

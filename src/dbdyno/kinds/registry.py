@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.begin.stored_run import some_of
-from dbdyno.begin.stored_study import study_of
 from dbdyno.kinds.kind import Kind, no_memory
+from dbdyno.prepare_run.stored_run import some_of
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, RunKind
 from dbdyno.records.store import Store

@@ -1,35 +1,74 @@
-"""A search: whether its space and its time are enough, what comes next, and how it is told as it goes on."""
+"""A search: whether its space and its time are enough, what comes next, and how it is told as it goes on.
+
+Before it, a trial of the baseline tells the engine's proposals apart, so that it may begin with few. After
+it, the winner can be measured on a workload for which it was not tuned, as a study of its own.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.begin.arrangement import room_bytes, server_bytes
-from dbdyno.begin.begun import Begun
-from dbdyno.begin.checked import require_statements
-from dbdyno.begin.estimate import overhead_s
-from dbdyno.errors import UserError
-from dbdyno.frozen import level_text
+from dbdyno.analyse.model import Analysis
+from dbdyno.driver.job import REPLAY
+from dbdyno.engines import registry
+from dbdyno.engines.engine import Engine, Searchable
+from dbdyno.errors import DynoError, UserError
+from dbdyno.frozen import Level, level_text
+from dbdyno.host import fingerprint, paths
 from dbdyno.host.cache import Tell
+from dbdyno.host.host_lock import alone
+from dbdyno.host.journal import open_journal
+from dbdyno.host.room import available_memory_bytes
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Kind, no_memory
+from dbdyno.layers.setup import Running
+from dbdyno.layers.workload import files_named
+from dbdyno.obtain.installation import Installation
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.plan.search import ask as search
-from dbdyno.plan.search.ask import fits
-from dbdyno.plan.search.pace import least_s
+from dbdyno.plan.search.ask import fits, least_s
 from dbdyno.plan.search.sampler import TRIES_MAX, Levels, first_levels
+from dbdyno.prepare_run.adapted import room_bytes, server_bytes
+from dbdyno.prepare_run.begun import Begun, bench_of, new_run
+from dbdyno.prepare_run.checked import require_statements
+from dbdyno.prepare_run.estimate import overhead_s
+from dbdyno.prepare_run.stored_run import analysis_of
+from dbdyno.prepare_run.stored_study import is_of
+from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.records import metrics
+from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, Record
-from dbdyno.records.run import SearchRun
+from dbdyno.records.run import ComparisonRun, SearchRun
+from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import about_text, clock_text, is_or_are, plural, ratio_text
 from dbdyno.report.words.search import DOING
-from dbdyno.run import Unwatched
-from dbdyno.study import Factor, Study
-from dbdyno.study.space import Search
-from dbdyno.study.trials import Purpose, Trial
+from dbdyno.run import Unwatched, run_trial
+from dbdyno.study import (
+    BASELINE,
+    Arrangement,
+    Design,
+    Factor,
+    Goal,
+    ListedVariant,
+    Study,
+    Workload,
+    WorkloadOffer,
+)
+from dbdyno.study.document import line, toml, written
+from dbdyno.study.nouns import GivenData, Search
+from dbdyno.study.sections import WITH_SETUP
+from dbdyno.study.tables import KNOBS
+from dbdyno.study.trials import ACT_OF_METRIC, Purpose, Trial, Variant, phases_of
+from dbdyno.study.values import Fault
+from dbdyno.study.workload_text import CLIENTS, filled, parse_workload
+from dbdyno.study.written import winner_on
 
 if TYPE_CHECKING:
     from dbdyno.plan import Ask
@@ -68,7 +107,7 @@ class Candidates(Unwatched):
         if not records:
             return
         # Here and below, because few runs search.
-        from dbdyno.plan.search.pace import spent_s
+        from dbdyno.plan.search.ask import spent_s
 
         left_s = max(0.0, self._run.budget_s - spent_s(records))
         last = max(records, key=lambda record: record.trial)
@@ -186,3 +225,209 @@ def limits_of_search(study: Study) -> list[str]:
     if study.search.allow:
         told.append(f"levels may give up: {', '.join(study.search.allow)}")
     return told
+
+
+WITH_OWN_STATEMENTS = frozenset(("script", "lua", REPLAY))
+"""Workloads whose statements are the user's, on tables of the user's."""
+NAME_LENGTH_MAX = 100
+"""Of what names the load in the name of its study's file."""
+
+
+def study_on(path: Path, study: Study, text: str, store: str | None, tell: Tell) -> Path:
+    """Writes the study of a search's baseline and winner on another workload, and returns its path. `text`
+    names that workload, and gives options of it. Raises UserError for a workload or an option that does not
+    exist, and where no search of the study ended with a winner."""
+    offer, load = load_on(study, text)
+    found = _latest(path, study, store)
+    name = found.search.winner if found.search is not None else None
+    winner = next(one for one in found.variants if one.name == name)
+    require_options(winner.changed, offer)
+    goal = goal_on(study.goal, load, offer, tell)
+    target = paths.data() / "studies" / f"{found.run.run}-on-{_file_name(text)}.toml"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    data = data_on(study, load, tell)
+    target.write_text(winner_on(study, winner.name, winner.changed, load, goal, data), encoding="utf-8")
+    return target
+
+
+def _file_name(text: str) -> str:
+    """A name for each load, so that the study of another one stays."""
+    return re.sub(r"[^\w.=]+", "-", text.strip())[:NAME_LENGTH_MAX]
+
+
+def load_on(study: Study, text: str) -> tuple[WorkloadOffer, Workload]:
+    """The other load: with the options given, those that the study's own load has as well, and defaults,
+    which are left out. It has the study's clients and times. Raises UserError."""
+    try:
+        offer, given = parse_workload(text, catalogue(ask_engines=False).workloads, (CLIENTS,))
+        # The study that is written lies elsewhere, so its paths count from nothing.
+        given = _placed(offer.name, given, Path.cwd())
+        of_study = _placed(study.workload.name, study.workload.options, study.folder)
+        options = filled(offer, given, of_study)
+    except Fault as fault:
+        raise UserError(f"--on: {fault.message}", fault.hint) from None
+    defaults = {option.name: option.default for option in offer.options}
+    return offer, Workload(
+        name=offer.name,
+        clients=int(given.get("clients", study.workload.clients)),
+        warmup_s=study.workload.warmup_s,
+        duration_s=study.workload.duration_s,
+        options={name: level for name, level in options.items() if level != defaults[name]},
+    )
+
+
+def _placed(workload: str, options: Mapping[str, Level], folder: Path) -> dict[str, Level]:
+    """The options of a workload, with the paths of its files whole, which count from a folder."""
+    own = {name: level for name, level in options.items() if name != CLIENTS.name}
+    files = {named.option for named in files_named(workload, own, folder) if not named.named_at}
+    return {
+        name: str(folder.absolute() / Path(str(level)).expanduser()) if name in files else level
+        for name, level in options.items()
+    }
+
+
+def require_options(changed: Collection[str], offer: WorkloadOffer) -> None:
+    """Raises UserError where a winner changes an option that the other workload does not have."""
+    known = {*KNOBS, *(option.name for option in offer.options)}
+    strange = [name for name in changed if name.startswith("workload.")]
+    strange = [name for name in strange if name.removeprefix("workload.") not in known]
+    if strange:
+        raise UserError(
+            f"the winner changes {', '.join(strange)}, which the workload {offer.name} does not have",
+            "name a workload that has it",
+        )
+
+
+def goal_on(goal: Goal, load: Workload, offer: WorkloadOffer, tell: Tell) -> Goal:
+    """The study's goal as far as the other load has its metrics. What goes is told."""
+    kept = tuple(guard for guard in goal.guards if _has(guard.metric, load, offer))
+    for guard in goal.guards:
+        if guard not in kept:
+            told = f"the guard {guard.text} is left out, because {load.name} has no {guard.metric}"
+            tell(told)
+    response = goal.response
+    if not _has(response, load, offer):
+        response = Goal().response
+        told = f"{response} is compared and not {goal.response}, which {load.name} does not have"
+        tell(told)
+    return goal.but(guards=kept, response=response)
+
+
+def data_on(study: Study, load: Workload, tell: Tell) -> GivenData | None:
+    """The data of the study that the other load uses as well. A built-in workload makes its own in the place
+    of data that were brought for statements of the user's, because these lack its tables."""
+    data = study.data
+    if data is None:
+        return None
+    if study.workload.name in WITH_OWN_STATEMENTS and load.name not in WITH_OWN_STATEMENTS:
+        tell(f"[data] is left out, because {load.name} makes its own tables")
+        return None
+    return data.but(setup=data.setup and load.name == WITH_SETUP)
+
+
+def _has(metric: str, load: Workload, offer: WorkloadOffer) -> bool:
+    """Whether trials of a load can have a metric. Those of restarts need a ledger."""
+    if metric in ACT_OF_METRIC:
+        return load.keeps_ledger
+    kind = metrics.METRICS[metric].transaction if metric in metrics.METRICS else ""
+    return not kind or kind in offer.transactions
+
+
+def _latest(path: Path, study: Study, store: str | None) -> Analysis:
+    """The latest search of the study that ended with a winner."""
+    with Store(store_url(store)) as opened:
+        for summary in opened.runs():
+            if summary.finished and is_of(summary.run, study):
+                found = analysis_of(opened, summary.run)
+                if found.search is not None and found.search.winner is not None:
+                    return found
+    raise UserError(f"no search of {path} ended with a winner yet", f"dyno tune {path}")
+
+
+OVERHEAD_S = 30.0
+"""What the trial may take beside its load: it may have to make the data."""
+
+
+@dataclass
+class Counted:
+    """The engine's own counters right before and right after the load."""
+
+    before: Mapping[str, float] = field(default_factory=dict)
+    after: Mapping[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def looking(self, running: Running) -> Iterator[None]:
+        self.before = running.status()
+        yield
+        self.after = running.status()
+
+
+def suggested(study: Study, allowed: Allowed, wait_s: float, tell: Tell) -> str:
+    """A [factors] table for the study, as TOML, from one trial of its baseline that is not recorded. Raises
+    DynoError where that trial has no speed."""
+    engine = registry.engine(study.engine.engine)
+    installation = registry.locate(study.engine)
+    alone_study = _baseline_of(study)
+    run = new_run(ComparisonRun, alone_study, installation, tell)
+    trial = Trial(
+        index=0,
+        block=0,
+        position=0,
+        variant=Variant(name=BASELINE, levels={}),
+        phases=phases_of(alone_study),
+    )
+    expected_s = expected_duration_s(1, alone_study, OVERHEAD_S)
+    counted = Counted()
+    with alone(study.title, expected_s, wait_s, tell), open_journal() as journal:
+        bench = bench_of(Begun(alone_study, run, installation), journal, None, allowed)
+        record = run_trial(trial, bench, beside=counted.looking)
+    if record.outcome is not Outcome.MEASURED:
+        raise DynoError(f"the baseline could not be measured: {record.cause}", record.remedy)
+    return table_of(engine, installation, study, counted)
+
+
+def _baseline_of(study: Study) -> Study:
+    """The study of its baseline alone, in one trial."""
+    return study.but(
+        design=Design.LIST,
+        variants=(ListedVariant(name=BASELINE, levels={}),),
+        factors=(),
+        search=None,
+        blocks=1,
+        arrangement=Arrangement.ONE_AFTER_THE_OTHER,
+        settings={**study.settings, **study.baseline},
+    )
+
+
+def table_of(engine: Engine, installation: Installation, study: Study, counted: Counted) -> str:
+    """The factors that the load exercised, or of which no counter tells; the others as comments."""
+    known = engine.settings.names(installation)
+    proposals = [
+        one
+        for one in engine.settings.searchable(available_memory_bytes())
+        if one.name in known and f"config.{one.name}" not in study.settings
+    ]
+    rows = [_row(engine, one, counted) for one in proposals]
+    used, unknown = ([row for row, of in rows if of is kind] for kind in (True, None))
+    idle = [row for row, of in rows if of is False]
+    parts = ["[factors]", *used, *_allocators()]
+    parts += ["", "# No counter tells whether this load uses these.", *unknown] if unknown else []
+    parts += ["", "# This load does not use these.", *(f"# {row}" for row in idle)] if idle else []
+    return "\n".join(parts) + "\n"
+
+
+def _row(engine: Engine, one: Searchable, counted: Counted) -> tuple[str, bool | None]:
+    """A line of the table, and whether the load exercised the setting; None where no counter tells."""
+    shown = engine.counters.exercised(one.name, counted.before, counted.after)
+    unmoved = engine.counters.unmoved(one.name, counted.before, counted.after)
+    told = unmoved or (shown.value if shown is not None else "")
+    why = f"{one.why} ({told})" if told else one.why
+    return line((toml(f"config.{one.name}"), written(one.space), why)), None if shown is None else not unmoved
+
+
+def _allocators() -> list[str]:
+    """A line with the allocators that are installed here, if there are any."""
+    found = [name for name in fingerprint.ALLOCATORS if fingerprint.find_library(name) is not None]
+    if not found:
+        return []
+    return [line((toml("memory.allocator"), toml(["libc", *found]), "what takes memory from the kernel"))]

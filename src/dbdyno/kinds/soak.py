@@ -7,13 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.begin.adapted import require_timed
-from dbdyno.begin.arrangement import server_bytes
-from dbdyno.begin.begun import Begun, new_run
-from dbdyno.begin.checked import require_sound
-from dbdyno.begin.estimate import overhead_s
-from dbdyno.begin.stored_study import measured_installation, study_of
-from dbdyno.begin.study_file import study_at
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
@@ -23,13 +16,19 @@ from dbdyno.host.room import available_memory_bytes, require_descriptors
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, Kind, no_memory
 from dbdyno.plan.soak import ask, expected_s
+from dbdyno.prepare_run.adapted import require_timed, server_bytes
+from dbdyno.prepare_run.begun import Begun, new_run
+from dbdyno.prepare_run.checked import require_sound
+from dbdyno.prepare_run.estimate import overhead_s
+from dbdyno.prepare_run.stored_study import measured_installation, study_of
+from dbdyno.prepare_run.study_here import study_at
 from dbdyno.records.run import SoakRun
 from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.study import Arrangement, Goal, Study
-from dbdyno.study.phases import GUESTS_SHARE
-from dbdyno.study.rungs import soak_of
-from dbdyno.study.size import size_of_study
+from dbdyno.study.designs import size_of_study
+from dbdyno.study.sections import soak_of
 from dbdyno.study.soak import Soak
+from dbdyno.study.trials import GUESTS_SHARE
 
 if TYPE_CHECKING:
     from dbdyno.analyse.soak import SoakResult

@@ -17,19 +17,17 @@ from dbdyno.driver import _driver
 from dbdyno.engines.built import Built
 from dbdyno.errors import Mistake, UserError
 from dbdyno.frozen import Level
-from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import LayerOfKnobs
-from dbdyno.layers.proof import proof
+from dbdyno.layers.layer import Knob, LayerOfKnobs, proof
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build
 from dbdyno.layers.workload import files_named as of_workload
+from dbdyno.obtain.source.build import DEFAULT, OFF, BuildSpecification, Flags, Trainer, flags_of
 from dbdyno.obtain.source.recorded import COMMAND_LINES, program_of
 from dbdyno.obtain.source.toolchain import Toolchain, traces, tried
-from dbdyno.obtain.source.wish import DEFAULT, OFF, BuildWish, Flags, Trainer, flags_of
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Option, Study, WorkloadOffer, workload_offers
 from dbdyno.study.files import NamedFile
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 from dbdyno.study.values import Fault
 from dbdyno.study.workload_text import CLIENTS, filled, parse_workload
 
@@ -91,7 +89,7 @@ def trainer_of(factor: str, text: str, study: Study) -> Trainer:
     )
 
 
-def with_trainer(wish: BuildWish, study: Study) -> BuildWish:
+def with_trainer(wish: BuildSpecification, study: Study) -> BuildSpecification:
     """A wish with what its trainers mean in a study. Raises UserError like `trainer_of`."""
     asked = {"trainer": (PGO, wish.pgo), "bolt_trainer": (BOLT, wish.bolt)}
     trainers = {

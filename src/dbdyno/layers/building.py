@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbdyno.layers.setup import Before, Request, Setup
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.obtain.source.build import BuildSpecification
 
 
 @dataclass(frozen=True)
@@ -19,5 +19,5 @@ class Building(Request):
     def apply(self, setup: Setup) -> None:
         setup.build = self.added_to(setup.build)
 
-    def added_to(self, wish: BuildWish | None) -> BuildWish:
-        return (wish or BuildWish()).but(**{self.knob: self.level})
+    def added_to(self, wish: BuildSpecification | None) -> BuildSpecification:
+        return (wish or BuildSpecification()).but(**{self.knob: self.level})

@@ -18,16 +18,14 @@ from pathlib import Path
 
 from dbdyno.engines import facts
 from dbdyno.engines.configuration import reach
-from dbdyno.engines.counterparts import counterpart
 from dbdyno.engines.engine import Engine
+from dbdyno.engines.values import counterpart
 from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob, level_text
-from dbdyno.host import libraries
+from dbdyno.host import fingerprint
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer
+from dbdyno.layers.layer import GivenUp, Knob, Layer, LayerOfKnobs, by_layer, proof
 from dbdyno.layers.part import Part, Place
-from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
@@ -39,7 +37,7 @@ def held_file(installation: Installation, process_ids: Iterable[int]) -> Path | 
     An installation that names no such file is known by the libraries below its prefix."""
     named = installation.library or (Path(installation.command[-1]) if installation.command else None)
     for process_id in process_ids:
-        mapped = libraries.mapped(process_id)
+        mapped = fingerprint.mapped(process_id)
         if named is not None and named.resolve() in mapped:
             return named.resolve()
         prefix = installation.prefix.resolve()

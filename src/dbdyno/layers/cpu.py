@@ -15,11 +15,9 @@ from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_files, kernel_values
 from dbdyno.host.kernel_values import bound_threads, losing_cpusets, parse_cpu_list
 from dbdyno.host.process import bind_memory, can_do
-from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
-from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.layer import ROOT, ROOT_OR_GROUP, Knob, LayerOfKnobs, Scope, proof
 from dbdyno.layers.part import Part, Place
-from dbdyno.layers.proof import proof
-from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Deed, Request, Running, Setup
+from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Request, RequestedChange, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
 CPUS = Path("/sys/devices/system/cpu")
@@ -88,12 +86,12 @@ class Quota(Request):
             return ()
         return (Part(factor="cpu.quota", place=Place.UNIT, name="CPUQuota", value=f"{self.percent}%"),)
 
-    def deed(self) -> Deed:
+    def change(self) -> RequestedChange:
         if self.percent is None:
-            return Deed(
+            return RequestedChange(
                 "cpu.quota", "a control group for the server, where one can be made", REMOVED, CONTROL_GROUPS
             )
-        return Deed(
+        return RequestedChange(
             "cpu.quota",
             f"a control group for the server, with {self.percent} % of one CPU",
             REMOVED,
@@ -123,8 +121,8 @@ class Weight(Request):
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         return (Part(factor="cpu.weight", place=Place.UNIT, name="CPUWeight", value=self.weight),)
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "cpu.weight",
             f"a control group for the server, with the weight {self.weight}",
             REMOVED,
@@ -150,8 +148,8 @@ class Smt(Request):
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         return (Part(factor="cpu.smt", place=Place.KERNEL, name=str(CPUS / SMT_CONTROL), value=self.level),)
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "cpu.smt",
             f"{CPUS / SMT_CONTROL} := {self.level}",
             places=(str(CPUS / SMT_CONTROL), *CONTROL_GROUPS),
@@ -179,8 +177,8 @@ class Governor(Request):
         path = str(CPUS / "cpufreq" / "policy*" / "scaling_governor")
         return (Part(factor="cpu.governor", place=Place.KERNEL, name=path, value=self.name),)
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "cpu.governor",
             f"scaling_governor of every policy in {CPUS / 'cpufreq'} := {self.name}",
             places=(str(CPUS / "cpufreq" / "policy*" / "scaling_governor"),),
@@ -215,8 +213,8 @@ class Boost(Request):
             part(name=str(CPUS / path), value=values[self.level]) for path, values in BOOST_CONTROLS.items()
         )
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "cpu.boost",
             f"boost of all CPUs := {self.level}",
             places=tuple(str(CPUS / path) for path in BOOST_CONTROLS),

@@ -21,10 +21,8 @@ from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked
 from dbdyno.host import cgroups, kernel_files, process
 from dbdyno.host.room import usable_disk_bytes
-from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
-from dbdyno.layers.layer import LayerOfKnobs
-from dbdyno.layers.proof import proof
-from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Before, Deed, Request, Running, Setup
+from dbdyno.layers.layer import ROOT, ROOT_OR_GROUP, Knob, LayerOfKnobs, Scope, proof
+from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Before, Request, RequestedChange, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.values import SECONDS
 
@@ -49,8 +47,8 @@ class LessMemory(Request):
 
     size: str
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "fault.memory",
             f"a control group for the server, with {self.size} of memory",
             REMOVED,
@@ -70,8 +68,8 @@ class FewerOperations(Request):
     per_s: int
     before = Before.START
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "fault.disk_operations",
             f"a control group for the server, with {self.per_s}/s on its disk",
             REMOVED,
@@ -127,8 +125,8 @@ class StolenCpu(Request):
     percent: int
     before = Before.START
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "fault.stolen_cpu", f"{self.percent} % of each CPU is taken by processes of Dyno's", REMOVED
         )
 
@@ -145,11 +143,11 @@ class Pauses(Request):
     every_s: float
     before = Before.START
 
-    def deed(self) -> Deed:
+    def change(self) -> RequestedChange:
         told = (
             f"a control group for the server, which stands still for {self.stop_s:g} s in {self.every_s:g} s"
         )
-        return Deed("fault.pause", told, REMOVED, CONTROL_GROUPS)
+        return RequestedChange("fault.pause", told, REMOVED, CONTROL_GROUPS)
 
     def apply(self, setup: Setup) -> None:
         group = setup.join_group("cpu", {}, "fault.pause")

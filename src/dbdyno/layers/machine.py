@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import ForSome, LayerOfKnobs
-from dbdyno.layers.proof import proof
+from dbdyno.layers.layer import ForSome, Knob, LayerOfKnobs, proof
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.records.reset import Reset

@@ -14,14 +14,12 @@ from dbdyno.engines.engine import Engine
 from dbdyno.engines.engine import HugePages as Wanted
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
-from dbdyno.host import kernel_files, kernel_values, libraries
+from dbdyno.host import fingerprint, kernel_files, kernel_values
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
-from dbdyno.layers.knob import ROOT, Knob, Scope
-from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.layer import ROOT, Knob, LayerOfKnobs, Scope, proof
 from dbdyno.layers.part import Part, Place
-from dbdyno.layers.proof import proof
-from dbdyno.layers.setup import Deed, Request, Running, Setup
+from dbdyno.layers.setup import Request, RequestedChange, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
 COUNT = "nr_hugepages"
@@ -53,7 +51,7 @@ class Preload(Request):
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         """By its name alone, because the loader knows where a host's libraries are."""
         part = partial(Part, factor="memory.allocator")
-        file, package = libraries.ALLOCATORS[self.allocator]
+        file, package = fingerprint.ALLOCATORS[self.allocator]
         return (
             part(place=Place.ENVIRONMENT, name="LD_PRELOAD", value=file),
             part(place=Place.BY_HAND, name=file, value=f"apt-get install {package}"),
@@ -66,9 +64,9 @@ class Preload(Request):
         setup.launch.environment["LD_PRELOAD"] = str(self._library())
 
     def _library(self) -> Path:
-        library = libraries.find_library(self.allocator)
+        library = fingerprint.find_library(self.allocator)
         if library is None:
-            file, package = libraries.ALLOCATORS[self.allocator]
+            file, package = fingerprint.ALLOCATORS[self.allocator]
             raise Blocked("memory.allocator", f"{file} is not installed", f"apt-get install {package}")
         return library
 
@@ -82,23 +80,25 @@ class TransparentHugePages(Request):
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         """The host's mode, because no directive of a unit limits one server's pages."""
-        return (Part(factor="memory.thp", place=Place.KERNEL, name=str(libraries.THP_MODE), value=self.mode),)
+        return (
+            Part(factor="memory.thp", place=Place.KERNEL, name=str(fingerprint.THP_MODE), value=self.mode),
+        )
 
-    def deed(self) -> Deed | None:
+    def change(self) -> RequestedChange | None:
         if self.mode == "never":
             return None
-        does = f"{libraries.THP_MODE} := {self.mode}"
+        does = f"{fingerprint.THP_MODE} := {self.mode}"
         unless = ", unless a limit of the server's own process does" if self.mode == "madvise" else ""
-        return Deed("memory.thp", does + unless, places=(str(libraries.THP_MODE),))
+        return RequestedChange("memory.thp", does + unless, places=(str(fingerprint.THP_MODE),))
 
     def apply(self, setup: Setup) -> None:
-        if not libraries.THP_MODE.exists():
+        if not fingerprint.THP_MODE.exists():
             raise Blocked(
                 "memory.thp",
                 "this kernel has no transparent huge pages",
                 "use a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
             )
-        host = kernel_values.read(libraries.THP_MODE)
+        host = kernel_values.read(fingerprint.THP_MODE)
         if host == self.mode:
             return
         launch = setup.launch
@@ -107,7 +107,7 @@ class TransparentHugePages(Request):
         elif self.mode == "madvise" and host == "always" and can_do(limit_huge_pages(Pages.ADVISED)):
             launch.before_exec = (*launch.before_exec, limit_huge_pages(Pages.ADVISED))
         else:
-            kernel_values.set_value(setup.journal, libraries.THP_MODE, self.mode, "memory.thp")
+            kernel_values.set_value(setup.journal, fingerprint.THP_MODE, self.mode, "memory.thp")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class HugePages(Request):
     size: str
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
-        page_bytes = libraries.PAGE_BYTES[self.size]
+        page_bytes = fingerprint.PAGE_BYTES[self.size]
         wanted = engine.settings.huge_pages(settings, page_bytes)
         if wanted is None:
             return ()
@@ -125,8 +125,8 @@ class HugePages(Request):
         pages = _pages_for(wanted, page_bytes)
         deed = f"{pages} pages of {self.size} held the measured cache: reserve as many as yours takes"
         path = (
-            libraries.NR_HUGE_PAGES
-            if self.size == libraries.DEFAULT_SIZE
+            fingerprint.NR_HUGE_PAGES
+            if self.size == fingerprint.DEFAULT_SIZE
             else _pages_folder(self.size) / COUNT
         )
         return (
@@ -136,16 +136,16 @@ class HugePages(Request):
             part(place=Place.BY_HAND, name="huge pages", value=deed),
         )
 
-    def deed(self) -> Deed:
+    def change(self) -> RequestedChange:
         path = _pages_folder(self.size) / COUNT
-        return Deed(
+        return RequestedChange(
             "memory.huge_pages",
             f"{path} := enough {self.size} pages for the server's cache",
             places=(str(path),),
         )
 
     def apply(self, setup: Setup) -> None:
-        page_bytes = libraries.PAGE_BYTES[self.size]
+        page_bytes = fingerprint.PAGE_BYTES[self.size]
         wanted = setup.engine.settings.huge_pages(setup.settings, page_bytes)
         if wanted is None:
             reason = f"{setup.engine.title} cannot put its cache on explicit huge pages"
@@ -164,8 +164,8 @@ def _prove_allocator(level: str, running: Running) -> Evidence:
 
 
 def _mapped_allocators(process_id: int) -> set[str]:
-    held = {path.name for path in libraries.mapped(process_id)}
-    return {name for name in libraries.ALLOCATORS if any(one.startswith(f"lib{name}") for one in held)}
+    held = {path.name for path in fingerprint.mapped(process_id)}
+    return {name for name in fingerprint.ALLOCATORS if any(one.startswith(f"lib{name}") for one in held)}
 
 
 def _prove_thp(level: str, running: Running) -> Evidence:
@@ -178,7 +178,7 @@ def _prove_thp(level: str, running: Running) -> Evidence:
     evidence = _evidence(
         "thp", level, value, source, value == level and not (level == "never" and huge_bytes)
     )
-    if value == "never" and level != "never" and kernel_values.read(libraries.THP_MODE) != "never":
+    if value == "never" and level != "never" and kernel_values.read(fingerprint.THP_MODE) != "never":
         # MariaDB does so once its buffers are allocated (MDEV-33279).
         own = "the server disables huge pages for its own process (THP_enabled: 0)"
         reason = f"the host allows {level}, but {own}"
@@ -189,7 +189,7 @@ def _prove_thp(level: str, running: Running) -> Evidence:
 
 def _thp_in_effect(process_id: int) -> str:
     status = kernel_files.text(f"/proc/{process_id}/status")
-    host = kernel_values.read(libraries.THP_MODE)
+    host = kernel_values.read(fingerprint.THP_MODE)
     if host == "never" or re.search(r"^THP_enabled:\s+0$", status, re.MULTILINE):
         return "never"
     # A limit to advised pages does not show in the status: under `always` the mappings themselves are asked.
@@ -218,7 +218,7 @@ def _unadvised_eligible(process_id: int) -> list[bool]:
 
 
 def _pages_folder(size: str) -> Path:
-    return libraries.HUGE_PAGES / f"hugepages-{libraries.PAGE_BYTES[size] >> 10}kB"
+    return fingerprint.HUGE_PAGES / f"hugepages-{fingerprint.PAGE_BYTES[size] >> 10}kB"
 
 
 def _pages_for(wanted: Wanted, page_bytes: int) -> int:
@@ -229,7 +229,7 @@ def _pages_for(wanted: Wanted, page_bytes: int) -> int:
 def _reserve(level: str, pages: int, setup: Setup) -> None:
     """Reserves pages for the time of the trial. The kernel may grant fewer than asked when memory is
     fragmented."""
-    page_bytes = libraries.PAGE_BYTES[level]
+    page_bytes = fingerprint.PAGE_BYTES[level]
     folder = _pages_folder(level)
     if not folder.is_dir():
         raise Blocked(
@@ -264,7 +264,7 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
     if in_effect and level != "off":
         # Each area falls back by itself: the log's buffer may stand on them, and the cache not.
         setup = running.setup
-        wanted = setup.engine.settings.huge_pages(setup.settings, libraries.PAGE_BYTES[level])
+        wanted = setup.engine.settings.huge_pages(setup.settings, fingerprint.PAGE_BYTES[level])
         in_effect = wanted is not None and sizes[level] >= wanted.cache_bytes
     return _evidence(
         "huge_pages", level, value, "/proc/PID/smaps: KernelPageSize of every mapping", in_effect
@@ -274,7 +274,7 @@ def _prove_huge_pages(level: str, running: Running) -> Evidence:
 def _mapped_by_page_size(process_id: int) -> dict[str, int]:
     """Bytes mapped on pages larger than the kernel's own, by the page's size as a level is written."""
     sizes: dict[str, int] = {}
-    names = {str(page_bytes >> 10): name for name, page_bytes in libraries.PAGE_BYTES.items()}
+    names = {str(page_bytes >> 10): name for name, page_bytes in fingerprint.PAGE_BYTES.items()}
     mapped_kib = 0
     for line in kernel_files.text(f"/proc/{process_id}/smaps", may_be_empty=True).splitlines():
         field, _, rest = line.partition(":")
@@ -311,7 +311,7 @@ def _prove_malloc(level: str, running: Running) -> Evidence:
 
 
 def _tunables_taken(level: str, process_id: int) -> dict[str, str]:
-    loader = next((path for path in libraries.mapped(process_id) if LOADER.match(path.name)), None)
+    loader = next((path for path in fingerprint.mapped(process_id) if LOADER.match(path.name)), None)
     if loader is None:
         return {}
     listed = subprocess.run(
@@ -372,8 +372,8 @@ MEMORY = LayerOfKnobs(
     "memory",
     Knob(
         name="memory.allocator",
-        levels=", ".join(("libc", *libraries.ALLOCATORS)),
-        pattern="|".join(("libc", *libraries.ALLOCATORS)),
+        levels=", ".join(("libc", *fingerprint.ALLOCATORS)),
+        pattern="|".join(("libc", *fingerprint.ALLOCATORS)),
         effect="LD_PRELOAD of the server's process, through a private loader as well",
         proof="the library in /proc/PID/maps",
         ask=lambda level, _: () if level == "libc" else (Preload(level),),
@@ -395,8 +395,8 @@ MEMORY = LayerOfKnobs(
     ),
     Knob(
         name="memory.huge_pages",
-        levels=", ".join(("off", *libraries.PAGE_BYTES)),
-        pattern="|".join(("off", *libraries.PAGE_BYTES)),
+        levels=", ".join(("off", *fingerprint.PAGE_BYTES)),
+        pattern="|".join(("off", *fingerprint.PAGE_BYTES)),
         effect="pages reserved for the time of the trial, and the engine's own setting",
         proof="KernelPageSize of the mappings in /proc/PID/smaps, of at least the cache's size",
         ask=lambda level, _: () if level == "off" else (HugePages(level),),

@@ -13,13 +13,11 @@ from pathlib import Path
 from dbdyno.errors import Blocked, DynoError, Mistake
 from dbdyno.layers.building import Building
 from dbdyno.layers.config import held_file, identity
-from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import ForSome, LayerOfKnobs
-from dbdyno.layers.proof import proof
+from dbdyno.layers.layer import ForSome, Knob, LayerOfKnobs, proof
 from dbdyno.layers.setup import Before, Request, Running, Setup
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator_version, header
 from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.nouns import PLATFORM_FACTOR as FACTOR
 
@@ -37,7 +35,7 @@ class OnPlatform(Request):
 
     def apply(self, setup: Setup) -> None:
         if any(isinstance(request, Building) for request in setup.asked):
-            setup.build = (setup.build or BuildWish()).but(architecture=self.architecture)
+            setup.build = (setup.build or BuildSpecification()).but(architecture=self.architecture)
             return
         platforms = setup.engine.platforms
         assert platforms is not None, "a study names no other engine"

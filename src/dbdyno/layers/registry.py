@@ -13,16 +13,15 @@ from dbdyno.engines import facts
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
 from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, layer_and_knob, level_text
-from dbdyno.layers.knob import Knob, Scope
-from dbdyno.layers.layer import LayerOfKnobs, ask, by_layer
-from dbdyno.layers.setup import Deed
+from dbdyno.layers.layer import Knob, LayerOfKnobs, Scope, ask, by_layer
+from dbdyno.layers.setup import RequestedChange
 from dbdyno.registry import registry
 
 if TYPE_CHECKING:
     from dbdyno.layers.layer import GivenUp, Layer
     from dbdyno.registry import Table
     from dbdyno.study.files import NamedFile
-    from dbdyno.study.space import Promise
+    from dbdyno.study.nouns import Promise
 
 
 class HostChange(Frozen):
@@ -72,7 +71,7 @@ EngineOf = Callable[[Mapping[str, Level]], Engine]
 
 def foresee(variants: Mapping[str, Mapping[str, Level]], engine_of: EngineOf) -> Foresight:
     """What variants (name: level by factor, fixed settings included) do to the host. Touches nothing."""
-    doing: dict[Deed, list[str]] = {}
+    doing: dict[RequestedChange, list[str]] = {}
     refused: dict[tuple[str, str, str], list[str]] = {}
     for name, levels in variants.items():
         try:
@@ -80,10 +79,10 @@ def foresee(variants: Mapping[str, Mapping[str, Level]], engine_of: EngineOf) ->
         except Blocked as refusal:
             refused.setdefault((refusal.factor, refusal.message, refusal.hint), []).append(name)
             continue
-        for deed in filter(None, (request.deed() for request in asked)):
-            doing.setdefault(deed, []).append(name)
+        for change in filter(None, (request.change() for request in asked)):
+            doing.setdefault(change, []).append(name)
     return Foresight(
-        host=tuple(_change(deed, tuple(names)) for deed, names in doing.items()),
+        host=tuple(_change(change, tuple(names)) for change, names in doing.items()),
         blocked=_refusals(refused),
         idle=_idle(variants, engine_of),
     )
@@ -119,13 +118,13 @@ def _idle(variants: Mapping[str, Mapping[str, Level]], engine_of: EngineOf) -> t
     )
 
 
-def _change(deed: Deed, variants: tuple[str, ...]) -> HostChange:
-    knob = KNOBS[deed.factor]
+def _change(change: RequestedChange, variants: tuple[str, ...]) -> HostChange:
+    knob = KNOBS[change.factor]
     return HostChange(
-        factor=deed.factor,
-        does=deed.does,
-        after=deed.after,
-        places=deed.places,
+        factor=change.factor,
+        does=change.does,
+        after=change.after,
+        places=change.places,
         needs=knob.needs,
         scope=knob.scope,
         variants=variants,

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from dbdyno.errors import DynoError
     from dbdyno.frozen import Level
     from dbdyno.host.journal import Journal
-    from dbdyno.host.volumes.volume import Volume, Wish
+    from dbdyno.host.volumes.volume import Volume, VolumeSpecification
     from dbdyno.host.writers import Allowed
     from dbdyno.layers.part import Part
     from dbdyno.obtain.installation import Installation
-    from dbdyno.obtain.source.wish import BuildWish
+    from dbdyno.obtain.source.build import BuildSpecification
     from dbdyno.records.record import Counted, Reading
 
 RESTORED = "restored after each trial"
@@ -44,11 +44,11 @@ REMOVED = "removed after each trial"
 STAYS = "not restored"
 LOOP_DEVICES = "/dev/loop*"
 CONTROL_GROUPS = ("/sys/fs/cgroup",)
-"""Places that several deeds write to."""
+"""Places that several changes write to."""
 
 
 @dataclass(frozen=True)
-class Deed:
+class RequestedChange:
     """One thing that is done to the host beyond processes and folders of Dyno's own.
 
     `after` says what becomes of it, and `places` where it writes: paths, in which `*` stands for anything.
@@ -73,7 +73,7 @@ class Request(ABC):
 
     before: ClassVar[Before] = Before.DATA
 
-    def deed(self) -> Deed | None:
+    def change(self) -> RequestedChange | None:
         """What applying it does to the host; None where it changes Dyno's own processes and folders alone."""
         return None
 
@@ -114,9 +114,9 @@ class Setup:
     settings: dict[str, Level] = field(default_factory=dict)
     launch: Launch = field(default_factory=Launch)
     load_launch: Launch = field(default_factory=Launch)
-    build: BuildWish | None = None
+    build: BuildSpecification | None = None
     built: Built | None = None
-    wish: Wish | None = None
+    wish: VolumeSpecification | None = None
     volume: Volume | None = None
     spared: bool = False
     powerless: DynoError | None = None

@@ -8,22 +8,19 @@ from pathlib import Path
 
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine
-from dbdyno.host import libraries
+from dbdyno.host import fingerprint
 from dbdyno.layers.building import Building
-from dbdyno.layers.knob import Knob
-from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.layer import Knob, LayerOfKnobs, proof
 from dbdyno.layers.platform import OnPlatform
-from dbdyno.layers.proof import proof
 from dbdyno.layers.setup import Request, Running
-from dbdyno.obtain.source.build import Made
-from dbdyno.obtain.source.wish import DEFAULT, NONE, BuildWish
+from dbdyno.obtain.source.build import DEFAULT, NONE, BuildSpecification, Made
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.files import FileKind, NamedFile
 
 
-def wish_among(requests: Iterable[Request]) -> BuildWish | None:
+def wish_among(requests: Iterable[Request]) -> BuildSpecification | None:
     """The build that a variant's requests ask for; None where they ask for none."""
-    wish: BuildWish | None = None
+    wish: BuildSpecification | None = None
     architecture = ""
     for request in requests:
         if isinstance(request, Building):
@@ -48,7 +45,7 @@ def built_of(running: Running) -> Built:
 def holds_build(running: Running) -> bool:
     """Whether a process of the server has mapped the very file that was built."""
     program = built_of(running).program
-    return any(program in libraries.mapped(process_id) for process_id in running.process_ids)
+    return any(program in fingerprint.mapped(process_id) for process_id in running.process_ids)
 
 
 def build_evidence(factor: str, level: str, value: str, read_from: str, running: Running) -> Evidence:

@@ -18,19 +18,22 @@ from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_files, kernel_values
 from dbdyno.host.journal import HOME
 from dbdyno.host.volumes.loop import require_allowed
-from dbdyno.host.volumes.maker_options import any_maker_fault, maker_fault, mount_fault
-from dbdyno.host.volumes.mounts import mounted_at, queue_below
-from dbdyno.host.volumes.volume import MKFS, Volume, Wish, require_maker
+from dbdyno.host.volumes.mounts import (
+    any_maker_fault,
+    maker_fault,
+    mount_fault,
+    mounted_at,
+    queue_below,
+)
+from dbdyno.host.volumes.volume import MKFS, Volume, VolumeSpecification, require_maker
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.knob import ROOT, Knob, Scope
-from dbdyno.layers.layer import LayerOfKnobs
+from dbdyno.layers.layer import ROOT, Knob, LayerOfKnobs, Scope, proof
 from dbdyno.layers.part import Part, Place
-from dbdyno.layers.proof import proof
-from dbdyno.layers.setup import LOOP_DEVICES, REMOVED, STAYS, Before, Deed, Request, Running, Setup
+from dbdyno.layers.setup import LOOP_DEVICES, REMOVED, STAYS, Before, Request, RequestedChange, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 FILE_SYSTEMS = ("host", "raw", "tmpfs", *MKFS)
 UNSAFE_MOUNTS = frozenset({"nobarrier", "barrier=0", "data=writeback", "nodatacow", "nodatasum"})
@@ -45,7 +48,7 @@ class OnVolume(Request):
     """A volume for the data; `factor` is the first of those that ask for it."""
 
     factor: str
-    wish: Wish
+    wish: VolumeSpecification
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         """A file system is made by hand, because its data have to move. Only one that is mounted from a
@@ -60,16 +63,20 @@ class OnVolume(Request):
         mount = Part(factor="storage.mount", place=Place.MOUNT, name=wish.filesystem, value=options)
         return (*made, mount) if options else made
 
-    def deed(self) -> Deed:
+    def change(self) -> RequestedChange:
         wish = self.wish
         if wish.filesystem == "tmpfs":
-            return Deed(self.factor, "a tmpfs in memory, seen by Dyno and its servers alone", REMOVED)
+            return RequestedChange(
+                self.factor, "a tmpfs in memory, seen by Dyno and its servers alone", REMOVED
+            )
         kind = "a raw volume" if wish.filesystem == "raw" else f"a volume with {wish.filesystem}"
         if wish.device.startswith("/"):
             does = f"{wish.device} is overwritten with {kind} (dyno run --allow-device {wish.device})"
-            return Deed(self.factor, does, STAYS, (self.wish.device,))
+            return RequestedChange(self.factor, does, STAYS, (self.wish.device,))
         backing = "a file in memory" if wish.device == "ram" else "a file of Dyno's"
-        return Deed(self.factor, f"{kind} on a loop device over {backing}", REMOVED, (LOOP_DEVICES,))
+        return RequestedChange(
+            self.factor, f"{kind} on a loop device over {backing}", REMOVED, (LOOP_DEVICES,)
+        )
 
     def require_here(self) -> None:
         if self.wish.device.startswith("/"):
@@ -90,9 +97,9 @@ class InFolder(Request):
 
     folder: str
 
-    def deed(self) -> Deed:
+    def change(self) -> RequestedChange:
         home = f"{self.folder.rstrip('/')}/{HOME}"
-        return Deed("storage.folder", f"the data in {home}", REMOVED, (home,))
+        return RequestedChange("storage.folder", f"the data in {home}", REMOVED, (home,))
 
     def require_here(self) -> None:
         if not os.access(self.folder, os.R_OK | os.W_OK | os.X_OK) or not Path(self.folder).is_dir():
@@ -119,8 +126,8 @@ class Scheduler(Request):
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         return (Part(factor="storage.scheduler", place=Place.QUEUE, name="scheduler", value=self.name),)
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "storage.scheduler",
             f"scheduler of the volume's device := {self.name}",
             places=("/sys/*/queue/scheduler",),
@@ -148,8 +155,8 @@ class ReadAhead(Request):
         part = partial(Part, factor="storage.read_ahead", place=Place.QUEUE)
         return (part(name="read_ahead_kb", value=self.kib),)
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "storage.read_ahead",
             f"read_ahead_kb of the volume's device := {self.kib}",
             places=("/sys/*/queue/read_ahead_kb",),
@@ -166,8 +173,8 @@ class EmptyPageCache(Request):
 
     before = Before.START
 
-    def deed(self) -> Deed:
-        return Deed(
+    def change(self) -> RequestedChange:
+        return RequestedChange(
             "storage.page_cache",
             "the host's page cache is emptied before the server starts",
             STAYS,
@@ -273,7 +280,7 @@ def _require_volume(asked: Mapping[str, str]) -> None:
         raise Blocked("storage.filesystem", reason, "name a file system, ext4 say, or leave those out")
 
 
-def _require_meaning(wish: Wish) -> None:
+def _require_meaning(wish: VolumeSpecification) -> None:
     """Raises Blocked for options that would have nothing to act on, before anything is made for them."""
     if wish.filesystem == "raw" and wish.mount:
         reason = f"a raw device is not mounted, so {','.join(wish.mount)} has no effect on it"
@@ -286,8 +293,8 @@ def _require_meaning(wish: Wish) -> None:
         raise Blocked("storage.mkfs", fault.reason, fault.hint)
 
 
-def _wish(asked: Mapping[str, str]) -> Wish:
-    wish = Wish(
+def _wish(asked: Mapping[str, str]) -> VolumeSpecification:
+    wish = VolumeSpecification(
         mkfs=tuple(_options(asked.get("mkfs", "defaults"))),
         mount=_mount_options(asked.get("mount", "")),
     )
@@ -437,7 +444,7 @@ def _prove_size(level: str, running: Running) -> Evidence:
 
 def _prove_mkfs(level: str, running: Running) -> Evidence:
     setup = running.setup
-    wish = setup.volume.wish if setup.volume else Wish()
+    wish = setup.volume.wish if setup.volume else VolumeSpecification()
     given = shlex.join(wish.mkfs) or "defaults"
     source = f"command line of mkfs.{wish.filesystem}, which succeeded, in the image's account"
     return _evidence("mkfs", level, given, source, list(wish.mkfs) == _options(level))

@@ -10,14 +10,14 @@ from dbdyno.frozen import Level
 from dbdyno.layers.build import with_trainer
 from dbdyno.layers.layer import Layer, ask, by_layer
 from dbdyno.layers.source import wish_among
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.study import Study
 from dbdyno.study.trials import Variant
 
 
 def wish_of(
     study: Study, levels: Mapping[str, Level], layers: Mapping[str, Layer], engine: Engine
-) -> BuildWish | None:
+) -> BuildSpecification | None:
     """The build that a variant's levels ask for beside the study's own settings; None where they ask for
     none. Raises Blocked where a layer refuses a level, and UserError for a trainer that is none."""
     wish = wish_among(ask(by_layer({**study.settings, **levels}), layers, engine))
@@ -26,10 +26,10 @@ def wish_of(
 
 def variants_by_wish(
     study: Study, variants: Iterable[Variant], layers: Mapping[str, Layer], engine: Engine
-) -> dict[BuildWish, tuple[Variant, ...]]:
+) -> dict[BuildSpecification, tuple[Variant, ...]]:
     """Each build that these variants ask for, with those that share it, in their order. Raises UserError like
     `wish_of`."""
-    wishes: dict[BuildWish, tuple[Variant, ...]] = {}
+    wishes: dict[BuildSpecification, tuple[Variant, ...]] = {}
     for variant in variants:
         try:
             wish = wish_of(study, variant.levels, layers, engine)

@@ -1,9 +1,12 @@
-"""What a program for another architecture can do here: compiled and linked by its cross compiler, and run.
+"""What a program for another architecture does here: compiled and linked by its cross compiler, run, and its
+instructions counted by qemu.
 
 A header may declare what no library holds, and a library may hold what the kernel, or the emulator, does not
 know. So the three steps are told apart: a feature is there once a program that uses it has run.
 
-An engine's packages of other architectures: fetched, found, and run here under an emulator.
+An engine's packages of other architectures are fetched, found, and run here under an emulator. Counting
+takes some microseconds an instruction, so it is for short programs of one thread. Neither plug-ins that
+count nor the means to make one are in the distribution's packages.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from dbdyno.errors import DynoError, EngineMissing, UserError
-from dbdyno.host.process import die_with_parent, how_it_ended
+from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
 from dbdyno.obtain import debian, path
 from dbdyno.obtain.architecture import ARCHITECTURES, Architecture, architecture, emulator, of_this_machine
 from dbdyno.obtain.installation import Installation, Offer, covers, may_hold
@@ -286,3 +290,49 @@ int main(void) {
 """,
 }
 """What database servers ask of a machine and its kernel."""
+
+
+LONGEST_S = 120.0
+LOGGED = b"Trace "
+"""How a line of the log begins that tells an instruction."""
+SINGLY = ("-one-insn-per-tb", "-singlestep")
+"""How newer and older emulators are told to translate one instruction at a time."""
+
+
+@cache
+def counter(name: str) -> tuple[str, ...]:
+    """The start of a command that runs a program of an architecture, and logs each of its instructions into
+    the file whose name follows. Empty where no emulator of it is here."""
+    found = shutil.which(f"qemu-{architecture(name).emulator}-static")
+    if found is None:
+        return ()
+    known = subprocess.run([found, "--help"], capture_output=True, text=True, check=False).stdout
+    singly = next((option for option in SINGLY if option in known), None)
+    return (found, singly, "-d", "nochain,exec", "-D") if singly else ()
+
+
+def counted(installation: Installation, arguments: Sequence[str], script: Path) -> int | None:
+    """How many instructions a program carries out that reads a script, its dynamic loader's included. None
+    where nothing here counts them, and where the program fails or does not end."""
+    start = counter(installation.architecture)
+    if not start:
+        return None
+    # An emulated one begins with its emulator.
+    own = installation.command[1:] if installation.emulated else installation.command
+    reader, writer = os.pipe()
+    with script.open() as given:
+        child = subprocess.Popen(
+            ["timeout", f"{LONGEST_S:g}", *start, f"/dev/fd/{writer}", *own, *arguments],
+            stdin=given,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(writer,),
+            preexec_fn=die_with_parent(),
+        )
+    os.close(writer)
+    try:
+        with os.fdopen(reader, "rb") as log:
+            count = sum(line.startswith(LOGGED) for line in log)
+        return count if child.wait() == 0 else None
+    finally:
+        kill_family(child)

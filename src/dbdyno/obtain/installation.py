@@ -13,7 +13,7 @@ from pathlib import Path
 from dbdyno.errors import EngineMissing, EngineUnobtainable, Unreachable
 from dbdyno.host import cache
 from dbdyno.obtain.architecture import emulator
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 
 def absent(

@@ -17,7 +17,7 @@ from dbdyno.errors import DynoError, EngineMissing
 from dbdyno.host.writers import require_own
 from dbdyno.obtain import debian, path, tarball
 from dbdyno.obtain.installation import Installation, Offer, first_covering, highest_first
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 ARGV0 = "--argv0"
 """The loader's option with the name by which a program is called."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from dbdyno.frozen import Frozen
 from dbdyno.study import Arrangement, Study
-from dbdyno.study.phases import EACH_LEAST, phases_of, timed_acts
+from dbdyno.study.trials import EACH_LEAST, phases_of, timed_acts
 
 MEMORY_SHARE = 0.8
 """Of the memory that is available, what servers may take together: the rest caches their files."""

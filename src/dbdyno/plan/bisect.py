@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dbdyno.errors import BaselineFailed
-from dbdyno.plan.blocks import require_baseline
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, require_baseline
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import BisectionRun
 from dbdyno.study import Study
-from dbdyno.study.phases import COUNTED, phases_of
-from dbdyno.study.trials import COUNTED_FROM, NO_BLOCK, Trial, Variant
+from dbdyno.study.trials import COUNTED, COUNTED_FROM, NO_BLOCK, Trial, Variant, phases_of
 
 if TYPE_CHECKING:
     from dbdyno.analyse.bisect import Need

@@ -15,19 +15,23 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from dbdyno.analyse.costs import SHORTEST_S, Costs, Spreads
-from dbdyno.analyse.family import claims
-from dbdyno.analyse.quantiles import BLOCKS_LEAST, confidence_each, t_quantile
+from dbdyno.analyse.quantiles import (
+    BLOCKS_LEAST,
+    SHORTEST_S,
+    Costs,
+    Spreads,
+    claims,
+    confidence_each,
+    t_quantile,
+)
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
-from dbdyno.plan.blocks import next_trials
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, next_trials
 from dbdyno.records.record import Record, blocked_at_first, inert_in
 from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import trial_count, variants_of
-from dbdyno.study.phases import phases_of
-from dbdyno.study.trials import Trial
+from dbdyno.study.trials import Trial, phases_of
 
 BESIDE_GUESSED = Spreads(starts=0.02, seconds=0.10)
 AFTER_GUESSED = Spreads(starts=0.05, seconds=0.10)

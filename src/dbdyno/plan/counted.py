@@ -11,8 +11,7 @@ from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.designs import counted_variants
-from dbdyno.study.phases import COUNTED
-from dbdyno.study.trials import COUNTED_FROM, NO_BLOCK, Trial
+from dbdyno.study.trials import COUNTED, COUNTED_FROM, NO_BLOCK, Trial
 
 Timed = Callable[[Study, Run, Sequence[Record]], Sequence[Trial]]
 """How a run finds its next timed trials."""

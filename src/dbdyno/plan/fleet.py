@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbdyno.plan import counted
-from dbdyno.plan.blocks import next_trials
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, next_trials
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.study import Study

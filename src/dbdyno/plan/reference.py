@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.plan.blocks import block_of
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, block_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.study import Study

@@ -10,15 +10,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.study import Study
-from dbdyno.study.act import OF_CLUSTER, OF_POWER, Act
 from dbdyno.study.designs import restarted_variants
-from dbdyno.study.phases import Phase
 from dbdyno.study.restarts import CONTROL, CONTROL_CUTS, ROUNDS_MOST, acts_of, control_of, turns
-from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial
+from dbdyno.study.soak import OF_CLUSTER, OF_POWER, Act
+from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Phase, Trial
 
 Others = Callable[[Study, Run, Sequence[Record]], Sequence[Trial]]
 """How a run finds all its other trials."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dbdyno.plan.blocks import next_trials
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, next_trials
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.study import DURABLE, Study

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.plan.blocks import block_of
-from dbdyno.plan.order import Order
+from dbdyno.plan.blocks import Order, block_of
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import Run
 from dbdyno.study import Study
 from dbdyno.study.designs import variants_of
-from dbdyno.study.phases import rung_of
 from dbdyno.study.soak import Soak
-from dbdyno.study.trials import Trial
+from dbdyno.study.trials import Trial, rung_of
 
 
 def ask(soak: Soak, study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:

@@ -9,9 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pydantic import Field
 
 from dbdyno import __version__
-from dbdyno.begin.registered import code_digest
 from dbdyno.frozen import Frozen
 from dbdyno.obtain.source.build import Made
+from dbdyno.prepare_run.begun import code_digest
 from dbdyno.records.chain import Entry, Rerun
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run

@@ -13,7 +13,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from dbdyno.errors import UserError, remedy
-from dbdyno.host.syncing import sync_folder
+from dbdyno.host.clone import sync_folder
 from dbdyno.publish.contents import Contents, Malformed
 from dbdyno.records.chain import sha256
 

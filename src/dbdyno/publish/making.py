@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 
-from dbdyno.begin.registered import question_of, reruns_of
 from dbdyno.errors import DynoError, UserError
 from dbdyno.host import cache
 from dbdyno.host.cache import Tell
 from dbdyno.layers.source import key_in
 from dbdyno.obtain.source import making
+from dbdyno.prepare_run.begun import question_of, reruns_of
 from dbdyno.publish import statement
 from dbdyno.publish.account import Account, Given, PublishedBuild, made_here
 from dbdyno.publish.contents import Contents, found_in, given_files, made_files

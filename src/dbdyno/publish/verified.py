@@ -14,9 +14,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from dbdyno.begin.registered import question_of
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Frozen, absent
+from dbdyno.prepare_run.begun import question_of
 from dbdyno.publish.account import Given, made_here
 from dbdyno.publish.contents import (
     PAGE,

@@ -17,8 +17,8 @@ from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import Latency, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.record import INSTRUCTIONS, Record
-from dbdyno.study.act import Act
 from dbdyno.study.nouns import TPCC
+from dbdyno.study.soak import Act
 
 FAILED_SHARE, FAILED_SHARE_MAX = "failed_share", 1e-4
 RETRIES = "retries_per_op"

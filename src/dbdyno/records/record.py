@@ -28,7 +28,7 @@ from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
 from dbdyno.records.reset import Reset
-from dbdyno.study.act import Act
+from dbdyno.study.soak import Act
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Purpose, Variant
 
 

@@ -18,10 +18,9 @@ from dbdyno.host.fingerprint import Host, Installed
 from dbdyno.records.chain import Registered
 from dbdyno.records.in_use import InUse
 from dbdyno.study.files import StudyFile
-from dbdyno.study.line import Line, on_line
-from dbdyno.study.nouns import Arrangement, Design, Interval, Study
+from dbdyno.study.nouns import Arrangement, Design, Interval, Promise, Study
 from dbdyno.study.soak import Soak
-from dbdyno.study.space import Promise
+from dbdyno.study.trials import Line, on_line
 
 RUN_FORMAT = 1
 """Of a run."""
@@ -136,6 +135,10 @@ class BaseRun(Frozen):
     """Whether it finds its variants itself, in the time that it has."""
     open_ended: ClassVar[bool] = False
     """Whether nobody knows how many trials it has before it ends."""
+    one_load: ClassVar[bool] = True
+    """Whether each of its trials has one load, so that what else it took can be told from that."""
+    asks_as_its_study: ClassVar[bool] = True
+    """Whether it compares what its study names, and not points of a line of its own."""
 
     kind: RunKind
     format: int = RUN_FORMAT
@@ -270,6 +273,7 @@ class SoakRun(BaseRun):
     verb: ClassVar[str] = "dyno soak"
     words: ClassVar[str] = "a soak"
     compares: ClassVar[bool] = False
+    one_load: ClassVar[bool] = False
     kind: Literal[RunKind.SOAK] = RunKind.SOAK
     soak: Soak
 
@@ -291,6 +295,7 @@ class BisectionRun(BaseRun):
     words: ClassVar[str] = "a bisection"
     compares: ClassVar[bool] = False
     open_ended: ClassVar[bool] = True
+    asks_as_its_study: ClassVar[bool] = False
     kind: Literal[RunKind.BISECTION] = RunKind.BISECTION
     line: Line
     counting: Counting

@@ -24,7 +24,9 @@ from dbdyno.records.chain import Entry, Publication, Registration, RunBegan, can
 from dbdyno.records.database import (
     Execute,
     LeaseOver,
+    Spool,
     Unavailable,
+    Waiting,
     fence_of,
     note_late,
     open_database,
@@ -33,7 +35,6 @@ from dbdyno.records.database import (
 from dbdyno.records.place import LAST, SQLITE, from_root, place_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, RunLine, RunSummary, Unreadable, run_of_document
-from dbdyno.records.spool import Spool, Waiting
 
 SCHEMA = 1
 """Rises with every change of the tables below that an older Dyno could not follow."""

@@ -11,15 +11,15 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from dbdyno.analyse.gate import Gate
 from dbdyno.analyse.model import Analysis
-from dbdyno.begin.gate import held_gate
-from dbdyno.begin.stored_run import analysed
-from dbdyno.begin.stored_study import study_of
 from dbdyno.errors import DynoError
 from dbdyno.findings import gate
 from dbdyno.findings.results import RESULTS
 from dbdyno.frozen import Frozen
 from dbdyno.host.host_lock import holder
+from dbdyno.kinds.held_against import held_gate
 from dbdyno.kinds.registry import without_speeds
+from dbdyno.prepare_run.stored_run import analysed
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.readings import BLOCKS_LEAST, Readings, RunOfIndex
 from dbdyno.records.run import RunLine, RunSummary
 from dbdyno.records.store import Store

@@ -13,20 +13,27 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, Template
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.trend import trend
-from dbdyno.begin.estimate import beside_blocks_s
-from dbdyno.begin.gate import with_gate
-from dbdyno.begin.registered import reruns_of
-from dbdyno.begin.stored_run import analysis_to_read, compared, side_of
-from dbdyno.begin.stored_study import asked_of, require_measured, study_of
-from dbdyno.begin.trend import latest, museum_of, sorted_out, with_ratio
 from dbdyno.errors import DynoError, UserError
 from dbdyno.export import openmetrics
 from dbdyno.findings.results import RESULTS
 from dbdyno.findings.trend import omitted
 from dbdyno.host.host_lock import Holder, holder
 from dbdyno.host.undisturbed import Look
+from dbdyno.kinds.held_against import with_gate
 from dbdyno.kinds.registry import without_speeds
 from dbdyno.passwords import without_passwords
+from dbdyno.prepare_run.begun import reruns_of
+from dbdyno.prepare_run.estimate import beside_blocks_s
+from dbdyno.prepare_run.stored_run import (
+    analysis_to_read,
+    compared,
+    latest,
+    museum_of,
+    side_of,
+    sorted_out,
+    with_ratio,
+)
+from dbdyno.prepare_run.stored_study import asked_of, require_measured, study_of
 from dbdyno.records.record import Observation, Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store

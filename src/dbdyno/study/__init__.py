@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dbdyno.study import pacing
     from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, WorkloadOffer, workload_offers
-    from dbdyno.study.format import study_schema
     from dbdyno.study.nouns import (
         BASELINE,
         CANDIDATE,
@@ -31,12 +30,13 @@ if TYPE_CHECKING:
         Workload,
     )
     from dbdyno.study.reader import parse_study, read_study
+    from dbdyno.study.tables import study_schema
 else:
     OFFERED = ("Catalogue", "FactorCheck", "Limits", "Option", "WorkloadOffer", "workload_offers")
     HOMES = {
         **dict.fromkeys(OFFERED, "catalogue"),
         **dict.fromkeys(("parse_study", "read_study"), "reader"),
-        "study_schema": "format",
+        "study_schema": "tables",
     }
 
     def __getattr__(name: str) -> object:

@@ -1,7 +1,7 @@
-"""What a study may name here: engines, workloads, layers, metrics.
+"""What a study may name here: engines, workloads, layers, metrics; and what other tools call them.
 
-The study reads no registry itself: who reads a study (`cli/`) makes the catalogue from the real ones, so
-that the names a study may use are those that will run.
+The study reads no registry itself: who reads a study (`cli/`) makes the catalogue from the real ones, so that
+the names a study may use are those that will run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Configuration, Level, absent
 from dbdyno.study.files import NamedFile
-from dbdyno.study.nouns import Application, Factor, GivenData
-from dbdyno.study.reference import Reference
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Application, Factor, GivenData, Promise, Reference
 
 FactorCheck = Callable[[Factor, Reference], list[Mistake]]
 """What a layer finds wrong with a factor on an engine. Lines are filled in by the reader."""
@@ -158,3 +156,47 @@ NOTHING = Catalogue(engines=frozenset(), choosing=frozenset(), workloads=(), lay
 def workload_offers(driver_json: str) -> tuple[WorkloadOffer, ...]:
     """Reads the JSON that the driver's `workloads()` gives."""
     return tuple(WorkloadOffer.model_validate(offer) for offer in json.loads(driver_json))
+
+
+METRICS: Mapping[str, str] = {
+    "tps": "throughput",
+    "tpm": "throughput",
+    "ops": "throughput",
+    "ops_per_s": "throughput",
+    "transactions_per_s": "throughput",
+    "qps": "queries_per_s",
+    "tpmc": "new_orders_per_minute",
+    "nopm": "new_orders_per_minute",
+    "latency": "mean_ms",
+    "latency_avg": "mean_ms",
+    "avg_ms": "mean_ms",
+    "median_ms": "p50_ms",
+    "p50": "p50_ms",
+    "p90": "p90_ms",
+    "p95": "p95_ms",
+    "p99": "p99_ms",
+    "p999": "p99_9_ms",
+    "p99_9": "p99_9_ms",
+    "cpu": "server_cpu_us_per_op",
+}
+WORKLOADS: Mapping[str, str] = {
+    "pgbench": "tpcb",
+    "tpc-b": "tpcb",
+    "tpc_b": "tpcb",
+    "tpc-c": "tpcc",
+    "tpc_c": "tpcc",
+    "hammerdb": "tpcc",
+    "sysbench": "read_write",
+    "oltp": "read_write",
+    "ycsb": "ycsb_a",
+    "workloada": "ycsb_a",
+    "ann": "vector_search",
+    "oltp_read_write": "read_write",
+    "oltp_read_only": "read_only",
+    "oltp_write_only": "write_only",
+    "oltp_point_select": "point_select",
+    "oltp_update_index": "update_index",
+    "oltp_update_non_index": "update_non_index",
+    "oltp_insert": "insert",
+    "oltp_delete": "delete",
+}

@@ -1,17 +1,53 @@
-"""The variants of a study: which combinations of levels its design compares."""
+"""The variants of a study: which combinations of levels its design compares, how many trials these make
+before any of them is made, and which factors make a build. A regular fraction of a two-level factorial holds
+some of its variants, and says what it cannot tell apart.
+
+With more factors than all combinations can be measured of, the first ones are combined freely and each
+further factor takes the product of some of them as its sign. What that costs is known beforehand: effects
+whose signs agree in every variant are one figure. The generators are those of the tables in Box, Hunter and
+Hunter, Statistics for Experimenters (2nd edition, 2005, chapter 6), and Montgomery, Design and Analysis of
+Experiments (8th edition, 2013, table 8.14 and appendix): of the highest resolution with at most 32 variants.
+A factor is then clear of every interaction of two factors.
+
+A generator of even length gets a minus, so that the baseline, all factors low, is a variant of the fraction.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from itertools import product
 
-from dbdyno.frozen import Level, level_text
-from dbdyno.study import fraction
-from dbdyno.study.builds import changed_levels, is_placebo
-from dbdyno.study.nouns import BASELINE, TWIN, Design, Study
+from dbdyno.frozen import Frozen, Level, level_text
+from dbdyno.study.nouns import BASELINE, TWIN, Design, Factor, Study
 from dbdyno.study.restarts import control_of, restarted_variant, turns
 from dbdyno.study.trials import Variant
+
+BUILD_LAYERS = frozenset(("source", "build"))
+LAYOUT = "build.layout"
+"""The factor whose levels move the code and change none of it: placebos."""
+
+
+def changed_levels(levels: Mapping[str, Level], baseline: Mapping[str, Level]) -> dict[str, Level]:
+    """The levels that differ from the baseline's."""
+    return {
+        factor: level
+        for factor, level in levels.items()
+        if factor not in baseline or level_text(baseline[factor]) != level_text(level)
+    }
+
+
+def of_build(factor: str) -> bool:
+    """Whether the levels of a factor are builds."""
+    return factor.partition(".")[0] in BUILD_LAYERS
+
+
+def is_placebo(changed: Iterable[str]) -> bool:
+    """Whether a variant that changes these factors has the baseline's code at other addresses."""
+    return set(changed) == {LAYOUT}
 
 
 def variants_of(study: Study) -> tuple[Variant, ...]:
@@ -97,7 +133,7 @@ def _factorial(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
 
 def _fractional(study: Study) -> Iterator[tuple[str, dict[str, Level]]]:
     """The variants of a fraction of the two-level factorial, the baseline first."""
-    for signs in fraction.points(len(study.factors)):
+    for signs in points(len(study.factors)):
         levels = zip(study.factors, signs, strict=True)
         yield _named(study, {factor.name: factor.levels[sign > 0] for factor, sign in levels})
 
@@ -139,3 +175,186 @@ def trial_count(study: Study, left_out: int = 0) -> int:
     """How many trials the study's blocks hold, where blocks after the first leave so many variants out."""
     variants = len(variants_of(study))
     return variants + (study.blocks - 1) * (variants - left_out) if study.blocks else 0
+
+
+COUNTED_TO = 10**9
+
+
+class Size(Frozen):
+    """How many trials a study has, counted up to `COUNTED_TO`, and the arithmetic that gives them."""
+
+    trials: int
+    arithmetic: str
+
+
+def size_of_study(study: Study) -> Size:
+    """The size of a study as it is."""
+    listed = len(study.variants)
+    return size_of(study.design, study.factors, listed, study.blocks, study.aa, study.baselines)
+
+
+def size_of(
+    design: Design, factors: tuple[Factor, ...], listed: int, blocks: int, aa: bool, baselines: int
+) -> Size:
+    """The size of a study before any of its trials is made: a full factorial can exceed every memory."""
+    if design is Design.LIST:
+        variants, words = listed, f"{listed} variants"
+    elif design is Design.FACTORIAL:
+        variants = 1
+        for factor in factors:
+            variants = min(variants * len(factor.levels), COUNTED_TO)
+        counts = [str(len(factor.levels)) for factor in factors]
+        product = " x ".join(counts if len(counts) <= 8 else [*counts[:7], f"... ({len(counts)} factors)"])
+        words = f"{product or 1} levels = {_counted(variants)} variants"
+    elif design is Design.SEARCH:
+        variants, words = 1, "1 baseline, and as many candidates as the time allows"
+    elif design is Design.FRACTIONAL:
+        variants = len(points(len(factors))) if len(factors) in GENERATORS else 0
+        words = f"a fraction of 2^{len(factors)} combinations = {variants} variants"
+    else:
+        others = sum(len(factor.levels) - 1 for factor in factors)
+        variants, words = 1 + others, f"1 baseline + {others:,} other levels = {1 + others:,} variants"
+    if copies := aa + baselines - 1:
+        more = "1 second baseline" if copies == 1 else f"{copies} further baselines"
+        variants, words = variants + copies, f"{words} + {more}"
+    trials = min(variants * blocks, COUNTED_TO)
+    return Size(trials=trials, arithmetic=f"{words}, x {blocks:,} blocks = {_counted(trials)} trials")
+
+
+def _counted(count: int) -> str:
+    return f"{count:,}" if count < COUNTED_TO else f"over {COUNTED_TO:,}"
+
+
+GENERATORS: Mapping[int, tuple[str, ...]] = {
+    5: ("ABCD",),
+    6: ("ABCDE",),
+    7: ("ABCD", "ABDE"),
+    8: ("ABC", "ABD", "BCDE"),
+    9: ("BCDE", "ACDE", "ABDE", "ABCE"),
+    10: ("ABCD", "ABCE", "ABDE", "ACDE", "BCDE"),
+    11: ("ABC", "BCD", "CDE", "ACD", "ADE", "BDE"),
+    12: ("ACE", "ACD", "ABD", "ABE", "CDE", "ABCDE", "ADE"),
+}
+"""By the number of factors: the signs of the last ones, as products of the first ones."""
+
+FACTORS_LEAST, FACTORS_MOST = min(GENERATORS), max(GENERATORS)
+LETTERS = "ABCDEFGHJKLM"
+"""The factors in the study's order. I is left out, as everywhere: it stands for the mean."""
+
+Signs = tuple[int, ...]
+"""-1 for a factor's first level and 1 for its second, in the order of the factors."""
+
+
+class Together(Frozen):
+    """Interactions that are one figure in a fraction: each the numbers of its factors, and the sign with
+    which it goes into the figure; the first goes in with 1.
+    """
+
+    interactions: tuple[tuple[int, ...], ...]
+    signs: Signs
+
+    @property
+    def text(self) -> str:
+        """As textbooks write it: `A×B + C×D`."""
+        names = ["×".join(LETTERS[index] for index in one) for one in self.interactions]
+        rest = zip(names[1:], self.signs[1:], strict=True)
+        return names[0] + "".join(f" {'+' if sign > 0 else '−'} {name}" for name, sign in rest)
+
+
+@cache
+def fraction(factors: int) -> tuple[Signs, ...]:
+    """The variants of the fraction, the baseline first."""
+    words = GENERATORS[factors]
+    rows = []
+    for free in itertools.product((-1, 1), repeat=factors - len(words)):
+        made = [
+            math.prod(free[LETTERS.index(letter)] for letter in word) * (1 if len(word) % 2 else -1)
+            for word in words
+        ]
+        rows.append((*free, *made))
+    return tuple(rows)
+
+
+def points(factors: int) -> tuple[Signs, ...]:
+    """What is measured: the fraction, and the variant with every factor high where it is not of the fraction,
+    so that the whole gap is measured and not computed.
+    """
+    rows, fast = fraction(factors), (1,) * factors
+    return rows if fast in rows else (*rows, fast)
+
+
+def column(rows: tuple[Signs, ...], interaction: tuple[int, ...]) -> Signs:
+    """The signs of an interaction (or of one factor) over the variants."""
+    return tuple(math.prod(row[index] for index in interaction) for row in rows)
+
+
+@cache
+def resolution(factors: int) -> int:
+    """The fewest factors whose signs multiply to the same in every variant."""
+    rows = fraction(factors)
+    sizes = range(1, factors + 1)
+    return next(
+        size
+        for size in sizes
+        for word in itertools.combinations(range(factors), size)
+        if len(set(column(rows, word))) == 1
+    )
+
+
+@cache
+def together(factors: int, size: int = 2) -> tuple[Together, ...]:
+    """All interactions of `size` factors, those that cannot be told apart put together."""
+    rows = fraction(factors)
+    groups: dict[Signs, list[tuple[tuple[int, ...], int]]] = {}
+    for one in itertools.combinations(range(factors), size):
+        signs = column(rows, one)
+        sign = signs[0]
+        groups.setdefault(tuple(sign * each for each in signs), []).append((one, sign))
+    return tuple(
+        Together(
+            interactions=tuple(one for one, _ in group),
+            signs=tuple(sign * group[0][1] for _, sign in group),
+        )
+        for group in groups.values()
+    )
+
+
+@cache
+def within(factors: int, index: int) -> Together | None:
+    """The interactions of three factors that a factor's effect holds besides; None where there is none. Signs
+    are those with which they go into the effect.
+    """
+    rows = fraction(factors)
+    own = column(rows, (index,))
+    found = [
+        (group, 1 if column(rows, group.interactions[0]) == own else -1)
+        for group in together(factors, 3)
+        if column(rows, group.interactions[0]) in (own, tuple(-sign for sign in own))
+    ]
+    if not found:
+        return None
+    group, sign = found[0]
+    return group.but(signs=tuple(sign * each for each in group.signs))
+
+
+NUMERALS = {3: "III", 4: "IV", 5: "V", 6: "VI"}
+
+
+def description(factors: int) -> list[str]:
+    """What the fraction of so many factors can tell, and what not, line by line."""
+    height = resolution(factors)
+    runs, all_runs = len(fraction(factors)), 2**factors
+    clear_of = "two factors" if height == 4 else f"two to {height - 2} factors"
+    lines = [
+        f"{runs} of {all_runs:,} variants, resolution {NUMERALS[height]}: each factor is clear of all"
+        f" interactions of {clear_of}."
+    ]
+    if len(points(factors)) > runs:
+        lines.append("The variant with every factor at its second level is measured beside them.")
+    mixed = [group for group in together(factors) if len(group.interactions) > 1]
+    if mixed:
+        lines.append("Interactions that cannot be told apart, by the factors' letters:")
+        lines += [f"  {group.text}" for group in mixed]
+    else:
+        lines.append("All interactions of two factors can be told apart.")
+    return lines

@@ -1,10 +1,13 @@
-"""What a study is made of, read and frozen."""
+"""What a study is made of, read and frozen: its engine, its factors and the space that they span, its
+goal."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,9 +26,117 @@ from dbdyno.frozen import (
     listed,
 )
 from dbdyno.study.files import StudyFile
-from dbdyno.study.reference import Reference
 from dbdyno.study.soak import Soak
-from dbdyno.study.space import Condition, Promise, Search
+
+SIZE_LETTERS = "KMGT"
+
+
+class Promise(StrEnum):
+    """What a level can give up for its speed. A search keeps all of them but those that its study allows."""
+
+    DURABILITY = "durability"
+    INTEGRITY = "integrity"
+    ISOLATION = "isolation"
+    SECURITY = "security"
+
+
+class Condition(Frozen):
+    """A factor varies only where another one, which stands before it, has one of these levels."""
+
+    factor: str
+    levels: tuple[Level, ...]
+
+    def holds(self, levels: Mapping[str, Level]) -> bool:
+        return level_text(levels[self.factor]) in {level_text(level) for level in self.levels}
+
+
+class Term(Frozen):
+    """So many times the amount of a factor's level; without a factor, so much."""
+
+    times: float
+    factor: str = ""
+
+    def value(self, levels: Mapping[str, Level]) -> float:
+        return self.times * (amount(levels[self.factor]) if self.factor else 1.0)
+
+
+class Constraint(Frozen):
+    """The sum of terms on the left is at most the sum of those on the right."""
+
+    text: str
+    left: tuple[Term, ...]
+    right: tuple[Term, ...]
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        return tuple(term.factor for term in (*self.left, *self.right) if term.factor)
+
+    def holds(self, levels: Mapping[str, Level]) -> bool:
+        return sum(term.value(levels) for term in self.left) <= sum(term.value(levels) for term in self.right)
+
+
+class Search(Frozen):
+    """How a study of the design `search` looks: for how long, under which constraints, which promises a level
+    may give up, and below which share bad starts of the winner have to be shown to be."""
+
+    time_s: float = 1800.0
+    allow: tuple[Promise, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    bad_starts: float | None = absent(None)
+
+    def keeps(self, levels: Mapping[str, Level]) -> bool:
+        """Whether levels keep all constraints."""
+        return all(one.holds(levels) for one in self.constraints)
+
+
+def amount(level: Level) -> float:
+    """What a level counts in a sum: its number, in bytes where it is a size. Raises ValueError for a level
+    that is no amount."""
+    if isinstance(level, int | float) and not isinstance(level, bool):
+        return float(level)
+    found = re.fullmatch(r"(-?\d+(?:\.\d+)?) ?([A-Za-z]*)", level_text(level).strip())
+    if found is None:
+        raise ValueError(level_text(level))
+    return float(found[1]) * (size_unit_bytes(found[2]) or 1)
+
+
+def size_unit_bytes(unit: str) -> int:
+    """How many bytes a unit of sizes has (`M`, `MB`, `MiB`, `kB`); 0 for another unit."""
+    if not re.fullmatch(r"[kmgt](i?b)?", unit, re.IGNORECASE):
+        return 0
+    return int(1024 ** (1 + SIZE_LETTERS.index(unit[0].upper())))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """How a study names its engine: `mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`. The path of a server that
+    runs already begins with two slashes: with the engine's name before it, it is its URL."""
+
+    engine: str
+    version: str = ""
+    path: str = ""
+
+    @classmethod
+    def of(cls, written: str) -> Reference:
+        """That of a level which the study's reader has taken, as `written` gives it."""
+        name, path = written.partition(":")[::2]
+        if path:
+            return cls(engine=name, path=path)
+        name, _, version = written.partition("@")
+        return cls(engine=name, version=version)
+
+    @property
+    def written(self) -> str:
+        """As a study writes it."""
+        if self.path:
+            return f"{self.engine}:{self.path}"
+        return f"{self.engine}@{self.version}" if self.version else self.engine
+
+    @property
+    def url(self) -> str:
+        """That of a server that runs already, which holds no password; empty for an engine to be started."""
+        return f"{self.engine}:{self.path}" if self.path.startswith("//") else ""
+
 
 BASELINE = "baseline"
 """The name of the variant that every ratio divides by."""
@@ -367,12 +478,13 @@ class Study(Frozen):
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
     @property
-    def of_platforms(self) -> bool:
-        """Whether its engine runs as packages of named architectures, so that nothing is timed."""
+    def untimed(self) -> bool:
+        """Whether nothing of it is timed, because its engine runs as packages of named architectures, and an
+        emulator's speed is not theirs. It has no blocks then, and its answer is what works."""
         return PLATFORM_FACTOR in {*self.settings, *self.baseline}
 
     @property
-    def of_machine(self) -> bool:
+    def in_guest(self) -> bool:
         """Whether its engine runs in the guest of an emulated machine, which is reset."""
         return MACHINE_FACTOR in {*self.settings, *self.baseline}
 

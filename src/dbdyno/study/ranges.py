@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from dbdyno.frozen import Level
-from dbdyno.study.space import SIZE_LETTERS, amount, size_unit_bytes
+from dbdyno.study.nouns import SIZE_LETTERS, amount, size_unit_bytes
 from dbdyno.study.values import INT_MAX, Fault, shown
 
 STEPS_MOST = 40

@@ -3,8 +3,8 @@ that must lose."""
 
 from __future__ import annotations
 
-from dbdyno.study.act import Act
 from dbdyno.study.nouns import Restarts, Study, Workload
+from dbdyno.study.soak import Act
 from dbdyno.study.trials import Variant
 
 CONTROL = "control"

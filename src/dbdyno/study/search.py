@@ -7,10 +7,9 @@ from typing import Any
 from dbdyno.frozen import Level, level_text
 from dbdyno.study import grammars, values
 from dbdyno.study.document import Place
-from dbdyno.study.nouns import Design, Factor, ListedVariant
+from dbdyno.study.nouns import Condition, Constraint, Design, Factor, ListedVariant, Promise, Search, amount
 from dbdyno.study.ranges import Scale, rising_levels, with_level
 from dbdyno.study.section import SectionReader
-from dbdyno.study.space import Condition, Constraint, Promise, Search, amount
 from dbdyno.study.tables import RANGE, SEARCH, VARIANT
 from dbdyno.study.values import Fault, nearest, shown
 

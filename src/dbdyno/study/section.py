@@ -15,13 +15,11 @@ from dbdyno.frozen import ENGINE_FACTOR, Level
 from dbdyno.study import grammars, values
 from dbdyno.study.catalogue import Catalogue, FactorCheck, WorkloadOffer
 from dbdyno.study.document import Document, Place
-from dbdyno.study.format import HOMES
 from dbdyno.study.grammars import Grammar
 from dbdyno.study.keys import Key, Section
-from dbdyno.study.nouns import Factor, ListedVariant
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Factor, ListedVariant, Reference
 from dbdyno.study.sweep import is_sweep, sweep
-from dbdyno.study.tables import ENGINE, FIXED_KEYS, KNOBS, RANGE
+from dbdyno.study.tables import ENGINE, FIXED_KEYS, HOMES, KNOBS, RANGE
 from dbdyno.study.values import Fault, Faults, name_shown, nearest, shown
 
 SWEPT = frozenset(f"workload.{key.name}" for key in KNOBS.values() if key.sweeps)

@@ -16,10 +16,8 @@ from typing import Any
 
 from dbdyno.driver.job import RATE_PER_S_MAX
 from dbdyno.frozen import Level, level_text
-from dbdyno.study.catalogue import Option
-from dbdyno.study.nouns import DURABLE, Guard
-from dbdyno.study.other_names import METRICS, WORKLOADS
-from dbdyno.study.reference import Reference
+from dbdyno.study.catalogue import METRICS, WORKLOADS, Option
+from dbdyno.study.nouns import DURABLE, Guard, Reference
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 DURATION = rf"^({NUMBER}) ?(ms|s|m|h)$"

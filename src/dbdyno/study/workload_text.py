@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbdyno.frozen import Level
-from dbdyno.study.catalogue import Option, WorkloadOffer
-from dbdyno.study.other_names import WORKLOADS
+from dbdyno.study.catalogue import WORKLOADS, Option, WorkloadOffer
 from dbdyno.study.tables import CLIENTS_MAX
 from dbdyno.study.values import Fault, nearest, option_value, shown
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from dbdyno.driver.job import Opening
 from dbdyno.frozen import ENGINE_FACTOR, Level
-from dbdyno.study.format import STUDY
+from dbdyno.study.document import Row, document, inline, levels_of, rows, table, toml
 from dbdyno.study.nouns import BASELINE, Design, GivenData, Goal, Study, Workload
-from dbdyno.study.tables import DATA, DRIVER, ENGINE, GOAL, UPGRADED, VARIANT, WORKLOAD
-from dbdyno.study.toml import Row, document, inline, levels_of, rows, table, toml
+from dbdyno.study.tables import DATA, DRIVER, ENGINE, GOAL, STUDY, UPGRADED, VARIANT, WORKLOAD
 from dbdyno.study.trials import Variant
 
 OF_LOAD = "workload."

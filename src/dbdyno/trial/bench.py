@@ -1,4 +1,5 @@
-"""The bench: what all trials of one run share. Tests put an engine, a load and a clock of their own on it.
+"""The bench: what all trials of one run share, and how a load from other hosts reaches their servers. Tests
+put an engine, a load and a clock of their own on it.
 
 `setup_of` makes the setup that a trial begins with, and `job_of` what the driver is to do in it.
 """
@@ -7,13 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Load
-from dbdyno.frozen import ENGINE_FACTOR, level_text
+from dbdyno.driver.remote.load import Reached, RemoteDriver, RemoteLoad
+from dbdyno.engines.engine import Server
+from dbdyno.engines.server import Listening, Network, listening_at
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host import paths
 from dbdyno.host.cache import silently
 from dbdyno.host.launch import Launch
@@ -21,6 +27,7 @@ from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.setup import Setup
 from dbdyno.study import Workload, pacing
+from dbdyno.study.nouns import RemoteDriver as VolumeSpecification
 from dbdyno.study.restarts import restarted
 from dbdyno.study.trials import Trial
 from dbdyno.trial.running.switch import OF_RUNNING
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
     from dbdyno.applications.product import Installed
     from dbdyno.engines.built import Built, Instrumented
     from dbdyno.engines.engine import Engine
-    from dbdyno.frozen import Level
     from dbdyno.host.cache import Tell
     from dbdyno.host.callgrind import Callgrind
     from dbdyno.host.journal import Journal
@@ -189,3 +195,39 @@ class Bench:
         return (
             levels if self.switch is None else {name: levels[name] for name in OF_RUNNING if name in levels}
         )
+
+
+@dataclass(frozen=True)
+class OnNetwork:
+    """How a server listens, and for whom."""
+
+    wish: VolumeSpecification
+    network: Network
+    listening: Listening
+    settings: Mapping[str, Level]
+
+    def load(self, server: Server, beside: Load, undo: ExitStack) -> RemoteLoad:
+        """Lets the load in, and starts its driver on each load host, which `undo` ends. Raises DriverFailed
+        where one cannot be reached, has no driver, or does not reach the server."""
+        database = unquote(urlsplit(server.url).path.removeprefix("/"))
+        for statement in self.network.account(self.listening, server.version, database):
+            beside.query(server.url, statement)
+        at, drivers = self.listening, list[RemoteDriver]()
+        shown = at.certificate.certificate.read_text() if at.certificate else ""
+        reached = Reached(at.address, at.port, at.url(server.url), shown)
+        for host in self.wish.hosts:
+            drivers.append(RemoteDriver(host))
+            undo.callback(drivers[-1].kill)
+            drivers[-1].connects_s(reached, 1)
+        return RemoteLoad(beside, drivers, reached)
+
+
+def network_of(setup: Setup, bench: Bench, runtime: Path) -> OnNetwork | None:
+    """How the server of a trial listens; None where its load comes from this host. What is counted or trained
+    is not timed, so it is loaded from here."""
+    wish = bench.study.driver
+    if wish is None or bench.callgrind or bench.instrumented or setup.engine.network is None:
+        return None
+    listening = listening_at(wish.address, wish.tls, runtime)
+    settings = setup.engine.network.settings(listening, runtime)
+    return OnNetwork(wish, setup.engine.network, listening, settings)

@@ -12,7 +12,7 @@ from dbdyno.engines.server import untold
 from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import came_to, driver_lagged, waited_for_cpu, with_examples
 from dbdyno.records.record import Check, Doubt, Observation
-from dbdyno.study.phases import EACH_LEAST, Phase
+from dbdyno.study.trials import EACH_LEAST, Phase
 from dbdyno.trial.nodes import checks_of, of_others, together
 
 ERRORS_SHARE_MAX = 0.001

@@ -10,7 +10,7 @@ from typing import TypeVar
 from dbdyno.errors import DriverFailed, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import came_to
-from dbdyno.study.phases import Phase
+from dbdyno.study.trials import Phase
 from dbdyno.trial.bench import Clock
 
 T = TypeVar("T")

@@ -22,8 +22,8 @@ from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Guested
-from dbdyno.study.phases import Guest, Phase
 from dbdyno.study.soak import Disturbance
+from dbdyno.study.trials import Guest, Phase
 from dbdyno.trial.bench import OpenLoad
 
 QUESTIONS = Path(__file__).with_name("guests.toml")

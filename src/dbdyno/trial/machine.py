@@ -1,30 +1,93 @@
-"""A trial on an emulated machine: it is powered on with an engine in its guest, reset, and asked what it
-measured of its start."""
+"""What a trial of another architecture runs on, known before its engine starts; and a trial on an
+emulated machine, which is powered on with an engine in its guest, reset, and asked what it measured of
+its start."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dbdyno.engines.facts import Guest, ShellRound
 from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host import paths
+from dbdyno.layers.layer import proof
 from dbdyno.layers.machine import proved_by_console
-from dbdyno.layers.proof import proof
 from dbdyno.machine import guest, kinds, packages
 from dbdyno.machine.console import Emulated, powered_on
 from dbdyno.machine.packages import Parts
 from dbdyno.machine.told import Resets, Started
-from dbdyno.obtain.architecture import header
+from dbdyno.obtain import path
+from dbdyno.obtain.architecture import emulator_version, header
 from dbdyno.records.record import Check, Evidence, Platform, Reading, Recovery
 from dbdyno.records.reset import Reset
 from dbdyno.study.nouns import MACHINE_FACTOR, PLATFORM_FACTOR
-from dbdyno.study.phases import Phase
-from dbdyno.study.trials import Trial
+from dbdyno.study.trials import Phase, Trial
 from dbdyno.trial.bench import Bench
+
+if TYPE_CHECKING:
+    from dbdyno.engines.built import Built
+    from dbdyno.obtain.installation import Installation
+
+PAGE = re.compile(r"^AT_PAGESZ:\s+(\d+)", re.MULTILINE)
+TOLD = {"LD_SHOW_AUXV": "1"}
+"""Has the dynamic loader print what the kernel, or the emulator, told the program (ld.so(8))."""
+
+
+def platform_of(trial: Trial, bench: Bench) -> Platform | None:
+    """What stands in a trial's record of its platform. None for a study of none, and where the packages, the
+    build or the emulator are not here: the trial then ends, and says so."""
+    levels = {**bench.study.settings, **trial.variant.levels}
+    level = levels.get(PLATFORM_FACTOR)
+    if level is None or bench.engine.platforms is None:
+        return None
+    # Here, because most studies are of this host's own platform.
+    from dbdyno.engines.built import built
+    from dbdyno.layers.wishes import wish_of
+
+    try:
+        if bench.study.in_guest:
+            return machine_platform(trial, bench)
+        wish = wish_of(bench.study, levels, bench.layers, bench.engine)
+        if wish is not None:
+            made = built(bench.engine, wish, bench.study.folder)
+            return _with_build(described(made.installation), made)
+        found = bench.engine.platforms.locate(bench.installation.version, level_text(level))
+        return described(found)
+    except DynoError:
+        return None
+
+
+def _with_build(platform: Platform, made: Built) -> Platform:
+    """The root's C library is the one package of a build."""
+    by = f"{made.account.key} by {Path(made.toolchain.cc).name}, {made.toolchain.version}"
+    words = made.wish.but(architecture="").words
+    return platform.but(packages=f"{by}, on {platform.packages}", built=words)
+
+
+def described(found: Installation) -> Platform:
+    """The platform of an installation. Raises DynoError where its program's file cannot be read."""
+    made_for = header(Path(found.command[-1]))
+    return Platform(
+        architecture=found.architecture,
+        version=found.version,
+        packages=found.facts.get("packages", ""),
+        byte_order=made_for.byte_order,
+        alignment_bytes=made_for.alignment_bytes,
+        page_bytes=_page_bytes(found),
+        emulator=emulator_version(found.architecture),
+    )
+
+
+def _page_bytes(found: Installation) -> int | None:
+    told = PAGE.search(path.answer(found.command, "--version", environment=TOLD).stdout)
+    return int(told[1]) if told else None
+
 
 TAKEN = (ENGINE_FACTOR, PLATFORM_FACTOR, MACHINE_FACTOR)
 

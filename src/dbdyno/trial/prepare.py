@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from dbdyno.engines.built import Built, Instrumented
     from dbdyno.engines.engine import Server
     from dbdyno.host.callgrind import Callgrind
-    from dbdyno.host.volumes.volume import Wish
+    from dbdyno.host.volumes.volume import VolumeSpecification
     from dbdyno.obtain.installation import Installation
+    from dbdyno.obtain.source.build import BuildSpecification
     from dbdyno.obtain.source.recipe import Recipe
-    from dbdyno.obtain.source.wish import BuildWish
     from dbdyno.study.trials import Trial
 
 
@@ -144,7 +144,7 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     network = None
     if bench.study.driver is not None:
         # Here, because most loads come from this host.
-        from dbdyno.trial.across import network_of
+        from dbdyno.trial.bench import network_of
 
         network = network_of(setup, bench, runtime)
     server = _start(setup, runtime, network.settings if network else {})
@@ -282,18 +282,18 @@ def _have_switch(setup: Setup, levels: Mapping[str, Level], optional: bool) -> N
         setup.wish = wish
 
 
-def _with_switch(wish: Wish | None, levels: Mapping[str, Level]) -> Wish:
+def _with_switch(wish: VolumeSpecification | None, levels: Mapping[str, Level]) -> VolumeSpecification:
     """The volume that the levels of the storage layer ask for, or one of Dyno's choice. Raises Blocked where
     they ask for a folder of the host's, which has no switch, or for a volume that cannot be cut."""
     # Here, because few studies cut the power.
     from dbdyno.host.volumes.power import FACTOR as SWITCH
     from dbdyno.host.volumes.power import HAVE_SWITCH, require_switch
-    from dbdyno.host.volumes.volume import Wish, require_maker
+    from dbdyno.host.volumes.volume import VolumeSpecification, require_maker
 
     if wish is None and levels.keys() & {"filesystem", "device"}:
         reason = "the study keeps the data on the host's file system, which is not cut"
         raise Blocked(SWITCH, reason, HAVE_SWITCH)
-    wish = wish or Wish()
+    wish = wish or VolumeSpecification()
     require_switch(wish)
     require_maker(wish.filesystem)
     return wish
@@ -365,7 +365,7 @@ def _baseline(bench: Bench) -> Built | None:
         return None
 
 
-def _built(wish: BuildWish | None, bench: Bench) -> Built | None:
+def _built(wish: BuildSpecification | None, bench: Bench) -> Built | None:
     if not wish:
         return None
     # Here and above, because most trials run no build.

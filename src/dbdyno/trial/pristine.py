@@ -32,12 +32,11 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
 from dbdyno.study.files import digest_of
-from dbdyno.study.phases import phases_of
-from dbdyno.study.trials import Purpose, Trial
+from dbdyno.study.trials import Purpose, Trial, phases_of
+from dbdyno.trial.answers import TableRows, rows_of
 from dbdyno.trial.bench import INDEXING_S, Bench, OnEngine
 from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
 from dbdyno.trial.given import Given, checks_of, given_data, make_given
-from dbdyno.trial.rows import TableRows, rows_of
 
 
 class Upgrade(Frozen):

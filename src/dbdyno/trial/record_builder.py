@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from dbdyno.layers.setup import Running
     from dbdyno.records.binary import CodeBeside
     from dbdyno.records.record import Check, Evidence, Filled, Guested, Plans, Platform, Recovery, Watched
-    from dbdyno.study.phases import Phase
-    from dbdyno.study.trials import Trial
+    from dbdyno.study.trials import Phase, Trial
     from dbdyno.trial.acts.endings import Acted
     from dbdyno.trial.bench import Bench
     from dbdyno.trial.correctness import Correctness

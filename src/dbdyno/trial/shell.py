@@ -20,10 +20,9 @@ from dbdyno.layers.setup import Running, Setup
 from dbdyno.layers.wishes import wish_of
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Platform
-from dbdyno.study.builds import BUILD_LAYERS, of_build
+from dbdyno.study.designs import BUILD_LAYERS, of_build
 from dbdyno.study.nouns import PLATFORM_FACTOR
-from dbdyno.study.phases import Phase
-from dbdyno.study.trials import Trial
+from dbdyno.study.trials import Phase, Trial
 from dbdyno.trial.bench import Bench, job_of
 from dbdyno.trial.correctness import own_tests
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import Level
-from dbdyno.host import libraries
+from dbdyno.host import fingerprint
 from dbdyno.layers.layer import Layer
 from dbdyno.layers.setup import Running
 from dbdyno.obtain import path
@@ -35,7 +35,7 @@ def _require_library(running: Running) -> None:
     if library is None:
         return
     if (
-        library not in libraries.mapped(running.load.process_id)
+        library not in fingerprint.mapped(running.load.process_id)
         or path.digest(library) != installation.digest
     ):
         raise ServerFailed(

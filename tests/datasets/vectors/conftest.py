@@ -13,7 +13,7 @@ import pytest
 from dbdyno.engines.registry import engine
 from dbdyno.errors import DynoError
 from dbdyno.host.launch import Launch
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 from tests.needs import skipping_blocked
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dbdyno.begin.catalogue import catalogue
 from dbdyno.datasets import VECTOR_SEARCH
+from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.study import parse_study
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "vector-search.md").read_text()

@@ -16,7 +16,7 @@ from dbdyno.engines.firebird.server import DATABASE
 from dbdyno.errors import EngineMissing, ServerFailed
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 pytestmark = pytest.mark.engine
 

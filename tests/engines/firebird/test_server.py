@@ -10,8 +10,8 @@ import pytest
 from dbdyno.engines.firebird import server
 from dbdyno.engines.firebird.server import ICU, LIBRARIES, TOMMATH, libraries_of, missing, problems
 from dbdyno.errors import EngineMissing
-from dbdyno.host import libraries
-from dbdyno.study.reference import Reference
+from dbdyno.host import fingerprint
+from dbdyno.study.nouns import Reference
 
 LOG = """\
 
@@ -38,7 +38,7 @@ REFERENCE = Reference("firebird")
 @pytest.fixture
 def bare(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A host without any library that Firebird could use, and an empty cache."""
-    monkeypatch.setattr(libraries, "FOLDERS", ())
+    monkeypatch.setattr(fingerprint, "FOLDERS", ())
     return homes
 
 
@@ -52,7 +52,7 @@ def test_a_host_that_lacks_them_is_told_which_and_how_to_get_them(bare: Path) ->
 
 def test_what_the_host_has_is_not_linked(homes: Path) -> None:
     for each in LIBRARIES:
-        if libraries.found(each.on_host):
+        if fingerprint.found(each.on_host):
             assert each.here and each.linked == {}
 
 
@@ -76,6 +76,6 @@ def test_copies_that_were_fetched_are_found_by_the_engine(bare: Path, tmp_path: 
 def test_firebird_4_finds_tommath_by_the_older_name(homes: Path) -> None:
     [tommath, icu] = libraries_of("4.0.7")
     assert icu is ICU and libraries_of("5.0.4") == LIBRARIES
-    if tommath.copy is not None and not libraries.found(tommath.on_host):
+    if tommath.copy is not None and not fingerprint.found(tommath.on_host):
         assert [*tommath.linked] == ["libtommath.so.0"]
     assert tommath.recipe == TOMMATH.recipe

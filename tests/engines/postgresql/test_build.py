@@ -12,9 +12,9 @@ from dbdyno.driver.passwords import query
 from dbdyno.engines import built as engines_built
 from dbdyno.engines.built import built
 from dbdyno.engines.postgresql import POSTGRESQL
-from dbdyno.host import libraries
+from dbdyno.host import fingerprint
 from dbdyno.host.launch import Launch
-from dbdyno.obtain.source.wish import BuildWish
+from dbdyno.obtain.source.build import BuildSpecification
 from tests.cli.calls import dyno
 from tests.needs import skip_blocked, skipping_blocked
 from tests.postgresql_fork import make_fork
@@ -51,7 +51,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_build_makes_its_data_and_runs_as_the_file_that_was_built(tmp_path: Path) -> None:
     make_fork(tmp_path)
-    found = built(POSTGRESQL, BuildWish(origin="fork", recipe="recipe.toml"), tmp_path)
+    found = built(POSTGRESQL, BuildSpecification(origin="fork", recipe="recipe.toml"), tmp_path)
     assert found.installation.command == (str(found.program),)
     assert all("-O2" in line for line in found.recorded.command_lines)
     with tempfile.TemporaryDirectory(prefix="dyno-test-") as runtime, skipping_blocked():
@@ -61,7 +61,7 @@ def test_a_build_makes_its_data_and_runs_as_the_file_that_was_built(tmp_path: Pa
         )
         try:
             assert query(server.url, "SHOW work_mem") == [["5MB"]]
-            assert found.program in libraries.mapped(server.process_ids[0])
+            assert found.program in fingerprint.mapped(server.process_ids[0])
         finally:
             server.stop()
 

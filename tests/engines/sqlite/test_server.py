@@ -12,7 +12,7 @@ from dbdyno.engines.sqlite import server
 from dbdyno.engines.sqlite.settings import url
 from dbdyno.errors import DynoError, EngineMissing, UserError
 from dbdyno.obtain.installation import Installation
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from dbdyno.engines.sqlite import shell
 from dbdyno.engines.sqlite.shell import ASKED
 from dbdyno.errors import ServerFailed
 from dbdyno.obtain.installation import Installation
-from dbdyno.study.act import Act
+from dbdyno.study.soak import Act
 
 SHELL = """
 import sqlite3, sys

@@ -19,7 +19,7 @@ from dbdyno.host.process import confine
 from dbdyno.host.read_only import read_only_host
 from dbdyno.host.volumes import mounts, power, volume
 from dbdyno.host.volumes.power import Switch, pages_in_flight, tear
-from dbdyno.host.volumes.volume import Volume, Wish
+from dbdyno.host.volumes.volume import Volume, VolumeSpecification
 from tests.needs import needs_root, require_file_system
 from tests.trials import alone_on_host
 
@@ -37,7 +37,7 @@ def a_volume(kind: str) -> Iterator[Volume]:
         journal.note("tree", path=str(home))
         (home / "pristine" / "data").mkdir(parents=True)
         (home / "pristine" / "data" / "rows").write_bytes(b"o" * PAGE_BYTES * 10)
-        wish = Wish(filesystem=kind)
+        wish = VolumeSpecification(filesystem=kind)
         image = volume.image_of(journal, home / "pristine", "", wish)
         stack.callback(cache.release)
         with journal.scope():
@@ -140,7 +140,7 @@ def test_what_the_host_has_mounted_is_never_shut_down(homes: Path, monkeypatch: 
 @pytest.mark.parametrize("kind", ["raw", "tmpfs", "btrfs", "jfs"])
 def test_a_volume_without_a_switch_is_refused(kind: str) -> None:
     with pytest.raises(Blocked, match=f"{kind} cannot be cut") as refused:
-        power.require_switch(Wish(filesystem=kind))
+        power.require_switch(VolumeSpecification(filesystem=kind))
     assert "xfs" in refused.value.hint
 
 

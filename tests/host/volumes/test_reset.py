@@ -11,7 +11,7 @@ from dbdyno.host import cache, paths
 from dbdyno.host.clone import clone_tree, differing_file
 from dbdyno.host.journal import open_journal
 from dbdyno.host.volumes import loop, mounts, volume
-from dbdyno.host.volumes.volume import Wish, make_file_system
+from dbdyno.host.volumes.volume import VolumeSpecification, make_file_system
 from tests.needs import needs_root, require_file_system
 from tests.trials import alone_on_host
 
@@ -28,7 +28,7 @@ def test_a_disk_that_shares_extents_resets_without_copying(homes: Path, kind: st
         home.mkdir()
         with (home / "disk.img").open("wb") as file:
             file.truncate(2 << 30)
-        make_file_system(home / "disk.img", Wish(filesystem=kind))
+        make_file_system(home / "disk.img", VolumeSpecification(filesystem=kind))
         disk = loop.attach(journal, home / "disk.img", "test")
         stack.callback(disk.close)
         mounts.mount(journal, kind, str(disk.path), home / "point", (), "test")
@@ -40,7 +40,7 @@ def test_a_disk_that_shares_extents_resets_without_copying(homes: Path, kind: st
         assert cloned.way == "reflink"
         assert differing_file(pristine / "data", home / "point" / "copy") == ""
 
-        wish = Wish(filesystem="ext4")
+        wish = VolumeSpecification(filesystem="ext4")
         image = volume.image_of(journal, pristine, "", wish)
         # A lock that is held keeps the disk from being unmounted.
         stack.callback(cache.release)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dbdyno.obtain.source.build import Flags
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.recipe import Recipe, Step
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.tree import local_tree
-from dbdyno.obtain.source.wish import Flags
 
 COMPILE = ("{cc}", "{cflags}", "-o", "{prefix}/toy", "{source}/toy.c", "{ldflags}")
 

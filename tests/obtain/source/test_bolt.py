@@ -15,12 +15,12 @@ from dbdyno.host import cache
 from dbdyno.host.cache import silently
 from dbdyno.obtain.binary import read_code
 from dbdyno.obtain.source.bolt import MERGED, RUNTIME, Bolt, Rewriting, complaint, newest_bolt, proved_bolt
+from dbdyno.obtain.source.build import GUIDED, INSTRUMENTING, Flags, Trainer, flags_of
 from dbdyno.obtain.source.commands import Workplace
 from dbdyno.obtain.source.making import Materials, account_of, made
 from dbdyno.obtain.source.profile import Untrained
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.obtain.source.toolchain import toolchain
-from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Flags, Trainer, flags_of
 from tests.needs import needs_any_gcc, skip_blocked
 from tests.obtain.source import making_cases
 from tests.obtain.source.training_cases import trained_with

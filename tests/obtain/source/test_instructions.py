@@ -6,9 +6,9 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.obtain.source import profile
+from dbdyno.obtain.source.build import Flags
 from dbdyno.obtain.source.profile import known_here, may_use, require_instructions
 from dbdyno.obtain.source.toolchain import toolchain
-from dbdyno.obtain.source.wish import Flags
 from tests.needs import needs_gcc
 
 pytestmark = needs_gcc

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dbdyno.analyse.code import compare_code
 from dbdyno.obtain.binary import read_code, read_pair
-from dbdyno.obtain.source.layout import ALPHABET, CLASSES, script
-from dbdyno.obtain.source.wish import SECTIONS
+from dbdyno.obtain.source.bolt import ALPHABET, CLASSES, script
+from dbdyno.obtain.source.build import SECTIONS
 from tests.needs import needs_gcc
 from tests.obtain.binary import MAIN, STORE
 

@@ -19,10 +19,10 @@ from dbdyno.errors import Blocked, BuildFailed, DynoError
 from dbdyno.host import cache, paths
 from dbdyno.host.cache import silently
 from dbdyno.obtain.source import commands, making
+from dbdyno.obtain.source.build import ALWAYS, Flags
 from dbdyno.obtain.source.making import Materials, account_of, made, prepared, remove_torn
-from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.toolchain import toolchain
-from dbdyno.obtain.source.wish import ALWAYS, Flags
+from dbdyno.obtain.source.tree import Patch
 from tests.needs import needs_any_gcc, needs_patch, needs_root
 from tests.obtain.source.making_cases import COMPILE, materials
 

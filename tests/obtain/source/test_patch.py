@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import BuildFailed, UserError
-from dbdyno.obtain.source.patch import Patch, apply, files_named, read_patch, require_harmless
+from dbdyno.obtain.source.tree import Patch, apply, files_named, read_patch, require_harmless
 from tests.needs import needs_patch
 
 GOOD = b"""--- a/src/one.c\t2026-01-01

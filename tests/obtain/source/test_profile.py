@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import Blocked, BuildFailed
+from dbdyno.obtain.source.build import Flags
 from dbdyno.obtain.source.profile import (
     collected,
     executions,
@@ -16,7 +17,6 @@ from dbdyno.obtain.source.profile import (
     require_profiles,
 )
 from dbdyno.obtain.source.toolchain import Toolchain
-from dbdyno.obtain.source.wish import Flags
 
 GCC = Toolchain(name="gcc", family="gcc", version="gcc 12.2.0", cc="/usr/bin/gcc", cxx="", digest="0")
 CLANG = GCC.but(name="clang", family="clang", cc="/usr/bin/clang")

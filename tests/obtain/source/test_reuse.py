@@ -12,11 +12,10 @@ from dbdyno.errors import BuildFailed
 from dbdyno.host import cache
 from dbdyno.host.cache import silently
 from dbdyno.obtain.source import making, reuse
-from dbdyno.obtain.source.build import Reused
+from dbdyno.obtain.source.build import Flags, Reused
 from dbdyno.obtain.source.making import Materials, account_of, expected_s, made
 from dbdyno.obtain.source.reuse import SWITCHED_OFF, reuse_of
 from dbdyno.obtain.source.tree import local_tree
-from dbdyno.obtain.source.wish import Flags
 from tests.needs import needs_ccache, needs_gcc
 from tests.obtain.source.making_cases import materials
 

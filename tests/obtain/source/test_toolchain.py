@@ -11,6 +11,7 @@ import pytest
 from dbdyno.errors import Blocked, BuildFailed, UserError
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator, of_this_machine
 from dbdyno.obtain.source import toolchain as toolchains
+from dbdyno.obtain.source.build import Flags
 from dbdyno.obtain.source.recipe import Step
 from dbdyno.obtain.source.toolchain import (
     first_error,
@@ -22,7 +23,6 @@ from dbdyno.obtain.source.toolchain import (
     tried,
     version_in,
 )
-from dbdyno.obtain.source.wish import Flags
 from tests.needs import IS_ROOT, needs_any_gcc, needs_gcc, on_machine
 
 

@@ -17,13 +17,13 @@ from dbdyno.errors import Blocked, BuildFailed
 from dbdyno.host import cache, paths
 from dbdyno.host.cache import silently
 from dbdyno.obtain.source import making
+from dbdyno.obtain.source.build import GUIDED, INSTRUMENTING, Trainer
 from dbdyno.obtain.source.making import Materials, account_of, made
 from dbdyno.obtain.source.profile import Untrained, require_profiles
 from dbdyno.obtain.source.recipe import Step
 from dbdyno.obtain.source.recorded import recorded
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.tree import local_tree
-from dbdyno.obtain.source.wish import GUIDED, INSTRUMENTING, Trainer
 from tests.needs import needs_any_gcc
 from tests.obtain.source import making_cases
 from tests.obtain.source.training_cases import trained_with

@@ -9,8 +9,8 @@ import os
 import signal
 
 from dbdyno.host.volumes.power import Switch
-from dbdyno.study.act import Act
-from dbdyno.study.phases import Phase
+from dbdyno.study.soak import Act
+from dbdyno.study.trials import Phase
 from dbdyno.trial.acts import act_on
 from tests.trial.acts.rounds_cases import LOSING, running
 

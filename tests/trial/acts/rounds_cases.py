@@ -8,10 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.layers.setup import Running
-from dbdyno.study.act import Act
-from dbdyno.study.phases import Phase
-from dbdyno.study.reference import Reference
-from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Trial, Variant
+from dbdyno.study.nouns import Reference
+from dbdyno.study.soak import Act
+from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Phase, Trial, Variant
 from dbdyno.trial.acts import act_on
 from dbdyno.trial.acts.endings import Acted
 from dbdyno.trial.bench import Bench

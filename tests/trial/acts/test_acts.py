@@ -11,8 +11,8 @@ import pytest
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import Blocked
 from dbdyno.host.journal import open_journal
-from dbdyno.study.act import Act
-from dbdyno.study.phases import Phase
+from dbdyno.study.soak import Act
+from dbdyno.study.trials import Phase
 from dbdyno.trial import acts
 from dbdyno.trial.acts import act_on
 from tests.trial.acts.act_cases import DURABLE

@@ -14,7 +14,7 @@ from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Loss, Recovery
-from dbdyno.study.act import Act
+from dbdyno.study.soak import Act
 from dbdyno.trial import nodes as trial_nodes
 from dbdyno.trial.acts import act_on, cluster
 from dbdyno.trial.acts.cluster import Look, Staleness, longest_still_s, staleness

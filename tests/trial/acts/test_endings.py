@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.errors import Blocked, DriverFailed
 from dbdyno.frozen import Level
-from dbdyno.study.act import Act
+from dbdyno.study.soak import Act
 from dbdyno.trial.acts import act_on, endings
 from dbdyno.trial.acts.endings import (
     NS,

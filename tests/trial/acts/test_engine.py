@@ -16,8 +16,7 @@ from dbdyno.driver.tally import Tally
 from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
-from dbdyno.study.phases import phases_of
-from dbdyno.study.trials import Trial, Variant
+from dbdyno.study.trials import Trial, Variant, phases_of
 from dbdyno.trial.acts import engine as acts_engine
 from dbdyno.trial.acts.engine import (
     KILLED_AFTER_S,

@@ -17,8 +17,8 @@ from dbdyno.frozen import Level
 from dbdyno.host.journal import open_journal
 from dbdyno.host.volumes import power, volume
 from dbdyno.records.record import Loss
-from dbdyno.study.act import Act
-from dbdyno.study.phases import Phase
+from dbdyno.study.soak import Act
+from dbdyno.study.trials import Phase
 from dbdyno.trial import acts
 from dbdyno.trial import prepare as preparing
 from dbdyno.trial.acts import act_on, endings, permitted

@@ -19,7 +19,7 @@ import pytest
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed
 from dbdyno.host import process
 from dbdyno.layers.setup import Running, Setup
-from dbdyno.study.phases import Phase
+from dbdyno.study.trials import Phase
 from dbdyno.trial.observe import watch as watching
 from dbdyno.trial.observe.watch import ProcessCounters, Watch, held, limits_of, occupied_bytes
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.begin.first_study import GOALS
 from dbdyno.cli.options import DurationText, json_option, target_option
 from dbdyno.cli.verbs import body
 from dbdyno.frozen import Level
+from dbdyno.prepare_run.first_study import GOALS
 from dbdyno.sql_logs import KNOWN
 from dbdyno.sql_logs.seen import Reading
 from dbdyno.study import values

@@ -201,7 +201,7 @@ class Ladder(click.ParamType[tuple[int, ...]]):
         if isinstance(value, tuple):
             return value
         # Here, because verbs that take no ladder need nothing of studies.
-        from dbdyno.study.rungs import rungs
+        from dbdyno.study.sections import rungs
         from dbdyno.study.values import Fault
 
         try:

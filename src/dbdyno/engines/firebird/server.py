@@ -23,13 +23,13 @@ from dbdyno.engines.firebird.settings import ATTRIBUTES, CREATION, as_attributes
 from dbdyno.engines.server import hint_in, tail
 from dbdyno.errors import EngineMissing, ServerFailed, Unreachable, UserError
 from dbdyno.frozen import Level
-from dbdyno.host import libraries
+from dbdyno.host import fingerprint
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, how_it_ended
 from dbdyno.host.room import require_disk
 from dbdyno.obtain import debian, path, wheel
 from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, may_hold
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 DATABASE = "dyno.fdb"
 ATTACH_TIMEOUT_S = 120.0
@@ -325,7 +325,7 @@ class Beside:
 
     @property
     def here(self) -> bool:
-        return libraries.found(self.on_host) or self.copy is not None
+        return fingerprint.found(self.on_host) or self.copy is not None
 
     @property
     def copy(self) -> Path | None:
@@ -337,7 +337,7 @@ class Beside:
     def linked(self) -> dict[str, Path]:
         """The files that a server's own folder has to lead to, by their names in it: none where the host has
         them."""
-        copy = None if libraries.found(self.on_host) else self.copy
+        copy = None if fingerprint.found(self.on_host) else self.copy
         if copy is None:
             return {}
         return {self.under or file: copy / file for file in self.files}

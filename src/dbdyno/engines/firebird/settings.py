@@ -25,7 +25,7 @@ from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Loss, Reading
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}

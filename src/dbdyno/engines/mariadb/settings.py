@@ -27,7 +27,7 @@ from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Loss, Reading
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 UNITS = ("K", "M", "G", "T", "P", "E")
 SMALLEST, LARGEST = ("-9223372036854775808", "0"), ("18446744073709551615", "9223372036854775807")

@@ -14,7 +14,7 @@ from dbdyno.engines.mariadb import settings as of_mariadb
 from dbdyno.frozen import Level
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Loss
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 CREATION = frozenset(
     {

@@ -16,7 +16,7 @@ from dbdyno.engines.upgrade import run_tool
 from dbdyno.engines.values import same_value
 from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import Level
-from dbdyno.host.user_namespace import step_down
+from dbdyno.host.namespaces import step_down
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.server import programs
 from dbdyno.records.record import Loss

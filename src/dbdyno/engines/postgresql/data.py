@@ -24,8 +24,8 @@ from dbdyno.errors import DriverFailed, DynoError, EngineMissing, ServerFailed, 
 from dbdyno.frozen import Level
 from dbdyno.host.cache import Tell
 from dbdyno.host.launch import Launch
+from dbdyno.host.namespaces import step_down
 from dbdyno.host.process import die_with_parent
-from dbdyno.host.user_namespace import step_down
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.server import fronts, program, programs

@@ -35,14 +35,14 @@ from dbdyno.engines.values import as_text, quantity, same_value
 from dbdyno.errors import DynoError, ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
+from dbdyno.host.namespaces import step_down
 from dbdyno.host.process import confine, how_it_ended
 from dbdyno.host.room import require_disk
-from dbdyno.host.user_namespace import step_down
 from dbdyno.obtain import debian, npm
 from dbdyno.obtain.cross import Platforms
 from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, may_hold
 from dbdyno.obtain.server import PackagedServer
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 PORT = 5432
 

@@ -29,7 +29,7 @@ from dbdyno.frozen import Level
 from dbdyno.obtain import path
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Loss, Reading
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 CREATION = frozenset({"data_checksums", "wal_segment_size"})
 """What `initdb` takes, and the server does not."""

@@ -17,7 +17,7 @@ from dbdyno.engines.sqlite.server import DATABASE, LIBRARY, start
 from dbdyno.engines.upgrade import series_of
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.host import libraries
+from dbdyno.host import fingerprint
 from dbdyno.host.cache import Tell
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
@@ -60,7 +60,7 @@ def require_folder(_version: str, source: Path) -> None:
 def load(
     installation: Installation, _server: Server, data: Path, dump: Dump, _database: str, tell: Tell
 ) -> list[str]:
-    library = installation.library or libraries.find(LIBRARY)
+    library = installation.library or fingerprint.find(LIBRARY)
     command = [sys.executable, "-I", __file__, str(library), str(data / DATABASE)]
     with text_of(dump) as text:
         feed(dump, text, Client(command, environment(()), REFUSAL), tell)

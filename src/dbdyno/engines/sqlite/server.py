@@ -15,13 +15,13 @@ from dbdyno.engines.embedded import EmbeddedServer, refuse_unknown, require_data
 from dbdyno.engines.sqlite.settings import CREATION, PRAGMAS, url
 from dbdyno.errors import DriverFailed, ServerFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.host import libraries
+from dbdyno.host import fingerprint
 from dbdyno.host.launch import Launch
 from dbdyno.host.room import require_disk
 from dbdyno.obtain import debian, path
 from dbdyno.obtain.cross import Platforms
 from dbdyno.obtain.installation import Installation, Offer, first_covering
-from dbdyno.study.reference import Reference
+from dbdyno.study.nouns import Reference
 
 DATABASE = "dyno.sqlite"
 
@@ -103,7 +103,7 @@ def owns(_file: str, object_file: str) -> bool:
 
 def _here() -> Iterator[Installation]:
     """What the host has, as `dyno load` takes it, then what was fetched, the newest first."""
-    if (on_host := libraries.find(LIBRARY)) is not None:
+    if (on_host := fingerprint.find(LIBRARY)) is not None:
         yield _installed(on_host)
     yield from map(_unpacked, debian.fetched(RECIPE.engine))
 

@@ -21,10 +21,10 @@ from dbdyno.engines.sqlite.server import PLATFORMS
 from dbdyno.errors import ServerFailed
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, how_it_ended, kill_family
-from dbdyno.obtain.counted import counted
+from dbdyno.obtain.cross import counted
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Check, Recovery
-from dbdyno.study.act import Act
+from dbdyno.study.soak import Act
 
 FILE = "database.sqlite"
 ACCOUNTS = 1000

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from dbdyno.errors import Blocked
 from dbdyno.host.volumes import mounts
-from dbdyno.host.volumes.volume import Volume, Wish
+from dbdyno.host.volumes.volume import Volume, VolumeSpecification
 
 SHUTDOWN = 0x8004587D
 """`_IOR('X', 125, __u32)`: one number for EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN and F2FS_IOC_SHUTDOWN."""
@@ -35,7 +35,7 @@ FACTOR = "storage.filesystem"
 HAVE_SWITCH = "name a file system of Dyno's own: storage.filesystem = ext4"
 
 
-def require_switch(wish: Wish) -> None:
+def require_switch(wish: VolumeSpecification) -> None:
     """Raises Blocked for a volume whose file system cannot be shut down."""
     if wish.filesystem not in FILE_SYSTEMS:
         reason = f"the power of a volume with {wish.filesystem} cannot be cut"

@@ -29,7 +29,7 @@ from dbdyno.host.process import refusal
 from dbdyno.host.room import require_memory
 from dbdyno.host.volumes import loop, mounts
 from dbdyno.host.volumes.loop import note_put, path_with_sbin
-from dbdyno.host.volumes.maker_options import EXT, maker_fault, merged
+from dbdyno.host.volumes.mounts import EXT, maker_fault, merged
 
 LABEL = "dyno"
 """Every file system that Dyno makes bears it, for who looks at a device."""
@@ -61,7 +61,7 @@ SMALLEST_BYTES = 320 << 20
 
 
 @dataclass(frozen=True)
-class Wish:
+class VolumeSpecification:
     """What the storage levels ask for. `device` is `loop`, `ram`, or the path of a block device.
 
     `size_bytes` 0 leaves the size to `size_for`.
@@ -79,7 +79,7 @@ class Volume:
     """A volume that is attached. `mount` is None for a raw one; `direct_io` for a device that has no
     such thing."""
 
-    wish: Wish
+    wish: VolumeSpecification
     device: Path
     data: Path
     cloned: Cloned
@@ -108,7 +108,7 @@ class Volume:
             self._loop.close()
 
 
-def size_for(data_bytes: int, wish: Wish) -> int:
+def size_for(data_bytes: int, wish: VolumeSpecification) -> int:
     """How large a volume is made: thrice the data and room for logs, in whole MiB, unless the study says."""
     if wish.size_bytes:
         return wish.size_bytes
@@ -116,7 +116,7 @@ def size_for(data_bytes: int, wish: Wish) -> int:
     return -(-wanted // (1 << 20)) << 20
 
 
-def image_of(journal: Journal, pristine: Path, raw_file: str, wish: Wish) -> Path:
+def image_of(journal: Journal, pristine: Path, raw_file: str, wish: VolumeSpecification) -> Path:
     """The image that holds the pristine data under a file system; makes it when it is not there yet.
 
     It lies within the folder of the data, and goes with them. `raw_file` names the one file that a raw
@@ -134,14 +134,14 @@ def image_of(journal: Journal, pristine: Path, raw_file: str, wish: Wish) -> Pat
     return cache.shelf("volumes", pristine).once(name, make, note=journal.note_tree) / IMAGE
 
 
-def image_name(wish: Wish, size_bytes: int) -> str:
+def image_name(wish: VolumeSpecification, size_bytes: int) -> str:
     """One name for each shape of an image."""
     shape = json.dumps([wish.filesystem, wish.mkfs, size_bytes], sort_keys=True)
     return f"{wish.filesystem}-{hashlib.sha256(shape.encode()).hexdigest()[:12]}"
 
 
 def _make_image(
-    journal: Journal, pristine: Path, raw_file: str, wish: Wish, image: Path, size_bytes: int
+    journal: Journal, pristine: Path, raw_file: str, wish: VolumeSpecification, image: Path, size_bytes: int
 ) -> None:
     with image.open("wb") as file:
         file.truncate(size_bytes)
@@ -157,7 +157,9 @@ def _make_image(
         raise Blocked("storage.size", reason, "a larger storage.size, or none: it is then chosen") from None
 
 
-def attach(journal: Journal, image: Path, pristine: Path, raw_file: str, wish: Wish, scratch: Path) -> Volume:
+def attach(
+    journal: Journal, image: Path, pristine: Path, raw_file: str, wish: VolumeSpecification, scratch: Path
+) -> Volume:
     """Puts a clone of the image on the wished device and mounts it below `scratch`; its `data` is then
     in place."""
     began = time.monotonic()
@@ -188,7 +190,7 @@ def attach(journal: Journal, image: Path, pristine: Path, raw_file: str, wish: W
     return Volume(wish, device, data, cloned, point, direct_io, written_before_bytes, attached)
 
 
-def attach_tmpfs(journal: Journal, pristine: Path, wish: Wish, scratch: Path) -> Volume:
+def attach_tmpfs(journal: Journal, pristine: Path, wish: VolumeSpecification, scratch: Path) -> Volume:
     """A file system in memory has no device and no image: the data are copied into it."""
     data_bytes = tree_size_bytes(pristine / "data")
     require_memory(2 * data_bytes, "a tmpfs with the data", "storage.filesystem", NOT_IN_MEMORY)
@@ -205,7 +207,7 @@ def attach_tmpfs(journal: Journal, pristine: Path, wish: Wish, scratch: Path) ->
     return Volume(wish, Path("tmpfs"), data, cloned, mounts.mounted_at(data))
 
 
-def _backing_folder(journal: Journal, wish: Wish, image: Path, scratch: Path) -> Path:
+def _backing_folder(journal: Journal, wish: VolumeSpecification, image: Path, scratch: Path) -> Path:
     """Where the volume's file lies: on the disk of Dyno's cache, or in memory for a RAM disk."""
     if wish.device != "ram":
         return scratch
@@ -241,7 +243,7 @@ def _fill_raw(source: Path, image: Path) -> None:
         os.fsync(target.fileno())
 
 
-def make_file_system(image: Path, wish: Wish) -> None:
+def make_file_system(image: Path, wish: VolumeSpecification) -> None:
     """Makes the wished file system in a file. Raises Blocked with what its maker says.
 
     The maker can write to the file alone, whatever its options do.
@@ -270,7 +272,7 @@ def make_file_system(image: Path, wish: Wish) -> None:
         raise Blocked("storage.mkfs", reason, f"`man 8 {program}` lists its options")
 
 
-def _fill_file_system(journal: Journal, data: Path, image: Path, wish: Wish) -> None:
+def _fill_file_system(journal: Journal, data: Path, image: Path, wish: VolumeSpecification) -> None:
     make_file_system(image, wish)
     point = image.with_suffix(".mount")
     with journal.scope():

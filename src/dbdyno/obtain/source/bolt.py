@@ -1,7 +1,14 @@
-"""BOLT: LLVM's tool that lays the functions of a finished program out anew, by what its training executed.
+"""Layouts of a build's functions: by BOLT, LLVM's tool, from what the training of a finished program
+executed; and by a linker script for GNU ld, in an order that a seed draws.
 
-It takes what any compiler made, as long as the linker left the relocations in. A program that it instruments
-counts branches itself, so no counters of the CPU are needed.
+BOLT takes what any compiler made, as long as the linker left the relocations in. A program that it
+instruments counts branches itself, so no counters of the CPU are needed.
+
+A linker script may not name functions, because they are known only when all is compiled. So it sorts them
+by the last three characters of their names: a seed deals out the alphabet into classes, and draws an order
+of all triples of classes. With `INSERT` the linker keeps its own script beside this one, whatever it
+links. What it puts first for a reason (cold, hot and starting code) stays first. All other code comes
+last, so that the linker's own `.text` holds nothing: of a file with two, Valgrind reads no symbols.
 """
 
 from __future__ import annotations
@@ -10,18 +17,55 @@ import hashlib
 import os
 import re
 import shutil
+import string
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 from dbdyno.errors import Blocked, BuildFailed, DiskFull
 from dbdyno.frozen import Frozen
 from dbdyno.host.cache import Tell, scratch
 from dbdyno.host.process import how_it_ended
+from dbdyno.obtain.source.build import Flags
 from dbdyno.obtain.source.commands import FULL, LOG_BYTES, Workplace, run_command
 from dbdyno.obtain.source.profile import NO_PROFILE, NOTHING_EXECUTED, SWITCHED_OFF, Profile
 from dbdyno.obtain.source.toolchain import PROGRAM, Toolchain, digest_of, ran, version_in
-from dbdyno.obtain.source.wish import Flags
+
+ALPHABET = f"{string.ascii_letters}{string.digits}_."
+"""The characters of a function's section. A name with another one comes last."""
+CLASSES = 8
+FIRST = (
+    "*(.text.unlikely .text.*_unlikely .text.unlikely.*)",
+    "*(.text.exit .text.exit.*)",
+    "*(.text.startup .text.startup.*)",
+    "*(.text.hot .text.hot.*)",
+    "*(SORT(.text.sorted.*))",
+)
+"""In the order of GNU ld's own script."""
+LAST = ("*(.text .stub .text.* .gnu.linkonce.t.*)", "*(.gnu.warning)")
+"""All that GNU ld's own script holds beside."""
+
+
+def script(seed: int) -> str:
+    """The script of a seed: the same on every machine."""
+    dealt = [_classes(seed, position) for position in range(3)]
+    patterns = (f"*(.text.*[{one}][{two}][{three}])" for one, two, three in product(*dealt))
+    lines = "\n".join(f"    {line}" for line in (*FIRST, *_shuffled(patterns, f"{seed}"), *LAST))
+    return f"SECTIONS\n{{\n  .text :\n  {{\n{lines}\n  }}\n}}\nINSERT BEFORE .fini;\n"
+
+
+def _classes(seed: int, position: int) -> list[str]:
+    """The alphabet in classes of one size."""
+    drawn = _shuffled(ALPHABET, f"{seed} {position}")
+    return ["".join(drawn[start::CLASSES]) for start in range(CLASSES)]
+
+
+def _shuffled(things: Iterable[str], seed: str) -> list[str]:
+    """An order that no version of Python changes."""
+    return sorted(things, key=lambda thing: hashlib.sha256(f"{seed} {thing}".encode()).digest())
+
 
 FACTOR = "build.bolt"
 LLVM = Path("/usr/lib")

@@ -23,7 +23,7 @@ from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
 from dbdyno.obtain.source.recipe import Step, expanded
 from dbdyno.obtain.source.toolchain import first_error, require_needs
 from dbdyno.obtain.source.tree import commit_of, git
-from dbdyno.study.line import TouchedFile
+from dbdyno.study.trials import TouchedFile
 
 NO_PROGRAMS = ("-c", "core.fsmonitor=false")
 """A repository's own configuration may name a program that is started when files are looked at."""

@@ -19,12 +19,25 @@ from dbdyno.host import cache
 from dbdyno.host.cache import Tell
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.host.room import require_disk
-from dbdyno.obtain.source import layout, patch, profile
+from dbdyno.obtain.source import bolt as layout
+from dbdyno.obtain.source import profile
+from dbdyno.obtain.source import tree as patch
 from dbdyno.obtain.source.bolt import REORDERING, Bolt, Rewriting
-from dbdyno.obtain.source.build import EMULATE, ENVIRONMENT, Bolting, Build, Made, OwnTest, Target, Training
+from dbdyno.obtain.source.build import (
+    EMULATE,
+    ENVIRONMENT,
+    NO_FLAGS,
+    Bolting,
+    Build,
+    Flags,
+    Made,
+    OwnTest,
+    Target,
+    Trainer,
+    Training,
+)
 from dbdyno.obtain.source.commands import LOG_BYTES, Bound, Workplace, run_step, wrapper
 from dbdyno.obtain.source.own_tests import run_tests
-from dbdyno.obtain.source.patch import Patch
 from dbdyno.obtain.source.profile import (
     PROFILE,
     Profile,
@@ -40,8 +53,7 @@ from dbdyno.obtain.source.recipe import TARGET_PLACES, Recipe, expanded
 from dbdyno.obtain.source.reuse import CC, CXX, place, reuse_of, reused
 from dbdyno.obtain.source.reuse import is_here as ccache_is_here
 from dbdyno.obtain.source.toolchain import Toolchain, native_target, toolchain
-from dbdyno.obtain.source.tree import Source, copy
-from dbdyno.obtain.source.wish import NO_FLAGS, Flags, Trainer
+from dbdyno.obtain.source.tree import Patch, Source, copy
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
 TREE, SPENT, BOLT = "tree", "spent.json", "bolt"

@@ -21,7 +21,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.host import cache
 from dbdyno.host.cache import Tell, silently
 from dbdyno.obtain import apt
-from dbdyno.obtain.source import patch
+from dbdyno.obtain.source import tree as patch
 from dbdyno.obtain.source.recipe import SourcePackage
 from dbdyno.obtain.source.tree import Source
 from dbdyno.obtain.tarball import unpack

@@ -29,9 +29,8 @@ from dbdyno.errors import Blocked, BuildFailed, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host import kernel_files
 from dbdyno.host.cache import Tell
-from dbdyno.obtain.source.build import Training
+from dbdyno.obtain.source.build import MERGED, Flags, Trainer, Training
 from dbdyno.obtain.source.toolchain import NATIVE, Toolchain, first_error, ran, tried
-from dbdyno.obtain.source.wish import MERGED, Flags, Trainer
 
 CPUS = Path("/proc/cpuinfo")
 KNOWN_TO_ALL = "name a CPU that all hosts know, such as build.march = x86-64-v2"

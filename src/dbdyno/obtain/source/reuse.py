@@ -18,10 +18,9 @@ from pathlib import Path
 
 from dbdyno.host import paths
 from dbdyno.host.cache import Tell, shelf
-from dbdyno.obtain.source.build import Reused
+from dbdyno.obtain.source.build import Flags, Reused
 from dbdyno.obtain.source.commands import Bound, is_allowed, wrapper
 from dbdyno.obtain.source.toolchain import Toolchain, ran, version_in
-from dbdyno.obtain.source.wish import Flags
 
 PROGRAM, OLDEST = "ccache", (4, 3)
 """The first that tells what came of each object."""

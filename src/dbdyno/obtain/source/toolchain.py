@@ -23,9 +23,9 @@ from dbdyno.host.cache import scratch
 from dbdyno.host.process import die_with_parent, kill_family
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.architecture import ARCHITECTURES, Architecture, emulator, of_this_machine
+from dbdyno.obtain.source.build import ALWAYS, DEFAULT, Flags
 from dbdyno.obtain.source.recipe import HEADER, Step
 from dbdyno.obtain.source.recorded import in_force, program_of, recorded
-from dbdyno.obtain.source.wish import ALWAYS, DEFAULT, Flags
 
 
 def require_needs(steps: Iterable[Step], compiler: Sequence[str], headers: bool = True) -> None:

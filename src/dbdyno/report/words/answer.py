@@ -59,7 +59,7 @@ NAMED_MOST = 4
 def headline(analysis: Analysis) -> str:
     """The answer in one sentence: what won and by how much, or that nothing did. What was asked for and not
     measured comes first."""
-    listed = analysis.search is None and not analysis.study.of_platforms
+    listed = analysis.search is None and not analysis.study.untimed
     missing = not_measured(analysis) if listed else ""
     return " ".join(filter(None, (missing, _of_measured(analysis))))
 
@@ -80,7 +80,7 @@ def not_measured(analysis: Analysis) -> str:
 
 def _of_measured(analysis: Analysis) -> str:
     answer = analysis.answer
-    if analysis.study.of_platforms:
+    if analysis.study.untimed:
         return platforms.headline(analysis)
     if not any(trial.record.outcome is Outcome.MEASURED for trial in analysis.trials):
         return "Nothing was measured, so nothing can be said about speed."
@@ -244,7 +244,7 @@ def _beside(analysis: Analysis, name: str) -> str:
 def findings(analysis: Analysis) -> list[tuple[str, str]]:
     """The rest of the answer: a heading and the variants it holds for, only where there are any. A study of
     platforms has none, because none of its variants has a speed."""
-    if analysis.study.of_platforms:
+    if analysis.study.untimed:
         return []
     answer, run = analysis.answer, analysis.run
     idle = tuple(name for name in answer.no_effect if not_exercised(variant_of(analysis, name)))

@@ -16,7 +16,7 @@ from dbdyno.records.run import Brought, Run
 from dbdyno.report.words.numbers import plural, value_text
 from dbdyno.report.words.safe import clean
 from dbdyno.report.words.verdicts import losses_of, lost
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 LATENCIES = ("mean_ms", "p50_ms", "p95_ms", "p99_ms")
 UNITS = {

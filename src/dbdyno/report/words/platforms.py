@@ -34,7 +34,7 @@ def works(one: Survivor) -> bool:
 
 def headline(analysis: Analysis) -> str:
     """How many variants work, and who does not."""
-    if analysis.study.of_machine:
+    if analysis.study.in_guest:
         return machine_headline(analysis)
     ran = [one for one in analysis.survivors if one.outcome is not None]
     if not ran:

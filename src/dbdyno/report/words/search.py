@@ -11,7 +11,7 @@ from dbdyno.records import metrics
 from dbdyno.report.words.naming import factor_text, levels_text, marked_text
 from dbdyno.report.words.numbers import interval_text, plural, ratio_text, seconds_text, share_text
 from dbdyno.report.words.safe import clean
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 from dbdyno.study.trials import Purpose
 
 DOING = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dbdyno.analyse.model import Analysis, Role, VariantResult, Verdict
 from dbdyno.report.words.numbers import effect_text, plural
 from dbdyno.report.words.safe import clean
-from dbdyno.study.space import Promise
+from dbdyno.study.nouns import Promise
 
 
 @dataclass(frozen=True)

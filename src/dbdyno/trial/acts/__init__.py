@@ -19,8 +19,8 @@ from dbdyno.host.volumes import power
 from dbdyno.host.volumes.power import tear
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Loss, Recovery
-from dbdyno.study.act import CLEANLY, OF_CLUSTER, OF_POWER, Act
-from dbdyno.study.phases import Phase
+from dbdyno.study.soak import CLEANLY, OF_CLUSTER, OF_POWER, Act
+from dbdyno.study.trials import Phase
 from dbdyno.trial.acts.cluster import act_on_node
 from dbdyno.trial.acts.endings import (
     ENDINGS,

@@ -27,11 +27,11 @@ from dbdyno.driver.load import Load
 from dbdyno.driver.tally import Tally
 from dbdyno.engines.nodes import Node, Nodes
 from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
-from dbdyno.host.segment import FACTOR
+from dbdyno.host.namespaces import FACTOR
 from dbdyno.layers.setup import Running
 from dbdyno.records.record import Check, Clustered, Loss, Recovery
-from dbdyno.study.act import Act
-from dbdyno.study.phases import Phase
+from dbdyno.study.soak import Act
+from dbdyno.study.trials import Phase
 from dbdyno.trial.acts.endings import (
     NS,
     Acted,
@@ -48,10 +48,10 @@ from dbdyno.trial.acts.endings import (
     windows_of,
 )
 from dbdyno.trial.acts.engine import with_load
+from dbdyno.trial.answers import TableRows, rows_of
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.nodes import behind, caught_up, of_others
 from dbdyno.trial.record_builder import of_the_engine
-from dbdyno.trial.rows import TableRows, rows_of
 
 BETWEEN_LOOKS_S = 0.02
 Moment = tuple[float, float]

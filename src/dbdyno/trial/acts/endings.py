@@ -46,9 +46,9 @@ from dbdyno.host.volumes.power import Page, pages_in_flight
 from dbdyno.host.volumes.volume import Volume
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Check, Recovery
-from dbdyno.study.act import CLEANLY, Act
 from dbdyno.study.nouns import KEEPS_LEDGER
-from dbdyno.study.phases import Phase
+from dbdyno.study.soak import CLEANLY, Act
+from dbdyno.study.trials import Phase
 from dbdyno.trial.acts.engine import in_the_midst, kill_under_load, lives, start_again, stopped_s, strike
 from dbdyno.trial.bench import OpenLoad
 from dbdyno.trial.nodes import checks_of

@@ -24,7 +24,7 @@ from dbdyno.host.room import memory_bytes, usable_disk_bytes
 from dbdyno.layers.setup import Running
 from dbdyno.records.metrics import GAUGES, SHARED, Source
 from dbdyno.records.record import Limit, Watched
-from dbdyno.study.phases import Phase
+from dbdyno.study.trials import Phase
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

@@ -22,7 +22,7 @@ from dbdyno.host.launch import Launch
 from dbdyno.layers.layer import ask
 from dbdyno.layers.setup import Before, Running, Setup, apply
 from dbdyno.records.record import Reading
-from dbdyno.study.toml import toml
+from dbdyno.study.document import toml
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import INDEXING_S, Bench, setup_of
 from dbdyno.trial.beside import stop_or_kill

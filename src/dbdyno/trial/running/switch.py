@@ -19,7 +19,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import NoReturn, Protocol
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.ledger import BEAT_S, Ledger
 from dbdyno.engines.put_back import (
     SCHEMA,
     TAKE_S,
@@ -31,7 +30,7 @@ from dbdyno.engines.put_back import (
     restart,
     wait_until,
 )
-from dbdyno.engines.runtime import Found, Runtime, connected, lacks_right
+from dbdyno.engines.runtime import BEAT_S, Found, Ledger, Runtime, connected, lacks_right
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped
 from dbdyno.frozen import Level, layer_and_knob, level_text
 from dbdyno.records.in_use import GuardSeen, InUse, Means, Moved, ServerId, Way

@@ -1,0 +1,247 @@
+"""The study of a stored run, as it was when the run began, with what a calibration gave it; and the engine
+and the application that the run measured."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from dbdyno.analyse.quantiles import blocks_least, claims, confidence_each
+from dbdyno.applications.registry import PRODUCTS, installed
+from dbdyno.engines import registry
+from dbdyno.errors import EngineMissing, StudyError, UserError
+from dbdyno.frozen import Configuration, Frozen, Level, level_text
+from dbdyno.host.fingerprint import Installed
+from dbdyno.obtain.installation import Installation
+from dbdyno.prepare_run.building import with_counting
+from dbdyno.prepare_run.study_here import catalogue, changed, others_of
+from dbdyno.records.run import Run
+from dbdyno.report.words import numbers
+from dbdyno.report.words.numbers import day_text, plural
+from dbdyno.study import SLICE_S, Arrangement, Interval, Study, parse_study
+from dbdyno.study.designs import variants_of
+from dbdyno.study.differences import difference
+from dbdyno.study.files import NamedFile, read_file
+
+if TYPE_CHECKING:
+    from dbdyno.calibrate.kept import Calibration
+    from dbdyno.records.run import Calibrated
+
+
+def taken(study: Study, found: Calibration | None, why_not: str) -> tuple[Calibrated | None, str]:
+    """What a run of the study that begins now takes from a calibration of this host, and a sentence on it;
+    empty where there is none. `why_not` says why one does not hold."""
+    if found is None:
+        again = "without it the study runs as it is; to calibrate anew: dyno calibrate STUDY"
+        return None, f"the calibration is not used: {why_not}; {again}" if why_not else ""
+    named = {
+        "interval": _interval_for(study, found.interval),
+        "slice_s": None if study.slice_s else found.used.slice_s,
+    }
+    used = found.used.but(**named)
+    made = day_text(found.made_unix_s)
+    beside = study.arrangement is Arrangement.SIDE_BY_SIDE
+    chosen = f"; slices: {numbers.seconds_text(used.slice_s)}" if beside and used.slice_s else ""
+    chosen += f"; interval: {used.interval}" if used.interval else ""
+    return used, f"calibrated on {made}: {found.best.arrangement.words}{chosen} (--no-calibration: without)"
+
+
+def with_calibration(study: Study, used: Calibrated | None) -> Study:
+    """The study with what a calibration found best, but for what it says itself."""
+    if used is None:
+        return study
+    found = {
+        "settings": {**used.settings, **study.settings},
+        "slice_s": study.slice_s or used.slice_s,
+        "goal": study.goal.but(interval=study.goal.interval or used.interval),
+    }
+    return study.but(**found)
+
+
+def _interval_for(study: Study, suited: Interval) -> Interval | None:
+    """The interval of a study that names none. One that its blocks are too few for would give no verdict, and
+    signed-rank supposes as many baselines as candidates; a search has few blocks for each question."""
+    if study.goal.interval is not None:
+        return None
+    if study.baselines > 1 or study.search is not None:
+        return Interval.STUDENT
+    candidates = sum(variant.candidate for variant in variants_of(study)[1:])
+    each = confidence_each(study.goal.confidence, claims(study, candidates))
+    return suited if study.blocks >= blocks_least(each, suited) else Interval.STUDENT
+
+
+class PlannedApplication(Frozen):
+    """What would take the load. `digest` identifies all packages that it runs on. Where it is not on this
+    machine, `version` is the one that was asked for, `digest` is empty, and `missing` says what to do."""
+
+    name: str
+    version: str
+    digest: str = ""
+    workers: int
+    settings: dict[str, Level]
+    missing: str = ""
+
+
+def planned_application(study: Study) -> PlannedApplication | None:
+    """The application that a run of the study would start; None where the study has none."""
+    wish = study.application
+    if wish is None:
+        return None
+    planned = PlannedApplication(
+        name=PRODUCTS[wish.name].title, version=wish.version, workers=wish.workers, settings=wish.settings
+    )
+    try:
+        found = installed(wish)
+    except EngineMissing as error:
+        return planned.but(missing=f"{error.message}; {error.hint}")
+    if found is None:
+        return None
+    facts = {"version": found.installation.version, "digest": found.installation.digest}
+    return planned.but(**facts)
+
+
+def application_lines(planned: PlannedApplication | None) -> list[Text]:
+    """What stands in front of the server, and why it would not be started; nothing where nothing does."""
+    if planned is None:
+        return []
+    version = f" {planned.version}" if planned.version else ""
+    packages = f" (packages {planned.digest})" if planned.digest else ""
+    told = f"application: {planned.name}{version}{packages}, {plural(planned.workers, 'worker')}"
+    settings = [f"  {name} = {level_text(level)}" for name, level in planned.settings.items()]
+    missing = [Text(planned.missing, style="yellow")] if planned.missing else []
+    return [Text("\n".join([told, *settings])), *missing]
+
+
+def study_of(run: Run) -> Study:
+    """The study of a run as it was when the run began. Looks at no engine: none need be here."""
+    study = asked_of(run)
+    if run.of_logs:
+        return study
+    given = {
+        "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
+        "slice_s": run.slice_s or study.slice_s or SLICE_S,
+    }
+    whole = changed(run.on_line(study), run.blocks, run.seed, run.duration_s).but(**given)
+    return with_counting(with_calibration(whole, run.calibrated), run.counting_builds)
+
+
+def asked_of(run: Run) -> Study:
+    """What a run's study asks, with the configuration file as it was; of one that was brought, what its logs
+    are compared by."""
+    if run.of_logs is not None:
+        # Here, because most runs are Dyno's own.
+        from dbdyno.imported import study as brought_study
+
+        return brought_study.study_of(run, run.of_logs)
+    folder = Path(run.study_folder or Path(run.study_path).parent)
+    return asked_by(run.study_text, run.study_path, folder, run.configuration).but(files=run.files)
+
+
+def asked_by(text: str, path: str, folder: Path, configuration: Configuration | None) -> Study:
+    """What the text of a study asks, with the engine's own file as it was. Looks at no engine and no file."""
+    configure = (lambda *_: configuration) if configuration else None
+    names = replace(catalogue(ask_engines=False), configure=configure, lone=True)
+    return parse_study(text.encode(), names, path, folder)
+
+
+def is_of(run: Run, study: Study) -> bool:
+    """Whether a run is of this study by what it asks; its file may be spelled otherwise."""
+    if run.study_digest == study.digest and run.configuration == study.configuration:
+        return True
+    with suppress(StudyError):
+        return asked_of(run).meaning == study.meaning
+    return False
+
+
+def require_one_data(left: Run, right: Run) -> None:
+    """Raises UserError where the studies of two runs brought other data. Their paths may differ."""
+    ours, theirs = ([data.sha256 for data in run.data] for run in (left, right))
+    if ours != theirs:
+        named = (
+            ", ".join(f"{Path(data.path).name} {data.sha256[:12]}" for data in run.data) or "none"
+            for run in (left, right)
+        )
+        raise UserError(
+            f"{left.run} and {right.run} had other data of their users': {' -> '.join(named)}",
+            "measure both with the same [data]",
+        )
+
+
+def require_kept(run: Run) -> None:
+    """Raises UserError where a file that a run's study refers to is not as it was when the run began."""
+    for file in run.files or ():
+        try:
+            now = read_file(NamedFile(file.kind, file.place), Path())
+        except OSError as error:
+            found = f"{file.place} cannot be read now: {error.strerror}"
+        else:
+            changed = difference([file], [now.but(path=file.path)])
+            found = f"{file.place} has changed since: {changed}" if now.digest != file.digest else ""
+        if found:
+            raise UserError(
+                f"run {run.run} cannot go on as it began, because {found}",
+                f"put the file back, or begin a new run from what was kept: dyno run --again {run.run}",
+            )
+
+
+def require_measured(run: Run) -> None:
+    """Raises UserError for a run that was brought: no trial of it can be repeated here."""
+    if run.of_logs is not None:
+        raise UserError(
+            f"run {run.run} was made of logs of {run.of_logs.tool}, so Dyno has no setup to measure again",
+            "`report`, `compare`, `show` and `export` read such a run",
+        )
+
+
+def require_speeds(run: Run) -> None:
+    """Raises UserError for a soak, whose trials are no repetitions of each other, and for a bisection, which
+    leaves most of its line out."""
+    if not run.compares:
+        why, hint = run.no_speeds
+        raise UserError(f"run {run.run} is {run.words}, which {why}", hint)
+
+
+def measured_installation(study: Study, run: Run) -> Installation:
+    """The engine of the baseline that a run measured. Raises UserError when there is another in its place
+    now, or in that of an engine which it was compared with."""
+    require_measured(run)
+    require_kept(run)
+    installation = registry.locate(study.engine)
+    _require_measured_engine(run, run.installation, installation)
+    for level, other in others_of(study).items():
+        _require_measured_engine(run, run.engines.get(level, Installed()), other)
+    kept, now = run.installation.application, application_of(study)
+    if kept != now:
+        raise UserError(
+            f"run {run.run} measured {kept}; now there is {now}",
+            "restore that application, or start a new run",
+        )
+    return installation
+
+
+def _require_measured_engine(run: Run, kept: Installed, now: Installation) -> None:
+    if now.digest != kept.digest:
+        raise UserError(
+            f"run {run.run} measured {kept.origin}; now there is {now.origin}",
+            "restore that engine, or start a new run",
+        )
+
+
+def application_of(study: Study) -> str | None:
+    """The application in front of a study's server, with what identifies all that it runs on; None without
+    one."""
+    found = installed(study.application)
+    if found is None:
+        return None
+    return f"{found.product.title} {found.installation.version} ({found.installation.digest})"
+
+
+def installed_of(installation: Installation, application: str | None = None) -> Installed:
+    """What a run keeps of the engine that it measures."""
+    own = {name: getattr(installation, name) for name in ("engine", "version", "origin", "digest")}
+    beside = {"application": application} if application else {}
+    return Installed(**own, **installation.facts, **beside)

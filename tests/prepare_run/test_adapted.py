@@ -1,0 +1,75 @@
+"""A study as a run that begins now carries it out: arranged, fitted to a budget, calibrated."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from dbdyno.calibrate.kept import keep, place_of
+from dbdyno.errors import UserError
+from dbdyno.host.fingerprint import identity
+from dbdyno.plan.budget import fitted
+from dbdyno.prepare_run import building
+from dbdyno.prepare_run.adapted import adapted
+from dbdyno.prepare_run.estimate import overhead_s
+from dbdyno.prepare_run.study_here import study_at
+from dbdyno.study import Arrangement
+from dbdyno.study.nouns import RemoteDriver
+from tests.calibrate.kept_cases import a_calibration
+from tests.cli.calls import STUDY
+
+COUNTED = STUDY + '[goal]\nresponse = "instructions_per_op"\n'
+
+
+def test_a_budget_is_refused_for_counted_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(COUNTED)
+    monkeypatch.setattr(building, "counts", lambda event: "no counters here")
+    with pytest.raises(UserError, match="--budget and counted work exclude each other"):
+        adapted(study_at(path), budget_s=3600.0)
+    path.write_text(STUDY + "[goal]\ncounted = true\n")
+    with pytest.raises(UserError, match="--budget and counted work exclude each other"):
+        adapted(study_at(path), budget_s=3600.0)
+    path.write_text(COUNTED)
+    monkeypatch.setattr(building, "counts", lambda event: "")
+    assert adapted(study_at(path), budget_s=3600.0).study.blocks >= 6
+
+
+@pytest.fixture
+def calibrated(homes: Path) -> Path:
+    """The file of a study whose host is calibrated, with slices of 0.25 s."""
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    load = study_at(path).workload
+    of_load = {"workload": load.name, "clients": load.clients, "options": dict(load.options)}
+    keep(a_calibration(**of_load, place=place_of(identity()), made_unix_s=time.time()))
+    return path
+
+
+def test_a_budget_is_fitted_with_the_slices_of_the_calibration(calibrated: Path) -> None:
+    read = study_at(calibrated)
+    here = adapted(read, budget_s=600.0)
+    assert here.calibrated is not None and here.calibrated.slice_s == here.study.slice_s == 0.25
+    assert here.study.arrangement is Arrangement.SIDE_BY_SIDE
+    in_slices = {"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.25}
+    assert here.study.workload.duration_s == 1.0
+    assert here.study.blocks == fitted(read.model_copy(update=in_slices), 600.0, overhead_s(read)).blocks
+    whole = read.model_copy(update={**in_slices, "slice_s": 0.5})
+    assert here.study.blocks < fitted(whole, 600.0, overhead_s(read)).blocks
+
+
+def test_the_slices_of_a_calibration_are_told_where_there_are_slices(calibrated: Path) -> None:
+    assert "; slices: 0.25 s" in adapted(study_at(calibrated)).told
+    calibrated.write_text('arrangement = "one-after-the-other"\n' + STUDY)
+    told = adapted(study_at(calibrated)).told
+    assert "calibrated on" in told and "slices" not in told
+
+
+def test_a_study_whose_driver_is_elsewhere_takes_no_calibration(calibrated: Path) -> None:
+    study = study_at(calibrated)
+    assert adapted(study).calibrated is not None
+    driver = RemoteDriver(hosts=("load1",), address="10.0.0.1", tls=True)
+    found = adapted(study.but(driver=driver))
+    assert (found.calibrated, found.told) == (None, "")
