@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 from dbdyno.analyse import effects
-from dbdyno.analyse.assurance import Outlook
+from dbdyno.analyse.floor import Outlook
 from dbdyno.analyse.intervals import share_interval
 from dbdyno.study import Interval
 from tests.analyse.change_points_cases import LAWS, false_alarms, found

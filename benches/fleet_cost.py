@@ -32,11 +32,12 @@ import psycopg
 from benches.fleet import STUDY
 from dbdyno.cli.fleet import Following
 from dbdyno.cli.measuring import records_of_host
-from dbdyno.fleet import leases, parts
+from dbdyno.fleet import hosts as leases
+from dbdyno.fleet import parts
 from dbdyno.fleet.hosts import Place, register, require_speaker
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.namespaces import unshare
-from dbdyno.plan import fleet
+from dbdyno.plan import restarts
 from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import BLOCKS_IN_PAIR, FleetHost, Run
@@ -128,12 +129,12 @@ def pair(host: Host, url: str, run: Run, golden: Record, around: AbstractContext
     with Store(url) as store:
         study = study_of(run)
         records = records_of_host(store, run, place.name)
-        assert fleet.ask(place.name, study, run, records)
+        assert restarts.ask_of_host(place.name, study, run, records)
         with around, leases.Lease(session, place, name, LEASE_S) as lease:
             records = records_of_host(store, run, place.name)
             for _ in range(BLOCKS_IN_PAIR):
                 parts.is_given(session, name, place.name)
-                for trial in fleet.ask(place.name, study, run, records):
+                for trial in restarts.ask_of_host(place.name, study, run, records):
                     records.append(kept(store, run, trial, place.name, lease.fence, golden))
                     session.tell(of_run(name))
                     parts.is_given(session, name, place.name)

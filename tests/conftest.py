@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from dbdyno import build_check
 from dbdyno.cli.preferences import KEYS
-from dbdyno.engines.mariadb import galera
+from dbdyno.engines.mariadb import server
 from dbdyno.engines.mariadb import server as mariadb
 from dbdyno.engines.mysql import server as mysql
 from dbdyno.engines.registry import ENGINES
@@ -130,7 +130,7 @@ DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
 # Of servers that a test can fetch, those that the distribution installed are not seen.
 for packaged in (mariadb.SERVER, mysql.SERVER):
     object.__setattr__(packaged, "places", ())
-galera.ON_HOST = Path(os.devnull)
+server.ON_HOST = Path(os.devnull)
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def lasting_folder() -> Path:
     """A folder of those that may be written to, outside of the short-lived ones. Root's is one that every
     user may enter."""
     # Dyno's modules keep the environment that they are imported with.
-    from dbdyno.host.read_only import SHORT_LIVED
+    from dbdyno.host.launch import SHORT_LIVED
 
     places = (Path("/var/lib"), Path(__file__).parents[1], Path(pwd.getpwuid(os.getuid()).pw_dir))
     lasting = (one for one in places if not any(map(one.is_relative_to, SHORT_LIVED)))

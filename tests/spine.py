@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.kinds.registry import ask_for
-from dbdyno.plan import reference
+from dbdyno.plan import blocks as reference
 from dbdyno.plan.blocks import Order, make_plan
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
@@ -71,5 +71,8 @@ def in_turn(study: Study, progress: Stages, engine: FakeEngine) -> tuple[list[Re
         for run in runs:
             store.add_run(run)
         own, again = (make_bench(study, run, journal, engine) for run in runs)
-        side, other = RunSide(ask_for(own.run), own, progress), RunSide(reference.ask, again, progress)
+        side, other = (
+            RunSide(ask_for(own.run), own, progress),
+            RunSide(reference.ask_of_reference, again, progress),
+        )
         return run_study(side, store, other), store.records("again")

@@ -26,7 +26,7 @@ from dbdyno.layers.source import holds_build
 from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study import Workload
-from dbdyno.study.restarts import WRITING
+from dbdyno.study.designs import WRITING
 from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.acts.engine import kill_under_load, start_again
 from dbdyno.trial.answers import known_answers, known_vectors

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dbdyno.engines.facts import ShellRound
 from dbdyno.errors import ServerFailed
-from dbdyno.host.undisturbed import undisturbed
+from dbdyno.host.host_lock import undisturbed
 from dbdyno.interrupts import shielded
 from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
@@ -309,7 +309,7 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
 
             yield from asked_apart(draft, bench, machine_of)
         elif draft.platform is not None and bench.engine.shell is not None:
-            from dbdyno.trial.shell import shell_of
+            from dbdyno.trial.machine import shell_of
 
             yield from asked_apart(draft, bench, shell_of)
         else:

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analyse import effects
-from dbdyno.analyse.assurance import Outlook
 from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.estimate import Estimator, Trials
+from dbdyno.analyse.floor import Outlook
 from dbdyno.analyse.model import Method, Role, TrialResult, VariantResult, Verdict
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.records.record import Outcome, PhaseRecord, Record

@@ -8,7 +8,7 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.findings import analyse
 from dbdyno.records.record import Loss, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study import DURABLE, Goal, Guard, Restarts
-from dbdyno.study.restarts import CONTROL
+from dbdyno.study.designs import CONTROL
 from dbdyno.study.soak import Act
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM
 from tests.analyse.factory import a_run, a_study, records_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbdyno.analyse.assurance import ASSURANCE, WIDE, Outlook, most_more, outlook
+from dbdyno.analyse.floor import ASSURANCE, WIDE, Outlook, most_more, outlook
 from dbdyno.analyse.intervals import judge, ratio_of
 from dbdyno.analyse.model import Method, Ratio, Verdict
 from dbdyno.study import Interval

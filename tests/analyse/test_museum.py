@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dbdyno.analyse import Ending, effects
-from dbdyno.analyse.assurance import Outlook
 from dbdyno.analyse.effects import variant_result
+from dbdyno.analyse.floor import Outlook
 from dbdyno.analyse.model import Answer, Verdict
 from dbdyno.analyse.museum import Museum, answer, chosen
 from dbdyno.findings import analyse

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dbdyno.analyse import overhead as stages
+from dbdyno.analyse import split as stages
 from dbdyno.analyse.columns import OfRecords
 from dbdyno.analyse.found import Condition, Overhead
 from dbdyno.findings import analyse

@@ -11,7 +11,7 @@ from dbdyno.analyse.restarts import ByAct, survival, with_frontier
 from dbdyno.findings import analyse
 from dbdyno.records.record import Loss, Outcome, Record
 from dbdyno.study import DURABLE, Goal
-from dbdyno.study.restarts import CONTROL
+from dbdyno.study.designs import CONTROL
 from dbdyno.study.soak import Act
 from tests.analyse.factory import a_run
 from tests.analyse.restarts_cases import CONTROLLED, FAST, LOST, STUDY, TIMED, analysed, kept, record_of

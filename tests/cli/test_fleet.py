@@ -16,13 +16,12 @@ from dbdyno.cli import worker as verb
 from dbdyno.cli.fleet import Controller
 from dbdyno.errors import DynoError
 from dbdyno.fleet import kept_builds, parts
-from dbdyno.fleet.hosts import register, remove
+from dbdyno.fleet.hosts import register, remove, take
 from dbdyno.fleet.kept_builds import KeptBuild, Maker, made_by
-from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.source.packed import content_of
-from dbdyno.plan.fleet import blocks_of
+from dbdyno.plan.restarts import blocks_of
 from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import FleetHost

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dbdyno.host import paths
-from dbdyno.host.undisturbed import Look
+from dbdyno.host.host_lock import Look
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.run import Calibrated, ComparisonRun, Run

@@ -27,8 +27,7 @@ from dbdyno.engines.engine import Server
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DriverFailed, DynoError, EngineMissing, ServerFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.host.launch import Launch
-from dbdyno.host.read_only import why_writable
+from dbdyno.host.launch import Launch, why_writable
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation, Offer, covers
 from dbdyno.records.metrics import GAUGES, Source

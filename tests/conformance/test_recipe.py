@@ -19,8 +19,7 @@ import pytest
 
 from dbdyno.deploy.check import State, checked
 from dbdyno.deploy.deployment import Deployment
-from dbdyno.deploy.files import Way, files_beside, files_for_host
-from dbdyno.deploy.folder import read_folder, write_folder
+from dbdyno.deploy.files import Way, files_beside, files_for_host, read_folder, write_folder
 from dbdyno.deploy.made import production_of
 from dbdyno.driver.passwords import query
 from dbdyno.engines.mariadb.settings import folders as mariadb_folders

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.deploy.files import File, files_beside, files_for_host
-from dbdyno.deploy.folder import read_folder, write_folder
+from dbdyno.deploy.files import File, files_beside, files_for_host, read_folder, write_folder
 from dbdyno.deploy.made import production_of
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.errors import UserError

@@ -8,7 +8,7 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.findings import restarts
 from dbdyno.findings import restarts as part
 from dbdyno.records.record import Clustered, Loss, Recovery
-from dbdyno.study.restarts import CONTROL
+from dbdyno.study.designs import CONTROL
 from dbdyno.study.soak import Act
 from tests.analyse.restarts_cases import CONTROLLED, FAST, LOST, analysed, kept, record_of
 from tests.report.forms import as_markdown, as_page

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.fleet import kept_builds, parts
+from dbdyno.fleet.hosts import take
 from dbdyno.fleet.kept_builds import Failure, KeptBuild, Maker, made_by
-from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
 from dbdyno.records.database import Unavailable
 from dbdyno.records.store import Store

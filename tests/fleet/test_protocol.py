@@ -20,8 +20,7 @@ from hypothesis.stateful import (
 )
 
 from dbdyno.fleet import hosts, parts
-from dbdyno.fleet.hosts import Place, Replaced, remove, seen, speak_again
-from dbdyno.fleet.leases import renew, take
+from dbdyno.fleet.hosts import Place, Replaced, remove, renew, seen, speak_again, take
 from dbdyno.fleet.session import Session
 from dbdyno.records.database import LeaseOver, Unavailable
 from dbdyno.records.store import Store

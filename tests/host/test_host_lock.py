@@ -17,9 +17,8 @@ import pytest
 
 from dbdyno.errors import DynoError, RunLocked
 from dbdyno.host import paths
-from dbdyno.host.host_lock import NOTE, alone, holder
+from dbdyno.host.host_lock import NOTE, alone, holder, measured_now, undisturbed
 from dbdyno.host.journal import open_journal, replay_abandoned
-from dbdyno.host.undisturbed import measured_now, undisturbed
 from tests.needs import IS_ROOT
 
 pytestmark = pytest.mark.usefixtures("homes")
@@ -176,7 +175,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from dbdyno.host import paths
 from dbdyno.host.host_lock import alone
-from dbdyno.host.undisturbed import undisturbed
+from dbdyno.host.host_lock import undisturbed
 paths.ROOTS_HOST, paths.USERS_HOSTS = Path(sys.argv[1]) / "roots", Path(sys.argv[1])
 os.setgid(65534)
 os.setuid(65534)

@@ -11,14 +11,14 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from dbdyno.host import host_lock as module
 from dbdyno.host import paths
-from dbdyno.host import undisturbed as module
-from dbdyno.host.undisturbed import Look, measured_now, undisturbed
+from dbdyno.host.host_lock import Look, measured_now, undisturbed
 
 pytestmark = pytest.mark.usefixtures("homes")
 
 DRAW = (
-    "from dbdyno.host.undisturbed import Look\nwith Look() as look:\n"
+    "from dbdyno.host.host_lock import Look\nwith Look() as look:\n"
     "    print('drawing', flush=True); input()\n    look.give_way(); print('again', flush=True); input()"
 )
 

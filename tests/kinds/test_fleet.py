@@ -18,7 +18,7 @@ from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.kinds.fleet import answer_of, begun_here, draft_of, run_on
 from dbdyno.kinds.kind import Beginning
 from dbdyno.obtain.source import profile
-from dbdyno.plan import fleet
+from dbdyno.plan import restarts
 from dbdyno.records.run import ComparisonRun
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement
@@ -92,7 +92,7 @@ def test_a_host_lays_the_study_out_in_a_folder_of_its_own(homes: Path) -> None:
     assert here.study.folder != Path(run.study_folder)
     assert (here.study.folder / "study.toml").read_text() == run.study_text
     assert (here.study.folder / "own.toml").read_text() == WORKLOAD
-    trials = fleet.ask("b", here.study, here.run, [])
+    trials = restarts.ask_of_host("b", here.study, here.run, [])
     assert [trial.block for trial in trials] == [2, 2]
 
 

@@ -19,8 +19,8 @@ from dbdyno.engines import built as engines_built
 from dbdyno.engines import registry
 from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.fleet import kept_builds
+from dbdyno.fleet.hosts import take
 from dbdyno.fleet.kept_builds import KeptBuild, Maker
-from dbdyno.fleet.leases import take
 from dbdyno.fleet.session import Session
 from dbdyno.host import cache
 from dbdyno.host.writers import NOTHING_ALLOWED

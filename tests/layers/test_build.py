@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines import built as engines_built
+from dbdyno.engines.registry import engine
 from dbdyno.errors import Blocked, BuildFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.layers.build import (
@@ -20,6 +21,8 @@ from dbdyno.layers.build import (
     lto_of,
     run_options,
     trainer_of,
+    variants_by_wish,
+    wish_of,
     with_trainer,
 )
 from dbdyno.layers.layer import ask, by_layer
@@ -30,7 +33,8 @@ from dbdyno.obtain.source import commands, making
 from dbdyno.obtain.source.build import BuildSpecification, Flags
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.toolchain import tried as tried_flags
-from dbdyno.study import Factor, Workload
+from dbdyno.study import Factor, Study, Workload
+from dbdyno.study.designs import variants_of
 from dbdyno.trial.verify import verify
 from tests.fakes import FakeEngine, make_study
 from tests.needs import needs_clang, on_machine
@@ -289,3 +293,35 @@ def test_a_value_of_the_study_that_the_trainer_cannot_have_is_refused() -> None:
     study = make_study(workload=Workload(name="script", options={"scale": 1_000_000}))
     with pytest.raises(UserError, match=r"build\.bolt: `scale`: cannot be 1000000"):
         trainer_of(BOLT, "tpcb", study)
+
+
+def of_builds(*factors: Factor) -> Study:
+    """A study that builds its engine."""
+    return make_study(settings={"source.origin": "/x"}).model_copy(update={"factors": factors})
+
+
+def test_a_variant_asks_for_the_studys_build_with_its_own_levels() -> None:
+    study, fake = of_builds(), FakeEngine().engine
+    wish = wish_of(study, {"build.lto": "full", "build.pgo": "tpcb"}, LAYERS, fake)
+    assert wish == with_trainer(BuildSpecification(origin="/x", lto="full", pgo="tpcb"), study)
+    assert wish is not None and wish.trainer is not None
+    assert wish_of(make_study(), {"config.speed": 2}, LAYERS, fake) is None
+
+
+def test_variants_that_differ_in_other_layers_share_a_build() -> None:
+    study = of_builds(
+        Factor(name="config.speed", levels=(1, 2)), Factor(name="build.lto", levels=("off", "full"))
+    )
+    found = variants_by_wish(study, variants_of(study), LAYERS, FakeEngine().engine)
+    assert [(wish.lto, [one.name for one in sharing]) for wish, sharing in found.items()] == [
+        ("off", ["baseline", "config.speed=2"]),
+        ("full", ["build.lto=full"]),
+    ]
+
+
+def test_a_variant_that_a_layer_refuses_needs_no_build() -> None:
+    study = of_builds(Factor(name="cpu.driver", levels=("all", "0")))
+    with pytest.raises(Blocked):
+        wish_of(study, {"cpu.driver": "0"}, LAYERS, engine("sqlite"))
+    [sharing] = variants_by_wish(study, variants_of(study), LAYERS, engine("sqlite")).values()
+    assert [one.name for one in sharing] == ["baseline"]

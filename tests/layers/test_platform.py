@@ -13,16 +13,28 @@ from typing import cast
 import pytest
 
 from dbdyno.driver.job import Job
+from dbdyno.engines import registry
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import Blocked
 from dbdyno.host.journal import open_journal
-from dbdyno.layers.platform import PATIENCE, PLATFORM, OnPlatform, proved_by_file
+from dbdyno.layers.platform import (
+    FULL,
+    KEXEC,
+    MACHINE,
+    PATIENCE,
+    PLATFORM,
+    OnPlatform,
+    proved_by_console,
+    proved_by_file,
+)
 from dbdyno.layers.setup import Setup
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator, emulator_version, of_this_machine
 from dbdyno.obtain.cross import Platforms
 from dbdyno.obtain.installation import Installation
+from dbdyno.records.reset import Reset
 from dbdyno.study import Factor
-from dbdyno.study.nouns import PLATFORM_FACTOR
+from dbdyno.study.nouns import MACHINE_FACTOR, PLATFORM_FACTOR
+from tests.analyse.machine_cases import reset
 
 FOREIGN = next(one.name for one in ARCHITECTURES.values() if one != of_this_machine())
 
@@ -87,3 +99,32 @@ def test_a_program_of_another_machine_proves_no_level(tmp_path: Path, emulated: 
     assert found.in_effect and found.effective is not None
     assert found.effective.value == f"{own.name}, {sys.byteorder}-endian"
     assert not proved_by_file(FOREIGN, here).in_effect
+
+
+def one(way: str, again: bool) -> Reset:
+    found = reset(way, 10.0, firmware_again=again).reset
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("level", "again", "in_effect"),
+    [
+        (FULL, (True, True), True),
+        (FULL, (True, False), False),
+        (KEXEC, (False, False), True),
+        (KEXEC, (False, True), False),
+    ],
+)
+def test_the_firmware_tells_which_reset_it_was(level: str, again: tuple[bool, ...], in_effect: bool) -> None:
+    evidence = proved_by_console(level, [one(level, ran) for ran in again])
+    assert evidence.in_effect is in_effect
+    assert evidence.effective is not None
+    assert evidence.effective.value == f"the firmware ran again after {sum(again)} of 2 resets"
+
+
+def test_an_engine_that_no_guest_holds_is_a_mistake() -> None:
+    factor = Factor(name=MACHINE_FACTOR, levels=(FULL, KEXEC))
+    assert MACHINE.mistakes(factor, registry.engine("sqlite"), None) == []
+    [mistake] = MACHINE.mistakes(factor, registry.engine("mariadb"), None)
+    assert mistake.message == "MariaDB runs in no emulated machine here"

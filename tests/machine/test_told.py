@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import ServerFailed
-from dbdyno.machine.console import Line
+from dbdyno.machine.guest import Line
 from dbdyno.machine.kinds import KINDS
 from dbdyno.machine.told import (
     VIOLATION,

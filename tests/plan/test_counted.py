@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbdyno.kinds.registry import ask_for
-from dbdyno.plan.counted import counted_trials
+from dbdyno.plan.restarts import counted_trials
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import TRIALS_MAX, Goal, Study
 from dbdyno.study.designs import trial_count, trials_in_all

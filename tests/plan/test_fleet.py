@@ -7,7 +7,7 @@ import pytest
 from dbdyno.errors import BaselineFailed
 from dbdyno.host.fingerprint import Host
 from dbdyno.kinds.registry import ask_for
-from dbdyno.plan import fleet
+from dbdyno.plan import restarts
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import FleetHost, Run
 from dbdyno.study import Study
@@ -39,7 +39,7 @@ def record_of(trial: Trial, run: Run, outcome: Outcome = Outcome.MEASURED) -> Re
 def carried_out(study: Study, run: Run, host: str, begun: list[Record]) -> list[Trial]:
     """All that a host is asked for, one trial at a time, after these records of all hosts."""
     done, trials = list(begun), list[Trial]()
-    while asked := fleet.ask(host, study, run, done):
+    while asked := restarts.ask_of_host(host, study, run, done):
         trials.append(asked[0])
         done.append(record_of(asked[0], run))
     return trials
@@ -59,8 +59,8 @@ def test_hosts_together_run_each_trial_of_the_run_once() -> None:
 
 def test_a_host_has_whole_pairs_and_all_advance_together() -> None:
     run = run_on(make_study(1, 2, blocks=12), *HOSTS)
-    assert fleet.blocks_of("b", run) == (2, 3, 8, 9)
-    assert [run.pair_on_host(block) for block in fleet.blocks_of("b", run)] == [0, 0, 1, 1]
+    assert restarts.blocks_of("b", run) == (2, 3, 8, 9)
+    assert [run.pair_on_host(block) for block in restarts.blocks_of("b", run)] == [0, 0, 1, 1]
 
 
 def test_what_other_hosts_measured_changes_nothing_of_what_a_host_does() -> None:
@@ -73,8 +73,8 @@ def test_what_other_hosts_measured_changes_nothing_of_what_a_host_does() -> None
 def test_a_baseline_that_fails_on_one_host_ends_the_run_there_alone() -> None:
     study = make_study(1, 2, blocks=12)
     run = run_on(study, *HOSTS)
-    first = next(t for t in fleet.ask("b", study, run, []) if t.variant.name == "baseline")
+    first = next(t for t in restarts.ask_of_host("b", study, run, []) if t.variant.name == "baseline")
     failed = [record_of(first, run, Outcome.FAILED)]
     with pytest.raises(BaselineFailed):
-        fleet.ask("b", study, run, failed)
-    assert fleet.ask("a", study, run, failed)
+        restarts.ask_of_host("b", study, run, failed)
+    assert restarts.ask_of_host("a", study, run, failed)

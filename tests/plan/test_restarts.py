@@ -14,8 +14,16 @@ from dbdyno.layers.setup import Running
 from dbdyno.plan.restarts import LONGEST_SHARE, SHORTEST_SHARE, restart_trials
 from dbdyno.records.record import Check, Outcome, Record, Recovery
 from dbdyno.study import Restarts, Study, Workload
-from dbdyno.study.designs import restart_trial_count, trial_count, trials_in_all
-from dbdyno.study.restarts import CONTROL, CONTROL_CUTS, ROUNDS_MOST, WRITING, restarted
+from dbdyno.study.designs import (
+    CONTROL,
+    CONTROL_CUTS,
+    ROUNDS_MOST,
+    WRITING,
+    restart_trial_count,
+    restarted,
+    trial_count,
+    trials_in_all,
+)
 from dbdyno.study.soak import OF_POWER, Act
 from dbdyno.study.trials import NO_BLOCK, Phase, Trial
 from dbdyno.trial.acts.endings import Acted

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.host import paths
-from dbdyno.host.read_only import servers_text
+from dbdyno.host.launch import servers_text
 from tests.cli.calls import complaint, dyno
 
 STUDY = """

@@ -12,8 +12,8 @@ from dbdyno.host.fingerprint import Host
 from dbdyno.obtain.source.build import Flags, Made
 from dbdyno.prepare_run.begun import question_of
 from dbdyno.prepare_run.stored_study import asked_by
-from dbdyno.publish.account import Account, Given, PublishedBuild, made_here
-from dbdyno.publish.envelope import PrivateKey, private_key
+from dbdyno.publish.making import PrivateKey, private_key
+from dbdyno.publish.statement import Account, Given, PublishedBuild, made_here
 from dbdyno.records.chain import Entry, Publication, Registered, Registration, RunBegan, sha256
 from dbdyno.study.files import FileKind, StudyFile
 from tests.analyse.factory import a_run, records_of

@@ -11,10 +11,9 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.publish import statement
-from dbdyno.publish.account import Given
 from dbdyno.publish.contents import Contents, found_in, given_in
-from dbdyno.publish.envelope import PrivateKey, PublicKey
-from dbdyno.publish.making import contents_of
+from dbdyno.publish.making import PrivateKey, PublicKey, contents_of
+from dbdyno.publish.statement import Given
 from dbdyno.publish.verified import Answer, Fault, Verification, verified
 from dbdyno.records.chain import Rerun, sha256
 from tests.publish.cases import a_given, a_key, a_registered

@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from dbdyno.host.undisturbed import Look
+from dbdyno.host.host_lock import Look
 from dbdyno.serve.drawer import READY_MOST, Drawer, KeptPages, Page, page_of
 
 PATIENCE_S = 20.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.export.openmetrics import CONTENT_TYPE
+from dbdyno.export.exchange import CONTENT_TYPE
 from dbdyno.host.host_lock import Holder
 from dbdyno.prepare_run.estimate import counted_s
 from dbdyno.report.document import Document, Lines

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.host.host_lock import alone
-from dbdyno.host.undisturbed import undisturbed
+from dbdyno.host.host_lock import alone, undisturbed
 from tests.cli.trend_cases import keep
 from tests.serve.served import serving, until
 

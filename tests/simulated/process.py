@@ -21,7 +21,7 @@ from dbdyno.host.clone import Cloned, clone_tree
 from dbdyno.host.journal import Journal, open_journal, replay_abandoned, undoes
 from dbdyno.kinds.registry import ask_for
 from dbdyno.layers.registry import LAYERS
-from dbdyno.plan import reference
+from dbdyno.plan import blocks
 from dbdyno.plan.search.sampler import can_drop, hopeless
 from dbdyno.records.database import Unavailable
 from dbdyno.records.place import store_url
@@ -193,7 +193,7 @@ def _carry_on(case: Case, world: World, ended: Ended) -> None:
                 again = run.but(run=REFERENCE)
                 store.add_run(again)
                 other = RunSide(
-                    reference.ask,
+                    blocks.ask_of_reference,
                     _bench(case, world, engine, opened, again),
                     SimulatedProgress(world, REFERENCE),
                 )

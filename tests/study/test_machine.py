@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.errors import StudyError
 from dbdyno.study import Study, parse_study
-from dbdyno.study.restarts import acts_of
+from dbdyno.study.designs import acts_of
 from dbdyno.study.soak import Act
 from tests.study.catalogue import CATALOGUE
 

@@ -10,7 +10,6 @@ from itertools import compress
 
 import numpy as np
 
-from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.columns import (
     VARIANT,
     Columns,
@@ -19,10 +18,9 @@ from dbdyno.analyse.columns import (
     Places,
     Rows,
 )
-from dbdyno.analyse.components import blocks_most, components
 from dbdyno.analyse.effects import decided_result, variant_result
 from dbdyno.analyse.estimate import FLEET_HOST, Estimator, Trials, around_means, mixed_resets, with_copies
-from dbdyno.analyse.floor import layout_spread
+from dbdyno.analyse.floor import ASSURANCE, blocks_most, components, layout_spread
 from dbdyno.analyse.found import Components, Series, Steady
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import (

@@ -21,11 +21,11 @@ from enum import StrEnum
 from functools import cached_property
 from statistics import median
 
-from dbdyno.analyse.assurance import ASSURANCE
 from dbdyno.analyse.code import DIFFERENCE_LEAST, changes
 from dbdyno.analyse.columns import Block, OfRecords
 from dbdyno.analyse.engines import engines_compared
 from dbdyno.analyse.estimate import Estimator, log_ratios
+from dbdyno.analyse.floor import ASSURANCE
 from dbdyno.analyse.found import EnginesCompared, InstructionChange
 from dbdyno.analyse.model import Method, Ratio
 from dbdyno.analyse.quantiles import BLOCKS_LEAST

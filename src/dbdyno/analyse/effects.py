@@ -27,7 +27,6 @@ from statistics import fmean
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 
-from dbdyno.analyse.assurance import Outlook, outlook
 from dbdyno.analyse.columns import Block, Fact, Values, together
 from dbdyno.analyse.estimate import (
     Contrasts,
@@ -42,7 +41,7 @@ from dbdyno.analyse.estimate import (
     units_of,
     with_lost,
 )
-from dbdyno.analyse.floor import could_be_layout
+from dbdyno.analyse.floor import Outlook, could_be_layout, outlook
 from dbdyno.analyse.guards import fails_more, guard_result
 from dbdyno.analyse.intervals import beyond, bounded_exp, judge, usable
 from dbdyno.analyse.latency import curve

@@ -42,8 +42,17 @@ from dbdyno.analyse.found import ReadAgain
 from dbdyno.analyse.latency import Histogram
 from dbdyno.analyse.model import TrialResult
 from dbdyno.analyse.museum import VIOLATED
-from dbdyno.analyse.overhead import SECONDS, STAGES, WALL
-from dbdyno.analyse.split import HAS_VIEW, MICROSECONDS, OF_ENGINE, OF_HARDWARE, TITLES, UNCOUNTED
+from dbdyno.analyse.split import (
+    HAS_VIEW,
+    MICROSECONDS,
+    OF_ENGINE,
+    OF_HARDWARE,
+    SECONDS,
+    STAGES,
+    TITLES,
+    UNCOUNTED,
+    WALL,
+)
 from dbdyno.frozen import Frozen
 from dbdyno.records import metrics
 from dbdyno.records.record import Doubt, Outcome, Record, leaves_out

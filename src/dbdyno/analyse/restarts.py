@@ -20,9 +20,8 @@ from dbdyno.records.metrics import median_of
 from dbdyno.records.record import Loss, Outcome, Platform, Record, Recovery
 from dbdyno.records.reset import Log, Reset
 from dbdyno.study import Study
-from dbdyno.study.designs import variants_of
+from dbdyno.study.designs import CONTROL, variants_of
 from dbdyno.study.nouns import PLATFORM_FACTOR
-from dbdyno.study.restarts import CONTROL
 from dbdyno.study.soak import OF_POWER, Act
 
 CONFIDENCE = 0.95

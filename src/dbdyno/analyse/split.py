@@ -1,4 +1,5 @@
-"""Where the time of one operation goes: on a CPU, waiting for one, in the driver, and the rest.
+"""Where time goes: that of one operation on a CPU, waiting for one, in the driver, and the rest; and that of
+a whole trial, stage by stage.
 
 The whole is the time of one client per operation. In closed loop that is clients x duration / operations
 (Little's law; J. D. C. Little, Operations Research 9, 1961), in open loop the mean latency from the intended
@@ -20,11 +21,11 @@ from itertools import repeat
 import numpy as np
 
 from dbdyno.analyse.columns import OUTCOME, VARIANT, Columns, Fact, Figures, Floats, Places, or_zero
-from dbdyno.analyse.found import Estimate, TimeSplit
+from dbdyno.analyse.found import Condition, Estimate, Overhead, StageTime, TimeSplit
 from dbdyno.analyse.quantiles import t_quantile
 from dbdyno.driver.tally import Tally
 from dbdyno.records import metrics
-from dbdyno.records.record import Observation, Outcome, Record
+from dbdyno.records.record import Observation, Outcome, Record, Stage
 
 WHOLE, PAUSE, REMAINDER = "whole", "pause", "remainder"
 APPLICATION = ("application_user", "application_system", "application_wait")
@@ -259,3 +260,83 @@ OF_ENGINE = Figures("engine", _engine_of)
 HAS_VIEW = Fact("has_view", _has_view)
 TITLES = Fact("titles", lambda record: tuple(_engine_of(record)))
 UNCOUNTED = Fact("uncounted", _uncounted_of)
+
+
+LOAD = "load"
+"""The load is part of the stage that drives it; what else that stage took is Dyno's."""
+
+CONDITIONS = (
+    *("frequency_ghz", "steal_s", "other_cpu_s", "throttled_s", "throttled_share"),
+    *("round_trip_us", "round_trip_us_max", "load_host_busy_share", "load_host_steal_share"),
+    "load_host_resent_share",
+)
+
+
+def overhead(columns: Columns, places: Places) -> Overhead | None:
+    """The wall time of the measured ones of these trials; None where there is none."""
+    measured = columns.having(OUTCOME, places, Outcome.MEASURED.value)
+    if not len(measured):
+        return None
+    seconds, walls = columns.figures(SECONDS), columns.figures(WALL)["wall_s"][measured]
+    beside = walls - seconds[LOAD][measured]
+    total_s = sum(walls.tolist())
+    return Overhead(
+        trials=len(measured),
+        stages=tuple(
+            _stage(name, or_zero(seconds[name][measured]), total_s)
+            for name in dict.fromkeys(name for names in columns.seen(STAGES, measured) for name in names)
+        ),
+        trial_s=_median(walls),
+        overhead_s=_median(beside),
+        overhead_share=sum(beside.tolist()) / total_s,
+    )
+
+
+def conditions(columns: Columns, places: Places) -> tuple[Condition, ...]:
+    """Each condition that any measured one of these trials has a value of."""
+    found = []
+    for name in CONDITIONS:
+        values = columns.metric(name)[places]
+        known = values[~np.isnan(values)]
+        if len(known):
+            lowest, highest = float(known.min()), float(known.max())
+            found.append(
+                Condition(
+                    metric=name, trials=len(known), median=_median(known), lowest=lowest, highest=highest
+                )
+            )
+    return tuple(found)
+
+
+def _median(values: Floats) -> float:
+    """As `statistics.median` gives it, whose middle two are added before they are halved."""
+    rising, middle = np.sort(values), len(values) // 2
+    if len(values) % 2:
+        return float(rising[middle])
+    return float((rising[middle - 1] + rising[middle]) / 2)
+
+
+def _stage_seconds(record: Record) -> dict[str, float]:
+    """Seconds of each stage in its order, the load apart from the stage that drove it."""
+    load_s = record.load_s
+    parts: dict[str, float] = {}
+    for stage, seconds in record.stages_s.items():
+        if stage == Stage.DRIVE:
+            parts[LOAD] = min(load_s, seconds)
+            seconds -= parts[LOAD]
+        parts[stage] = seconds
+    return {LOAD: load_s, **parts} if LOAD not in parts else parts
+
+
+SECONDS = Figures("stages", _stage_seconds)
+WALL = Figures("wall", lambda record: {"wall_s": sum(_stage_seconds(record).values())})
+STAGES = Fact("stages", lambda record: tuple(_stage_seconds(record)))
+
+
+def _stage(name: str, seconds: Floats, total_s: float) -> StageTime:
+    return StageTime(
+        name=name,
+        median_s=_median(seconds),
+        longest_s=float(seconds.max()),
+        share=sum(seconds.tolist()) / total_s,
+    )

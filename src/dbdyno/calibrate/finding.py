@@ -1,11 +1,12 @@
-"""What slices of one setup against itself tell of a binding: pure functions of their speeds.
+"""What slices of one setup against itself tell of a binding: how pairs of them are taken on a server that
+runs, and pure functions of their speeds.
 
 The two slices of a pair follow one another on one server, so the log of their ratio is what chance alone does
 to a comparison. How long a run takes that tells a difference d in nine of ten comparisons follows from the
 function that fits a run to a budget (`analyse/quantiles.py`): n blocks, each with a start of both servers,
 their warm-up and their slices, tell it when
 
-    (t(n) + 1.28) * sqrt(2 (b^2 + s^2 / m) / n) <= log(1 + d),
+(t(n) + 1.28) * sqrt(2 (b^2 + s^2 / m) / n) <= log(1 + d),
 
 where t(n) is the quantile of the interval that verdicts use (Student's, 95 %), 1.28 the normal quantile of
 nine in ten, s the spread of a second's log speed by the pairs of slices, m the seconds that a trial measures,
@@ -15,11 +16,16 @@ and b the spread of starts. One server runs all slices, so b is taken to be `STA
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
 
 from dbdyno.analyse.quantiles import SHORTEST_S, Costs, Spreads, least_budget_s
-from dbdyno.calibrate.binding import Binding
+from dbdyno.calibrate.binding import ALL, Binding
 from dbdyno.frozen import Frozen
+from dbdyno.host.process import bind
+from dbdyno.layers.setup import Running
 from dbdyno.study import Interval
 from dbdyno.study.nouns import SLICE_S
 from dbdyno.study.trials import SETTLE_S
@@ -244,3 +250,63 @@ def _scaled(ratios: Sequence[float]) -> list[float]:
 def with_slices(binding: Binding, lengths_s: Sequence[float]) -> tuple[Binding, ...]:
     """The binding with slices of other lengths."""
     return tuple(binding.but(slice_s=length) for length in lengths_s if length != SLICE_S)
+
+
+ROUNDS_LEAST = 6
+Pairs = dict[Binding, list[Pair]]
+"""By binding, in the order in which they are given."""
+
+
+def measured(
+    running: Running,
+    bindings: Sequence[Binding],
+    seconds: float,
+    draw: random.Random,
+    clock: Callable[[], float] = time.monotonic,
+) -> Pairs:
+    """As many rounds as `seconds` hold; a round has one pair of each binding, in an order that it draws.
+
+    A binding in which a slice ended no transaction is left out, because that slice has no speed.
+    """
+    pairs: Pairs = {each: [] for each in bindings}
+    over, rounds = clock() + seconds, 0
+    while pairs and (rounds < ROUNDS_LEAST or clock() < over):
+        for each in draw.sample(list(pairs), len(pairs)):
+            _bind(running, each)
+            if pair := _pair(running, each, seed=rounds):
+                pairs[each].append(pair)
+            else:
+                del pairs[each]
+        rounds += 1
+    return pairs
+
+
+def _bind(running: Running, binding: Binding) -> None:
+    """Moves server and driver to the binding's CPUs while they run."""
+    launch, load_launch = running.setup.launch, running.setup.load_launch
+    bind(running.process_ids, _cpus(binding.server, launch.affinity))
+    if not running.setup.engine.embedded:
+        bind((running.load.process_id,), _cpus(binding.driver, load_launch.affinity))
+
+
+def _cpus(listed: str, started_on: Sequence[int]) -> set[int]:
+    """The CPUs of a list; all are those that the process was started on."""
+    if listed == ALL:
+        return set(started_on) or os.sched_getaffinity(0)
+    bounds = [part.split("-") for part in listed.split(",")]
+    return {cpu for ends in bounds for cpu in range(int(ends[0]), int(ends[-1]) + 1)}
+
+
+def _pair(running: Running, binding: Binding, seed: int) -> Pair | None:
+    job = running.setup.job.but(
+        ramp_s=0.0,
+        warmup_s=SETTLE_S,
+        duration_s=binding.slice_s,
+        gather="on" if binding.gather else "off",
+        seed=seed,
+    )
+    first, second = running.load.run(job), running.load.run(job)
+    if not (first.operations and second.operations):
+        return None
+    saturated = sum(tally.saturated is not None for tally in (first, second))
+    return Pair(first_per_s=first.throughput_per_s, second_per_s=second.throughput_per_s, saturated=saturated)

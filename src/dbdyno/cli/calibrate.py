@@ -20,16 +20,17 @@ from dbdyno import __version__
 from dbdyno.calibrate.binding import OTHER_SLICES_S, Binding, bindings
 from dbdyno.calibrate.finding import (
     Finding,
+    Pairs,
     TrialCosts,
     best,
     compared,
     finding,
     interval_for,
+    measured,
     reason,
     with_slices,
 )
 from dbdyno.calibrate.kept import Calibration, keep, place_of
-from dbdyno.calibrate.slices import Pairs, measured
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry

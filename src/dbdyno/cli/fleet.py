@@ -14,10 +14,10 @@ from dbdyno.fleet import kept_builds, parts
 from dbdyno.fleet.hosts import Seen, chosen, require_connected, seen
 from dbdyno.fleet.parts import Answer, Part, State
 from dbdyno.fleet.session import Session, of_run
-from dbdyno.host.undisturbed import Look
+from dbdyno.host.host_lock import Look
 from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.kinds.fleet import draft_of, run_on
-from dbdyno.plan import fleet
+from dbdyno.plan import restarts
 from dbdyno.prepare_run.begun import code_digest, keep
 from dbdyno.prepare_run.estimate import estimate
 from dbdyno.prepare_run.stored_study import study_of
@@ -255,7 +255,7 @@ def _require_all_over(run: Run, study: Study, records: Sequence[Record], found: 
 
 def _has_no_baseline(host: str, run: Run, study: Study, records: Sequence[Record]) -> bool:
     try:
-        fleet.ask(host, study, run, records)
+        restarts.ask_of_host(host, study, run, records)
     except BaselineFailed:
         return True
     return False

@@ -162,9 +162,9 @@ def _carried_out(asked: Measuring, beginning: Beginning, store: Store) -> list[R
             store.finish_run(reference.run.run)
             again = bench_of(reference, journal, callgrind, allowed)
             # Here, because most runs are held against nothing.
-            from dbdyno.plan import reference as reference_plan
+            from dbdyno.plan import blocks as reference_plan
 
-            other = RunSide(reference_plan.ask, again, OfReference(progress))
+            other = RunSide(reference_plan.ask_of_reference, again, OfReference(progress))
         return run_study(RunSide(ask, bench, progress), store, other)
 
 
@@ -188,9 +188,9 @@ def carry_out_pair(
     as long as it `goes_on`. Returns whether there is more to do. Raises LeaseOver where another may do it."""
     run = begun.run
     # Here, because most runs are of one host.
-    from dbdyno.plan import fleet
+    from dbdyno.plan import restarts
 
-    ask = partial(fleet.ask, leased.host)
+    ask = partial(restarts.ask_of_host, leased.host)
     records = records_of_host(store, run, leased.host)
     with ExitStack() as stack:
         journal = stack.enter_context(open_journal())

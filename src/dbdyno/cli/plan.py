@@ -16,7 +16,7 @@ from dbdyno.cli.terminal import tell, terminal
 from dbdyno.findings import configuration
 from dbdyno.frozen import WHOLE_FILES, Configuration, Frozen, absent, listed
 from dbdyno.host.cache import Tell
-from dbdyno.host.read_only import servers_text
+from dbdyno.host.launch import servers_text
 from dbdyno.host.writers import Allowed
 from dbdyno.layers.registry import Foresight, HostChange, Idle, Refusal, foresee
 from dbdyno.obtain.source.build import Foreseen
@@ -244,7 +244,7 @@ def _soak_text(study: Study, soak: Soak) -> str:
     """What `dyno soak` would do with the study."""
     rungs = ", ".join(f"{clients:,}" for clients in soak.clients)
     # Here, because most studies soak nothing.
-    from dbdyno.plan.soak import expected_s as soak_s
+    from dbdyno.plan.blocks import expected_s as soak_s
 
     whole_s = soak_s(soak, study, overhead_s(study))
     cuts = ", on volumes of Dyno's own, which needs root" if OF_POWER & set(soak.ends) else ""

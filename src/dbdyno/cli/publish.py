@@ -14,9 +14,17 @@ from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.prepare_run.begun import question_of
 from dbdyno.publish import MAKE_A_KEY
-from dbdyno.publish.envelope import PUBLIC_OF, PrivateKey, private_key
 from dbdyno.publish.folder import require_free, write_folder
-from dbdyno.publish.making import SIGNED, STATEMENT, UNSIGNED, contents_of, given_of
+from dbdyno.publish.making import (
+    PUBLIC_OF,
+    SIGNED,
+    STATEMENT,
+    UNSIGNED,
+    PrivateKey,
+    contents_of,
+    given_of,
+    private_key,
+)
 from dbdyno.records.chain import Publication, sha256
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store

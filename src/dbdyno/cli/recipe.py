@@ -18,8 +18,16 @@ from dbdyno.deploy import ansible
 from dbdyno.deploy.check import Checked, State, checked
 from dbdyno.deploy.deployment import Deployment
 from dbdyno.deploy.evidence import page
-from dbdyno.deploy.files import File, by_hand, files_beside, files_for_host, tuned_profile
-from dbdyno.deploy.folder import read_folder, require_free, write_folder
+from dbdyno.deploy.files import (
+    File,
+    by_hand,
+    files_beside,
+    files_for_host,
+    read_folder,
+    require_free,
+    tuned_profile,
+    write_folder,
+)
 from dbdyno.deploy.made import (
     Contents,
     build_of,

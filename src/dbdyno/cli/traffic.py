@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dbdyno.cli.formats import write
 from dbdyno.cli.terminal import terminal
-from dbdyno.driver.files import review
+from dbdyno.driver.load import review
 from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen, listed
 from dbdyno.host import cache

@@ -13,8 +13,8 @@ from rich.text import Text
 from dbdyno.cli.exit_codes import NOT_CHECKED
 from dbdyno.cli.patience import waiting
 from dbdyno.cli.terminal import terminal
-from dbdyno.publish.envelope import public_key
 from dbdyno.publish.folder import read_folder
+from dbdyno.publish.making import public_key
 from dbdyno.publish.verified import Answer, Fault, Verification, verified
 from dbdyno.report.words import safe
 

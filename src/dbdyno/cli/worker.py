@@ -22,16 +22,18 @@ from dbdyno.driver import _driver
 from dbdyno.errors import DynoError, StudyError
 from dbdyno.fleet import parts
 from dbdyno.fleet.hosts import (
+    LEAST_S,
+    Lease,
     Member,
     Place,
     Replaced,
     end_leases,
+    length_s,
     register,
     require_name,
     require_speaker,
     speak_again,
 )
-from dbdyno.fleet.leases import LEAST_S, Lease, length_s
 from dbdyno.fleet.parts import State
 from dbdyno.fleet.session import Session, of_run, require_server
 from dbdyno.host.fingerprint import fingerprint
@@ -40,7 +42,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.probe import probe
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.fleet import Depot, answer_of, begun_here, builds_handed_on
-from dbdyno.plan import fleet
+from dbdyno.plan import restarts
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.prepare_run.begun import Begun, code_digest
 from dbdyno.prepare_run.building import why_counted, wishes_of
@@ -199,7 +201,7 @@ class Worker:
         """Carries out a pair of blocks under a lease. True where the store has all that this host is to do,
         and there was nothing left."""
         study, run, host = begun.study, begun.run, self.place.name
-        if not fleet.ask(host, study, run, records_of_host(store, run, host)):
+        if not restarts.ask_of_host(host, study, run, records_of_host(store, run, host)):
             return True
         trials = BLOCKS_IN_PAIR * len(variants_of(study))
         pair_s = expected_duration_s(trials, study, overhead_s(study))

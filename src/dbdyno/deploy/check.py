@@ -31,7 +31,7 @@ from dbdyno.layers.part import Place
 from dbdyno.layers.registry import LAYERS, in_production
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.source.recorded import recorded
+from dbdyno.obtain.source.toolchain import recorded
 from dbdyno.records.record import Evidence
 from dbdyno.study.designs import of_build
 

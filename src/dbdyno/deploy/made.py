@@ -25,7 +25,7 @@ from dbdyno.layers.source import wish_among
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import BuildSpecification, Made
 from dbdyno.obtain.source.profile import PROFILE
-from dbdyno.obtain.source.recorded import recorded
+from dbdyno.obtain.source.toolchain import recorded
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.report.words.naming import workload_text
 from dbdyno.study.designs import of_build

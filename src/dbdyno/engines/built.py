@@ -33,8 +33,7 @@ from dbdyno.obtain.source.build import (
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.profile import Untrained
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage, read_recipe
-from dbdyno.obtain.source.recorded import Recorded, recorded
-from dbdyno.obtain.source.toolchain import Toolchain, require_needs, toolchain, tried
+from dbdyno.obtain.source.toolchain import Recorded, Toolchain, recorded, require_needs, toolchain, tried
 from dbdyno.obtain.source.tree import Patch, Source, git_revision, local_tree, read_patch
 from dbdyno.records.binary import CodeBeside
 from dbdyno.study.nouns import Reference

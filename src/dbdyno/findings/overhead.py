@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analyse.analysis import Basis
 from dbdyno.analyse.found import Condition, Overhead
 from dbdyno.analyse.model import Analysis
-from dbdyno.analyse.overhead import LOAD, conditions, overhead
+from dbdyno.analyse.split import LOAD, conditions, overhead
 from dbdyno.records import metrics
 from dbdyno.records.record import Stage
 from dbdyno.report.document import Detail, Element, Kind, Notes, Section, table

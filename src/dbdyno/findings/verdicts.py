@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dbdyno.analyse.analysis import Basis, first_blocks
-from dbdyno.analyse.components import components
 from dbdyno.analyse.estimate import pairs, with_copies
-from dbdyno.analyse.floor import floor
+from dbdyno.analyse.floor import components, floor
 from dbdyno.analyse.found import Components, Floor, SecondResponse
 from dbdyno.analyse.model import AaCheck, Analysis, GuardResult, Kept, Ratio, Role, VariantResult, Verdict
 from dbdyno.analyse.second import aa_check, second_response

@@ -17,7 +17,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.host import kernel_files, paths
 from dbdyno.host.kernel_files import by_psutil
 from dbdyno.host.kernel_files import text_or_none as _read
-from dbdyno.host.read_only import servers_text
+from dbdyno.host.launch import servers_text
 from dbdyno.host.room import memory_bytes
 
 

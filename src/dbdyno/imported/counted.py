@@ -1,15 +1,70 @@
-"""A tally of what another tool counted. What its logs do not tell is absent, or empty."""
+"""A tally of what another tool counted, with latencies as the driver keeps them: HdrHistogram's V2 payload,
+deflated, in base64. What its logs do not tell is absent, or empty.
+
+`analyse/latency.py` reads it, and names the format's source.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from dbdyno.driver.tally import Cpu, CpuPerOperation, FineSeries, Kind, Latency, Second, Tally
-from dbdyno.imported.histogram import encode
+
+COOKIE, COMPRESSED_COOKIE = 0x1C849313, 0x1C849314
+HEADER = struct.Struct(">iiiiqqd")
+DIGITS = 3
+"""Significant digits of a value."""
+HALF_MAGNITUDE = 10
+"""The binary logarithm of half the slots that values of one magnitude share."""
+
+
+def encode(values: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> str:
+    """The histogram of whole `values`, none negative, rising, each with its count. Empty without one."""
+    if not len(values):
+        return ""
+    slots, places = np.unique(_slots(values), return_inverse=True)
+    summed = np.zeros(len(slots), dtype=np.int64)
+    np.add.at(summed, places, counts)
+    body = b"".join(map(_leb128, _runs(slots, summed)))
+    payload = HEADER.pack(COOKIE, len(body), 0, DIGITS, 1, max(int(values[-1]), 2), 1.0) + body
+    compressed = zlib.compress(payload)
+    return base64.b64encode(struct.pack(">ii", COMPRESSED_COOKIE, len(compressed)) + compressed).decode()
+
+
+def _slots(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The slot that each value falls into."""
+    bits = np.frexp(np.maximum(values, 1).astype(np.float64))[1]
+    magnitudes = np.maximum(bits - (HALF_MAGNITUDE + 1), 0)
+    slots: npt.NDArray[np.int64] = (magnitudes << HALF_MAGNITUDE) + (values >> magnitudes)
+    return slots
+
+
+def _runs(slots: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> Iterator[int]:
+    """The counts in the order of their slots; a negative number stands for so many empty slots."""
+    next_slot = 0
+    for slot, count in zip(slots.tolist(), counts.tolist(), strict=True):
+        if slot > next_slot:
+            yield next_slot - slot
+        yield count
+        next_slot = slot + 1
+
+
+def _leb128(number: int) -> bytes:
+    """A whole number, zigzag, seven bits to a byte."""
+    left = number * 2 if number >= 0 else -number * 2 - 1
+    octets = bytearray()
+    while left > 0x7F:
+        octets.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*octets, left])
+
 
 Integers = npt.NDArray[np.int64]
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}

@@ -19,7 +19,7 @@ from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host.cache import Tell
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, Kind, no_memory
-from dbdyno.layers.wishes import wish_of
+from dbdyno.layers.build import wish_of
 from dbdyno.obtain.installation import Installation, is_below
 from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.obtain.source.commands import commits_between, uncommitted

@@ -20,7 +20,7 @@ from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.kinds.held_against import reference_of
 from dbdyno.kinds.kind import Beginning, Kind, no_memory
 from dbdyno.obtain.source.build import Foreseen
-from dbdyno.plan import blocks, budget, counted, restarts, sequential
+from dbdyno.plan import blocks, budget, restarts, sequential
 from dbdyno.plan.blocks import require_few_enough
 from dbdyno.prepare_run.adapted import adapted, budget_text, room_bytes, seed_of
 from dbdyno.prepare_run.begun import Begun, name_of_run, new_run, registered_as
@@ -81,7 +81,7 @@ class Comparing(Kind):
     def ask(self, run: Any, memory: Memory = no_memory, decided: Told | None = None) -> Ask:
         asked = partial(sequential.ask, memory=sequential.Memory(tell=decided))
         timed = asked if run.sequential else blocks.ask if run.budget_s is None else budget.ask
-        return partial(restarts.ask, partial(counted.ask, timed))
+        return partial(restarts.then_in_blocks, partial(restarts.then_counted, timed))
 
 
 COMPARISON = Comparing()

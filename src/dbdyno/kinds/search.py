@@ -67,8 +67,7 @@ from dbdyno.study.sections import WITH_SETUP
 from dbdyno.study.tables import KNOBS
 from dbdyno.study.trials import ACT_OF_METRIC, Purpose, Trial, Variant, phases_of
 from dbdyno.study.values import Fault
-from dbdyno.study.workload_text import CLIENTS, filled, parse_workload
-from dbdyno.study.written import winner_on
+from dbdyno.study.written import CLIENTS, filled, parse_workload, winner_on
 
 if TYPE_CHECKING:
     from dbdyno.plan import Ask

@@ -15,7 +15,7 @@ from dbdyno.host.cache import Tell
 from dbdyno.host.room import available_memory_bytes, require_descriptors
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, Kind, no_memory
-from dbdyno.plan.soak import ask, expected_s
+from dbdyno.plan.blocks import expected_s, next_rung
 from dbdyno.prepare_run.adapted import require_timed, server_bytes
 from dbdyno.prepare_run.begun import Begun, new_run
 from dbdyno.prepare_run.checked import require_sound
@@ -142,7 +142,7 @@ class Soaking(Kind):
         return Begun(study, run, measured_installation(study, run))
 
     def ask(self, run: Any, memory: Memory = no_memory, decided: Told | None = None) -> Ask:
-        return partial(ask, run.soak)
+        return partial(next_rung, run.soak)
 
     def found(self, study: Study, run: Any, records: Sequence[Record]) -> SoakResult:
         # Here and below, because a soak that begins has found nothing yet.

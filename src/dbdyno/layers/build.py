@@ -1,5 +1,5 @@
 """The build layer: compiler, flags and linker of an engine that is built from its source, proved by what the
-running file itself tells.
+running file itself tells; and the builds that the levels of a study ask for.
 
 Levels of a build's trainings: a workload with its options, as a study writes them in one text.
 """
@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from dbdyno.driver import _driver
 from dbdyno.engines.built import Built
-from dbdyno.errors import Mistake, UserError
+from dbdyno.engines.engine import Engine
+from dbdyno.errors import Blocked, Mistake, UserError
 from dbdyno.frozen import Level
-from dbdyno.layers.layer import Knob, LayerOfKnobs, proof
+from dbdyno.layers.layer import Knob, Layer, LayerOfKnobs, ask, by_layer, proof
 from dbdyno.layers.setup import Running
-from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build
+from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build, wish_among
 from dbdyno.layers.workload import files_named as of_workload
 from dbdyno.obtain.source.build import DEFAULT, OFF, BuildSpecification, Flags, Trainer, flags_of
-from dbdyno.obtain.source.recorded import COMMAND_LINES, program_of
-from dbdyno.obtain.source.toolchain import Toolchain, traces, tried
+from dbdyno.obtain.source.toolchain import COMMAND_LINES, Toolchain, program_of, traces, tried
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Option, Study, WorkloadOffer, workload_offers
 from dbdyno.study.files import NamedFile
 from dbdyno.study.nouns import Promise
+from dbdyno.study.trials import Variant
 from dbdyno.study.values import Fault
-from dbdyno.study.workload_text import CLIENTS, filled, parse_workload
+from dbdyno.study.written import CLIENTS, filled, parse_workload
 
 PGO, BOLT = "build.pgo", "build.bolt"
 TRANSACTIONS = 5_000
@@ -350,3 +351,29 @@ BUILD = LayerOfKnobs(
     ),
 )
 """`build.KNOB = LEVEL`."""
+
+
+def wish_of(
+    study: Study, levels: Mapping[str, Level], layers: Mapping[str, Layer], engine: Engine
+) -> BuildSpecification | None:
+    """The build that a variant's levels ask for beside the study's own settings; None where they ask for
+    none. Raises Blocked where a layer refuses a level, and UserError for a trainer that is none."""
+    wish = wish_among(ask(by_layer({**study.settings, **levels}), layers, engine))
+    return wish and with_trainer(wish, study)
+
+
+def variants_by_wish(
+    study: Study, variants: Iterable[Variant], layers: Mapping[str, Layer], engine: Engine
+) -> dict[BuildSpecification, tuple[Variant, ...]]:
+    """Each build that these variants ask for, with those that share it, in their order. Raises UserError like
+    `wish_of`."""
+    wishes: dict[BuildSpecification, tuple[Variant, ...]] = {}
+    for variant in variants:
+        try:
+            wish = wish_of(study, variant.levels, layers, engine)
+        except Blocked:
+            # It has no trial, so it needs no build.
+            continue
+        if wish is not None:
+            wishes[wish] = (*wishes.get(wish, ()), variant)
+    return wishes

@@ -1,24 +1,29 @@
-"""The platform layer: on which machine's programs an engine runs, proved by the file that its process has
-mapped and by the server's own word.
+"""The layers of other machines: on which machine's programs an engine runs, and how an emulated machine is
+reset; each proved by what runs.
 
 A program of another machine runs under emulation, whose speed says nothing of that machine. So a study of
 platforms times nothing: its variants are asked whether they start, keep their invariants, and recover.
+
+A full reset lets the firmware start, and the TPM begins at zero. A fast one starts the next kernel from the
+kernel that runs, so neither happens.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import Blocked, DynoError, Mistake
-from dbdyno.layers.building import Building
 from dbdyno.layers.config import held_file, identity
 from dbdyno.layers.layer import ForSome, Knob, LayerOfKnobs, proof
-from dbdyno.layers.setup import Before, Request, Running, Setup
+from dbdyno.layers.setup import Before, Building, Request, Running, Setup
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator_version, header
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.records.record import Evidence, Reading
+from dbdyno.records.reset import Reset
+from dbdyno.study.nouns import MACHINE_FACTOR
 from dbdyno.study.nouns import PLATFORM_FACTOR as FACTOR
 
 PATIENCE = 10.0
@@ -126,3 +131,42 @@ PLATFORM = LayerOfKnobs(
     ),
 )
 """`platform.architecture = LEVEL`."""
+
+
+FULL, KEXEC = "full", "kexec"
+
+
+def proved_by_console(level: str, resets: Sequence[Reset]) -> Evidence:
+    """The firmware's first line came again after each full reset, and after no fast one."""
+    again = sum(one.firmware_again for one in resets)
+    wanted = len(resets) if level == FULL else 0
+    found = Reading(
+        value=f"the firmware ran again after {again} of {len(resets)} resets",
+        source="the firmware's first line on the machine's console",
+    )
+    return proof(MACHINE_FACTOR, level, found, again == wanted, "the guest did as it was told")
+
+
+def _no_machine(level: str, _running: Running) -> Evidence:
+    """A server that Dyno starts on this host has no machine of its own."""
+    return proof(
+        MACHINE_FACTOR, level, Reading(value="no emulated machine", source="Dyno started none"), False, ""
+    )
+
+
+MACHINE = LayerOfKnobs(
+    "machine",
+    Knob(
+        name=MACHINE_FACTOR,
+        levels="full or kexec",
+        pattern="full|kexec",
+        effect="the guest of an emulated machine reboots, or starts its kernel again by kexec",
+        proof="the firmware's first line on the console came again, or did not",
+        prove=_no_machine,
+        in_production=False,
+    ),
+    engines=ForSome(
+        lambda engine: engine.guest is not None, "runs in no emulated machine here", "take sqlite"
+    ),
+)
+"""`machine.reset = LEVEL`."""

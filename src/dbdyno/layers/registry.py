@@ -135,7 +135,7 @@ LAYERS: Table[Layer] = registry(
     {
         "engine": "dbdyno.layers.config:ENGINE",
         "platform": "dbdyno.layers.platform:PLATFORM",
-        "machine": "dbdyno.layers.machine:MACHINE",
+        "machine": "dbdyno.layers.platform:MACHINE",
         "workload": "dbdyno.layers.workload:WORKLOAD",
         "source": "dbdyno.layers.source:SOURCE",
         "build": "dbdyno.layers.build:BUILD",

@@ -1,5 +1,5 @@
-"""One variant on its way to a running server: what its levels ask for, how that is applied, and the server
-once it answers."""
+"""One variant on its way to a running server: what its levels ask for of the host and of a build, how that is
+applied, and the server once it answers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from dbdyno.errors import DriverFailed
 from dbdyno.host import cgroups
 from dbdyno.host.launch import Launch
 from dbdyno.host.writers import NOTHING_ALLOWED
+from dbdyno.obtain.source.build import BuildSpecification
 
 if TYPE_CHECKING:
     from dbdyno.applications.product import Front
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from dbdyno.host.writers import Allowed
     from dbdyno.layers.part import Part
     from dbdyno.obtain.installation import Installation
-    from dbdyno.obtain.source.build import BuildSpecification
     from dbdyno.records.record import Counted, Reading
 
 RESTORED = "restored after each trial"
@@ -250,3 +250,18 @@ class Running:
             for name, value in self.setup.engine.counters.status(ask).items():
                 total[name] = total.get(name, 0.0) + value
         return total
+
+
+@dataclass(frozen=True)
+class Building(Request):
+    """One knob of a build. All of them together make the wish for it."""
+
+    knob: str
+    level: str
+    before = Before.ENGINE
+
+    def apply(self, setup: Setup) -> None:
+        setup.build = self.added_to(setup.build)
+
+    def added_to(self, wish: BuildSpecification | None) -> BuildSpecification:
+        return (wish or BuildSpecification()).but(**{self.knob: self.level})

@@ -9,10 +9,9 @@ from pathlib import Path
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine
 from dbdyno.host import fingerprint
-from dbdyno.layers.building import Building
 from dbdyno.layers.layer import Knob, LayerOfKnobs, proof
 from dbdyno.layers.platform import OnPlatform
-from dbdyno.layers.setup import Request, Running
+from dbdyno.layers.setup import Building, Request, Running
 from dbdyno.obtain.source.build import DEFAULT, NONE, BuildSpecification, Made
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.files import FileKind, NamedFile

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.datasets import SET_FILE, VECTOR_SEARCH, placed
-from dbdyno.driver.files import files_read
 from dbdyno.driver.job import Closed, Job, Open, Schedule, ThinkTime
+from dbdyno.driver.load import files_read
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Mistake
 from dbdyno.frozen import Frozen, Level, level_text

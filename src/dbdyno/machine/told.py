@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno.errors import ServerFailed
-from dbdyno.machine.console import Line
+from dbdyno.machine.guest import Line
 from dbdyno.machine.kinds import Kind
 from dbdyno.records.reset import Log, Reset
 

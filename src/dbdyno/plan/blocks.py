@@ -1,4 +1,5 @@
-"""From a study to its trials: blocks of all variants, and the order that each has.
+"""From a study to its trials: blocks of all variants, and the order that each has. A soak's block is a rung;
+a reference has the baseline alone in each.
 
 The design is a randomised complete block design: every block holds every variant once, in an order that a
 seed draws (R. A. Fisher, The Design of Experiments, 1935). The block is the unit of inference.
@@ -6,6 +7,8 @@ seed draws (R. A. Fisher, The Design of Experiments, 1935). The block is the uni
 Blocks come in pairs: the first of a pair has an order drawn from the seed, the second runs it backwards. So
 over a pair every variant has the same mean position, and of each two variants each comes first once: what
 drifts evenly with time cancels out of every comparison (W. S. Gosset's half-drill strips, 1938).
+
+A block is a rung. A variant that did not come through one has none of those above it.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from dbdyno.records.record import Outcome, Record, over_for_good
 from dbdyno.records.run import Run
 from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
 from dbdyno.study.designs import size_of_study, variants_of
-from dbdyno.study.trials import Plan, Trial, Variant, phases_of
+from dbdyno.study.soak import Soak
+from dbdyno.study.trials import Plan, Trial, Variant, phases_of, rung_of
 
 T = TypeVar("T")
 
@@ -188,3 +192,33 @@ def _require_hope(variants: tuple[Variant, ...], records: Sequence[Record]) -> N
 def expected_duration_s(trials: int, study: Study, overhead_s: float) -> float:
     """Seconds that so many trials take: each one's phases, and `overhead_s` for the rest."""
     return trials * (sum(phase.takes_s for phase in phases_of(study)) + overhead_s)
+
+
+def next_rung(soak: Soak, study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+    """What is left of the lowest rung that is not over, with the phases of that rung."""
+    variants, order = variants_of(study), Order.of(run)
+    done = {record.trial for record in records if record.whole}
+    fallen = {record.variant for record in records if record.outcome is not Outcome.MEASURED}
+    for rung in range(len(soak.clients)):
+        trials = [trial for trial in block_of(study, variants, rung, order) if trial.index not in done]
+        if standing := [trial for trial in trials if trial.variant.name not in fallen]:
+            phases = rung_of(soak, study, rung)
+            return [trial.but(phases=phases) for trial in standing]
+    return ()
+
+
+def expected_s(soak: Soak, study: Study, overhead_s: float) -> float:
+    """Seconds that all rungs take, with `overhead_s` for each trial beside its phases."""
+    rungs = [rung_of(soak, study, rung) for rung in range(len(soak.clients))]
+    each_s = sum(phase.takes_s for phases in rungs for phase in phases) + overhead_s * len(rungs)
+    return each_s * len(variants_of(study))
+
+
+def ask_of_reference(study: Study, run: Run, records: Sequence[Record]) -> Sequence[Trial]:
+    """The baseline in the next block. Where it stands in its block is as a run of the whole study has it."""
+    variants = variants_of(study)
+    block = 1 + max((record.block for record in records), default=-1)
+    if block >= study.blocks:
+        return ()
+    trials = block_of(study, variants, block, Order.of(run))
+    return tuple(trial for trial in trials if trial.variant.name == variants[0].name)

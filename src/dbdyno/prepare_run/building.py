@@ -121,7 +121,7 @@ def wishes_of(study: Study, of_reference: bool = False) -> dict[BuildSpecificati
     varied = {factor for variant in variants for factor in variant.levels}
     if not any(map(of_build, varied | study.settings.keys())):
         return {}
-    from dbdyno.layers.wishes import variants_by_wish
+    from dbdyno.layers.build import variants_by_wish
 
     sharing = variants_by_wish(study, variants, LAYERS, registry.engine(study.engine.engine))
     return {wish: tuple(variant.name for variant in those) for wish, those in sharing.items()}

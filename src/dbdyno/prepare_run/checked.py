@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from dbdyno.driver.files import review
+from dbdyno.driver.load import review
 from dbdyno.engines import registry
 from dbdyno.errors import (
     DriverFailed,

@@ -17,7 +17,7 @@ from dbdyno.driver.tally import Tally
 from dbdyno.engines import registry
 from dbdyno.frozen import Frozen
 from dbdyno.host import paths
-from dbdyno.host.read_only import SHARED_MEMORY, SHORT_LIVED, servers_text
+from dbdyno.host.launch import SHARED_MEMORY, SHORT_LIVED, servers_text
 from dbdyno.host.writers import Allowed
 from dbdyno.layers.registry import HostChange
 from dbdyno.layers.setup import LOOP_DEVICES, STAYS
@@ -30,14 +30,17 @@ from dbdyno.records.run import Run
 from dbdyno.report.words.numbers import about_text, clock_text, plural, seconds_text
 from dbdyno.study import Study
 from dbdyno.study.designs import (
+    CONTROL_CUTS,
+    acts_of,
+    control_of,
     counted_variants,
     restart_trial_count,
+    restarted,
     restarted_variants,
     trial_count,
     trials_in_all,
     variants_of,
 )
-from dbdyno.study.restarts import CONTROL_CUTS, acts_of, control_of, restarted
 from dbdyno.study.soak import OF_CLUSTER, OF_POWER
 from dbdyno.study.trials import SETTLE_S
 from dbdyno.trial.pristine import IMAGES_ENOUGH, worth_s

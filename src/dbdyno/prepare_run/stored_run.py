@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from dbdyno.analyse import Analysis, Axis
 from dbdyno.analyse.analysis import Given, spreads_within
 from dbdyno.analyse.columns import Floats, Places
-from dbdyno.analyse.components import TRIALS_MOST
+from dbdyno.analyse.floor import TRIALS_MOST
 from dbdyno.analyse.found import Components
 from dbdyno.analyse.kept import Arrays, Head, Keeping, Read, given_of
 from dbdyno.analyse.museum import Museum, RunOfMuseum, collection, run_of_museum

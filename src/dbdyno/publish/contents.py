@@ -15,8 +15,7 @@ from dbdyno.findings import trial as trial_part
 from dbdyno.findings.results import RESULTS
 from dbdyno.frozen import Frozen
 from dbdyno.kinds.registry import found_by
-from dbdyno.publish.account import FORMAT, Account, Given, PublishedBuild
-from dbdyno.publish.statement import Found, kind_of
+from dbdyno.publish.statement import FORMAT, Account, Found, Given, PublishedBuild, kind_of
 from dbdyno.records.chain import Entry
 from dbdyno.records.record import Record
 from dbdyno.records.run import BaseRun, run_of_document

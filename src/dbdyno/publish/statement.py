@@ -1,5 +1,6 @@
 """In-toto statements on a published folder: what was tested and with which result, the figures, and how each
-build was made. Each is one JSON document in the canonical spelling, so it can be made again and compared.
+build was made. Each is one JSON document in the canonical spelling, so it can be made again and compared. An
+account holds what they are made from.
 
 The forms: https://in-toto.io/Statement/v1, https://in-toto.io/attestation/test-result/v0.1 and
 https://slsa.dev/provenance/v1.
@@ -7,18 +8,94 @@ https://slsa.dev/provenance/v1.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from pydantic import Field
+
+from dbdyno import __version__
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.bisect import Bisection
 from dbdyno.analyse.model import Role, VariantResult, Verdict
 from dbdyno.analyse.soak import SoakResult, SoakVerdict
 from dbdyno.findings.registered import departures
 from dbdyno.findings.results import RESULTS
-from dbdyno.publish.account import Given, PublishedBuild
-from dbdyno.records.chain import canonical, sha256
+from dbdyno.frozen import Frozen
+from dbdyno.obtain.source.build import Made
+from dbdyno.prepare_run.begun import code_digest
+from dbdyno.records.chain import Entry, Rerun, canonical, sha256
+from dbdyno.records.record import Record
+from dbdyno.records.run import Run
 from dbdyno.report.document import plain
+
+FORMAT = 1
+LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python", "jinja2", "pydantic")
+"""What figures and pages go through. Another version of one may give another last digit, or another page."""
+
+
+class MadeBy(Frozen):
+    """What made a folder. `code` is the digest of Dyno's own Python code."""
+
+    dyno: str
+    code: str
+    python: str
+    machine: str
+    libraries: dict[str, str] = Field(default_factory=dict)
+
+
+class Account(Frozen):
+    """What stands in `publication.json`. `reruns` are all runs of the same question that the store knew, the
+    published one among them. `key` is the fingerprint of the key that signs; empty where none does. `unkept`
+    are the builds of the run that its host did not keep any more."""
+
+    format: int = FORMAT
+    run: str
+    published_unix_s: float
+    made_by: MadeBy
+    reruns: tuple[Rerun, ...] = ()
+    key: str = ""
+    unkept: tuple[str, ...] = ()
+
+
+class PublishedBuild(Frozen):
+    """A build of the run: the account of how it was made, and the digest of its program."""
+
+    made: Made
+    program_sha256: str
+
+
+@dataclass(frozen=True)
+class Given:
+    """All that a folder is made from. The `chain` is that of the store, with the contents of the entries of
+    this question alone."""
+
+    account: Account
+    run: Run
+    records: tuple[Record, ...]
+    chain: tuple[Entry, ...]
+    builds: tuple[PublishedBuild, ...] = ()
+
+
+def made_here() -> MadeBy:
+    """This Dyno, with the libraries that it uses."""
+    return MadeBy(
+        dyno=__version__,
+        code=code_digest(),
+        python=platform.python_version(),
+        machine=platform.machine(),
+        libraries={name: found for name in LIBRARIES if (found := _version(name))},
+    )
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
+
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"

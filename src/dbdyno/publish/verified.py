@@ -17,7 +17,6 @@ from typing import Any
 from dbdyno.errors import DynoError, UserError
 from dbdyno.frozen import Frozen, absent
 from dbdyno.prepare_run.begun import question_of
-from dbdyno.publish.account import Given, made_here
 from dbdyno.publish.contents import (
     PAGE,
     REPORT,
@@ -27,7 +26,6 @@ from dbdyno.publish.contents import (
     given_in,
     made_files,
 )
-from dbdyno.publish.envelope import PublicKey, Unsealed, payload_of, public_key_of
 from dbdyno.publish.folder import sha256_in
 from dbdyno.publish.making import (
     BUILD,
@@ -36,9 +34,13 @@ from dbdyno.publish.making import (
     SIGNED,
     STATEMENT,
     UNSIGNED,
+    PublicKey,
+    Unsealed,
+    payload_of,
+    public_key_of,
     statements_beside,
 )
-from dbdyno.publish.statement import Found, test_result
+from dbdyno.publish.statement import Found, Given, made_here, test_result
 from dbdyno.records.chain import Registration, RunBegan, broken_at, sha256
 from dbdyno.report.words.numbers import plural
 

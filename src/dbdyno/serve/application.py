@@ -13,8 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from dbdyno.host.host_lock import holder
-from dbdyno.host.undisturbed import measured_now
+from dbdyno.host.host_lock import holder, measured_now
 from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address, Guard
 from dbdyno.serve.drawer import Drawer, KeptPages

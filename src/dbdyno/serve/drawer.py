@@ -15,8 +15,7 @@ from pathlib import Path
 from dbdyno.errors import DynoError
 from dbdyno.host import paths
 from dbdyno.host.cache import keep_beside
-from dbdyno.host.host_lock import holder
-from dbdyno.host.undisturbed import Look
+from dbdyno.host.host_lock import Look, holder
 
 LOOK_EVERY_S = 1.0
 """How often the store is asked for more, while somebody has a page open and no block is measured."""

@@ -14,11 +14,10 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, Template
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.trend import trend
 from dbdyno.errors import DynoError, UserError
-from dbdyno.export import openmetrics
+from dbdyno.export import exchange
 from dbdyno.findings.results import RESULTS
 from dbdyno.findings.trend import omitted
-from dbdyno.host.host_lock import Holder, holder
-from dbdyno.host.undisturbed import Look
+from dbdyno.host.host_lock import Holder, Look, holder
 from dbdyno.kinds.held_against import with_gate
 from dbdyno.kinds.registry import without_speeds
 from dbdyno.passwords import without_passwords
@@ -210,7 +209,7 @@ class Pages:
         try:
             with Store(self.store_url) as store:
                 if path == METRICS:
-                    return page_of(_metrics(store), media_type=openmetrics.CONTENT_TYPE)
+                    return page_of(_metrics(store), media_type=exchange.CONTENT_TYPE)
                 return page_of(self._drawn(path, store, look))
         except DynoError as error:
             status = NOT_FOUND if isinstance(error, UserError) else FAILED
@@ -305,8 +304,8 @@ def _metrics(store: Store) -> str:
     under_way = [one for one in runs if found and one.run.run == found.run]
     chosen = next(iter(under_way or runs), None)
     if chosen is None or not chosen.outcomes or not chosen.run.compares:
-        return openmetrics.NOTHING
-    return openmetrics.exposed(analysis_to_read(store, chosen.run))
+        return exchange.NOTHING
+    return exchange.exposed(analysis_to_read(store, chosen.run))
 
 
 def _trend(store: Store, name: str, between: Callable[[], None]) -> Document:

@@ -16,8 +16,8 @@ from dbdyno.driver.job import RATE_PER_S_MAX
 from dbdyno.frozen import Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, Option
+from dbdyno.study.designs import CONTROL
 from dbdyno.study.nouns import BASELINE, CANDIDATE, DURABLE, TWIN, Constraint, Guard, Reference, Term, amount
-from dbdyno.study.restarts import CONTROL
 from dbdyno.study.schema import LEVEL, TEXT, TEXTS, Schema, pattern
 from dbdyno.study.values import Fault, Faults, kind, shown
 

@@ -13,6 +13,7 @@ from dbdyno.passwords import without_passwords
 from dbdyno.study import excludes, grammars, pacing
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.designs import FACTORS_LEAST, FACTORS_MOST, size_of
+from dbdyno.study.differences import read_files
 from dbdyno.study.document import Place, Unreadable, parse_document, read_bytes
 from dbdyno.study.files import folder_of
 from dbdyno.study.nouns import (
@@ -28,7 +29,6 @@ from dbdyno.study.nouns import (
     Study,
     Workload,
 )
-from dbdyno.study.referred import read_files
 from dbdyno.study.search import read_factor, read_known, read_search
 from dbdyno.study.section import SectionReader
 from dbdyno.study.sections import (

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbdyno.study import values
 from dbdyno.study.catalogue import Catalogue
-from dbdyno.study.sweep import SWEEP
+from dbdyno.study.values import SWEEP
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": values.TEXT_MAX}

@@ -18,9 +18,8 @@ from dbdyno.study.document import Document, Place
 from dbdyno.study.grammars import Grammar
 from dbdyno.study.keys import Key, Section
 from dbdyno.study.nouns import Factor, ListedVariant, Reference
-from dbdyno.study.sweep import is_sweep, sweep
 from dbdyno.study.tables import ENGINE, FIXED_KEYS, HOMES, KNOBS, RANGE
-from dbdyno.study.values import Fault, Faults, name_shown, nearest, shown
+from dbdyno.study.values import Fault, Faults, is_sweep, name_shown, nearest, shown, sweep
 
 SWEPT = frozenset(f"workload.{key.name}" for key in KNOBS.values() if key.sweeps)
 T = TypeVar("T")

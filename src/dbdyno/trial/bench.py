@@ -27,8 +27,8 @@ from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.setup import Setup
 from dbdyno.study import Workload, pacing
+from dbdyno.study.designs import restarted
 from dbdyno.study.nouns import RemoteDriver as VolumeSpecification
-from dbdyno.study.restarts import restarted
 from dbdyno.study.trials import Trial
 from dbdyno.trial.running.switch import OF_RUNNING
 

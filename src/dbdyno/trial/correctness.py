@@ -19,7 +19,7 @@ from dbdyno.engines.engine import Settings
 from dbdyno.errors import Blocked, Incorrect, Inert
 from dbdyno.frozen import Frozen, Level, level_text
 from dbdyno.host.cache import keep_beside
-from dbdyno.layers.wishes import variants_by_wish
+from dbdyno.layers.build import variants_by_wish
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import BuildSpecification, Made
 from dbdyno.records.record import Check
@@ -352,7 +352,7 @@ def _differing(code: CodeBeside) -> str:
 
 def _wish(levels: Mapping[str, Level], bench: Bench) -> BuildSpecification | None:
     try:
-        from dbdyno.layers.wishes import wish_of
+        from dbdyno.layers.build import wish_of
 
         return wish_of(bench.study, levels, bench.layers, bench.engine)
     except Blocked:

@@ -1,6 +1,6 @@
-"""What a trial of another architecture runs on, known before its engine starts; and a trial on an
-emulated machine, which is powered on with an engine in its guest, reset, and asked what it measured of
-its start."""
+"""Trials on other machines: what one of another architecture runs on; the shell of an embedded engine there;
+and an emulated machine, powered on with an engine in its guest, reset, and asked what it measured of its
+start."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import cast
 
-from dbdyno.engines.facts import Guest, ShellRound
+from dbdyno.engines.built import Built, built
+from dbdyno.engines.facts import Guest, Shell, ShellRound
 from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host import paths
+from dbdyno.layers.build import wish_of
 from dbdyno.layers.layer import proof
-from dbdyno.layers.machine import proved_by_console
+from dbdyno.layers.platform import proved_by_console, proved_by_file
+from dbdyno.layers.setup import Running, Setup
 from dbdyno.machine import guest, kinds, packages
-from dbdyno.machine.console import Emulated, powered_on
+from dbdyno.machine.guest import Emulated, powered_on
 from dbdyno.machine.packages import Parts
 from dbdyno.machine.told import Resets, Started
 from dbdyno.obtain import path
 from dbdyno.obtain.architecture import emulator_version, header
+from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Check, Evidence, Platform, Reading, Recovery
 from dbdyno.records.reset import Reset
+from dbdyno.study.designs import BUILD_LAYERS, of_build
 from dbdyno.study.nouns import MACHINE_FACTOR, PLATFORM_FACTOR
 from dbdyno.study.trials import Phase, Trial
-from dbdyno.trial.bench import Bench
-
-if TYPE_CHECKING:
-    from dbdyno.engines.built import Built
-    from dbdyno.obtain.installation import Installation
+from dbdyno.trial.bench import Bench, job_of
+from dbdyno.trial.correctness import own_tests
 
 PAGE = re.compile(r"^AT_PAGESZ:\s+(\d+)", re.MULTILINE)
 TOLD = {"LD_SHOW_AUXV": "1"}
@@ -48,7 +51,7 @@ def platform_of(trial: Trial, bench: Bench) -> Platform | None:
         return None
     # Here, because most studies are of this host's own platform.
     from dbdyno.engines.built import built
-    from dbdyno.layers.wishes import wish_of
+    from dbdyno.layers.build import wish_of
 
     try:
         if bench.study.in_guest:
@@ -200,3 +203,81 @@ def _proved(parts: Parts, first: Started) -> Evidence:
     )
     named = kinds.KINDS[level].is_named_in(first.kernel)
     return proof(PLATFORM_FACTOR, level, found, named, f"{parts.copy.origin}, {parts.packages}")
+
+
+OF_SHELL = (ENGINE_FACTOR, PLATFORM_FACTOR)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The shell of an engine on an architecture, with the folder of its data. One transaction of its load
+    takes so many `instructions`."""
+
+    shell: Shell
+    installation: Installation
+    architecture: str
+    folder: Path
+    of_build: tuple[Evidence, ...] = ()
+    instructions: int | None = None
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The one that its program's file gives, and those of its build."""
+        return (proved_by_file(self.architecture, self.installation), *self.of_build)
+
+    def told(self, platform: Platform) -> Platform:
+        return platform.but(instructions=self.instructions)
+
+    def round_of(self, phase: Phase) -> ShellRound:
+        """Raises ServerFailed where the shell fails."""
+        assert phase.then is not None, "each phase of such a study ends in an act"
+        return self.shell.round_of(self.installation, self.folder, phase.then, phase.duration_s)
+
+
+@contextmanager
+def shell_of(trial: Trial, bench: Bench) -> Iterator[Asked]:
+    """The shell with data of its own, which are gone afterwards. Raises Blocked where levels ask for what a
+    shell does not take, and BuildFailed."""
+    engine, levels = bench.engine, {**bench.study.settings, **trial.variant.levels}
+    for name in levels:
+        if name not in OF_SHELL and not of_build(name):
+            raise Blocked(
+                name, f"{engine.title} is asked by its shell there, which takes no {name}", "leave it out"
+            )
+    assert engine.platforms is not None and engine.shell is not None
+    architecture = level_text(levels[PLATFORM_FACTOR])
+    wish = wish_of(bench.study, levels, bench.layers, engine)
+    made = built(engine, wish, bench.study.folder) if wish else None
+    if made is None:
+        installation = engine.platforms.locate(bench.installation.version, architecture)
+    else:
+        own_tests(made.account).require_passed()
+        installation = made.installation
+    folder = paths.cache() / "trials" / f"{bench.run.run}-{trial.index}"
+    with bench.journal.scope():
+        bench.journal.note_tree(folder)
+        folder.mkdir(parents=True)
+        engine.shell.make(installation, folder)
+        proofs = () if made is None else _proofs(made, engine.shell, folder, trial, bench)
+        counted = engine.shell.instructions(installation, folder)
+        yield Asked(engine.shell, installation, architecture, folder, proofs, counted)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A shell that runs, as far as the proofs of a build look at it."""
+
+    setup: Setup
+    process_ids: tuple[int, ...]
+
+
+def _proofs(made: Built, shell: Shell, folder: Path, trial: Trial, bench: Bench) -> tuple[Evidence, ...]:
+    """Those of a build's levels, read while the shell runs."""
+    job = job_of(bench.study.workload, trial, bench)
+    setup = Setup(bench.engine, made.installation, folder, bench.journal, job, built=made)
+    with shell.opened(made.installation, folder) as process_id:
+        # The proofs of a build ask for its process and its account alone.
+        held = cast(Running, _Held(setup, (process_id,)))
+        levels = bench.levels_by_layer(trial)
+        each = (bench.layers[name].prove(levels[name], held) for name in levels if name in BUILD_LAYERS)
+        return tuple(chain.from_iterable(each))

@@ -357,7 +357,7 @@ def data_maker(build: Built, bench: Bench) -> Installation:
 
 def _baseline(bench: Bench) -> Built | None:
     """The build of the study's baseline; None where it has none, or where that cannot be made."""
-    from dbdyno.layers.wishes import wish_of
+    from dbdyno.layers.build import wish_of
 
     try:
         return _built(wish_of(bench.study, bench.study.baseline, bench.layers, bench.engine), bench)

@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.applications.product import Place
-from dbdyno.driver.files import files_read
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Invariant, Prepared
+from dbdyno.driver.load import Invariant, Prepared, files_read
 from dbdyno.engines.upgrade import STOP_S, not_taken_over
 from dbdyno.errors import Blocked, ServerFailed, UserError, remedy
 from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, level_text

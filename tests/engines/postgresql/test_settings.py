@@ -12,7 +12,7 @@ import pytest
 from dbdyno.engines.postgresql import settings
 from dbdyno.errors import EngineMissing
 from dbdyno.frozen import Level
-from dbdyno.host import paths, read_only
+from dbdyno.host import launch, paths
 from dbdyno.host.journal import open_journal
 from dbdyno.host.process import families
 from tests.running_server import UsersServer, users_server
@@ -53,7 +53,7 @@ def shared() -> set[str]:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[UsersServer]:
     """One on a host that gives it no namespace, in a folder that a cleanup removes."""
-    monkeypatch.setattr(read_only, "why_writable", lambda: "the kernel refuses a mount namespace")
+    monkeypatch.setattr(launch, "why_writable", lambda: "the kernel refuses a mount namespace")
     folder = paths.runtime() / "p"
     folder.mkdir()
     try:

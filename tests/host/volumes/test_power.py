@@ -15,8 +15,8 @@ import pytest
 from dbdyno.errors import Blocked
 from dbdyno.host import cache, paths
 from dbdyno.host.journal import open_journal
+from dbdyno.host.launch import read_only_host
 from dbdyno.host.process import confine
-from dbdyno.host.read_only import read_only_host
 from dbdyno.host.volumes import mounts, power, volume
 from dbdyno.host.volumes.power import Switch, pages_in_flight, tear
 from dbdyno.host.volumes.volume import Volume, VolumeSpecification

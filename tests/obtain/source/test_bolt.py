@@ -19,8 +19,7 @@ from dbdyno.obtain.source.build import GUIDED, INSTRUMENTING, Flags, Trainer, fl
 from dbdyno.obtain.source.commands import Workplace
 from dbdyno.obtain.source.making import Materials, account_of, made
 from dbdyno.obtain.source.profile import Untrained
-from dbdyno.obtain.source.recorded import recorded
-from dbdyno.obtain.source.toolchain import toolchain
+from dbdyno.obtain.source.toolchain import recorded, toolchain
 from tests.needs import needs_any_gcc, skip_blocked
 from tests.obtain.source import making_cases
 from tests.obtain.source.training_cases import trained_with

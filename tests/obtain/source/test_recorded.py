@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.obtain.source.recorded import Recorded, in_force, parsed
+from dbdyno.obtain.source.toolchain import Recorded, in_force, parsed
 
 PRINTED = """
 String dump of section '.GCC.command.line':

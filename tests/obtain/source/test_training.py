@@ -21,8 +21,7 @@ from dbdyno.obtain.source.build import GUIDED, INSTRUMENTING, Trainer
 from dbdyno.obtain.source.making import Materials, account_of, made
 from dbdyno.obtain.source.profile import Untrained, require_profiles
 from dbdyno.obtain.source.recipe import Step
-from dbdyno.obtain.source.recorded import recorded
-from dbdyno.obtain.source.toolchain import toolchain
+from dbdyno.obtain.source.toolchain import recorded, toolchain
 from dbdyno.obtain.source.tree import local_tree
 from tests.needs import needs_any_gcc
 from tests.obtain.source import making_cases

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dbdyno.analyse.assurance import BLOCKS_LIMIT
+from dbdyno.analyse.floor import BLOCKS_LIMIT
 from dbdyno.analyse.model import Analysis, Dropped, Reason
 from dbdyno.cli.exit_codes import NOT_MEASURED, exit_code
 from dbdyno.frozen import Level

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.applications.keystone import life
-from dbdyno.applications.keystone.life import OWN
-from dbdyno.applications.keystone.obtaining import locate
+from dbdyno.applications.keystone.life import OWN, locate
 from dbdyno.applications.product import Product
 
 KEYSTONE = Product(

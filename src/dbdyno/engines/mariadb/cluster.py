@@ -13,7 +13,7 @@ from functools import partial
 
 from dbdyno.driver.passwords import Ask, query
 from dbdyno.engines.cluster import Founded, Membership, Peer, Site
-from dbdyno.engines.mariadb import galera
+from dbdyno.engines.mariadb import server as galera
 from dbdyno.engines.mariadb.server import command_of
 from dbdyno.engines.mariadb.settings import arguments
 from dbdyno.engines.upgrade import run_tool

@@ -14,8 +14,15 @@ from pathlib import Path
 
 from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import Asked, Server, ending
-from dbdyno.engines.postgresql.dump_text import REMEDY, Preparing, database_named
-from dbdyno.engines.postgresql.dumping import TOOLS, clients, dump_and_restore, release_of
+from dbdyno.engines.postgresql.dumping import (
+    REMEDY,
+    TOOLS,
+    Preparing,
+    clients,
+    database_named,
+    dump_and_restore,
+    release_of,
+)
 from dbdyno.engines.postgresql.psql_text import Kind, Script
 from dbdyno.engines.postgresql.server import PORT, SERVER, alone, initialise, make_cluster, start, tool
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of, within

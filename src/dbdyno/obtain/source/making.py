@@ -36,8 +36,7 @@ from dbdyno.obtain.source.build import (
     Trainer,
     Training,
 )
-from dbdyno.obtain.source.commands import LOG_BYTES, Bound, Workplace, run_step, wrapper
-from dbdyno.obtain.source.own_tests import run_tests
+from dbdyno.obtain.source.commands import LOG_BYTES, Bound, Workplace, run_step, run_tests, wrapper
 from dbdyno.obtain.source.profile import (
     PROFILE,
     Profile,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from dbdyno.analyse.assurance import most_more
+from dbdyno.analyse.floor import most_more
 from dbdyno.analyse.model import (
     Analysis,
     Dropped,

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.host import process
-from dbdyno.host.launch import Launch
+from dbdyno.host.launch import SHARED_MEMORY, SHORT_LIVED, Launch, read_only_host, servers_text, why_writable
 from dbdyno.host.process import confine
-from dbdyno.host.read_only import SHARED_MEMORY, SHORT_LIVED, read_only_host, servers_text, why_writable
 from tests.needs import needs_root
 from tests.trials import alone_on_host
 
@@ -111,7 +110,7 @@ from pathlib import Path
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
-from dbdyno.host.read_only import read_only_host, why_writable
+from dbdyno.host.launch import read_only_host, why_writable
 os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: its files below /proc are its own again.
 own, outside = map(Path, sys.argv[1:])
@@ -143,7 +142,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine
-from dbdyno.host.read_only import read_only_host
+from dbdyno.host.launch import read_only_host
 from dbdyno.host.volumes import mounts
 point = paths.cache() / "trials" / "volume"
 with open_journal() as journal:
@@ -162,7 +161,7 @@ with open_journal() as journal:
 
 def test_a_host_that_refuses_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     why_writable.cache_clear()
-    monkeypatch.setattr("dbdyno.host.read_only.refusal", lambda _step: 38)
+    monkeypatch.setattr("dbdyno.host.launch.refusal", lambda _step: 38)
     try:
         assert why_writable() == "this kernel is older than 5.12"
         assert read_only_host([Path("/tmp")]) == ()

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from dbdyno.export.openmetrics import exposed
+from dbdyno.export.exchange import exposed
 from dbdyno.findings import analyse
 from dbdyno.records.metrics import METRICS
 from dbdyno.records.record import Outcome, Record

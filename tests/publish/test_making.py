@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
-from dbdyno.publish.envelope import PrivateKey, Unsealed, payload_of, private_key, public_key
+from dbdyno.publish.making import PrivateKey, Unsealed, payload_of, private_key, public_key
 from tests.publish.cases import KINDS, a_key, no_password
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.study.sweep import LEVELS_MAX, sweep
-from dbdyno.study.values import Fault
+from dbdyno.study.values import SWEEP_MOST, Fault, sweep
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def test_levels_rise_within_their_ends(first: int, last: int, step: int, sign: s
         levels = sweep(f"{first}..{last} {sign}{step}")
     except Fault:
         return
-    assert levels == sorted(set(levels)) and 2 <= len(levels) <= LEVELS_MAX
+    assert levels == sorted(set(levels)) and 2 <= len(levels) <= SWEEP_MOST
     assert levels[0] == first and levels[-1] <= last
     # Another step would leave the range.
     assert (levels[-1] * step if sign == "x" else levels[-1] + step) > last
