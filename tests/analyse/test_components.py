@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse.floor import _quantiles, _variance_of_means, components
 from dbdyno.analyse.estimate import Trials
+from dbdyno.analyse.floor import _quantiles, _variance_of_means, components
 from dbdyno.analyse.found import Components
 from dbdyno.analyse.model import Role, TrialResult
 from dbdyno.driver.tally import Second
