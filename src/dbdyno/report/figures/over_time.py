@@ -38,12 +38,13 @@ def frame(
     lines = (
         alt.Chart(data(rows))
         .transform_flatten(["second", "value"])
-        .mark_line(strokeWidth=1.3, opacity=0.9)
+        # A block of one second is a point, of which a line shows nothing.
+        .mark_line(strokeWidth=1.3, opacity=0.9, point=alt.OverlayMarkDef(size=12))
         .encode(
             x=alt.X(
                 "second:Q",
                 scale=alt.Scale(nice=False),
-                axis=alt.Axis(title=None, tickCount=6, grid=False, format="~g"),
+                axis=alt.Axis(title=None, tickCount=6, grid=False, format="d"),
             ),
             y=alt.Y(
                 "value:Q",
