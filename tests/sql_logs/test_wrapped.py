@@ -75,6 +75,22 @@ def test_a_piece_that_is_lost_takes_its_message_along(tmp_path: Path) -> None:
             assert texts(found) == ["SELECT 2"] and CUT_OFF in [seen.rest for seen in found]
 
 
+@pytest.mark.parametrize("next_number", [3, 7, 9])
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+def test_a_message_before_a_gap_in_the_numbers_is_left_out(
+    tmp_path: Path, head: str, next_number: int
+) -> None:
+    first = pieces(head, 4101, 7, "DELETE FROM item\n WHERE id = 5")[0]
+    log = [
+        first,
+        *pieces(head, 4101, next_number, "SELECT 2"),
+        *pieces(head, 4101, next_number + 1, "SELECT 3"),
+    ]
+    found = read(tmp_path, "".join(log))
+    assert texts(found) == ["SELECT 2"]
+    assert [seen.rest for seen in found if seen.rest] == [CUT_OFF, LAST]
+
+
 def test_a_message_that_was_cut_by_its_length_is_joined(tmp_path: Path) -> None:
     text = message(4101, "SELECT " + ", ".join(f"column_{number}" for number in range(200)))
     at = text.rindex(" ", 0, 900)

@@ -217,7 +217,13 @@ class SyslogEntries:
         if not numbered and text.startswith("\t") and opened:
             self._join(opened, 0, text)
             return
-        yield from self._whole(process)
+        if opened and opened.number and message and message != opened.number + 1:
+            # A process numbers its messages one by one. Where one is missing, or the file goes back, the last
+            # pieces of the one before it may be missing as well.
+            del self._open[process]
+            yield Entry(opened.line, "", "", lacks=CUT_OFF)
+        else:
+            yield from self._whole(process)
         self._skipped.discard(process)
         self._open[process] = _Message(
             number, message, piece, text, at_s, len(text.encode("utf-8", "replace"))
