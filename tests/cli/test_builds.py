@@ -192,7 +192,7 @@ def test_an_inert_build_and_placebos_are_told_from_a_build_that_differs(
     study.write_text(f"{text}[factors]{PLACEBOS}")
     done = dyno("run", str(study), "--name", "first", "--json")
     assert done.returncode == 0, done.stderr
-    assert "inert, so without a further trial: build.flags=-Wall" in done.stderr
+    assert "the baseline's code, so without a further trial: build.flags=-Wall" in done.stderr
     report = json.loads(done.stdout)
     trials = Counter(trial["variant"] for trial in report["trials"])
     assert trials == {
