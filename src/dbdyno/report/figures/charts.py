@@ -20,12 +20,12 @@ from dbdyno.report.figures.vega import (
     COUNT_LABELS,
     LINES,
     REFERENCE,
-    SYMBOL,
     Layer,
     Rows,
     Spec,
     columns_for,
     data,
+    legend_of_lines,
     margin_band,
     ratio_axis,
     ratio_domain,
@@ -302,16 +302,8 @@ def _variant_colours(shown: Sequence[VariantResult], called: Mapping[str, str]) 
     if len(names) > 1 + len(LINES):
         colours = [MARKS[variant.verdict.value][0] if variant.verdict else REFERENCE for variant in shown]
         return alt.Color("variant:N", scale=alt.Scale(domain=names, range=colours), legend=None)
-    # A name that is wider than the figure is cut, because a legend does not break its lines.
-    legend = alt.Legend(
-        title=None,
-        orient="bottom",
-        columns=columns_for(names, 3),
-        symbolType="stroke",
-        labelLimit=alt.ExprRef(f"width - {SYMBOL}"),
-    )
     scale = alt.Scale(domain=names, range=[REFERENCE, *LINES][: len(names)])
-    return alt.Color("variant:N", scale=scale, legend=legend)
+    return alt.Color("variant:N", scale=scale, legend=legend_of_lines(names, "bottom"))
 
 
 def series(analysis: Analysis) -> Spec | None:

@@ -16,8 +16,8 @@ from dbdyno.report.figures.vega import (
     Layer,
     Rows,
     Spec,
-    columns_for,
     data,
+    legend_of_lines,
     spec,
     tooltip,
 )
@@ -30,9 +30,7 @@ def frame(
 ) -> Spec:
     """One quantity second by second, a line for each trial in the colour of its variant. A row is a trial,
     with lists of its `second` and `value`; a line stands at each of the `borders` between two blocks."""
-    shown = alt.Legend(
-        title=None, orient="top", symbolType="stroke", columns=columns_for(names, 3), labelLimit=0
-    )
+    shown = legend_of_lines(names, "top") if legend and names[1:] else None
     colours = alt.Scale(domain=list(names), range=[REFERENCE, *LINES][: len(names)])
     scale = alt.Scale(type="symlog", constant=0.1) if log else alt.Scale(zero=True)
     lines = (
@@ -51,7 +49,7 @@ def frame(
                 scale=scale,
                 axis=alt.Axis(title=None, tickCount=3, format="~s", labelExpr=COUNT_LABELS),
             ),
-            color=alt.Color("variant:N", scale=colours, legend=shown if legend and names[1:] else None),
+            color=alt.Color("variant:N", scale=colours, legend=shown),
             detail="block:N",
             tooltip=tooltip(variant="variant", block="block", second="second", value="value"),
         )

@@ -7,7 +7,7 @@ Vega's SVG renderer passes them through.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 from altair.utils import schemapi
@@ -99,6 +99,18 @@ def columns_for(names: Sequence[str], most: int) -> alt.ExprRef:
     """As many columns of a legend as have room for the longest name."""
     wide = LETTER * max(map(len, names), default=0) + SYMBOL
     return alt.ExprRef(f"max(1, min({most}, floor(width / {wide:.0f})))")
+
+
+def legend_of_lines(names: Sequence[str], orient: Literal["top", "bottom"]) -> alt.Legend:
+    """A legend of lines. A name that is wider than the figure is cut, because a legend does not break its
+    lines."""
+    return alt.Legend(
+        title=None,
+        orient=orient,
+        columns=columns_for(names, 3),
+        symbolType="stroke",
+        labelLimit=alt.ExprRef(f"width - {SYMBOL}"),
+    )
 
 
 _FONT = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
