@@ -62,7 +62,7 @@ def main(
         gap = explain_gap(study, found, records, *ends)
     gap = gap_with_losses(gap, study, with_losses(study, found).given_up)
     title = f"{study.title}: {ends[0].name} to {ends[1].name}"
-    deliver("explain", gap, form, output, title=title)
+    deliver("explain", gap, form, output, heading=title)
 
 
 def _write(study: Study, records: Sequence[Record], ends: tuple[Variant, Variant], target: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from dbdyno.analyse.model import Analysis
 from dbdyno.driver.tally import Second, Tally
 from dbdyno.records.record import Observation, Record
+from dbdyno.records.run import Run
 from dbdyno.report.document import Column, Detail, Element, Figure, Kind, Notes, Row, Section, Table, table
 from dbdyno.report.words import naming, numbers
 from dbdyno.report.words.verdicts import ranked
@@ -191,9 +192,9 @@ HOST = (
     ),
 )
 
-FRAME = (
-    "Second by second, a line per variant, the blocks one after the other between the upright lines. Lines of"
-    " one block are of one time of the day, though not of one second where trials follow one another."
+FRAME = "Second by second, a line per variant, the {group}s one after the other between the upright lines."
+BLOCKS = (
+    "Lines of one block are of one time of the day, though not of one second where trials follow one another."
 )
 COST = "The engine is asked once a second, in all trials alike, by a session of Dyno’s own."
 WAITS = (
@@ -220,8 +221,13 @@ def sections(analysis: Analysis) -> Iterator[Section]:
             Figure("dbdyno.findings.over_time:drawn", (frame, panel, place == 0), f"{key}-{place}")
             for place, panel in enumerate(panels)
         )
-        aside = FRAME if panels is LOAD else ""
+        aside = _frame_text(analysis.run) if panels is LOAD else ""
         yield Section(title, (*figures, *more), aside=aside, detail=Detail.PAGE)
+
+
+def _frame_text(run: Run) -> str:
+    told = FRAME.format(group=naming.group_text(run) or "repetition")
+    return told if run.of_logs else f"{told} {BLOCKS}"
 
 
 @dataclass
