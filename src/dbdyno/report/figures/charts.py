@@ -363,16 +363,15 @@ def _trial_lines(analysis: Analysis) -> Layer:
     )
 
 
+WORDS_ROOM = 20
+
+
 def factors_of_gap(bars: Rows, title: str) -> Spec:
     """A bar from 1 for each part of a gap and for the whole, on a log axis, with its interval as a whisker. A
     row has a `step`, its `ratio`, the `low` and `high` end of its interval, its `kind`, and how it is
     `told`."""
     steps = [bar["step"] for bar in bars]
-    # Letters are wider than Vega believes, so each text ends with some room.
-    rows = [
-        bar | {"one": 1.0, "end": max(1.0, bar["ratio"], bar["high"]), "words": f"{bar['told']}\u2003"}
-        for bar in bars
-    ]
+    rows = [bar | {"one": 1.0, "end": max(1.0, bar["ratio"], bar["high"])} for bar in bars]
     ends = [bar[name] for bar in rows for name in ("low", "high", "ratio")]
     y = alt.Y("step:N", sort=steps, title=None, axis=alt.Axis(labelLimit=320, domain=False, ticks=False))
     x = alt.X("one:Q", **ratio_axis(ends, 0.0, title))
@@ -393,14 +392,16 @@ def factors_of_gap(bars: Rows, title: str) -> Spec:
         for end in ("low", "high")
     ]
     line = alt.Chart(data([{"one": 1}])).mark_rule(color=REFERENCE, strokeWidth=1).encode(x="one:Q")
-    words = base.mark_text(align="left", dx=8, color=REFERENCE).encode(x=alt.X("end:Q"), text="words:N")
-    return spec(
+    words = base.mark_text(align="left", dx=8, color=REFERENCE).encode(x=alt.X("end:Q"), text="told:N")
+    made = spec(
         alt.layer(body, line, whisker, *caps, words).properties(
             width="container",
             height=ROW * len(bars),
             description="The gap: a bar from 1 for each part of it, with its interval",
         )
     )
+    # Letters are wider than Vega believes, so there is some room behind the last ones.
+    return made | {"padding": {"left": 5, "top": 5, "bottom": 5, "right": WORDS_ROOM}}
 
 
 Parts = Sequence[tuple[str, Sequence[tuple[str, float]]]]
