@@ -15,7 +15,7 @@ from dbdyno.report.renderers import html, markdown
 from tests.analyse.trend_cases import STUDY, VARIANT, a_commit, a_trend_run, analysed, followed
 from tests.report.browser import DARK, LIGHT, TELL_THE_WIDTH, Outline, browse, needs_chromium
 from tests.report.forms import over_days
-from tests.report.shown import printed
+from tests.report.shown import packed_in, printed
 
 
 def said(values: list[float], changed_at: int | None = None) -> str:
@@ -134,7 +134,8 @@ def test_every_form_shows_a_change_point() -> None:
     for text in (printed(document), markdown.render(document)):
         assert "Change point at run 7" in " ".join(text.split())
     even = words.document(followed([1.5] * 12))
-    assert ["change point at" in html.render(one) for one in (document, even)] == [True, False]
+    drawn = [str(packed_in(html.render(one))) for one in (document, even)]
+    assert ["change point at" in figures for figures in drawn] == [True, False]
     assert '"change_points":[{"first":"run-6"' in found.model_dump_json()
 
 

@@ -92,7 +92,7 @@ def test_a_level_in_effect_needs_no_reason_and_another_has_one() -> None:
 
 IMPORTED = """
 import sys
-import dbdyno.layers.layer
+import dbdyno.layers.knob
 print(*(name for name in sys.modules if name.startswith(("dbdyno.host", "dbdyno.engines", "dbdyno.driver"))))
 """
 

@@ -15,7 +15,8 @@ from dbdyno.engines.facts import Need
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.host.fingerprint import fingerprint
-from dbdyno.layers.layer import ROOT, Knob, Scope, ask, by_layer
+from dbdyno.layers.knob import ROOT, Knob, Scope
+from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import KNOBS, LAYERS, foresee, related_factors
 from dbdyno.layers.setup import RequestedChange
 from tests.fakes import FakeEngine

@@ -18,7 +18,8 @@ from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked, Mistake, UserError
 from dbdyno.frozen import Level
-from dbdyno.layers.layer import Knob, Layer, LayerOfKnobs, ask, by_layer, proof
+from dbdyno.layers.knob import Knob
+from dbdyno.layers.layer import Layer, LayerOfKnobs, ask, by_layer, proof
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build, wish_among
 from dbdyno.layers.workload import files_named as of_workload

@@ -9,7 +9,8 @@ from dbdyno.driver.load import LoadOfNodes
 from dbdyno.engines.nodes import Nodes
 from dbdyno.errors import Blocked, DriverFailed
 from dbdyno.host.namespaces import FACTOR
-from dbdyno.layers.layer import ForSome, Knob, LayerOfKnobs, proof
+from dbdyno.layers.knob import Knob
+from dbdyno.layers.layer import ForSome, LayerOfKnobs, proof
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.sections import ALL_NODES, NODES_LOADED

@@ -21,7 +21,8 @@ from dbdyno.engines.values import size_bytes
 from dbdyno.errors import Blocked
 from dbdyno.host import cgroups, kernel_files, process
 from dbdyno.host.room import usable_disk_bytes
-from dbdyno.layers.layer import ROOT, ROOT_OR_GROUP, Knob, LayerOfKnobs, Scope, proof
+from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs, proof
 from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Before, Request, RequestedChange, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.values import SECONDS

@@ -17,7 +17,8 @@ from dbdyno.frozen import Level
 from dbdyno.host import fingerprint, kernel_files, kernel_values
 from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
-from dbdyno.layers.layer import ROOT, Knob, LayerOfKnobs, Scope, proof
+from dbdyno.layers.knob import ROOT, Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs, proof
 from dbdyno.layers.part import Part, Place
 from dbdyno.layers.setup import Request, RequestedChange, Running, Setup
 from dbdyno.records.record import Evidence, Reading

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from dbdyno.errors import Blocked, DynoError, Mistake
 from dbdyno.layers.config import held_file, identity
-from dbdyno.layers.layer import ForSome, Knob, LayerOfKnobs, proof
+from dbdyno.layers.knob import Knob
+from dbdyno.layers.layer import ForSome, LayerOfKnobs, proof
 from dbdyno.layers.setup import Before, Building, Request, Running, Setup
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator_version, header
 from dbdyno.obtain.installation import Installation

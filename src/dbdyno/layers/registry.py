@@ -13,7 +13,8 @@ from dbdyno.engines import facts
 from dbdyno.engines.engine import Engine
 from dbdyno.errors import Blocked
 from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, layer_and_knob, level_text
-from dbdyno.layers.layer import Knob, LayerOfKnobs, Scope, ask, by_layer
+from dbdyno.layers.knob import Knob, Scope
+from dbdyno.layers.layer import LayerOfKnobs, ask, by_layer
 from dbdyno.layers.setup import RequestedChange
 from dbdyno.registry import registry
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from dbdyno.engines.built import Built
 from dbdyno.engines.engine import Engine
 from dbdyno.host import fingerprint
-from dbdyno.layers.layer import Knob, LayerOfKnobs, proof
+from dbdyno.layers.knob import Knob
+from dbdyno.layers.layer import LayerOfKnobs, proof
 from dbdyno.layers.platform import OnPlatform
 from dbdyno.layers.setup import Building, Request, Running
 from dbdyno.obtain.source.build import DEFAULT, NONE, BuildSpecification, Made

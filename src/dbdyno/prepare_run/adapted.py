@@ -20,7 +20,8 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 from dbdyno.host.fingerprint import identity
 from dbdyno.host.room import available_memory_bytes, memory_limit
-from dbdyno.layers.layer import Scope, by_layer
+from dbdyno.layers.knob import Scope
+from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import foresee
 from dbdyno.plan.arrangement import MEMORY_SHARE, Arranged, Circumstances, arranged
 from dbdyno.plan.budget import Replan, costs_of, fitted, precision
