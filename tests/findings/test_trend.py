@@ -180,9 +180,7 @@ def test_hostile_notes_make_no_element() -> None:
     outline = Outline(html.render(report))
     figures = sum("data-figure" in attributes for _, attributes in outline.elements)
     assert figures == 2 and outline.count("script") == 2
-    for _, attributes in outline.elements:
-        assert not {"src", "srcset", "action", "poster"} & attributes.keys()
-        assert (attributes.get("href") or "#").startswith("#")
+    assert outline.leads_out == []
     assert not re.search(r"(?<!\\)<script", markdown.render(report))
     assert VARIANT in outline.shown
 

@@ -52,6 +52,13 @@ class Outline(HTMLParser):
     def count(self, tag: str) -> int:
         return sum(name == tag for name, _ in self.elements)
 
+    @property
+    def leads_out(self) -> list[str]:
+        """What the page asks for, sends or leads to that is no place on itself."""
+        names = ("src", "href", "srcset", "action", "poster")
+        found = [attributes.get(name) for _, attributes in self.elements for name in names]
+        return [one for one in found if one is not None and not one.startswith("#")]
+
 
 def browse(path: Path, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     assert CHROMIUM is not None
