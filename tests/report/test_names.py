@@ -64,7 +64,7 @@ def without_figures(page: str) -> str:
     """What a page says in words, because figures number their parameters through a process. A name
     may be wrapped behind a line or a point, and not behind a digit."""
     lines = page.replace("<wbr>", "").splitlines()
-    return "\n".join(line for line in lines if "data-figure=" not in line)
+    return "\n".join(line for line in lines if "data-figure=" not in line and 'id="packed"' not in line)
 
 
 FORMS: dict[str, Callable[[Analysis], str]] = {
