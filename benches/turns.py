@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from dbdyno.analyse.intervals import centre_of
@@ -141,6 +142,14 @@ def in_turn(each: Sequence[tuple[LoadProcess, Job]], draw: random.Random) -> lis
     return [tallies[number] for number in range(len(each))]
 
 
+def beside_another(pair: Pair, draw: random.Random) -> Tally:
+    """The tally of the first server, whose load takes turns with that of the second."""
+    servers = pair.first, pair.start_second()
+    with loads(len(servers)) as each:
+        jobs = [pair.job(server, TURNS, SETTLE_S, TURNS * SLICE_S) for server in servers]
+        return in_turn(list(zip(each, jobs, strict=True)), draw)[0]
+
+
 def settling(pair: Pair, rounds: int) -> None:
     """Two loads on the first server, one of which is measured a slice's two thirds later."""
     draw, logs = random.Random(1), []
@@ -164,19 +173,13 @@ def settling(pair: Pair, rounds: int) -> None:
 def tails(pair: Pair, rounds: int) -> None:
     """p99 of slices over that of a whole load."""
     draw, logs = random.Random(2), []
-    second = pair.start_second()
-
-    def sliced() -> Tally:
-        with loads(2) as (load, beside):
-            jobs = [pair.job(server, TURNS, SETTLE_S, TURNS * SLICE_S) for server in (pair.first, second)]
-            return in_turn(list(zip((load, beside), jobs, strict=True)), draw)[0]
 
     def whole() -> Tally:
         with loads(1) as (load,):
             return load.run(pair.job(pair.first, None, 0.0, TURNS * SLICE_S))
 
     for _ in range(rounds):
-        found = _drawn(draw, sliced, whole)
+        found = _drawn(draw, partial(beside_another, pair, draw), whole)
         logs.append(math.log(_p99(found[0]) / _p99(found[1])))
     tell_ratio(pair, "p99 of slices / of a whole load", logs)
 
@@ -192,12 +195,6 @@ def together(pair: Pair, rounds: int) -> None:
     draw, logs = random.Random(3), []
     turn_s = SETTLE_S + SLICE_S
 
-    def beside() -> Tally:
-        second = pair.start_second()
-        with loads(2) as (load, other):
-            jobs = [pair.job(server, TURNS, SETTLE_S, TURNS * SLICE_S) for server in (pair.first, second)]
-            return in_turn(list(zip((load, other), jobs, strict=True)), draw)[0]
-
     def alone() -> Tally:
         pair.stop_second()
         with loads(1) as (load,):
@@ -207,7 +204,7 @@ def together(pair: Pair, rounds: int) -> None:
             return tally
 
     for _ in range(rounds):
-        found = _drawn(draw, beside, alone)
+        found = _drawn(draw, partial(beside_another, pair, draw), alone)
         logs.append(math.log(found[0].throughput_per_s / found[1].throughput_per_s))
     tell_ratio(pair, "with another server up / alone", logs)
 
