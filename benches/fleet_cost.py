@@ -34,7 +34,7 @@ from dbdyno.cli.fleet import Following
 from dbdyno.cli.measuring import records_of_host
 from dbdyno.fleet import hosts as leases
 from dbdyno.fleet import parts
-from dbdyno.fleet.hosts import Place, register, require_speaker
+from dbdyno.fleet.hosts import HeldHost, register, require_speaker
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.namespaces import unshare
 from dbdyno.plan import restarts
@@ -100,7 +100,7 @@ class Host:
     """A host that is only played."""
 
     session: Session
-    place: Place
+    place: HeldHost
 
 
 def run_on(name: str, hosts: int, pairs: int) -> Run:

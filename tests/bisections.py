@@ -80,7 +80,7 @@ def measured(world: World, trials: Sequence[Trial], random: np.random.Generator)
         elif world.along is Along.VERSIONS:
             rows = OTHER_ROWS if place in world.strange else "pgbench_accounts: 1 rows, ffffffff"
             record = record.but(reset={"image": 0, "rows": rows}, evidence=(_engine(trial),))
-        elif trial.counted:
+        elif trial.counts_instructions:
             record = record.but(phases=(_counted(world, place, random),))
         found.append(record)
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Explained, Invariant, Prepared
-from dbdyno.driver.tally import Acknowledged, Kind, Latency, Slice, Tally
+from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally, TransactionType
 from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused, Risk, Searchable
 from dbdyno.engines.facts import Line, Need
 from dbdyno.errors import ServerFailed
@@ -360,9 +360,9 @@ def a_slice(started_unix_s: float, duration_s: float, operations: int) -> Slice:
     )
 
 
-def a_kind(operations: int, duration_s: float, latency_us: Latency) -> Kind:
+def a_kind(operations: int, duration_s: float, latency_us: Latency) -> TransactionType:
     """A kind of transaction that had none under way at the borders of the measured part."""
-    return Kind(
+    return TransactionType(
         operations=operations,
         throughput_per_s=operations / duration_s,
         acknowledged=operations,

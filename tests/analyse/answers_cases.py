@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbdyno.analyse.analysis import Given
+from dbdyno.analyse.analysis import AnalysisInput
 from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.records.record import Doubt, Outcome, Record
@@ -270,7 +270,7 @@ CASES: dict[str, Callable[[], Case]] = {
 } | {"imported": lambda: imported(False), "imported_pairs": lambda: imported(True)}  # fmt: skip
 
 
-def answer(case: tuple[Study, Run, Sequence[Record] | Given]) -> dict[str, Any]:
+def answer(case: tuple[Study, Run, Sequence[Record] | AnalysisInput]) -> dict[str, Any]:
     """All that an analysis says, its trials too, without the records that were given to it."""
     found = analyse(*case)
     document: dict[str, Any] = found.model_dump(mode="json", exclude={"trials", "study", "run"})

@@ -6,9 +6,9 @@ from dbdyno.records.binary import (
     Binary,
     Code,
     Datum,
+    ElfKind,
     Function,
     Hardening,
-    Kind,
     Relro,
 )
 
@@ -31,7 +31,7 @@ def a_build(*functions: Function, data: tuple[Datum, ...] = (), libraries: tuple
     facts = Binary(
         path="built",
         digest="ab",
-        kind=Kind.PROGRAM,
+        kind=ElfKind.PROGRAM,
         build_id="",
         compilers=("GCC: 12.2.0",),
         producers=(),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbdyno.analyse.analysis import Given, basis_of
+from dbdyno.analyse.analysis import AnalysisInput, basis_of
 from dbdyno.analyse.model import Analysis, Kept, Reason, Role, VariantResult, Verdict
 from dbdyno.findings import analyse
 from dbdyno.plan.sequential import decided
@@ -192,7 +192,7 @@ def analysed(seed: int, others_s: float = 3.0) -> Analysis:
 @without_estimates
 def judged(study: Study, run: Run, records: list[Record]) -> list[VariantResult]:
     """What is told of the candidates, without the rest of an analysis."""
-    results = basis_of(study, run, Given.of(records)).results
+    results = basis_of(study, run, AnalysisInput.of(records)).results
     return [one for one in results if one.role is Role.CANDIDATE]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dbdyno.analyse import Analysis
-from dbdyno.analyse.analysis import Basis, Given, basis_of
+from dbdyno.analyse.analysis import AnalysisInput, Basis, basis_of
 from dbdyno.analyse.columns import Values
 from dbdyno.analyse.floor import blocking, neighbours, noisier, smallest, unseen_share, variances
 from dbdyno.analyse.intervals import ratio_of
@@ -44,7 +44,7 @@ def basis(seed: int, block_sd: float, aa: bool = False, whole: bool = False) -> 
     blocks = random.normal(0.0, block_sd, study.blocks)
     speeds = [OPERATIONS * math.exp(blocks[one.block] + random.normal(0.0, 0.02)) for one in as_made(aa)]
     records = [changed(record, speed, {}) for record, speed in zip(as_made(aa), speeds, strict=True)]
-    return basis_of(study, a_run(study), Given.of(records), whole=whole)
+    return basis_of(study, a_run(study), AnalysisInput.of(records), whole=whole)
 
 
 @without_estimates

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.engines.facts import Step
+from dbdyno.engines.facts import PlanStep
 from dbdyno.findings import analyse
 from dbdyno.findings.plans import change_text, compared_plans
 from dbdyno.records.record import Plans, Record, StatementPlan
@@ -95,9 +95,9 @@ def test_runs_without_plans_tell_of_none() -> None:
 
 def test_a_change_names_the_steps_that_went_and_came() -> None:
     def one(*titles: str) -> StatementPlan:
-        step = Step(titles[0])
+        step = PlanStep(titles[0])
         for title in titles[1:]:
-            step = Step(title, inputs=(step,))
+            step = PlanStep(title, inputs=(step,))
         return planned("q", "SELECT ?", (step,))
 
     scan, sort, limit = "seq scan t", "sort", "limit"

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.analyse.analysis import Given, basis_of
+from dbdyno.analyse.analysis import AnalysisInput, basis_of
 from dbdyno.analyse.found import SecondResponse
 from dbdyno.analyse.model import Analysis, Verdict
 from dbdyno.analyse.second import METRIC, aa_check, pooled
@@ -42,7 +42,8 @@ def analysed(seed: int, cpu_sd: float, costs: float = 1.0, study: Study = STUDY)
 def told_of(cpu_sd: float) -> list[SecondResponse]:
     """What 100 runs tell in which no variant differs, without the rest of their analyses."""
     bases = (
-        basis_of(STUDY, a_run(STUDY), Given.of(spending(seed, cpu_sd)), whole=False) for seed in range(100)
+        basis_of(STUDY, a_run(STUDY), AnalysisInput.of(spending(seed, cpu_sd)), whole=False)
+        for seed in range(100)
     )
     return [one for basis in bases if (one := find_second(basis))]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
-from dbdyno.applications.product import Front, Installed, Place, Product
+from dbdyno.applications.product import ApplicationPlace, Front, Installed, Product
 from dbdyno.engines.server import start_server
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
@@ -32,10 +32,10 @@ class Life:
 
     manner: str
 
-    def populate(self, installation: Installation, wish: Application, place: Place) -> None:
+    def populate(self, installation: Installation, wish: Application, place: ApplicationPlace) -> None:
         place.data.mkdir(mode=0o700)
 
-    def start(self, installation: Installation, wish: Application, place: Place) -> Front:
+    def start(self, installation: Installation, wish: Application, place: ApplicationPlace) -> Front:
         place.runtime.mkdir(mode=0o700)
         socket = place.runtime / "shop.sock"
         [database] = parse_qs(urlsplit(place.database_url).query)["socket"]

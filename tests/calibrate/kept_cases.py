@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dbdyno.calibrate.binding import Binding
 from dbdyno.calibrate.finding import Pair, TrialCosts, finding
-from dbdyno.calibrate.kept import Calibration, Place
+from dbdyno.calibrate.kept import CalibratedHost, Calibration
 from dbdyno.study import Interval
 from tests.analyse.factory import a_study
 
-HERE = Place(name="here", cpu="EPYC", usable_cores=2, virtualisation=None, kernel="6.12")
+HERE = CalibratedHost(name="here", cpu="EPYC", usable_cores=2, virtualisation=None, kernel="6.12")
 
 
 TRIAL = TrialCosts(fixed_s=3.5, longest_s=20.0)

@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from dbdyno.cli.patience import LINE_EVERY_S, SILENT_S, Patience
-from dbdyno.host.cache import Step
+from dbdyno.host.cache import ProgressStep
 from tests.fakes import Clock
 
 
 def test_without_a_terminal_a_line_now_and_then_says_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     patience = Patience(None, clock)
-    patience.tell(Step.of("fetching toy", lambda: clock.now_s / 120))
+    patience.tell(ProgressStep.of("fetching toy", lambda: clock.now_s / 120))
     for clock.now_s in (SILENT_S, LINE_EVERY_S, LINE_EVERY_S + 1, 2 * LINE_EVERY_S):
         patience.look()
     patience.tell("unpacking toy")
@@ -89,7 +89,7 @@ def test_the_bar_is_on_standard_error_alone() -> None:
 def test_what_is_done_is_never_more_than_all(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     patience = Patience(None, clock)
-    patience.tell(Step.of("fetching toy", lambda: 1.2))
+    patience.tell(ProgressStep.of("fetching toy", lambda: 1.2))
     clock.now_s = LINE_EVERY_S
     patience.look()
     assert capsys.readouterr().err.endswith("100% for 30 s, about 0 s left\n")

@@ -108,7 +108,7 @@ def test_work_is_counted_after_the_last_block(homes: Path, monkeypatch: pytest.M
     with Store(store_url()) as store:
         records = store.records(store.run("last").run)
     assert [record.block for record in records] == [0, 0, NO_BLOCK, NO_BLOCK]
-    assert all(record.counted and not record.tally for record in records[2:])
+    assert all(record.instructions and not record.tally for record in records[2:])
     # It goes on from its records: nothing is left to be counted.
     assert dyno("run", "--resume", "last").returncode == 0
     with Store(store_url()) as store:

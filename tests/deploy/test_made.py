@@ -19,7 +19,7 @@ from dbdyno.errors import UserError
 from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.host import cache
-from dbdyno.layers.part import Place
+from dbdyno.layers.part import PartPlace
 from dbdyno.obtain.source.build import BuildSpecification, Flags, Made, Trainer, Training
 from dbdyno.records.record import Outcome
 from dbdyno.study import Design
@@ -106,26 +106,26 @@ def test_what_can_be_lost_is_known(level: Level, given_up: bool) -> None:
 
 def test_a_setting_of_the_data_is_changed_by_hand() -> None:
     found = recipe(MARIADB, {"config.innodb_page_size": ("16K", "8K")})
-    assert found.parts(Place.SETTING) == ()
-    [deed] = found.parts(Place.BY_HAND)
+    assert found.parts(PartPlace.SETTING) == ()
+    [deed] = found.parts(PartPlace.BY_HAND)
     assert "make the data anew" in str(deed.value)
 
 
 def test_huge_pages_bring_settings_values_of_the_kernel_and_a_limit() -> None:
     held = {"config.innodb_buffer_pool_size": "1G"}
     found = recipe(MARIADB, {"memory.huge_pages": ("off", "2M")}, held)
-    assert {part.name: part.value for part in found.parts(Place.SETTING)} == {"large_pages": "ON"}
-    [pages] = found.parts(Place.KERNEL)
+    assert {part.name: part.value for part in found.parts(PartPlace.SETTING)} == {"large_pages": "ON"}
+    [pages] = found.parts(PartPlace.KERNEL)
     assert pages.name == "/proc/sys/vm/nr_hugepages"
     assert isinstance(pages.value, int) and 512 < pages.value < 640
-    assert [part.name for part in found.parts(Place.UNIT)] == ["LimitMEMLOCK"]
-    [deed] = found.parts(Place.BY_HAND)
+    assert [part.name for part in found.parts(PartPlace.UNIT)] == ["LimitMEMLOCK"]
+    [deed] = found.parts(PartPlace.BY_HAND)
     assert str(pages.value) in str(deed.value)
 
 
 def test_a_level_that_needs_nothing_says_so() -> None:
     found = recipe(MARIADB, {"memory.allocator": ("jemalloc", "libc")})
-    [deed] = found.parts(Place.BY_HAND)
+    [deed] = found.parts(PartPlace.BY_HAND)
     assert "libc" in str(deed.value)
 
 

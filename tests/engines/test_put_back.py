@@ -25,7 +25,7 @@ from dbdyno.engines.put_back import (
     put_back_noted,
     restart,
 )
-from dbdyno.engines.runtime import TABLE, Found, Ledger, lacks_right, one_server
+from dbdyno.engines.runtime import TABLE, FoundSettings, Ledger, lacks_right, one_server
 from dbdyno.errors import AnotherServer, DriverFailed, EngineMissing, ServerFailed, UserError
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
@@ -76,7 +76,7 @@ def test_a_standby_that_is_promoted_is_put_back_and_a_copy_of_it_is_another_serv
         with conversation(standby.url) as ask:
             meant = running.who(ask)
             before = running.standing(ask, ("deadlock_timeout",)).value["deadlock_timeout"]
-            running.move(ask, {"deadlock_timeout": "3s"}, Found({"deadlock_timeout": before}, meant))
+            running.move(ask, {"deadlock_timeout": "3s"}, FoundSettings({"deadlock_timeout": before}, meant))
         standing = Standing(
             server=meant, name="deadlock_timeout", does="", line=before, before="1s", levels=("3s",)
         )

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dbdyno.analyse.analysis import Given, basis_of
+from dbdyno.analyse.analysis import AnalysisInput, basis_of
 from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierReading, Reach
 from dbdyno.findings import analyse, frontier
 from dbdyno.findings.frontier import RECALLS, queries_per_s_at
@@ -221,7 +221,7 @@ def test_the_curves_of_a_frontier_hold_together_at_all_recalls() -> None:
             for one in blank
             for ef in [int(one.levels.get("workload.ef", 10))]
         ]
-        measured = frontier.find(basis_of(study, a_run(study), Given.of(records), whole=False))
+        measured = frontier.find(basis_of(study, a_run(study), AnalysisInput.of(records), whole=False))
         assert measured is not None
         effects = [one.effect for curve in measured.curves for one in curve.readings]
         wrong += any(one is not None and differs(one) for one in effects)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbdyno.analyse.found import OnHosts, Told
+from dbdyno.analyse.found import OnHosts, RatioPosition
 from dbdyno.analyse.model import Analysis, Verdict
 from dbdyno.findings import analyse
 from dbdyno.records import metrics
@@ -71,7 +71,7 @@ def test_each_host_has_its_own_interval_and_all_hold_together() -> None:
         )
         assert one.low is not None and one.high is not None
         assert [math.log(one.low), math.log(one.high)] == pytest.approx(list(interval))
-    assert [one.told for one in found.each] == [Told.ABOVE, Told.ABOVE, Told.BELOW]
+    assert [one.told for one in found.each] == [RatioPosition.ABOVE, RatioPosition.ABOVE, RatioPosition.BELOW]
 
 
 def test_a_winner_that_loses_on_a_host_is_said_so() -> None:

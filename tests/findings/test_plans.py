@@ -7,7 +7,7 @@ import json
 from syrupy.assertion import SnapshotAssertion
 
 from dbdyno.analyse import Analysis
-from dbdyno.engines.facts import Step
+from dbdyno.engines.facts import PlanStep
 from dbdyno.findings import analyse, as_json, plans, trial
 from dbdyno.records.record import Plans, Record, StatementPlan
 from dbdyno.report.renderers.terminal import render
@@ -96,7 +96,7 @@ def test_runs_without_plans_have_no_such_part() -> None:
 
 
 def test_hostile_names_harm_no_form() -> None:
-    hostile = planned(HOSTILE, HOSTILE, (Step(HOSTILE, (HOSTILE,)),))
+    hostile = planned(HOSTILE, HOSTILE, (PlanStep(HOSTILE, (HOSTILE,)),))
     refused = StatementPlan(statement=HOSTILE, text=HOSTILE + "2", why_not=HOSTILE)
     records = [
         record.model_copy(
@@ -114,7 +114,7 @@ def test_hostile_names_harm_no_form() -> None:
 
 
 def _other(plan: StatementPlan) -> StatementPlan:
-    return planned(plan.statement, plan.text, (Step("index scan"),))
+    return planned(plan.statement, plan.text, (PlanStep("index scan"),))
 
 
 def shown(record: Record) -> str:

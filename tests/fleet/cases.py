@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.fleet.hosts import Member, Place, register
+from dbdyno.fleet.hosts import HeldHost, Member, register
 from dbdyno.fleet.session import Session
 from dbdyno.host.fingerprint import Host
 from dbdyno.records.record import Outcome, Record
@@ -22,7 +22,7 @@ def member(name: str, *tags: str) -> Member:
     )
 
 
-def speaks(session: Session, name: str, worker: str = "first") -> Place:
+def speaks(session: Session, name: str, worker: str = "first") -> HeldHost:
     """This session speaks for a host from now on."""
     return register(session, member(name), worker, lambda line: None)
 

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from dbdyno.fleet import hosts, parts
-from dbdyno.fleet.hosts import Place, Replaced, remove, renew, seen, speak_again, take
+from dbdyno.fleet.hosts import HeldHost, Replaced, remove, renew, seen, speak_again, take
 from dbdyno.fleet.session import Session
 from dbdyno.records.database import LeaseOver, Unavailable
 from dbdyno.records.store import Store
@@ -37,7 +37,7 @@ class Worker:
 
     host: str
     session: Session
-    place: Place
+    place: HeldHost
     fence: int = 0
     counts: bool = False
     replaced: bool = False

@@ -11,7 +11,7 @@ from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.frozen import Level
 from dbdyno.layers.layer import ask, by_layer, proof
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.part import Part, PartPlace
 from dbdyno.layers.registry import KNOBS, LAYERS, in_production
 from dbdyno.records.record import Reading
 from dbdyno.study.designs import of_build
@@ -29,14 +29,14 @@ def test_a_level_can_be_deployed_or_is_one_of_the_laboratory(factor: str) -> Non
     # A volume's options are deployed by hand, and nothing shows them afterwards.
     of_the_laboratory = not in_production(factor) and factor != "storage.mkfs"
     if factor in ("cpu.smt", "cpu.boost"):
-        assert {part.place for part in found} == {Place.KERNEL}
+        assert {part.place for part in found} == {PartPlace.KERNEL}
     assert bool(found) is not of_the_laboratory
 
 
 def test_a_part_names_no_file_of_this_host() -> None:
     [variable, package] = parts({"memory.allocator": "jemalloc"})
     assert (variable.name, variable.value) == ("LD_PRELOAD", "libjemalloc.so.2")
-    assert package.place is Place.BY_HAND
+    assert package.place is PartPlace.BY_HAND
 
 
 def test_a_node_brings_its_cpus_and_its_memory() -> None:
@@ -45,12 +45,12 @@ def test_a_node_brings_its_cpus_and_its_memory() -> None:
 
 
 def test_pages_are_counted_for_the_cache_of_the_server() -> None:
-    [small] = [part for part in parts({"memory.huge_pages": "2M"}) if part.place is Place.KERNEL]
+    [small] = [part for part in parts({"memory.huge_pages": "2M"}) if part.place is PartPlace.KERNEL]
     large = parts({"memory.huge_pages": "2M"}, {"innodb_buffer_pool_size": "2G"})
-    [more] = [part for part in large if part.place is Place.KERNEL]
+    [more] = [part for part in large if part.place is PartPlace.KERNEL]
     assert isinstance(small.value, int) and isinstance(more.value, int)
     assert more.value > 2 * small.value
-    [gigabytes] = [part for part in parts({"memory.huge_pages": "1G"}) if part.place is Place.KERNEL]
+    [gigabytes] = [part for part in parts({"memory.huge_pages": "1G"}) if part.place is PartPlace.KERNEL]
     assert gigabytes.name == "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
 
 
@@ -66,15 +66,15 @@ def test_each_switch_of_boost_takes_its_own_word() -> None:
 
 def test_a_file_system_is_made_by_hand_and_its_options_are_a_mount() -> None:
     found = parts({"storage.filesystem": "xfs", "storage.mkfs": "-b size=4096", "storage.mount": "noatime"})
-    by_hand = {part.factor: part.value for part in found if part.place is Place.BY_HAND}
+    by_hand = {part.factor: part.value for part in found if part.place is PartPlace.BY_HAND}
     assert by_hand == dict.fromkeys(("storage.filesystem", "storage.mkfs"), "mkfs.xfs -b size=4096 DEVICE")
-    [mount] = [part for part in found if part.place is Place.MOUNT]
+    [mount] = [part for part in found if part.place is PartPlace.MOUNT]
     assert (mount.name, mount.value) == ("xfs", "noatime")
 
 
 def test_a_setting_that_needs_a_limit_of_its_process_brings_it() -> None:
     found = {part.place: (part.name, part.value) for part in parts({"config.open_files_limit": 9000})}
-    assert found == {Place.SETTING: ("open_files_limit", 9000), Place.UNIT: ("LimitNOFILE", 9000)}
+    assert found == {PartPlace.SETTING: ("open_files_limit", 9000), PartPlace.UNIT: ("LimitNOFILE", 9000)}
 
 
 def test_a_load_has_no_parts() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator, of_this_machine
-from dbdyno.obtain.cross import counted, counter
+from dbdyno.obtain.cross import count_instructions, counter
 from dbdyno.obtain.installation import Installation
 
 FOREIGN = next(one for one in ARCHITECTURES.values() if one != of_this_machine())
@@ -40,7 +40,7 @@ def count(folder: Path, script: str) -> int | None:
     (folder / "script").write_text(f"{script}\n")
     command = (*emulator(FOREIGN.name), "/nowhere/toy")
     toy = Installation("toy", "1", "a test", folder, command, "digest", architecture=FOREIGN.name)
-    return counted(toy, (), folder / "script")
+    return count_instructions(toy, (), folder / "script")
 
 
 def test_each_line_that_tells_an_instruction_counts(stand_in: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from dbdyno.errors import EngineMissing, UserError
 from dbdyno.obtain import debian
 from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
-from dbdyno.obtain.cross import PROGRAMS, Compiler, Platforms, Step, compiler_of, tried
+from dbdyno.obtain.cross import PROGRAMS, Compiler, Platforms, ProgramStage, compiler_of, tried
 from tests.needs import needs_gcc, on_machine
 from tests.obtain import signed_repository
 
@@ -23,16 +23,16 @@ NATIVE = Compiler("gcc", ())
         ("#include <nowhere.h>\n", None, "nowhere.h: No such file"),
         (
             "int declared(void); int main(void) { return declared(); }",
-            Step.COMPILES,
+            ProgramStage.COMPILES,
             "undefined reference to",
         ),
-        ("int main(void) { return 7; }", Step.LINKS, "7"),
-        ("int main(void) { return *(volatile int *)0; }", Step.LINKS, "SIGSEGV"),
-        ('#include <stdio.h>\nint main(void) { printf("a\\nb"); return 0; }', Step.RUNS, "a; b"),
+        ("int main(void) { return 7; }", ProgramStage.LINKS, "7"),
+        ("int main(void) { return *(volatile int *)0; }", ProgramStage.LINKS, "SIGSEGV"),
+        ('#include <stdio.h>\nint main(void) { printf("a\\nb"); return 0; }', ProgramStage.RUNS, "a; b"),
     ],
 )
 def test_a_program_comes_as_far_as_it_comes(
-    source: str, reached: Step | None, said: str, tmp_path: Path
+    source: str, reached: ProgramStage | None, said: str, tmp_path: Path
 ) -> None:
     found = tried(source, NATIVE, tmp_path)
     assert found.reached is reached
@@ -43,7 +43,7 @@ def test_a_program_comes_as_far_as_it_comes(
 def test_a_program_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dbdyno.obtain.cross.RUN_S", 1.0)
     found = tried('int main(void) { for (;;) __asm__(""); }', NATIVE, tmp_path)
-    assert (found.reached, found.said) == (Step.LINKS, "it did not end within 1 s")
+    assert (found.reached, found.said) == (ProgramStage.LINKS, "it did not end within 1 s")
 
 
 @needs_gcc
@@ -51,7 +51,10 @@ def test_this_machine_compiles_and_links_what_is_asked_of_others(tmp_path: Path)
     """The kernel may know fewer calls than the headers, and 16 bytes may need a library."""
     for name, source in PROGRAMS.items():
         found = tried(source, NATIVE, tmp_path)
-        assert found.reached in (Step.LINKS, Step.RUNS) or name.endswith("16 bytes"), (name, found)
+        assert found.reached in (ProgramStage.LINKS, ProgramStage.RUNS) or name.endswith("16 bytes"), (
+            name,
+            found,
+        )
     assert tried(PROGRAMS["byte order and page size"], NATIVE, tmp_path).said.startswith("little-endian")
 
 

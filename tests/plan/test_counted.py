@@ -28,9 +28,9 @@ def counted_record(trial: Trial, timed: Record) -> Record:
 def test_work_is_counted_when_the_last_block_is_over() -> None:
     records = records_of(STUDY)
     for done in range(len(records)):
-        assert not any(trial.counted for trial in next_trials(STUDY, records[:done]))
+        assert not any(trial.counts_instructions for trial in next_trials(STUDY, records[:done]))
     trials = next_trials(STUDY, records)
-    assert all(trial.counted and trial.block == NO_BLOCK for trial in trials)
+    assert all(trial.counts_instructions and trial.block == NO_BLOCK for trial in trials)
     # The twin is the baseline once more.
     assert [trial.variant.name for trial in trials] == [
         "baseline",

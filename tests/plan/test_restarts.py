@@ -62,7 +62,9 @@ def test_each_variant_meets_every_act_as_often_as_the_study_says() -> None:
     trials = carried_out(STUDY)
     assert len(trials) == restart_trial_count(STUDY) == 3 * 2 + 1
     assert len({trial.index for trial in trials}) == len(trials)
-    assert all(trial.restarts and trial.block == NO_BLOCK and not trial.counted for trial in trials)
+    assert all(
+        trial.restarts and trial.block == NO_BLOCK and not trial.counts_instructions for trial in trials
+    )
     for name in ("baseline", "config.page_cache=64k"):
         mine = [trial for trial in trials if trial.variant.name == name]
         assert acts(mine) == {Act.CUT: 12, Act.TEAR: 3, Act.KILL: 6, Act.STOP: 2}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.analyse.analysis import Given
+from dbdyno.analyse.analysis import AnalysisInput
 from dbdyno.host import paths
 from dbdyno.prepare_run import stored_run
 from dbdyno.records.place import store_url
@@ -55,7 +55,7 @@ def test_kept_columns_give_each_digit_that_records_give(name: str, stored: dict[
         fill(store, run, list(records))
         for _ in range(2):
             given = stored_run.given(store, run)
-            assert isinstance(given, Given)
+            assert isinstance(given, AnalysisInput)
             found = json.loads(json.dumps(answer((study, run, given))))
             assert {key for key in found if found[key] != stored[name][key]} <= {"floor", "components"}
             assert len(kept()) == 2

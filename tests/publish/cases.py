@@ -13,7 +13,7 @@ from dbdyno.obtain.source.build import Flags, Made
 from dbdyno.prepare_run.begun import question_of
 from dbdyno.prepare_run.stored_study import asked_by
 from dbdyno.publish.making import PrivateKey, private_key
-from dbdyno.publish.statement import Account, Given, PublishedBuild, made_here
+from dbdyno.publish.statement import Account, FolderSource, PublishedBuild, made_here
 from dbdyno.records.chain import Entry, Publication, Registered, Registration, RunBegan, sha256
 from dbdyno.study.files import FileKind, StudyFile
 from tests.analyse.factory import a_run, records_of
@@ -51,7 +51,7 @@ def no_password() -> NoReturn:
     raise AssertionError("this key needs no password")
 
 
-def a_registered(key: PrivateKey | None, **changes: object) -> Given:
+def a_registered(key: PrivateKey | None, **changes: object) -> FolderSource:
     """The same run, registered as entry 1 and begun as entry 2. The registration may have `changes`."""
     given = a_given(key)
     run = given.run
@@ -71,7 +71,7 @@ def a_registered(key: PrivateKey | None, **changes: object) -> Given:
     return replace(given, run=run.but(registered=kept), chain=chain)
 
 
-def a_given(key: PrivateKey | None) -> Given:
+def a_given(key: PrivateKey | None) -> FolderSource:
     """A run of synthetic records with a script and a build, which began as entry 2 behind another study's."""
     study = asked_by(STUDY, "study.toml", Path(), None).but(blocks=6)
     script = StudyFile(
@@ -95,4 +95,4 @@ def a_given(key: PrivateKey | None) -> Given:
         made_by=made_here(),
         key=key.public.fingerprint if key else "",
     )
-    return Given(account, run, tuple(records), chain, (BUILD,))
+    return FolderSource(account, run, tuple(records), chain, (BUILD,))

@@ -13,7 +13,7 @@ from dbdyno.errors import UserError
 from dbdyno.publish import statement
 from dbdyno.publish.contents import Contents, found_in, given_in
 from dbdyno.publish.making import PrivateKey, PublicKey, contents_of
-from dbdyno.publish.statement import Given
+from dbdyno.publish.statement import FolderSource
 from dbdyno.publish.verified import Answer, Fault, Verification, verified
 from dbdyno.records.chain import Rerun, sha256
 from tests.publish.cases import a_given, a_key, a_registered
@@ -214,7 +214,7 @@ def test_a_study_with_a_mark_of_its_encoding_holds(key: PrivateKey) -> None:
     assert checked(contents_of(replace(given, run=marked), key), key.public).fault is None
 
 
-def another_plan(given: Given) -> Given:
+def another_plan(given: FolderSource) -> FolderSource:
     kept = given.run.registered
     assert kept is not None
     return replace(given, run=given.run.but(registered=kept.but(plan=kept.plan.but(blocks=99))))
@@ -230,7 +230,7 @@ def another_plan(given: Given) -> Given:
     ],
 )
 def test_a_registration_that_does_not_fit_is_found_although_it_is_signed(
-    key: PrivateKey, given_of: Callable[[PrivateKey], Given], told: str
+    key: PrivateKey, given_of: Callable[[PrivateKey], FolderSource], told: str
 ) -> None:
     found = checked(contents_of(given_of(key), key), key.public)
     assert found.fault is Fault.CONTENTS and told in faults(found)["registration"]

@@ -16,7 +16,7 @@ from dbdyno.driver.job import Closed, Job, Open
 from dbdyno.driver.load import Explained, ExplainedStatement, Load
 from dbdyno.driver.tally import Tally
 from dbdyno.engines.engine import Ask, Server
-from dbdyno.engines.facts import Step
+from dbdyno.engines.facts import PlanStep
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host.journal import Journal, open_journal
@@ -292,11 +292,11 @@ def searching(study: Study, journal: Journal) -> Bench:
 PHASE = Phase(name="load", duration_s=1.0)
 
 
-def read(text: str) -> tuple[Step, ...]:
+def read(text: str) -> tuple[PlanStep, ...]:
     """A plan of one step for each word."""
     if text == "unreadable":
         raise ValueError("the plan has another form")
-    return tuple(Step(word) for word in text.split())
+    return tuple(PlanStep(word) for word in text.split())
 
 
 @dataclass
@@ -377,7 +377,7 @@ def test_plans_belong_to_timed_loads_of_blocks(tmp_path: Path) -> None:
 
 
 def test_a_long_plan_is_cut_and_its_digest_is_of_the_whole() -> None:
-    steps = tuple(Step("scan", ("x" * 500,)) for _ in range(STEPS_MOST + 1))
-    one, other = planned("q", "SELECT ?", steps), planned("q", "SELECT ?", (*steps, Step("sort")))
+    steps = tuple(PlanStep("scan", ("x" * 500,)) for _ in range(STEPS_MOST + 1))
+    one, other = planned("q", "SELECT ?", steps), planned("q", "SELECT ?", (*steps, PlanStep("sort")))
     assert len(one.steps) == STEPS_MOST and all(len(line) <= LINE_MOST for line in one.steps)
     assert one.steps == other.steps and one.digest != other.digest

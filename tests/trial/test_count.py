@@ -55,8 +55,8 @@ def counted(engine: str, folder: Path) -> Counted:
         record = run_trial(trial, bench, lambda record: None, Stages())
     assert record.outcome is Outcome.MEASURED, record.cause
     assert record.tally is None and record.observation is None and record.ready_s is None
-    assert record.counted is not None
-    return record.counted
+    assert record.instructions is not None
+    return record.instructions
 
 
 @needs_valgrind
@@ -145,8 +145,8 @@ def test_work_is_counted_after_the_timed_blocks_and_by_itself(homes: Path, arran
         carried_out(bench, store, progress)
         records = store.records(run.run)
     timed, counted = records[:12], records[12:]
-    assert all(record.tally and not record.counted and record.block in range(6) for record in timed)
-    assert all(record.counted and not record.tally and record.block == NO_BLOCK for record in counted)
+    assert all(record.tally and not record.instructions and record.block in range(6) for record in timed)
+    assert all(record.instructions and not record.tally and record.block == NO_BLOCK for record in counted)
     assert {record.reset["image"] for record in counted} == {0}
     stages = [(trial, stage) for trial, stage in progress.seen if trial >= TRIALS_MAX]
     assert stages == progress.seen[-len(stages) :], "nothing is timed once counting has begun"

@@ -91,7 +91,7 @@ def test_a_server_that_is_not_reached_is_not_the_datas_fault(
     monkeypatch.setattr(given, "_running", lost)
     bench = SimpleNamespace(setup=SimpleNamespace(scratch=tmp_path))
     with pytest.raises(DriverFailed, match="nobody listens there"):
-        given._checked(cast(given.Given, bench), tmp_path)
+        given._checked(cast(given.BroughtData, bench), tmp_path)
 
 
 def test_a_run_goes_on_with_the_data_that_it_began_with(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ NO_MIXTURE: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True)
-class Given:
+class AnalysisInput:
     """What an analysis is given of a run: its trials of blocks as columns, the whole records of those that
     stand `beside` the blocks, and those that `leave_out` a variant for good."""
 
@@ -75,7 +75,7 @@ class Given:
     leave_out: Sequence[Record]
 
     @classmethod
-    def of(cls, records: Sequence[Record]) -> Given:
+    def of(cls, records: Sequence[Record]) -> AnalysisInput:
         latest = _latest(records)
         return cls(
             columns=OfRecords(record for record in latest if not record.of_no_block),
@@ -95,7 +95,7 @@ class Basis:
 
     study: Study
     run: Run
-    given: Given
+    given: AnalysisInput
     trials: Sequence[Trials]
     survived: Survival | None
     method: Method
@@ -145,7 +145,7 @@ class Basis:
         return len(self.columns.having(fact, self.shown, True)) > 0
 
 
-def basis_of(study: Study, run: Run, given: Given, whole: bool = True) -> Basis:
+def basis_of(study: Study, run: Run, given: AnalysisInput, whole: bool = True) -> Basis:
     """What the findings of a run stand on. Where it is not `whole`, no trial is judged by itself."""
     columns = given.columns
     if whole:
@@ -161,7 +161,7 @@ def basis_of(study: Study, run: Run, given: Given, whole: bool = True) -> Basis:
 def spreads_within(study: Study, records: Sequence[Record]) -> Components | None:
     """What the records of a run tell of its spreads, without the rest of an analysis; None while there are
     too few blocks, or too few pieces in a trial."""
-    return components(first_blocks(_by_variant(variants_of(study), Given.of(records).columns)))
+    return components(first_blocks(_by_variant(variants_of(study), AnalysisInput.of(records).columns)))
 
 
 def first_blocks(trials: Sequence[Trials]) -> list[Trials]:

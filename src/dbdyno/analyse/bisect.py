@@ -210,7 +210,7 @@ class Evidence:
     def instructions(self, place: int) -> tuple[float, ...]:
         """The log of a place's instructions over those of the good end, of each repeat, because repeats of
         one number do the same transactions; empty where one of the two was not counted."""
-        own, good = self.counted(place), self.counted(0)
+        own, good = self.executed(place), self.executed(0)
         if own is None or good is None or len(own.repeats) != len(good.repeats):
             return ()
         return tuple(math.log(ours / theirs) for ours, theirs in zip(own.repeats, good.repeats, strict=True))
@@ -219,11 +219,11 @@ class Evidence:
         """Whether counting was tried, whatever came of it."""
         return any(record.of_no_block for record in self.by_place.get(place, ()))
 
-    def counted(self, place: int) -> Counted | None:
+    def executed(self, place: int) -> Counted | None:
         """What a place executes; None where that is not known."""
         for record in self.by_place.get(place, ()):
-            if record.of_no_block and record.outcome is Outcome.MEASURED and record.counted is not None:
-                return record.counted
+            if record.of_no_block and record.outcome is Outcome.MEASURED and record.instructions is not None:
+                return record.instructions
         return None
 
     def ratio(self, place: int, against: int = 0) -> Ratio | None:
@@ -506,7 +506,7 @@ def _engines(seen: Evidence) -> EnginesCompared | None:
 
 def _changes(seen: Evidence, good: int, bad: int) -> tuple[InstructionChange, ...]:
     """The functions with the largest changes; the rest is what differs from repeat to repeat."""
-    own, against = seen.counted(bad), seen.counted(good)
+    own, against = seen.executed(bad), seen.executed(good)
     found = changes(own, against) if own and against else ()
     least = LEAST_CHANGE * max((abs(one.change) for one in found), default=0.0)
     return tuple(one for one in found if abs(one.change) > least)[:FUNCTIONS_MOST]

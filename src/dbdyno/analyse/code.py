@@ -243,7 +243,7 @@ def _counted_variant(record: Record, against: Counted | None, confidence: float)
 
 def _of(record: Record) -> Counted | None:
     """What a trial counted; nothing where it broke."""
-    return record.counted if record.outcome is Outcome.MEASURED else None
+    return record.instructions if record.outcome is Outcome.MEASURED else None
 
 
 def _paired_logs(one: Counted, other: Counted) -> list[float]:

@@ -96,7 +96,7 @@ class SecondResponse(Frozen):
     ratios: tuple[CostRatio, ...]
 
 
-class Told(StrEnum):
+class RatioPosition(StrEnum):
     """Where the interval of a ratio lies: on one side of 1 and beyond the margin, within the margin, or none
     of these."""
 
@@ -115,7 +115,7 @@ class HostEffect(Frozen):
     ratio: float
     low: float | None = None
     high: float | None = None
-    told: Told = Told.OPEN
+    told: RatioPosition = RatioPosition.OPEN
 
 
 class OnHosts(Frozen):

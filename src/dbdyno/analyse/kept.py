@@ -13,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from dbdyno.analyse.analysis import TRIALS_TOGETHER, Given, results_of
+from dbdyno.analyse.analysis import TRIALS_TOGETHER, AnalysisInput, results_of
 from dbdyno.analyse.columns import (
     DOUBTS,
     HAS_PLANS,
@@ -186,9 +186,9 @@ def _kept(trials: int, found: Distribution) -> KeptHistogram:
     )
 
 
-def given_of(head: Head, read: Read, reread: Reread) -> Given:
+def given_of(head: Head, read: Read, reread: Reread) -> AnalysisInput:
     """What an analysis is given of a run whose columns were kept."""
-    return Given(
+    return AnalysisInput(
         columns=KeptColumns(head, read, reread),
         beside=list(reread(head.beside)),
         leave_out=list(reread(head.leave_out)),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class ApplicationPlace:
     """Where an application lives: `data` is its folder beside the server's data, `runtime` (a short path)
     holds its socket, its configuration and its log, and `database_url` leads to the server beneath."""
 
@@ -49,12 +49,12 @@ class Front:
 class Life(Protocol):
     """From an empty database to a running application."""
 
-    def populate(self, installation: Installation, wish: Application, place: Place) -> None:
+    def populate(self, installation: Installation, wish: Application, place: ApplicationPlace) -> None:
         """Makes its tables and first rows, and the folder `place.data`, which does not exist yet. Raises
         ServerFailed with what it said."""
         ...
 
-    def start(self, installation: Installation, wish: Application, place: Place) -> Front:
+    def start(self, installation: Installation, wish: Application, place: ApplicationPlace) -> Front:
         """Starts it and waits until all its workers serve requests. Raises ServerFailed with the end of its
         log."""
         ...
@@ -103,8 +103,8 @@ class Installed:
             "settings": dict(self.wish.settings),
         }
 
-    def populate(self, place: Place) -> None:
+    def populate(self, place: ApplicationPlace) -> None:
         self.product.life.populate(self.installation, self.wish, place)
 
-    def start(self, place: Place) -> Front:
+    def start(self, place: ApplicationPlace) -> Front:
         return self.product.life.start(self.installation, self.wish, place)

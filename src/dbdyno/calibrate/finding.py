@@ -75,7 +75,7 @@ class TrialCosts(Frozen):
         )
 
 
-class Told(Frozen):
+class TimeToTell(Frozen):
     """In how many minutes of a run of two variants a difference (a share) is told; None: not in a day."""
 
     difference: float
@@ -116,7 +116,7 @@ class Finding(Frozen):
     sd_high: float
     autocorrelation: float
     pair_sd: float
-    told: tuple[Told, ...]
+    told: tuple[TimeToTell, ...]
     usable: bool = True
     against: Against | None = None
 
@@ -153,7 +153,9 @@ def finding(binding: Binding, pairs: Sequence[Pair], trial: TrialCosts) -> Findi
         autocorrelation=1.0 - of_pairs / (2.0 * variance) if variance else 0.0,
         pair_sd=math.sqrt(of_pairs),
         told=tuple(
-            Told(difference=one, minutes=minutes_to_tell(one, math.sqrt(of_pairs), binding.slice_s, trial))
+            TimeToTell(
+                difference=one, minutes=minutes_to_tell(one, math.sqrt(of_pairs), binding.slice_s, trial)
+            )
             for one in DIFFERENCES
         ),
         usable=sum(pair.saturated for pair in pairs) <= SATURATED_SHARE_MOST * len(logs),

@@ -22,7 +22,7 @@ DAY_S = 86_400.0
 AGE_MOST_S = 30 * DAY_S
 
 
-class Place(Frozen):
+class CalibratedHost(Frozen):
     """The host of a calibration, by what of its fingerprint tells hosts apart."""
 
     name: str
@@ -41,7 +41,7 @@ class Calibration(Frozen):
     workload: str
     clients: int
     options: dict[str, Level]
-    place: Place
+    place: CalibratedHost
     made_unix_s: float
     best: Finding
     interval: Interval
@@ -60,9 +60,9 @@ class Calibration(Frozen):
         )
 
 
-def place_of(host: Host) -> Place:
+def place_of(host: Host) -> CalibratedHost:
     """From a host's fingerprint."""
-    return Place(
+    return CalibratedHost(
         name=host.name or "",
         cpu=host.cpu.model or "",
         usable_cores=host.cpu.usable_cores or 0,
@@ -84,7 +84,7 @@ def keep(calibration: Calibration) -> Path:
     return path
 
 
-def found_for(study: Study, place: Place, now_unix_s: float) -> tuple[Calibration | None, str]:
+def found_for(study: Study, place: CalibratedHost, now_unix_s: float) -> tuple[Calibration | None, str]:
     """The calibration that a study uses here; or none, and why the latest one does not hold (empty: there is
     none). A study that says itself where server or driver run uses none."""
     if binds_itself(study):
@@ -118,7 +118,7 @@ def load_of(study: Study) -> tuple[str, str, int, dict[str, Level]]:
     return study.engine.engine, load.name, load.clients, dict(load.options)
 
 
-def _why_stale(calibration: Calibration, place: Place, now_unix_s: float) -> str:
+def _why_stale(calibration: Calibration, place: CalibratedHost, now_unix_s: float) -> str:
     made = calibration.place
     if made.but(kernel=place.kernel) != place:
         return f"it was made on another host ({made.name}, {made.usable_cores} x {made.cpu})"

@@ -14,9 +14,9 @@ import click
 from dbdyno.cli.verbs.measure import PGBENCH, SYSBENCH
 from dbdyno.errors import UserError
 from dbdyno.imported import pgbench, sysbench
-from dbdyno.imported.counted import Counted
 from dbdyno.imported.files import Repetition, of_threads, one_each
 from dbdyno.imported.run import Log, Question, records_of, run_of
+from dbdyno.imported.tallies import Counted
 from dbdyno.prepare_run.begun import keep, name_of_run, require_free
 from dbdyno.records import metrics
 from dbdyno.records.place import store_url

@@ -27,7 +27,7 @@ from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.writers import Allowed
-from dbdyno.kinds.kind import Beginning, Kind
+from dbdyno.kinds.kind import Beginning, KindOfRun
 from dbdyno.kinds.registry import KINDS
 from dbdyno.prepare_run.adapted import server_bytes
 from dbdyno.prepare_run.begun import Begun, began, bench_of, keep, make_builds_of, require_free, reruns_of
@@ -209,7 +209,7 @@ def carry_out_pair(
     return False
 
 
-def _callgrind(kind: Kind, begun: Begun, journal: Journal, stack: ExitStack) -> Callgrind | None:
+def _callgrind(kind: KindOfRun, begun: Begun, journal: Journal, stack: ExitStack) -> Callgrind | None:
     """What counts instructions: of all trials where they are the response and the CPU's own counters cannot
     be read, or beside the timed ones."""
     return Callgrind(stack.enter_context(journal.folder("counted-"))) if kind.counts(begun, tell) else None

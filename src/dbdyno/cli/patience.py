@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from dbdyno.cli import terminal
-from dbdyno.host.cache import Step
+from dbdyno.host.cache import ProgressStep
 from dbdyno.report.words.numbers import about_text
 
 
@@ -47,8 +47,8 @@ LEAST_SHARE = 0.02
 
 
 class Patience:
-    """Tells lines, each of which is a step that goes on until the next one. A line that is a `Step` says how
-    much of it is done."""
+    """Tells lines, each of which is a step that goes on until the next one. A line that is a `ProgressStep`
+    says how much of it is done."""
 
     def __init__(self, bar: Progress | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._bar = bar
@@ -119,7 +119,7 @@ class Patience:
             self._task = None
 
     def _share(self) -> float | None:
-        return min(1.0, self._step.share()) if isinstance(self._step, Step) else None
+        return min(1.0, self._step.share()) if isinstance(self._step, ProgressStep) else None
 
     def _far(self, took_s: float) -> str:
         """For how long the step has gone on, and what is left of it by what is done."""

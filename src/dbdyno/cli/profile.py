@@ -145,9 +145,9 @@ def _counted(trial: Trial, study: Study, run: Run, allowed: Allowed, simulated: 
     with _bench(study, run, allowed) as bench, bench.journal.folder("counted-") as folder:
         counting = replace(bench, callgrind=Callgrind(folder, **simulated))
         record = run_trial(trial, counting)
-    if record.outcome is not Outcome.MEASURED or record.counted is None:
+    if record.outcome is not Outcome.MEASURED or record.instructions is None:
         raise DynoError(f"{record.variant} could not be counted: {record.cause}", record.remedy)
-    return record.variant, record.counted
+    return record.variant, record.instructions
 
 
 def _place(run: Run, profiles: list[Profile]) -> Path:

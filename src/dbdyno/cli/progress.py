@@ -143,8 +143,9 @@ class Lines(Unwatched):
     def _result(self, record: Record) -> str:
         if record.outcome is not Outcome.MEASURED:
             return f"{record.outcome.value}: {record.cause}"
-        if record.of_no_block and record.counted is not None:
-            return f"{metrics.number_text(record.counted.per_op[INSTRUCTIONS])} instructions per transaction"
+        if record.of_no_block and record.instructions is not None:
+            per_op = metrics.number_text(record.instructions.per_op[INSTRUCTIONS])
+            return f"{per_op} instructions per transaction"
         restarts = [_restarts(record)] if record.recoveries else []
         value = None if record.of_restarts else self._response.read(record)
         measured = [] if value is None else [f"{self._response.format(value)} {self._response.unit}"]

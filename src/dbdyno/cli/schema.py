@@ -104,6 +104,16 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
     "load-check": _of("dbdyno.driver.load:Invariant", many=True),
 }
 """By the verb that prints it."""
+DEFINITIONS = "#/$defs/"
+KNOWN_AS = {
+    "CalibratedHost": "Place",
+    "ElfKind": "Kind",
+    "PartPlace": "Place",
+    "RatioPosition": "Told",
+    "TimeToTell": "Told",
+    "TransactionType": "Kind",
+}
+"""Types that schemas name as they always did, because programs are generated from them."""
 SCHEMAS = (STUDY, *OUTPUTS)
 
 
@@ -121,8 +131,14 @@ def schema_of(output: str) -> Schema:
 
 
 def _open(schema: Any) -> Any:
-    """A schema that allows fields that it does not know, because later versions add some."""
+    """A schema that allows fields that it does not know, because later versions add some. Its types have the
+    names by which users know them."""
     if isinstance(schema, dict):
         closed = ("additionalProperties", False)
-        return {key: _open(value) for key, value in schema.items() if (key, value) != closed}
+        return {
+            KNOWN_AS.get(key, key): _open(value) for key, value in schema.items() if (key, value) != closed
+        }
+    if isinstance(schema, str):
+        name = schema.removeprefix(DEFINITIONS)
+        return schema.removesuffix(name) + KNOWN_AS.get(name, name)
     return [_open(value) for value in schema] if isinstance(schema, list) else schema

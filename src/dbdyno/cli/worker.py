@@ -23,9 +23,9 @@ from dbdyno.errors import DynoError, StudyError
 from dbdyno.fleet import parts
 from dbdyno.fleet.hosts import (
     LEAST_S,
+    HeldHost,
     Lease,
     Member,
-    Place,
     Replaced,
     end_leases,
     length_s,
@@ -119,7 +119,7 @@ class Worker:
 
     session: Session
     url: str
-    place: Place
+    place: HeldHost
     allowed: Allowed
     least_s: float
     _begun: dict[str, Begun] = field(default_factory=dict)
@@ -251,7 +251,7 @@ class OnFleet(Unwatched):
         self._session, self._lease, self._run, self._counted = session, lease, run, counted
 
     def stage_began(self, trial: Trial, stage: Stage) -> None:
-        counted = self._counted or trial.counted
+        counted = self._counted or trial.counts_instructions
         self._lease.stage_began(timed=stage is Stage.DRIVE and not counted)
         # What restores the host is never held up.
         if stage in (Stage.PREPARE, Stage.DRIVE):

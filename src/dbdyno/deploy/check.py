@@ -27,7 +27,7 @@ from dbdyno.host.kernel_files import Unreadable
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import family
 from dbdyno.layers.layer import by_layer
-from dbdyno.layers.part import Place
+from dbdyno.layers.part import PartPlace
 from dbdyno.layers.registry import LAYERS, in_production
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.obtain.installation import Installation
@@ -48,7 +48,7 @@ class FoundSetup(Setup):
 
 
 @dataclass(frozen=True)
-class Found(Running):
+class CheckedServer(Running):
     """That server. An engine in the process of its application is not in the load process."""
 
     @property
@@ -69,7 +69,7 @@ class Found(Running):
 @contextmanager
 def found_server(
     url: str, process_id: int | None, engine: Engine, production: Production, settings: Mapping[str, Level]
-) -> Iterator[Found]:
+) -> Iterator[CheckedServer]:
     """The server at a URL. Raises DriverFailed where it does not answer, and UserError for a URL of another
     engine, for a file that is not there, and for a process that is not there."""
     _require_fitting(url, engine, production)
@@ -92,7 +92,7 @@ def found_server(
             launch=Launch(cgroups=_groups(server.process_id)),
             folder=_folder(ask, production, url),
         )
-        yield Found(setup, server, load)
+        yield CheckedServer(setup, server, load)
 
 
 def _require_fitting(url: str, engine: Engine, production: Production) -> None:
@@ -208,7 +208,7 @@ def checked(deployment: Deployment, engine: Engine, url: str, process_id: int | 
         )
 
 
-def _version(deployment: Deployment, found: Found) -> Finding:
+def _version(deployment: Deployment, found: CheckedServer) -> Finding:
     """Another release may not know a setting, or mean something else by it."""
     production, version = production_of(found.setup.engine), found.server.version
     same = production.release(deployment.version) == production.release(version)
@@ -221,13 +221,13 @@ def _version(deployment: Deployment, found: Found) -> Finding:
     )
 
 
-def _findings(changes: Iterable[Change], found: Found) -> Iterator[Finding]:
+def _findings(changes: Iterable[Change], found: CheckedServer) -> Iterator[Finding]:
     for change in changes:
         if not of_build(change.factor) and in_production(change.factor):
             yield _finding(change, found)
 
 
-def _finding(change: Change, found: Found) -> Finding:
+def _finding(change: Change, found: CheckedServer) -> Finding:
     layer, knob = layer_and_knob(change.factor)
     wanted = level_text(change.level)
     if why := _unseen(change.factor, found):
@@ -240,7 +240,7 @@ def _finding(change: Change, found: Found) -> Finding:
     return _of_evidence(change, evidence, found)
 
 
-def _unseen(factor: str, found: Found) -> str:
+def _unseen(factor: str, found: CheckedServer) -> str:
     """Why the level of a factor cannot be seen from here; empty where it can."""
     layer = factor.partition(".")[0]
     if layer not in OF_PROCESSES | OF_DATA:
@@ -252,7 +252,7 @@ def _unseen(factor: str, found: Found) -> str:
     return NO_DATA if layer in OF_DATA and not found.knows_data else ""
 
 
-def _of_evidence(change: Change, evidence: Evidence, found: Found) -> Finding:
+def _of_evidence(change: Change, evidence: Evidence, found: CheckedServer) -> Finding:
     value = evidence.effective.value if evidence.effective else ""
     state = State.IN_EFFECT if evidence.in_effect else State.DIFFERS
     reason = evidence.reason
@@ -265,13 +265,13 @@ def _of_evidence(change: Change, evidence: Evidence, found: Found) -> Finding:
     )
 
 
-def _of_a_connection(change: Change, found: Found) -> bool:
+def _of_a_connection(change: Change, found: CheckedServer) -> bool:
     """Whether a setting is one of who opens the database, and Dyno opened it by itself."""
-    is_setting = any(part.place is Place.SETTING for part in change.parts)
+    is_setting = any(part.place is PartPlace.SETTING for part in change.parts)
     return found.setup.engine.embedded and is_file(found.server.url) and is_setting
 
 
-def _build(build: DeployedBuild | None, found: Found) -> Iterator[Finding]:
+def _build(build: DeployedBuild | None, found: CheckedServer) -> Iterator[Finding]:
     """Whether a process of the server has mapped the program, or the library, that was measured."""
     if build is None:
         return

@@ -6,7 +6,7 @@ import re
 
 from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.frozen import Frozen, Level, absent
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.part import Part, PartPlace
 from dbdyno.obtain.source.build import Flags
 from dbdyno.study.nouns import Promise
 
@@ -102,10 +102,10 @@ class Deployment(Frozen):
         """What the recipe gives up, each once: `durability`, `durability and integrity`."""
         return " and ".join(sorted({change.gives_up for change in self.given_up if change.gives_up}))
 
-    def parts(self, place: Place) -> tuple[Part, ...]:
+    def parts(self, place: PartPlace) -> tuple[Part, ...]:
         """What of it goes to a place, each once: what two levels ask for is one thing."""
         found = (part for change in self.deployed for part in change.parts if part.place is place)
-        by_name = {(part.name, part.value if place is Place.BY_HAND else ""): part for part in found}
+        by_name = {(part.name, part.value if place is PartPlace.BY_HAND else ""): part for part in found}
         return tuple(by_name.values())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
 from dbdyno.frozen import level_text
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.part import Part, PartPlace
 from dbdyno.records import metrics
 from dbdyno.report.words.numbers import (
     DASH,
@@ -22,13 +22,13 @@ from dbdyno.report.words.safe import clean, markdown
 from dbdyno.study.nouns import Promise
 
 PLACES = {
-    Place.SETTING: "the server's settings",
-    Place.ENVIRONMENT: "the server's environment",
-    Place.UNIT: "the server's systemd unit",
-    Place.KERNEL: "the kernel",
-    Place.QUEUE: "the disk of the data",
-    Place.MOUNT: "the mount of the data",
-    Place.BY_HAND: "by hand",
+    PartPlace.SETTING: "the server's settings",
+    PartPlace.ENVIRONMENT: "the server's environment",
+    PartPlace.UNIT: "the server's systemd unit",
+    PartPlace.KERNEL: "the kernel",
+    PartPlace.QUEUE: "the disk of the data",
+    PartPlace.MOUNT: "the mount of the data",
+    PartPlace.BY_HAND: "by hand",
 }
 LOSSES = {
     Promise.DURABILITY: "a commit can be lost, of which a client was told, when the server or the host ends"

@@ -19,7 +19,7 @@ from dbdyno.deploy.deployment import FORMAT, Change, Deployment
 from dbdyno.engines.facts import Production
 from dbdyno.errors import UserError, remedy
 from dbdyno.frozen import Level, level_text
-from dbdyno.layers.part import Place
+from dbdyno.layers.part import PartPlace
 from dbdyno.layers.registry import KNOBS, knows
 from dbdyno.study.designs import of_build
 
@@ -29,8 +29,8 @@ OF_THE_DISK = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
 
 def tuned_profile(deployment: Deployment) -> list[File]:
     """The profile `dyno`; none where the recipe has nothing of the kernel."""
-    values = {part.name: level_text(part.value) for part in deployment.parts(Place.KERNEL)}
-    queue = {OF_THE_DISK[part.name]: level_text(part.value) for part in deployment.parts(Place.QUEUE)}
+    values = {part.name: level_text(part.value) for part in deployment.parts(PartPlace.KERNEL)}
+    queue = {OF_THE_DISK[part.name]: level_text(part.value) for part in deployment.parts(PartPlace.QUEUE)}
     sections = {
         "sysctl": {sysctl_name(path): value for path, value in values.items() if path.startswith(SYSCTLS)},
         "sysfs": {path: value for path, value in values.items() if not path.startswith(SYSCTLS)},
@@ -114,7 +114,7 @@ def _head(deployment: Deployment, mark: str = "#") -> str:
 
 def _settings(deployment: Deployment, production: Production) -> Iterator[File]:
     """The settings, and as comments those that the variant shares with the baseline."""
-    chosen = {part.name: part.value for part in deployment.parts(Place.SETTING)}
+    chosen = {part.name: part.value for part in deployment.parts(PartPlace.SETTING)}
     if not chosen:
         return
     text = _head(deployment, production.comment) + production.written(chosen)
@@ -129,12 +129,12 @@ def _settings(deployment: Deployment, production: Production) -> Iterator[File]:
 
 def _held_settings(deployment: Deployment) -> dict[str, Level]:
     held = () if deployment.whole else deployment.held
-    return {part.name: part.value for each in held for part in each.parts if part.place is Place.SETTING}
+    return {part.name: part.value for each in held for part in each.parts if part.place is PartPlace.SETTING}
 
 
 def _environment(deployment: Deployment, production: Production) -> Iterator[File]:
     """For a server that does not take the environment of its unit."""
-    variables = deployment.parts(Place.ENVIRONMENT)
+    variables = deployment.parts(PartPlace.ENVIRONMENT)
     if variables and production.environment:
         lines = "".join(f"{one.name} = '{level_text(one.value)}'\n" for one in variables)
         place = production.of(production.environment, deployment.version)
@@ -143,9 +143,9 @@ def _environment(deployment: Deployment, production: Production) -> Iterator[Fil
 
 def _unit(deployment: Deployment, production: Production) -> Iterator[File]:
     """A drop-in of the server's unit."""
-    variables = () if production.environment else deployment.parts(Place.ENVIRONMENT)
+    variables = () if production.environment else deployment.parts(PartPlace.ENVIRONMENT)
     lines = [f'Environment="{one.name}={_unit_text(one.value)}"' for one in variables]
-    for directive in deployment.parts(Place.UNIT):
+    for directive in deployment.parts(PartPlace.UNIT):
         lines += [f"{directive.name}="] * (directive.name in ADDING)
         lines.append(f"{directive.name}={level_text(directive.value)}")
     if lines:
@@ -161,7 +161,7 @@ def _unit_text(value: Level) -> str:
 
 def _kernel(deployment: Deployment, _production: Production) -> Iterator[File]:
     """The kernel's values for each start of the host."""
-    values = {part.name: level_text(part.value) for part in deployment.parts(Place.KERNEL)}
+    values = {part.name: level_text(part.value) for part in deployment.parts(PartPlace.KERNEL)}
     sysctls = {path: value for path, value in values.items() if path.startswith(SYSCTLS)}
     if sysctls:
         lines = "".join(f"{sysctl_name(path)} = {value}\n" for path, value in sysctls.items())
@@ -178,7 +178,7 @@ def sysctl_name(path: str) -> str:
 
 def _queue(deployment: Deployment, _production: Production) -> Iterator[File]:
     """A rule for the disk that holds the data."""
-    attributes = deployment.parts(Place.QUEUE)
+    attributes = deployment.parts(PartPlace.QUEUE)
     if attributes:
         match = f'ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="{DISK}"'
         sets = [f'ATTR{{queue/{one.name}}}="{level_text(one.value)}"' for one in attributes]
@@ -188,7 +188,7 @@ def _queue(deployment: Deployment, _production: Production) -> Iterator[File]:
 
 def _mount(deployment: Deployment, _production: Production) -> Iterator[File]:
     """A line for a person, who knows which file system it is and where."""
-    for mount in deployment.parts(Place.MOUNT):
+    for mount in deployment.parts(PartPlace.MOUNT):
         line = f"UUID=FILE_SYSTEM FOLDER_OF_THE_DATA {mount.name} {level_text(mount.value)} 0 2\n"
         yield _text("fstab", _head(deployment) + line)
 
@@ -214,9 +214,9 @@ def _rows(deployment: Deployment, production: Production, for_host: Sequence[Fil
     yield "version", production.release(deployment.version), production.version_sql
     yield from (("file", file.name, file.way.value, file.place) for file in for_host if file.place)
     for change in deployment.deployed:
-        if change.statement and change.answer and any(one.place is Place.SETTING for one in change.parts):
+        if change.statement and change.answer and any(one.place is PartPlace.SETTING for one in change.parts):
             yield _plain("setting", change.factor.partition(".")[2], change.answer, change.statement)
-    for place in (Place.ENVIRONMENT, Place.KERNEL, Place.QUEUE, Place.MOUNT):
+    for place in (PartPlace.ENVIRONMENT, PartPlace.KERNEL, PartPlace.QUEUE, PartPlace.MOUNT):
         for part in deployment.parts(place):
             yield _plain(place.value, part.name, level_text(part.value))
     yield from (_plain("hand", name, deed) for name, deed in by_hand(deployment, for_host).items())
@@ -230,7 +230,7 @@ def _plain(*columns: str) -> Row:
 
 def by_hand(deployment: Deployment, for_host: Iterable[File]) -> Mapping[str, str]:
     """What a person must do, by its title."""
-    deeds = {part.name: level_text(part.value) for part in deployment.parts(Place.BY_HAND)}
+    deeds = {part.name: level_text(part.value) for part in deployment.parts(PartPlace.BY_HAND)}
     if deployment.build is not None and deployment.build.changed:
         deeds["build"] = "build the server from the source and with the flags of EVIDENCE.md, and install it"
     for file in for_host:

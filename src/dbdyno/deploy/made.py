@@ -19,7 +19,7 @@ from dbdyno.findings.gap import shares
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import cache
 from dbdyno.layers.layer import ask, by_layer
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.part import Part, PartPlace
 from dbdyno.layers.registry import KNOBS, LAYERS, gives_up, in_production
 from dbdyno.layers.source import wish_among
 from dbdyno.obtain.source import making
@@ -247,7 +247,7 @@ def _without_parts(factor: str, level: Level) -> tuple[Part, ...]:
     if of_build(factor) or not in_production(factor):
         return ()
     deed = f"take out what sets another level than {level_text(level)}, which needs nothing"
-    return (Part(factor=factor, place=Place.BY_HAND, name=factor, value=deed),)
+    return (Part(factor=factor, place=PartPlace.BY_HAND, name=factor, value=deed),)
 
 
 def _require_deployable(variant: VariantResult, found: Mapping[str, Change]) -> None:

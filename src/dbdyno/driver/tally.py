@@ -32,7 +32,7 @@ class Latency(Frozen):
     max: float | None
 
 
-class Kind(Frozen):
+class TransactionType(Frozen):
     """One type of transaction. `acknowledged` includes the warm-up."""
 
     operations: int
@@ -263,7 +263,7 @@ class Tally(Frozen):
     start: dict[str, int]
     latency_us: Latency
     failed_latency_us: Latency | None
-    by_transaction: dict[str, Kind]
+    by_transaction: dict[str, TransactionType]
     by_statement: dict[str, Statement]
     driver_cpu_us_per_op: CpuPerOperation
     driver_cpu_s: Cpu

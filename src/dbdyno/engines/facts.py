@@ -88,27 +88,27 @@ OF_INFORMATION_SCHEMA = (
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One step: `title` says what is done to what, `details` how; `inputs` are done before it."""
 
     title: str
     details: tuple[str, ...] = ()
-    inputs: tuple[Step, ...] = ()
+    inputs: tuple[PlanStep, ...] = ()
 
 
-ReadPlan = Callable[[str], tuple[Step, ...]]
+ReadPlan = Callable[[str], tuple[PlanStep, ...]]
 """The steps of a plan as the engine tells it, the last one first; none where a statement needs no plan.
 Raises ValueError where it cannot be read."""
 
 
-def lines(steps: tuple[Step, ...], depth: int = 0) -> Iterator[str]:
+def lines(steps: tuple[PlanStep, ...], depth: int = 0) -> Iterator[str]:
     """A line for each step, the inputs of one indented below it."""
     for step in steps:
         yield "  " * depth + ": ".join(filter(None, (step.title, "; ".join(step.details))))
         yield from lines(step.inputs, depth + 1)
 
 
-def titles(steps: tuple[Step, ...]) -> Iterator[str]:
+def titles(steps: tuple[PlanStep, ...]) -> Iterator[str]:
     """What is done, in the order in which it is done."""
     for step in steps:
         yield from titles(step.inputs)

@@ -24,7 +24,7 @@ from dbdyno.engines.runtime import (
     BEAT_S,
     MARK,
     STILL_S,
-    Found,
+    FoundSettings,
     Ledger,
     Read,
     Row,
@@ -223,7 +223,9 @@ class Reached:
                         " (PgBouncer: pool_mode = session)",
                     )
 
-    def require_written(self, found: Found, wanted: Mapping[str, str | None]) -> dict[str, str | None]:
+    def require_written(
+        self, found: FoundSettings, wanted: Mapping[str, str | None]
+    ) -> dict[str, str | None]:
         """What stands once settings were written. Raises Strayed where nothing compares and sets in one
         statement, and what was written reached another server."""
         if self.runtime.COMPARES:
@@ -335,7 +337,7 @@ def _write_back(
                 moved[name] = one.unread.but(left=told, after=at.in_force(name))
         if not wanted:
             return
-        found = Found({name: lines[name] for name in wanted}, at.server)
+        found = FoundSettings({name: lines[name] for name in wanted}, at.server)
         try:
             at.runtime.put_back(at.ask, wanted, found)
         except DriverFailed:

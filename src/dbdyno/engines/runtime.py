@@ -70,7 +70,7 @@ class Read(Generic[Value]):
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundSettings:
     """What stood for settings when a session looked just before it writes, and on which server."""
 
     lines: Mapping[str, str | None]
@@ -154,13 +154,13 @@ class Runtime(Protocol):
         """The query that has the session's own value as `value`."""
         ...
 
-    def move(self, ask: Ask, levels: Mapping[str, Level], found: Found) -> tuple[str, ...]:
+    def move(self, ask: Ask, levels: Mapping[str, Level], found: FoundSettings) -> tuple[str, ...]:
         """Gives the whole server the levels, as soon as it has `taken` them over; returns what the server
         says of that. Where it COMPARES, it writes nothing over what is not `found` any more, and raises
         DriverFailed; else it is given one level at a time."""
         ...
 
-    def put_back(self, ask: Ask, lines: Mapping[str, str | None], found: Found) -> None:
+    def put_back(self, ask: Ask, lines: Mapping[str, str | None], found: FoundSettings) -> None:
         """Has the same stand for settings as `standing` gave before, as `move` does."""
         ...
 

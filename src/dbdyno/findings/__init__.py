@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from dbdyno.study import Design
 
 if TYPE_CHECKING:
-    from dbdyno.analyse.analysis import Given
+    from dbdyno.analyse.analysis import AnalysisInput
     from dbdyno.analyse.model import Analysis
     from dbdyno.records.record import Record
     from dbdyno.records.run import Run
     from dbdyno.study import Study
 
 
-def analyse(study: Study, run: Run, records: Sequence[Record] | Given) -> Analysis:
+def analyse(study: Study, run: Run, records: Sequence[Record] | AnalysisInput) -> Analysis:
     """The analysis of a run from its study and its records, in any order, finished or not; or from what was
     read of them already, but for a search."""
     # Here, because who only plans a study must not wait for numpy, and few runs search.

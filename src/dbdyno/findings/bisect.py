@@ -9,7 +9,18 @@ from dbdyno.analyse.found import InstructionChange
 from dbdyno.findings import engines
 from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.records.metrics import number_text
-from dbdyno.report.document import Document, Kind, Lines, Mark, Notes, Section, Steps, Table, Tone, table
+from dbdyno.report.document import (
+    ColumnKind,
+    Document,
+    Lines,
+    Mark,
+    Notes,
+    Section,
+    Steps,
+    Table,
+    Tone,
+    table,
+)
 from dbdyno.report.words import numbers
 from dbdyno.report.words.numbers import moment_text
 from dbdyno.study.trials import Along, Line, Point, TouchedFile
@@ -26,7 +37,7 @@ BY_WORDS = {By.END: "you", By.TIME: "time", By.INSTRUCTIONS: "instructions", By.
 PLACED_HEADS = ("point", "side", "by", "ratio to good", "instructions", "remark")
 CHANGE_HEADS = ("function", "before", "after", "change per transaction")
 FILE_HEADS = ("file", "added", "removed")
-KINDS = dict.fromkeys(("point", "side", "by", "remark", "function", "file"), Kind.TEXT)
+KINDS = dict.fromkeys(("point", "side", "by", "remark", "function", "file"), ColumnKind.TEXT)
 FILES_MOST = 20
 COUNTING = "counting the instructions of"
 
@@ -152,7 +163,7 @@ def _sections(found: Bisection) -> Iterator[Section]:
     yield Section("The ends", (Lines(tuple(_of_ends(found))),))
     if found.answer in (Answer.FOUND, Answer.RANGE) and len(found.suspects) > 1:
         rows = [(point.name, point.title) for point in found.suspects]
-        kinds = {"what it says": Kind.TEXT}
+        kinds = {"what it says": ColumnKind.TEXT}
         yield Section("Where it may be", (table(("point", "what it says"), rows, kinds),))
     point = line.points[found.bad]
     if found.answer is Answer.FOUND and point.touched:
@@ -162,7 +173,7 @@ def _sections(found: Bisection) -> Iterator[Section]:
         yield Section("Functions that execute more or less", (_functions(found.changes),), aside=aside)
     if len(found.placed) > 2:
         placed = [_row(line, one) for one in found.placed]
-        yield Section("How each was placed", (table(PLACED_HEADS, placed, KINDS, first=Kind.TEXT),))
+        yield Section("How each was placed", (table(PLACED_HEADS, placed, KINDS, first=ColumnKind.TEXT),))
     if found.engines is not None:
         yield from engines.sections(found.engines)
     yield Section("How to read it", (Notes(tuple(_notes(found))), Steps(tuple(_steps(found)))))
@@ -189,7 +200,7 @@ def stat_text(touched: tuple[TouchedFile, ...]) -> str:
 
 def _files(touched: tuple[TouchedFile, ...]) -> Table:
     rows = [(one.path, _count(one.added), _count(one.removed)) for one in touched[:FILES_MOST]]
-    return table(FILE_HEADS, rows, KINDS, first=Kind.TEXT)
+    return table(FILE_HEADS, rows, KINDS, first=ColumnKind.TEXT)
 
 
 def _count(lines: int | None) -> str:
@@ -200,7 +211,7 @@ def _functions(changes: tuple[InstructionChange, ...]) -> Table:
     rows = [
         (one.name, number_text(one.against), number_text(one.own), number_text(one.change)) for one in changes
     ]
-    return table(CHANGE_HEADS, rows, KINDS, first=Kind.TEXT)
+    return table(CHANGE_HEADS, rows, KINDS, first=ColumnKind.TEXT)
 
 
 def _row(line: Line, one: Placed) -> tuple[str, ...]:

@@ -10,7 +10,18 @@ from collections.abc import Iterator
 from dbdyno.analyse.code import Change, CodeDifference, Extent
 from dbdyno.analyse.model import Analysis, VariantResult
 from dbdyno.records.binary import Binary, CodeBeside, Extension, Likeness, Matching
-from dbdyno.report.document import Detail, Document, Element, From, Kind, Lines, Notes, Row, Section, table
+from dbdyno.report.document import (
+    ColumnKind,
+    Detail,
+    Document,
+    Element,
+    From,
+    Lines,
+    Notes,
+    Row,
+    Section,
+    table,
+)
 from dbdyno.report.words import numbers
 
 CHANGES_MOST = 20
@@ -48,10 +59,10 @@ def document(found: CodeDifference) -> Document:
 
 def _sections(found: CodeDifference) -> Iterator[Section]:
     yield Section("What differs", (table(COUNT_HEADS, counts(found)), Notes(tuple(notes(found)))))
-    builds = table(FACT_HEADS, facts(found), dict.fromkeys(FACT_HEADS[1:], Kind.CODE))
+    builds = table(FACT_HEADS, facts(found), dict.fromkeys(FACT_HEADS[1:], ColumnKind.CODE))
     yield Section("The builds", (builds,), aside="As each tells of itself.")
     if lines := extensions(found):
-        instructions = table(EXTENSION_HEADS, lines, {EXTENSION_HEADS[-1]: Kind.CODE})
+        instructions = table(EXTENSION_HEADS, lines, {EXTENSION_HEADS[-1]: ColumnKind.CODE})
         yield Section("Instruction set", (instructions,), aside=EXTENSIONS_NOTE)
     if found.changes:
         page, others = _functions(found, PAGE_CHANGES_MOST), _functions(found, CHANGES_MOST)

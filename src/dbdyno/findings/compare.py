@@ -20,10 +20,10 @@ from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.report.document import (
     Cell,
+    ColumnKind,
     Document,
     Element,
     Figure,
-    Kind,
     Lines,
     Notes,
     Section,
@@ -93,7 +93,7 @@ def _steps(found: Comparison, options: str) -> Iterator[Section]:
 def _gaps(found: Comparison) -> Section:
     metric = metrics.find(found.metric).title
     figures = [figure(gap, metric, place) for place, gap in enumerate(found.gaps) if parts(gap)]
-    rows = table(HEADS, [row(gap, found) for gap in found.gaps], {"says": Kind.TEXT})
+    rows = table(HEADS, [row(gap, found) for gap in found.gaps], {"says": ColumnKind.TEXT})
     return Section("What the gap is made of", (*figures, rows, Notes((note(found),))))
 
 
@@ -107,7 +107,7 @@ def _differences(found: Comparison) -> Section:
     rows = [(one.name, one.left, one.right, matters(one)) for one in found.differences]
     differing: Element = Lines((nothing_differs(found),))
     if rows:
-        differing = table(heads, rows, dict.fromkeys(heads[1:], Kind.TEXT))
+        differing = table(heads, rows, dict.fromkeys(heads[1:], ColumnKind.TEXT))
     return Section("Apples to apples? What differs", (differing,))
 
 

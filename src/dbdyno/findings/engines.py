@@ -9,12 +9,12 @@ from dbdyno.analyse.engines import engines_compared, ranked
 from dbdyno.analyse.found import DefaultsBeside, EnginesCompared, RowsDiffer
 from dbdyno.frozen import listed
 from dbdyno.records import metrics
-from dbdyno.report.document import Detail, Element, Fold, From, Kind, Lines, Notes, Section, table
+from dbdyno.report.document import ColumnKind, Detail, Element, Fold, From, Lines, Notes, Section, table
 from dbdyno.report.words.numbers import plural
 
 TITLE = "Engines"
 HEADS = ("engine", "version", "from", "proof")
-KINDS = {"version": Kind.PHRASE, "from": Kind.TEXT, "proof": Kind.TEXT}
+KINDS = {"version": ColumnKind.PHRASE, "from": ColumnKind.TEXT, "proof": ColumnKind.TEXT}
 ABSENT = "–"
 LIST_COMMAS = 4
 """From so many commas on a value is a long list."""
@@ -57,7 +57,7 @@ def _body(found: EnginesCompared) -> Iterator[Element]:
 
 def _upgrades(found: EnginesCompared) -> Iterator[Element]:
     baseline, *others = found.ran
-    kinds = {"by": Kind.PHRASE, "took": Kind.PHRASE}
+    kinds = {"by": ColumnKind.PHRASE, "took": ColumnKind.PHRASE}
     rows = [(one.level, one.upgraded_by, _seconds(one.upgrade_s)) for one in others if one.upgraded_by]
     yield table(("upgraded", "by", "took"), rows, kinds, dense=True)
     made = f"{baseline.level} has the first data, and each other version took over a copy of them."
@@ -103,7 +103,7 @@ def _defaults(found: EnginesCompared, beside: DefaultsBeside) -> Iterator[Elemen
         (one.name, *_shown_beside(one.before, one.after), *((_seen(one.seen),) if seen else ()))
         for one in ranked(beside)
     ]
-    kinds = {baseline: Kind.CODE, beside.level: Kind.CODE, SEEN_HEAD: Kind.TEXT}
+    kinds = {baseline: ColumnKind.CODE, beside.level: ColumnKind.CODE, SEEN_HEAD: ColumnKind.TEXT}
     first, rest = (table(heads, some, kinds, dense=True) for some in (rows[:ROWS_MOST], rows[ROWS_MOST:]))
     if rest.rows:
         folded = Fold(f"{plural(len(rest.rows), 'more setting')}", (rest,))

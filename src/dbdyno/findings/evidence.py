@@ -13,12 +13,12 @@ from dbdyno.records.run import Run
 from dbdyno.report.document import (
     Cell,
     Column,
+    ColumnKind,
     Detail,
     Element,
     Facts,
     Figure,
     Fold,
-    Kind,
     Lines,
     Mark,
     Notes,
@@ -80,7 +80,7 @@ def figures(analysis: Analysis) -> Iterator[Section]:
 
 
 def _evidence(analysis: Analysis) -> Table:
-    kinds = {**dict.fromkeys(CODE_HEADS, Kind.CODE), "in effect": Kind.TEXT}
+    kinds = {**dict.fromkeys(CODE_HEADS, ColumnKind.CODE), "in effect": ColumnKind.TEXT}
     return table(("factor", *CODE_HEADS, "in effect", "trials"), [*map(_proof, _proofs(analysis))], kinds)
 
 
@@ -145,13 +145,13 @@ def _columns(analysis: Analysis) -> Iterator[Column]:
         yield Column(group)
     if not analysis.run.of_logs:
         yield Column("order")
-    yield Column("variant", Kind.NAME)
-    yield Column("outcome", Kind.TEXT)
+    yield Column("variant", ColumnKind.NAME)
+    yield Column("outcome", ColumnKind.TEXT)
     yield Column(metrics.find(analysis.method.response).title)
     yield Column("steady from")
     if _has_stages(analysis):
-        yield Column("stages, s", Kind.TEXT)
-    yield Column("checks and warnings", Kind.TEXT)
+        yield Column("stages, s", ColumnKind.TEXT)
+    yield Column("checks and warnings", ColumnKind.TEXT)
 
 
 def _record(trial: TrialResult, analysis: Analysis) -> Iterator[str | Mark | Cell]:
@@ -201,7 +201,7 @@ def _host(run: Run) -> Iterator[Element]:
     if run.configuration is not None:
         yield Lines((f"{configuration.title(run.configuration)}.",))
         if untaken := configuration.rows(run.configuration):
-            made = table(configuration.HEADS, untaken, dict.fromkeys(configuration.HEADS, Kind.CODE))
+            made = table(configuration.HEADS, untaken, dict.fromkeys(configuration.HEADS, ColumnKind.CODE))
             yield Fold("The lines that were not taken", (made,))
     if run.study_text:
         yield Fold("The study’s text", (Text(run.study_text),))

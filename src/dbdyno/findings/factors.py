@@ -38,7 +38,19 @@ from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Outcome
 from dbdyno.report import document
-from dbdyno.report.document import Column, Fitting, Kind, Mark, Notes, Row, Section, Table, Tone, Words, table
+from dbdyno.report.document import (
+    Column,
+    ColumnKind,
+    Fitting,
+    Mark,
+    Notes,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Words,
+    table,
+)
 from dbdyno.report.words import method, naming, numbers, verdicts
 from dbdyno.study import Design, Factor, Study
 from dbdyno.study.designs import variants_of
@@ -339,7 +351,7 @@ def grid_sections(analysis: Analysis) -> Iterator[Section]:
 
 def _across(found: Grid) -> Table:
     """The levels of the first factor run across."""
-    columns = (*(Column(name, Kind.PHRASE) for name in found.down), *map(Column, found.heads))
+    columns = (*(Column(name, ColumnKind.PHRASE) for name in found.down), *map(Column, found.heads))
     return Table(columns, tuple((*setting, *map(_shown, cells)) for setting, cells in found.rows), dense=True)
 
 
@@ -349,7 +361,7 @@ def _down(found: Grid) -> Table:
     rows = tuple(
         (head, *(_shown(cells[place]) for _, cells in found.rows)) for place, head in enumerate(found.heads)
     )
-    return Table((Column(found.across, Kind.PHRASE), *heads), rows, dense=True)
+    return Table((Column(found.across, ColumnKind.PHRASE), *heads), rows, dense=True)
 
 
 def _shown(cell: Cell) -> Words | document.Cell:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dbdyno.analyse.analysis import Basis, Given, basis_of
+from dbdyno.analyse.analysis import AnalysisInput, Basis, basis_of
 from dbdyno.analyse.estimate import Estimator, Trials
 from dbdyno.analyse.found import DefaultChanged
 from dbdyno.analyse.model import Analysis, Gap, LeftOut, Ratio, Share, VariantResult
@@ -50,14 +50,14 @@ def explain_gap(study: Study, run: Run, records: Sequence[Record], slow: Variant
     """The gap between two variants of a factorial study, shared out among the factors in which they
     differ.
     """
-    basis = basis_of(study, run, Given.of(records), whole=False)
+    basis = basis_of(study, run, AnalysisInput.of(records), whole=False)
     return _gap_between(study, basis.compared, slow.levels, fast.levels, basis.estimator)
 
 
 def explain_steps(study: Study, run: Run, records: Sequence[Record]) -> Gap:
     """The gap between the first and the last variant of a list, as a product of its steps: `steps_of` says
     whether it has some."""
-    basis = basis_of(study, run, Given.of(records), whole=False)
+    basis = basis_of(study, run, AnalysisInput.of(records), whole=False)
     cells = cells_of(study, basis.compared)
     return explain_chain(study, records, variants_of(study), cells, basis.estimator)
 

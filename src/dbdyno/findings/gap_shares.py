@@ -55,7 +55,7 @@ STEPS_LEAST = 2
 
 
 @dataclass(frozen=True)
-class Step:
+class GapStep:
     """A variant after the one before it: what it moves, and both its ends as a reader knows them."""
 
     factor: str
@@ -65,7 +65,7 @@ class Step:
     fast: Setting
 
 
-def steps_of(study: Study, variants: Sequence[Variant]) -> tuple[Step, ...]:
+def steps_of(study: Study, variants: Sequence[Variant]) -> tuple[GapStep, ...]:
     """The steps of a list, in its order; none where one of its variants does not go on from the one before,
     or where there is but one step."""
     found = tuple(_step_between(study, *pair) for pair in pairwise(variants))
@@ -116,14 +116,14 @@ def explain_chain(
     )
 
 
-def _step_between(study: Study, one: Variant, other: Variant) -> Step:
+def _step_between(study: Study, one: Variant, other: Variant) -> GapStep:
     moved = _moved(one, other)
     slow, fast = (tuple(each.levels[factor.name] for factor in study.factors) for each in (one, other))
     if len(moved) == 1:
         [name] = moved
-        return Step(name, one.levels[name], other.levels[name], slow, fast)
+        return GapStep(name, one.levels[name], other.levels[name], slow, fast)
     kind = "settings" if all(name.startswith("config.") for name in moved) else "factors"
-    return Step(f"{len(moved)} {kind}", one.name, other.name, slow, fast)
+    return GapStep(f"{len(moved)} {kind}", one.name, other.name, slow, fast)
 
 
 def _moved(one: Variant, other: Variant) -> list[str]:

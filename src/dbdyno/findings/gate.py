@@ -12,11 +12,11 @@ from dbdyno.records import metrics
 from dbdyno.records.run import Run
 from dbdyno.report.document import (
     Column,
+    ColumnKind,
     Detail,
     Document,
     Figure,
     From,
-    Kind,
     Lines,
     Look,
     Mark,
@@ -68,7 +68,7 @@ def screen(found: Gate) -> Screen:
     told = [lines[0], *(line for cost, line in costs if numbers.differs(cost))]
     guards = [line for line in lines if line[0].startswith("guard ")]
     last = f"Details: dyno report {safe.argument(found.run.run)} --details"
-    layout = table(HEADS, (*told, *guards), {"says": Kind.TEXT})
+    layout = table(HEADS, (*told, *guards), {"says": ColumnKind.TEXT})
     return Screen((layout,), (changes_text(found),), (*next_steps(found), last))
 
 
@@ -96,7 +96,7 @@ def title(found: Gate) -> str:
 
 
 def _sections(found: Gate) -> Iterator[Section]:
-    figures = table(HEADS, rows(found), {"says": Kind.TEXT})
+    figures = table(HEADS, rows(found), {"says": ColumnKind.TEXT})
     yield Section("The ratio", (Figure("dbdyno.report.figures.drawn:bars", (found,), words=CAPTION), figures))
     changes, facts = Lines((changes_text(found),)), From(Detail.PAGE, (_sides_table(found),))
     yield Section("What was compared", (changes, facts, Notes((way_text(found),))))
@@ -106,7 +106,10 @@ def _sections(found: Gate) -> Iterator[Section]:
 
 def _sides_table(found: Gate) -> Table:
     lines = sides(found)
-    columns = (Column(SIDE_HEADS[0], Kind.NAME), *(Column(head, Kind.CODE) for head in SIDE_HEADS[1:]))
+    columns = (
+        Column(SIDE_HEADS[0], ColumnKind.NAME),
+        *(Column(head, ColumnKind.CODE) for head in SIDE_HEADS[1:]),
+    )
     looks = {place: Look.DIFFERS for place, (_, theirs, ours) in enumerate(lines) if theirs != ours}
     return Table(columns, tuple(lines), looks=looks)
 

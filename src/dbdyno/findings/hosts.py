@@ -32,12 +32,12 @@ from dbdyno.analyse.estimate import (
     with_copies,
 )
 from dbdyno.analyse.floor import floor
-from dbdyno.analyse.found import HostEffect, HostsCompared, OneHost, OnHosts, Told
+from dbdyno.analyse.found import HostEffect, HostsCompared, OneHost, OnHosts, RatioPosition
 from dbdyno.analyse.intervals import bounded_exp, within
 from dbdyno.analyse.model import Analysis, Method, Ratio, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
 from dbdyno.records.run import FleetHost
-from dbdyno.report.document import Detail, Figure, Kind, Notes, Row, Section, table
+from dbdyno.report.document import ColumnKind, Detail, Figure, Notes, Row, Section, table
 from dbdyno.report.words import hosts, numbers, remarks
 from dbdyno.report.words.safe import clean
 from dbdyno.study import Interval
@@ -112,15 +112,15 @@ def _host_effect(host: str, logs: Contrasts, method: Method, confidence: float) 
     )  # fmt: skip
 
 
-def _told(ratio: Ratio, method: Method) -> Told:
+def _told(ratio: Ratio, method: Method) -> RatioPosition:
     """A difference is told as a verdict is: from the whole interval, and from as many blocks."""
     if ratio.pairs < method.blocks_least or ratio.low is None or ratio.high is None:
-        return Told.OPEN
+        return RatioPosition.OPEN
     if within(ratio, method.margin):
-        return Told.LEVEL
+        return RatioPosition.LEVEL
     if ratio.low > 1.0:
-        return Told.ABOVE
-    return Told.BELOW if ratio.high < 1.0 else Told.OPEN
+        return RatioPosition.ABOVE
+    return RatioPosition.BELOW if ratio.high < 1.0 else RatioPosition.OPEN
 
 
 def _contrary(each: Sequence[HostEffect], result: VariantResult, method: Method) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _contrary(each: Sequence[HostEffect], result: VariantResult, method: Method)
     if result.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return iter(())
     above = (result.verdict is Verdict.FASTER) == method.higher_is_better
-    opposite = Told.BELOW if above else Told.ABOVE
+    opposite = RatioPosition.BELOW if above else RatioPosition.ABOVE
     return (one.host for one in each if one.told is opposite)
 
 
@@ -153,10 +153,10 @@ OVER = ("variant", "ratio", "interval", "lowest", "highest", "hosts by themselve
 MACHINES = ("host", "CPU", "cores", "kernel", "engine", "blocks", "floor")
 EACH = ("variant", "host", "blocks", "ratio", "interval", "by itself")
 KINDS = {
-    "interval": Kind.PHRASE,
+    "interval": ColumnKind.PHRASE,
     **dict.fromkeys(
         ("lowest", "highest", "hosts by themselves", "host", "by itself", "CPU", "kernel", "engine"),
-        Kind.TEXT,
+        ColumnKind.TEXT,
     ),
 }
 ASIDE = (
@@ -205,7 +205,7 @@ def _over(analysis: Analysis, one: OnHosts) -> Row:
         if effect is None
         else (numbers.ratio_text(effect.ratio), numbers.interval_text(effect))
     )
-    return clean(one.variant), ratio, interval, *hosts.span_text(one), hosts.counted(analysis, one)
+    return clean(one.variant), ratio, interval, *hosts.span_text(one), hosts.hosts_text(analysis, one)
 
 
 def _each(analysis: Analysis, one: OnHosts) -> Iterator[Row]:

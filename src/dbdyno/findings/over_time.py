@@ -14,7 +14,18 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.driver.tally import Second, Tally
 from dbdyno.records.record import Observation, Record
 from dbdyno.records.run import Run
-from dbdyno.report.document import Column, Detail, Element, Figure, Kind, Notes, Row, Section, Table, table
+from dbdyno.report.document import (
+    Column,
+    ColumnKind,
+    Detail,
+    Element,
+    Figure,
+    Notes,
+    Row,
+    Section,
+    Table,
+    table,
+)
 from dbdyno.report.words import naming, numbers
 from dbdyno.report.words.verdicts import ranked
 
@@ -24,7 +35,7 @@ POINTS_MOST = 300
 """Over all blocks; of more seconds the means of several are drawn."""
 
 ERROR_HEADS = ("variant", "error", "how often", "in trials", "when", "what the first one said")
-ERROR_KINDS = {"error": Kind.CODE, "when": Kind.TEXT, "what the first one said": Kind.TEXT}
+ERROR_KINDS = {"error": ColumnKind.CODE, "when": ColumnKind.TEXT, "what the first one said": ColumnKind.TEXT}
 STATEMENT_HEADS = ("variant", "statement", "errors", "of answers")
 ERRORS = (
     "Errors of the measured part, those that were tried again included. When: seconds of the measured part"
@@ -93,7 +104,7 @@ def _errors(analysis: Analysis, errors: Mapping[str, _Errors]) -> Iterator[Eleme
         for text, count in found.by_statement.most_common(STATEMENTS_MOST)
     ]
     if statements:
-        yield table(STATEMENT_HEADS, statements, {"statement": Kind.CODE}, dense=True)
+        yield table(STATEMENT_HEADS, statements, {"statement": ColumnKind.CODE}, dense=True)
     yield Notes((ERRORS,))
 
 
@@ -339,6 +350,10 @@ def _waits(frame: _Frame) -> Iterator[Element]:
         for event, count in events.most_common(WAITS_MOST)
     ]
     if rows:
-        columns = (Column("variant", Kind.NAME), Column("waits for", Kind.CODE), Column("sessions"))
+        columns = (
+            Column("variant", ColumnKind.NAME),
+            Column("waits for", ColumnKind.CODE),
+            Column("sessions"),
+        )
         yield Table(columns, tuple(rows), dense=True)
         yield Notes((WAITS,))

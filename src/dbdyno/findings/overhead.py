@@ -10,7 +10,7 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.split import LOAD, conditions, overhead
 from dbdyno.records import metrics
 from dbdyno.records.record import Stage
-from dbdyno.report.document import Detail, Element, Kind, Notes, Section, table
+from dbdyno.report.document import ColumnKind, Detail, Element, Notes, Section, table
 from dbdyno.report.words.numbers import plural, stage_seconds_text, tenth_text
 
 TITLES = {
@@ -40,7 +40,7 @@ def sections(analysis: Analysis) -> Iterator[Section]:
     found, conditions = analysis.overhead, analysis.conditions
     if found is None:
         return
-    stages = table(HEADS, _rows(found), first=Kind.TEXT, dense=True)
+    stages = table(HEADS, _rows(found), first=ColumnKind.TEXT, dense=True)
     beside = [table(CONDITION_HEADS, condition_rows(conditions), dense=True)] if conditions else []
     body: tuple[Element, ...] = (stages, *beside, Notes((NOTE,)))
     yield Section("What a trial takes", body, aside=title(found), detail=Detail.DETAILS)

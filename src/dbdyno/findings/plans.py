@@ -19,11 +19,11 @@ from dbdyno.records.record import Outcome, Plans, Record, StatementPlan
 from dbdyno.report import document
 from dbdyno.report.document import (
     Column,
+    ColumnKind,
     Detail,
     Element,
     Fold,
     From,
-    Kind,
     Lines,
     Look,
     Mark,
@@ -173,7 +173,7 @@ NOTE = (
     " trials. Costs and estimates are left out. This lists changes; it does not prove a"
     " cause."
 )
-KINDS = dict.fromkeys(HEADS[1:-1], Kind.CODE)
+KINDS = dict.fromkeys(HEADS[1:-1], ColumnKind.CODE)
 TEXT_MOST = 60
 ROWS_MOST = 12
 """On a terminal; the page and Markdown have all."""
@@ -234,7 +234,7 @@ def _side_by_side(detail: tuple[str, PlanChange]) -> Fold:
             if how != "equal":
                 looks[len(rows)] = Look.DIFFERS
             rows.append(pair)
-    columns = (Column("baseline", Kind.CODE), Column(variant, Kind.CODE))
+    columns = (Column("baseline", ColumnKind.CODE), Column(variant, ColumnKind.CODE))
     trees = Table(columns, tuple(rows), dense=True, looks=looks)
     return Fold(f"{variant}: both plans of {change.statement}", (Notes((change.text,)), trees))
 

@@ -18,7 +18,7 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.restarts import OnMachine, Spread, Survivor
 from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.records.record import Platform
-from dbdyno.report.document import Detail, Kind, Lines, Notes, Row, Section, table
+from dbdyno.report.document import ColumnKind, Detail, Lines, Notes, Row, Section, table
 from dbdyno.report.words import naming, numbers, safe
 from dbdyno.report.words.platforms import machine_of, works
 from dbdyno.study.designs import variants_of
@@ -35,7 +35,7 @@ COUNTED = (
     " same work, so compare builds of one."
 )
 MACHINE_HEADS = ("engine", "on", "bytes", "pages", "at most", "run by")
-TEXT = dict.fromkeys((*HEADS[1:], *BUILT_HEADS, *MACHINE_HEADS[1:]), Kind.TEXT)
+TEXT = dict.fromkeys((*HEADS[1:], *BUILT_HEADS, *MACHINE_HEADS[1:]), ColumnKind.TEXT)
 PACKAGES = "Each engine ran as packages of each architecture, in a root of its own."
 BUILDS = (
     "Each engine was compiled here for each architecture, against the headers and libraries of a root of that"
@@ -204,7 +204,7 @@ LOG_HEADS = (
     "values of PCR 10",
 )
 TIME_HEADS = ("reset", "rounds", "made ready, s", "firmware, s", "boot, s", "ready, s")
-MACHINE_TEXT = dict.fromkeys((*LOG_HEADS[2:], *TIME_HEADS[2:]), Kind.TEXT)
+MACHINE_TEXT = dict.fromkeys((*LOG_HEADS[2:], *TIME_HEADS[2:]), ColumnKind.TEXT)
 COLUMNS = (
     "Firmware again: how often the firmware's first line came on the console. A log explains a register (PCR)"
     " of the TPM where its events add up to what the register holds. The firmware's log is of PCR 0 to 7, the"

@@ -14,7 +14,7 @@ from dbdyno.analyse.restarts import CONFIDENCE, ByAct, OnNodes, Spread, Survival
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import Loss
-from dbdyno.report.document import Kind, Notes, Section, table
+from dbdyno.report.document import ColumnKind, Notes, Section, table
 from dbdyno.report.words import numbers, safe
 from dbdyno.study.soak import OF_CLUSTER, Act
 
@@ -32,7 +32,7 @@ HEADS = (
     "ready, s",
     "full speed, s",
 )
-KINDS = {"may lose": Kind.TEXT, "after a": Kind.TEXT}
+KINDS = {"may lose": ColumnKind.TEXT, "after a": ColumnKind.TEXT}
 METHOD = (
     "Before the blocks, each engine was ended in the midst of a full load, at random moments, and started "
     "again. Every transaction that a client had been told of was then looked for, one by one, and the "
@@ -208,7 +208,7 @@ CLUSTER_HEADS = (
     "by",
     "stale reads",
 )
-CLUSTER_KINDS = {"after a": Kind.TEXT, "by": Kind.TEXT}
+CLUSTER_KINDS = {"after a": ColumnKind.TEXT, "by": ColumnKind.TEXT}
 CLUSTER_METHOD = (
     "In each round one node was struck in the midst of a full load. Every transaction that a client had been"
     " told of was then looked for on each node, one by one, once that node had all that the first one has."

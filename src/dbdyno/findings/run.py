@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.analyse.analysis import Basis, Given, basis_of
+from dbdyno.analyse.analysis import AnalysisInput, Basis, basis_of
 from dbdyno.analyse.columns import HAS_PLANS, HAS_REPLAY, HAS_REQUESTS, HAS_STATEMENTS
 from dbdyno.analyse.found import EFFORTS
 from dbdyno.analyse.model import Analysis
@@ -170,10 +170,10 @@ def analyse_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysi
 
     A trial that was recorded more than once (a resumed run) counts once, with its last record.
     """
-    return analyse_given(study, run, Given.of(records))
+    return analyse_given(study, run, AnalysisInput.of(records))
 
 
-def analyse_given(study: Study, run: Run, given: Given) -> Analysis:
+def analyse_given(study: Study, run: Run, given: AnalysisInput) -> Analysis:
     """The same, of what was read of the records already."""
     basis = basis_of(study, run, given)
     found = {one.field: what for one in FINDINGS if (what := one.found(basis)) is not None}

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.records.in_use import InUse, Means, Moved
-from dbdyno.report.document import Detail, Element, From, Kind, Lines, Notes, Section, table
+from dbdyno.report.document import ColumnKind, Detail, Element, From, Lines, Notes, Section, table
 from dbdyno.report.words.numbers import plural
 
 TITLE = "The server, which ran already"
 HEADS = ("setting", "moved by", "before", "afterwards")
-KINDS = {"moved by": Kind.TEXT, "before": Kind.PHRASE, "afterwards": Kind.TEXT}
+KINDS = {"moved by": ColumnKind.TEXT, "before": ColumnKind.PHRASE, "afterwards": ColumnKind.TEXT}
 UNKNOWN = (
     "Dyno did not start this server. So its build, its allocator, its pages of memory, its disk and its CPUs"
     " are not known, and no level of them can be proved."

@@ -12,7 +12,7 @@ from dbdyno.findings.registered import departures, departures_text
 from dbdyno.frozen import listed
 from dbdyno.records.chain import Rerun
 from dbdyno.records.in_use import InUse
-from dbdyno.report.document import Kind, Mark, Screen, Table, Tone, Words, plain, table
+from dbdyno.report.document import ColumnKind, Mark, Screen, Table, Tone, Words, plain, table
 from dbdyno.report.words import answer, naming, noise, numbers, remarks, safe
 from dbdyno.report.words.verdicts import marked
 from dbdyno.report.words.verdicts import ranked as ranked_variants
@@ -91,7 +91,9 @@ def _of_factors(analysis: Analysis) -> list[Table]:
         if one.share is not None
     ]
     whole = ("the whole gap", *gap.cells(analysis.gap.total))
-    return [table(("factor", "ratio", "interval"), (whole, *told), {"interval": Kind.PHRASE}, dense=True)]
+    return [
+        table(("factor", "ratio", "interval"), (whole, *told), {"interval": ColumnKind.PHRASE}, dense=True)
+    ]
 
 
 def _layouts(analysis: Analysis) -> Iterator[Table]:

@@ -13,7 +13,7 @@ from dbdyno.analyse.model import (
     SearchResult,
 )
 from dbdyno.frozen import level_text
-from dbdyno.report.document import Detail, Element, Figure, Fold, Kind, Lines, Notes, Section, table
+from dbdyno.report.document import ColumnKind, Detail, Element, Figure, Fold, Lines, Notes, Section, table
 from dbdyno.report.words import numbers, search
 from dbdyno.report.words.naming import factor_text
 
@@ -46,10 +46,10 @@ def sections(analysis: Analysis) -> Iterator[Section]:
 def _ended(analysis: Analysis, found: SearchResult) -> Iterator[Element]:
     yield Figure("dbdyno.report.figures.search:shares", (found, analysis.method.margin))
     if found.changes:
-        yield table(CHANGE_HEADS, change_rows(found), {"from": Kind.CODE, "to": Kind.CODE})
+        yield table(CHANGE_HEADS, change_rows(found), {"from": ColumnKind.CODE, "to": ColumnKind.CODE})
         yield Notes((NOTE,))
     if found.confirmed:
-        yield table(FINALIST_HEADS, finalist_rows(analysis), {"changes": Kind.CODE})
+        yield table(FINALIST_HEADS, finalist_rows(analysis), {"changes": ColumnKind.CODE})
     yield Lines(tuple(search.sentences(found)), bullets=True)
 
 
@@ -69,7 +69,7 @@ def _path(analysis: Analysis, found: SearchResult) -> Iterator[Element]:
         key="given-up",
         words=GIVEN_UP_NOTE,
     )
-    kinds = {"changes": Kind.CODE, "why it does not count": Kind.CODE}
+    kinds = {"changes": ColumnKind.CODE, "why it does not count": ColumnKind.CODE}
     tried = table(TRIED_HEADS, tried_rows(found), kinds)
     yield Fold(numbers.plural(len(found.tried), "candidate"), (tried,))
 

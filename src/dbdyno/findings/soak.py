@@ -17,11 +17,11 @@ from dbdyno.records.load_words import by_kind
 from dbdyno.records.metrics import GAUGES, Gauge, number_text
 from dbdyno.records.record import Guested, Recovery
 from dbdyno.report.document import (
+    ColumnKind,
     Detail,
     Document,
     Element,
     Figure,
-    Kind,
     Lines,
     Mark,
     Notes,
@@ -53,8 +53,10 @@ DRIFT_HEADS = ("what", "rung", "at the end", "growth", "per million transactions
 STEP_HEADS = ("phase", "result", "clients", "per s", "p99, ms", "stop", "ready again", "remark")
 PHASE_HEADS = ("phase", "clients", "transactions", "per s", "p99, ms", "errors", "beside the load", "remark")
 KINDS = {
-    **dict.fromkeys(("verdict", "result"), Kind.PHRASE),
-    **dict.fromkeys(("rung", "phase", "what", "says", "errors", "beside the load", "remark"), Kind.TEXT),
+    **dict.fromkeys(("verdict", "result"), ColumnKind.PHRASE),
+    **dict.fromkeys(
+        ("rung", "phase", "what", "says", "errors", "beside the load", "remark"), ColumnKind.TEXT
+    ),
 }
 """What the columns hold that are no figures."""
 MATTERS = (Standing.RISING, Standing.FILLING, Standing.EARLY)
@@ -116,7 +118,7 @@ def _rungs(found: SoakResult) -> Iterator[Element]:
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
-    return table(heads, rows, KINDS, first=Kind.TEXT)
+    return table(heads, rows, KINDS, first=ColumnKind.TEXT)
 
 
 def title(found: SoakResult) -> str:

@@ -22,7 +22,7 @@ from dbdyno.analyse.trend import (
 )
 from dbdyno.frozen import listed
 from dbdyno.records import metrics
-from dbdyno.report.document import Column, Document, Figure, Kind, Lines, Notes, Section, Table, table
+from dbdyno.report.document import Column, ColumnKind, Document, Figure, Lines, Notes, Section, Table, table
 from dbdyno.report.words import numbers, safe, verdicts
 from dbdyno.report.words.numbers import minute_text, multiple_text
 
@@ -97,7 +97,7 @@ def _section(found: Trend, one: VariantTrend, place: int) -> Section:
     ratios = Figure(
         "dbdyno.report.figures.trend:ratios", (found, one.variant, _said(found)), f"ratios-{place}", CAPTION
     )
-    rows = table(RATIO_HEADS, ratio_rows(found, one.variant), RATIO_KINDS, first=Kind.FIGURE)
+    rows = table(RATIO_HEADS, ratio_rows(found, one.variant), RATIO_KINDS, first=ColumnKind.FIGURE)
     said = Lines(tuple(sentences(found, one)), bullets=True)
     return Section(one.variant, (said, ratios, rows), aside=ROLES.get(one.role, ""))
 
@@ -229,7 +229,7 @@ def shared(found: Trend) -> str:
 
 
 RATIO_HEADS = ("#", "began", "variant / baseline", "to the runs before it", "says")
-RATIO_KINDS = dict.fromkeys(RATIO_HEADS[1:], Kind.PHRASE)
+RATIO_KINDS = dict.fromkeys(RATIO_HEADS[1:], ColumnKind.PHRASE)
 ROLES = {
     Role.TWIN: "The baseline again: its ratio is 1 but for noise.",
     Role.PLACEBO: "A placebo: the baseline’s code at other addresses.",
@@ -328,21 +328,21 @@ def runs_table(found: Trend) -> Table:
     metric = metrics.find(found.metric)
     columns: list[tuple[Column, Cell]] = [
         (Column("#"), lambda place, run: str(place)),
-        (Column("began", Kind.PHRASE), lambda place, run: began(run)),
-        (Column("run", Kind.TEXT), lambda place, run: named(run)),
+        (Column("began", ColumnKind.PHRASE), lambda place, run: began(run)),
+        (Column("run", ColumnKind.TEXT), lambda place, run: named(run)),
         (
-            Column(f"baseline, {metric.unit or metric.title}", Kind.PHRASE),
+            Column(f"baseline, {metric.unit or metric.title}", ColumnKind.PHRASE),
             lambda place, run: _speed(run, metric),
         ),
     ]
     if len({run.engine for run in found.runs}) > 1:
-        columns.append((Column("engine", Kind.TEXT), lambda place, run: run.engine))
+        columns.append((Column("engine", ColumnKind.TEXT), lambda place, run: run.engine))
     if len({run.host for run in found.runs}) > 1:
-        columns.append((Column("host", Kind.TEXT), lambda place, run: run.host))
+        columns.append((Column("host", ColumnKind.TEXT), lambda place, run: run.host))
     if any(run.commit for run in found.runs):
-        columns.append((Column("commit", Kind.TEXT), lambda place, run: commit_text(run)))
+        columns.append((Column("commit", ColumnKind.TEXT), lambda place, run: commit_text(run)))
     if any(run.changed for run in found.runs):
-        columns.append((Column("changed", Kind.TEXT), lambda place, run: changed_text(run)))
+        columns.append((Column("changed", ColumnKind.TEXT), lambda place, run: changed_text(run)))
     rows = [[cell(place, run) for _, cell in columns] for place, run in enumerate(found.runs, 1)]
     return Table(tuple(column for column, _ in columns), tuple(rows))
 

@@ -13,7 +13,7 @@ from dbdyno.frozen import level_text
 from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Reading, Record, Recovery
 from dbdyno.records.run import Run
-from dbdyno.report.document import Document, Element, Facts, Kind, Lines, Section, Table, Text, table
+from dbdyno.report.document import ColumnKind, Document, Element, Facts, Lines, Section, Table, Text, table
 from dbdyno.report.words import naming, numbers, safe, verdicts
 from dbdyno.report.words.numbers import second_text
 from dbdyno.report.words.tally import times_ms
@@ -59,7 +59,7 @@ def _configuration(run: Run) -> Iterator[Section]:
     found = run.configuration
     if found is not None:
         rows = configuration.rows(found)
-        kinds = dict.fromkeys(configuration.HEADS, Kind.TEXT)
+        kinds = dict.fromkeys(configuration.HEADS, ColumnKind.TEXT)
         made = (table(configuration.HEADS, rows, kinds),) if rows else ()
         yield Section(configuration.title(found), made)
 
@@ -72,7 +72,7 @@ def _files(run: Run) -> Iterator[Section]:
     if not run.files:
         return
     heads = ("file", "kind", "bytes", "sha256", "text")
-    kinds = dict.fromkeys(("kind", "sha256", "text"), Kind.TEXT)
+    kinds = dict.fromkeys(("kind", "sha256", "text"), ColumnKind.TEXT)
     rows = [
         (file.path, file.kind.value, f"{file.size_bytes:,}", file.digest[:12], _kept(file))
         for file in run.files
@@ -101,7 +101,9 @@ def _trials(analysis: Analysis) -> Table:
         *([*_counted_row(one)] for one in analysis.counted),
         *([*_restarts_row(number, one)] for number, one in _restarted(analysis)),
     ]
-    return table(heads, rows, {"variant": Kind.TEXT, "outcome": Kind.TEXT}, first=Kind.FIGURE)
+    return table(
+        heads, rows, {"variant": ColumnKind.TEXT, "outcome": ColumnKind.TEXT}, first=ColumnKind.FIGURE
+    )
 
 
 def document(record: Record, run: Run) -> Document:
@@ -158,7 +160,7 @@ def _levels(record: Record) -> Iterator[Element]:
     """What was asked for and read back."""
     if record.evidence:
         heads = ("level", "asked", "read back", "where", "in effect")
-        yield table(heads, [*map(_evidence, record.evidence)], dict.fromkeys(heads, Kind.TEXT))
+        yield table(heads, [*map(_evidence, record.evidence)], dict.fromkeys(heads, ColumnKind.TEXT))
     elif record.levels:
         yield Lines(("No level was read back.",))
         yield Facts(tuple((name, level_text(level)) for name, level in record.levels.items()))
@@ -166,7 +168,7 @@ def _levels(record: Record) -> Iterator[Element]:
 
 def _recoveries(record: Record) -> Iterator[Element]:
     if record.recoveries:
-        yield table(RESTART_HEADS, [*map(_restart, record.recoveries)], {"damage": Kind.TEXT})
+        yield table(RESTART_HEADS, [*map(_restart, record.recoveries)], {"damage": ColumnKind.TEXT})
 
 
 def _place(record: Record, run: Run) -> dict[str, str]:

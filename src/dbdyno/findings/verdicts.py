@@ -20,12 +20,12 @@ from dbdyno.records.metrics import Metric
 from dbdyno.report.document import (
     Cell,
     Column,
+    ColumnKind,
     Detail,
     Element,
     Figure,
     Fitting,
     From,
-    Kind,
     Look,
     Mark,
     Notes,
@@ -70,7 +70,7 @@ COSTS = {
     "driver_cpu_us_per_op": ("driver CPU/op", "driver"),
 }
 """The heads of the costs that stand beside a verdict: with intervals, and where there is no room for them."""
-KINDS = {"variant": Kind.NAME, "interval": Kind.PHRASE, "verdict": Kind.TEXT}
+KINDS = {"variant": ColumnKind.NAME, "interval": ColumnKind.PHRASE, "verdict": ColumnKind.TEXT}
 
 
 def sections(analysis: Analysis) -> Iterator[Section]:
@@ -206,7 +206,7 @@ def layout(
         )
         for variant in (remarks.variant_of(analysis, name) for name in called)
     )
-    columns = tuple(Column(head, KINDS.get(head, Kind.FIGURE)) for head in heads)
+    columns = tuple(Column(head, KINDS.get(head, ColumnKind.FIGURE)) for head in heads)
     return Table(columns, rows, dense=True, note=COSTS_NOTE if costs else "")
 
 
@@ -250,7 +250,12 @@ def _on_page(analysis: Analysis) -> Table:
     unit = metrics.find(analysis.method.response).unit
     response = f"{naming.metric_title(analysis)}, {unit}".strip(", ")
     columns = (
-        *(Column("variant", Kind.NAME), Column(response), Column("ratio"), Column("verdict", Kind.TEXT)),
+        *(
+            Column("variant", ColumnKind.NAME),
+            Column(response),
+            Column("ratio"),
+            Column("verdict", ColumnKind.TEXT),
+        ),
         *(Column(FAILURES[name]) for name in failures(analysis)),
         *(Column(head) for head, _ in COSTS.values()),
     )
@@ -305,7 +310,7 @@ def costs_sections(analysis: Analysis) -> Iterator[Section]:
     rows: tuple[Row, ...] = tuple(
         (name[variant.name], *(_cell(variant, cost) for cost in costs)) for variant in shown
     )
-    made = Table((Column("variant", Kind.NAME), *heads), rows, dense=True, looks=looks(shown))
+    made = Table((Column("variant", ColumnKind.NAME), *heads), rows, dense=True, looks=looks(shown))
     note = Notes(("Mean over trials; small: ratio to the baseline and its interval, each by itself.",))
     yield Section("Costs", (made, note), detail=Detail.PAGE)
 

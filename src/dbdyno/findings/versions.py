@@ -22,7 +22,18 @@ from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, level_text
 from dbdyno.records import metrics
 from dbdyno.report import document
-from dbdyno.report.document import Column, Element, Figure, Kind, Lines, Mark, Notes, Section, Table, Words
+from dbdyno.report.document import (
+    Column,
+    ColumnKind,
+    Element,
+    Figure,
+    Lines,
+    Mark,
+    Notes,
+    Section,
+    Table,
+    Words,
+)
 from dbdyno.report.words import naming, numbers
 from dbdyno.study import Design
 
@@ -196,8 +207,8 @@ def _table(found: Versions, version: str) -> Table:
         rows.append((version, *map(level_text, setting), *(_shown(cells[one]) for one in conditions)))
     heads = (f"{naming.factor_text(across)} {level_text(level)}" for level in found.factors[across])
     columns = (
-        Column("version", Kind.PHRASE),
-        *(Column(naming.factor_text(name), Kind.PHRASE) for name in down),
+        Column("version", ColumnKind.PHRASE),
+        *(Column(naming.factor_text(name), ColumnKind.PHRASE) for name in down),
         *map(Column, heads),
     )
     return Table(columns, tuple(rows), dense=True)

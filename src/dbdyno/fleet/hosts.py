@@ -68,7 +68,7 @@ class Seen(Frozen):
     until_unix_s: float = 0.0
 
 
-class Place(Frozen):
+class HeldHost(Frozen):
     """A host as its worker holds it: its number in the database, and the word that tells this worker from
     others of the same host."""
 
@@ -87,7 +87,7 @@ def require_name(name: str) -> str:
     return name
 
 
-def register(session: Session, member: Member, worker: str, tell: Tell) -> Place:
+def register(session: Session, member: Member, worker: str, tell: Tell) -> HeldHost:
     """Enters a host, or what is known of it anew, and speaks for it from now on: leases of a worker before
     this one end. Raises UserError where another worker of the host lives."""
     session.listen(of_host(member.name))
@@ -102,10 +102,10 @@ def register(session: Session, member: Member, worker: str, tell: Tell) -> Place
             *(worker, member.model_dump_json(), number),
         )
         end_leases(session, number)
-    return Place(name=member.name, number=number, worker=worker)
+    return HeldHost(name=member.name, number=number, worker=worker)
 
 
-def speak_again(session: Session, place: Place) -> None:
+def speak_again(session: Session, place: HeldHost) -> None:
     """After a connection was lost: opens it, and takes the lock from what is left of the one before. Raises
     Replaced where another speaks for the host now, and Unavailable where the server is not there."""
     session.reopen()
@@ -116,7 +116,7 @@ def speak_again(session: Session, place: Place) -> None:
         _wait_for_lock(session, place.name, place.number, lambda _: None)
 
 
-def require_speaker(session: Session, place: Place) -> None:
+def require_speaker(session: Session, place: HeldHost) -> None:
     """Raises Replaced where this worker does not speak for the host any more. Within a transaction that stays
     so until its end."""
     found = session.execute("SELECT worker FROM dyno_hosts WHERE number = %s FOR UPDATE", place.number)
@@ -286,7 +286,7 @@ def length_s(study: Study, least_s: float = LEAST_S, lost: int = 0) -> float:
     return (least_s + 2.0 * max(stretches_s, default=0.0)) * 2.0 ** min(lost, LOST_MOST)
 
 
-def take(session: Session, place: Place, run: str, seconds: float) -> int:
+def take(session: Session, place: HeldHost, run: str, seconds: float) -> int:
     """A lease of this host from now on; returns its number, which is above those of all before it. Raises
     Replaced where another worker speaks for the host."""
     ends = "clock_timestamp() + make_interval(secs => %s)"
@@ -323,7 +323,7 @@ def renew(session: Session, fence: int, seconds: float) -> bool:
 class Lease:
     """A lease of this host while it lasts; a context manager, which gives it back."""
 
-    def __init__(self, session: Session, place: Place, run: str, seconds: float) -> None:
+    def __init__(self, session: Session, place: HeldHost, run: str, seconds: float) -> None:
         self.place = place
         self._session, self._run, self._seconds = session, run, seconds
         self._condition = threading.Condition()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from dbdyno.fleet.hosts import Place, finish, require_speaker
+from dbdyno.fleet.hosts import HeldHost, finish, require_speaker
 from dbdyno.fleet.session import Session, of_host, of_run
 from dbdyno.frozen import Frozen
 from dbdyno.passwords import json_without_passwords, without_passwords
@@ -100,7 +100,7 @@ def asked_of(session: Session, host: str) -> Run | None:
     return run_of_document(rows[0][0]) if rows else None
 
 
-def answer(session: Session, place: Place, run: str, state: State, told: str) -> None:
+def answer(session: Session, place: HeldHost, run: str, state: State, told: str) -> None:
     """Answers, unless nobody waits for it any more. Raises Replaced where this worker does not speak for the
     host any more, because another one may be on another machine."""
     with session.transaction():
@@ -154,7 +154,7 @@ def is_given(session: Session, run: str, host: str) -> bool:
     )
 
 
-def end(session: Session, place: Place, run: str, state: State, told: str = "") -> None:
+def end(session: Session, place: HeldHost, run: str, state: State, told: str = "") -> None:
     """Ends a host's part as done or failed, and the run with the last one. Raises Replaced where this worker
     does not speak for the host any more."""
     with session.transaction():

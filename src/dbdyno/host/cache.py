@@ -33,14 +33,14 @@ Tell = Callable[[str], None]
 """Where progress goes, a line at a time."""
 
 
-class Step(str):
+class ProgressStep(str):
     """A line that names a step which may take long, and knows how much of it is done: `share`, from 0 to
     1."""
 
     share: Callable[[], float]
 
     @classmethod
-    def of(cls, line: str, share: Callable[[], float]) -> Step:
+    def of(cls, line: str, share: Callable[[], float]) -> ProgressStep:
         step = cls(line)
         step.share = share
         return step

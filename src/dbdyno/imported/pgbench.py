@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dbdyno.driver.tally import FineSeries, Kind, Latency, Second
+from dbdyno.driver.tally import FineSeries, Latency, Second, TransactionType
 from dbdyno.errors import UserError
-from dbdyno.imported.counted import Counted, Integers, distribution, summary
 from dbdyno.imported.files import lines_of, wrong
+from dbdyno.imported.tallies import Counted, Integers, distribution, summary
 
 EPOCH_LEAST_S = 10**8
 """A smaller first column is a client's number, not a time."""
@@ -240,7 +240,7 @@ def _remarks(found: _Transactions, scheduled: bool, times: float) -> Iterator[st
         yield f"{len(absent)} of pgbench’s clients have no transaction in the logs, client {absent[0]} first"
 
 
-def _kinds(took: Integers, script: Integers, times: float, duration_s: float) -> dict[str, Kind]:
+def _kinds(took: Integers, script: Integers, times: float, duration_s: float) -> dict[str, TransactionType]:
     """Of each script, where there are several."""
     numbers = np.unique(script)
     if len(numbers) < 2:
@@ -250,7 +250,7 @@ def _kinds(took: Integers, script: Integers, times: float, duration_s: float) ->
         own = took[script == number]
         latency, _ = _sampled(own, times)
         count = latency.count
-        kinds[f"script {number}"] = Kind(
+        kinds[f"script {number}"] = TransactionType(
             operations=count,
             throughput_per_s=count / duration_s,
             acknowledged=count,

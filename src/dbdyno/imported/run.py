@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from dbdyno import __version__
 from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import Host
-from dbdyno.imported.counted import Counted
 from dbdyno.imported.files import Repetition
+from dbdyno.imported.tallies import Counted
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.records.run import Brought, ImportedRun, Run
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from dbdyno.driver.tally import FineSeries, Latency
 from dbdyno.errors import UserError
-from dbdyno.imported.counted import SHARES, Counted, Integers, encode, latency_of, summary
 from dbdyno.imported.files import lines_of, wrong
+from dbdyno.imported.tallies import SHARES, Counted, Integers, encode, latency_of, summary
 
 BEGINNING = re.compile(r"sysbench \d\S* \(using .*")
 INTERVAL = re.compile(r"\[ (\d+)s \] thds: \d+ tps: (\d+\.\d+) .*")

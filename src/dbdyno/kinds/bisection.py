@@ -18,7 +18,7 @@ from dbdyno.errors import Blocked, BuildFailed, DiskFull, DynoError, UserError
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host.cache import Tell
 from dbdyno.host.writers import Allowed
-from dbdyno.kinds.kind import Beginning, Kind, no_memory
+from dbdyno.kinds.kind import Beginning, KindOfRun, no_memory
 from dbdyno.layers.build import wish_of
 from dbdyno.obtain.installation import Installation, is_below
 from dbdyno.obtain.source.build import BuildSpecification
@@ -108,7 +108,7 @@ def beginning_of(begun: Begun) -> Beginning:
     return Beginning(begun, ABOUT_S, ABOUT_S, lambda _kept, _now_unix_s: lines)
 
 
-class Bisecting(Kind):
+class Bisecting(KindOfRun):
     """A bisection probes points of a line. Which builds it needs, its records say."""
 
     result = "bisect"

@@ -18,7 +18,7 @@ from dbdyno.host import paths
 from dbdyno.host.cache import Tell, silently
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.kinds.held_against import reference_of
-from dbdyno.kinds.kind import Beginning, Kind, no_memory
+from dbdyno.kinds.kind import Beginning, KindOfRun, no_memory
 from dbdyno.obtain.source.build import Foreseen
 from dbdyno.plan import blocks, budget, restarts, sequential
 from dbdyno.plan.blocks import require_few_enough
@@ -71,7 +71,7 @@ class RunOptions:
         return self.blocks or (SEQUENTIAL_BLOCKS if self.until else None)
 
 
-class Comparing(Kind):
+class Comparing(KindOfRun):
     """A comparison of variants in blocks, which may stop by its verdicts or have a budget, with restarts
     before its blocks and counted work after them."""
 

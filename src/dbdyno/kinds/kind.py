@@ -47,7 +47,7 @@ class Beginning:
     reopens: bool = False
 
 
-class Kind:
+class KindOfRun:
     """A kind of run, from its beginning to what it found. `result` is the name of what it found among the
     results that are shown. Where it `knows_builds`, all of them are made before its first trial."""
 
@@ -106,5 +106,5 @@ class Kind:
         return "", ""
 
 
-IMPORTED = Kind()
+IMPORTED = KindOfRun()
 """Logs of another tool: nothing of them is carried out, and they are read as every comparison."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.kinds.kind import Kind, no_memory
+from dbdyno.kinds.kind import KindOfRun, no_memory
 from dbdyno.prepare_run.stored_run import some_of
 from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.record import Record
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbdyno.plan.search.ask import Memory
     from dbdyno.plan.sequential import Told
 
-KINDS: Table[Kind] = registry(
+KINDS: Table[KindOfRun] = registry(
     {
         RunKind.COMPARISON: "dbdyno.kinds.comparison:COMPARISON",
         RunKind.SEARCH: "dbdyno.kinds.search:SEARCH",

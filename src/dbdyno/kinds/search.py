@@ -27,7 +27,7 @@ from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import open_journal
 from dbdyno.host.room import available_memory_bytes
 from dbdyno.host.writers import Allowed
-from dbdyno.kinds.kind import Kind, no_memory
+from dbdyno.kinds.kind import KindOfRun, no_memory
 from dbdyno.layers.setup import Running
 from dbdyno.layers.workload import files_named
 from dbdyno.obtain.installation import Installation
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from dbdyno.plan.sequential import Told
 
 
-class Searching(Kind):
+class Searching(KindOfRun):
     """A search finds its variants itself, in the time that it has."""
 
     def ask(self, run: Any, memory: Memory = no_memory, decided: Told | None = None) -> Ask:

@@ -14,7 +14,7 @@ from dbdyno.frozen import listed
 from dbdyno.host.cache import Tell
 from dbdyno.host.room import available_memory_bytes, require_descriptors
 from dbdyno.host.writers import Allowed
-from dbdyno.kinds.kind import Beginning, Kind, no_memory
+from dbdyno.kinds.kind import Beginning, KindOfRun, no_memory
 from dbdyno.plan.blocks import expected_s, next_rung
 from dbdyno.prepare_run.adapted import require_timed, server_bytes
 from dbdyno.prepare_run.begun import Begun, new_run
@@ -132,7 +132,7 @@ def beginning_of(begun: Begun) -> Beginning:
     return Beginning(begun, takes_s, takes_s, lines, trials)
 
 
-class Soaking(Kind):
+class Soaking(KindOfRun):
     """A soak has a rung in each block, and phases in each trial."""
 
     result = "soak"

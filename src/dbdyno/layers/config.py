@@ -26,7 +26,7 @@ from dbdyno.host import fingerprint
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer, proof
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.part import Part, PartPlace
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
@@ -167,14 +167,14 @@ def _parts(name: str, level: Level, engine: Engine) -> Iterator[Part]:
     """A setting with the limit that it needs, or the deed where it stands in the data themselves."""
     part, production = partial(Part, factor=f"config.{name}"), engine.production
     if production is not None and name in production.in_data:
-        yield part(place=Place.BY_HAND, name=name, value=production.in_data[name](level))
+        yield part(place=PartPlace.BY_HAND, name=name, value=production.in_data[name](level))
     elif name in engine.settings.CREATION:
         deed = f"make the data anew with {name} = {level_text(level)}, and load them again"
-        yield part(place=Place.BY_HAND, name=name, value=deed)
+        yield part(place=PartPlace.BY_HAND, name=name, value=deed)
     else:
-        yield part(place=Place.SETTING, name=name, value=level)
+        yield part(place=PartPlace.SETTING, name=name, value=level)
         if production is not None and name in production.limits:
-            yield part(place=Place.UNIT, name=production.limits[name], value=level)
+            yield part(place=PartPlace.UNIT, name=production.limits[name], value=level)
 
 
 class ConfigLayer:

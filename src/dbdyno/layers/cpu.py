@@ -17,7 +17,7 @@ from dbdyno.host.kernel_values import bound_threads, losing_cpusets, parse_cpu_l
 from dbdyno.host.process import bind_memory, can_do
 from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.part import Part, PartPlace
 from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Request, RequestedChange, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
@@ -45,7 +45,7 @@ class Affinity(Request):
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         if self.of_driver:
             return ()
-        return (Part(factor=self.factor, place=Place.UNIT, name="CPUAffinity", value=self.cpus),)
+        return (Part(factor=self.factor, place=PartPlace.UNIT, name="CPUAffinity", value=self.cpus),)
 
     def apply(self, setup: Setup) -> None:
         launch = setup.load_launch if self.of_driver else setup.launch
@@ -60,7 +60,7 @@ class Node(Request):
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         directives = {"NUMAPolicy": "bind", "NUMAMask": str(self.number), "CPUAffinity": "numa"}
-        part = partial(Part, factor="cpu.node", place=Place.UNIT)
+        part = partial(Part, factor="cpu.node", place=PartPlace.UNIT)
         return tuple(part(name=name, value=value) for name, value in directives.items())
 
     def apply(self, setup: Setup) -> None:
@@ -85,7 +85,7 @@ class Quota(Request):
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         if self.percent is None:
             return ()
-        return (Part(factor="cpu.quota", place=Place.UNIT, name="CPUQuota", value=f"{self.percent}%"),)
+        return (Part(factor="cpu.quota", place=PartPlace.UNIT, name="CPUQuota", value=f"{self.percent}%"),)
 
     def change(self) -> RequestedChange:
         if self.percent is None:
@@ -120,7 +120,7 @@ class Weight(Request):
     weight: int
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
-        return (Part(factor="cpu.weight", place=Place.UNIT, name="CPUWeight", value=self.weight),)
+        return (Part(factor="cpu.weight", place=PartPlace.UNIT, name="CPUWeight", value=self.weight),)
 
     def change(self) -> RequestedChange:
         return RequestedChange(
@@ -147,7 +147,9 @@ class Smt(Request):
     level: str
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
-        return (Part(factor="cpu.smt", place=Place.KERNEL, name=str(CPUS / SMT_CONTROL), value=self.level),)
+        return (
+            Part(factor="cpu.smt", place=PartPlace.KERNEL, name=str(CPUS / SMT_CONTROL), value=self.level),
+        )
 
     def change(self) -> RequestedChange:
         return RequestedChange(
@@ -176,7 +178,7 @@ class Governor(Request):
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         path = str(CPUS / "cpufreq" / "policy*" / "scaling_governor")
-        return (Part(factor="cpu.governor", place=Place.KERNEL, name=path, value=self.name),)
+        return (Part(factor="cpu.governor", place=PartPlace.KERNEL, name=path, value=self.name),)
 
     def change(self) -> RequestedChange:
         return RequestedChange(
@@ -209,7 +211,7 @@ class Boost(Request):
     level: str
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
-        part = partial(Part, factor="cpu.boost", place=Place.KERNEL)
+        part = partial(Part, factor="cpu.boost", place=PartPlace.KERNEL)
         return tuple(
             part(name=str(CPUS / path), value=values[self.level]) for path, values in BOOST_CONTROLS.items()
         )

@@ -19,7 +19,7 @@ from dbdyno.host.process import Pages, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.part import Part, PartPlace
 from dbdyno.layers.setup import Request, RequestedChange, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
@@ -37,7 +37,7 @@ class Environment(Request):
     value: str
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
-        return (Part(factor=self.factor, place=Place.ENVIRONMENT, name=self.name, value=self.value),)
+        return (Part(factor=self.factor, place=PartPlace.ENVIRONMENT, name=self.name, value=self.value),)
 
     def apply(self, setup: Setup) -> None:
         setup.launch.environment[self.name] = self.value
@@ -54,8 +54,8 @@ class Preload(Request):
         part = partial(Part, factor="memory.allocator")
         file, package = fingerprint.ALLOCATORS[self.allocator]
         return (
-            part(place=Place.ENVIRONMENT, name="LD_PRELOAD", value=file),
-            part(place=Place.BY_HAND, name=file, value=f"apt-get install {package}"),
+            part(place=PartPlace.ENVIRONMENT, name="LD_PRELOAD", value=file),
+            part(place=PartPlace.BY_HAND, name=file, value=f"apt-get install {package}"),
         )
 
     def require_here(self) -> None:
@@ -82,7 +82,9 @@ class TransparentHugePages(Request):
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
         """The host's mode, because no directive of a unit limits one server's pages."""
         return (
-            Part(factor="memory.thp", place=Place.KERNEL, name=str(fingerprint.THP_MODE), value=self.mode),
+            Part(
+                factor="memory.thp", place=PartPlace.KERNEL, name=str(fingerprint.THP_MODE), value=self.mode
+            ),
         )
 
     def change(self) -> RequestedChange | None:
@@ -131,10 +133,13 @@ class HugePages(Request):
             else _pages_folder(self.size) / COUNT
         )
         return (
-            *(part(place=Place.SETTING, name=name, value=level) for name, level in wanted.settings.items()),
-            part(place=Place.KERNEL, name=str(path), value=pages),
-            part(place=Place.UNIT, name="LimitMEMLOCK", value="infinity"),
-            part(place=Place.BY_HAND, name="huge pages", value=deed),
+            *(
+                part(place=PartPlace.SETTING, name=name, value=level)
+                for name, level in wanted.settings.items()
+            ),
+            part(place=PartPlace.KERNEL, name=str(path), value=pages),
+            part(place=PartPlace.UNIT, name="LimitMEMLOCK", value="infinity"),
+            part(place=PartPlace.BY_HAND, name="huge pages", value=deed),
         )
 
     def change(self) -> RequestedChange:

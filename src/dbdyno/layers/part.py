@@ -7,7 +7,7 @@ from enum import StrEnum
 from dbdyno.frozen import Frozen, Level
 
 
-class Place(StrEnum):
+class PartPlace(StrEnum):
     """Where production takes a part from."""
 
     SETTING = "setting"
@@ -29,6 +29,6 @@ class Part(Frozen):
     """
 
     factor: str
-    place: Place
+    place: PartPlace
     name: str
     value: Level

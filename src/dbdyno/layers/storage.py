@@ -29,7 +29,7 @@ from dbdyno.host.volumes.volume import MKFS, Volume, VolumeSpecification, requir
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
-from dbdyno.layers.part import Part, Place
+from dbdyno.layers.part import Part, PartPlace
 from dbdyno.layers.setup import LOOP_DEVICES, REMOVED, STAYS, Before, Request, RequestedChange, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
@@ -61,7 +61,7 @@ class OnVolume(Request):
         made_by = ("storage.filesystem", "storage.mkfs") if wish.mkfs else ("storage.filesystem",)
         made = tuple(_by_hand(factor, command) for factor in made_by)
         options = ",".join(wish.mount)
-        mount = Part(factor="storage.mount", place=Place.MOUNT, name=wish.filesystem, value=options)
+        mount = Part(factor="storage.mount", place=PartPlace.MOUNT, name=wish.filesystem, value=options)
         return (*made, mount) if options else made
 
     def change(self) -> RequestedChange:
@@ -125,7 +125,7 @@ class Scheduler(Request):
     before = Before.START
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
-        return (Part(factor="storage.scheduler", place=Place.QUEUE, name="scheduler", value=self.name),)
+        return (Part(factor="storage.scheduler", place=PartPlace.QUEUE, name="scheduler", value=self.name),)
 
     def change(self) -> RequestedChange:
         return RequestedChange(
@@ -153,7 +153,7 @@ class ReadAhead(Request):
     before = Before.START
 
     def parts(self, engine: Engine, settings: Mapping[str, Level]) -> tuple[Part, ...]:
-        part = partial(Part, factor="storage.read_ahead", place=Place.QUEUE)
+        part = partial(Part, factor="storage.read_ahead", place=PartPlace.QUEUE)
         return (part(name="read_ahead_kb", value=self.kib),)
 
     def change(self) -> RequestedChange:
@@ -196,7 +196,7 @@ class EmptyPageCache(Request):
 
 
 def _by_hand(factor: str, deed: str) -> Part:
-    return Part(factor=factor, place=Place.BY_HAND, name="file system", value=deed)
+    return Part(factor=factor, place=PartPlace.BY_HAND, name="file system", value=deed)
 
 
 class StorageLayer(LayerOfKnobs):

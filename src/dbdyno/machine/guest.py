@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 
 from dbdyno.errors import ServerFailed
 from dbdyno.host.process import confine, how_it_ended, kill_family
-from dbdyno.machine.kinds import TPM, Kind, command
+from dbdyno.machine.kinds import TPM, MachineKind, command
 from dbdyno.machine.packages import KEXEC, SHELL, Parts
 
 SILENT_S = 240.0
@@ -96,7 +96,7 @@ class Emulated:
 
 
 @contextmanager
-def powered_on(kind: Kind, image: Image, folder: Path) -> Iterator[Emulated]:
+def powered_on(kind: MachineKind, image: Image, folder: Path) -> Iterator[Emulated]:
     """A machine with a TPM that has never been used, from its power on until the end of the block. `folder`
     is empty, and its path is short enough for a socket's. Raises ServerFailed where one of them does not
     start."""
@@ -276,6 +276,6 @@ def _script(ask: str) -> str:
     )
 
 
-def _options(kind: Kind) -> str:
+def _options(kind: MachineKind) -> str:
     """Files of a tmpfs are not measured, so the image's are in a ramfs."""
     return f"console={kind.console} quiet loglevel=1 ima_policy=tcb rootfstype=ramfs"

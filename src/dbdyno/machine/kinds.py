@@ -17,7 +17,7 @@ MEMORY = "1G"
 
 
 @dataclass(frozen=True)
-class Kind:
+class MachineKind:
     """One machine. `emulator` runs it, from Debian's `package`, as a `board` with a `tpm`. `kernel` is
     Debian's package of its kernel, whose console is `console`. Its firmware begins with the `banner`, and it
     says `handed_over` when it starts the kernel. Its programs want their libraries through `loader`."""
@@ -39,7 +39,7 @@ class Kind:
 
 
 KINDS = {
-    "ppc64el": Kind(
+    "ppc64el": MachineKind(
         architecture="ppc64el",
         emulator="qemu-system-ppc64",
         package="qemu-system-ppc",
@@ -54,7 +54,7 @@ KINDS = {
 }
 
 
-def kind(architecture: str) -> Kind:
+def kind(architecture: str) -> MachineKind:
     """Raises UserError for a machine that is not emulated whole here, and where a program for that is not on
     this host."""
     if architecture not in KINDS:
@@ -79,7 +79,7 @@ def version(program: str) -> str:
     return f"{program} {found[1] if found else 'of unknown version'}"
 
 
-def command(kind: Kind, kernel: str, initrd: str, options: str, tpm_socket: str) -> Sequence[str]:
+def command(kind: MachineKind, kernel: str, initrd: str, options: str, tpm_socket: str) -> Sequence[str]:
     """Runs a machine with its console on its own input and output, and nothing else of this host."""
     return (
         *(kind.emulator, "-M", kind.board, "-accel", "tcg", "-smp", "1", "-m", MEMORY),

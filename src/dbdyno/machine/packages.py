@@ -9,7 +9,7 @@ from pathlib import Path
 from dbdyno.errors import DynoError, EngineMissing, Unreachable
 from dbdyno.host import cache
 from dbdyno.host.cache import Tell
-from dbdyno.machine.kinds import KINDS, Kind
+from dbdyno.machine.kinds import KINDS, MachineKind
 from dbdyno.obtain import debian
 from dbdyno.obtain.binary.read import needed
 from dbdyno.obtain.debian import Fetched, Recipe
@@ -28,7 +28,7 @@ LIBRARIES = ("lib", "usr/lib")
 class Parts:
     """A guest's files in a copy of its packages."""
 
-    kind: Kind
+    kind: MachineKind
     copy: Fetched
     program: str
 
@@ -72,7 +72,7 @@ class Parts:
         raise DynoError(f"no {name} below {self.copy.prefix}", "remove that folder and fetch it again")
 
 
-def recipe(kind: Kind, engine: Recipe) -> Recipe:
+def recipe(kind: MachineKind, engine: Recipe) -> Recipe:
     """The engine's packages with those of the guest."""
     return replace(
         engine,
@@ -84,7 +84,7 @@ def recipe(kind: Kind, engine: Recipe) -> Recipe:
     )
 
 
-def fetch(kind: Kind, engine: Recipe, version: str, mirror: str, tell: Tell) -> Parts:
+def fetch(kind: MachineKind, engine: Recipe, version: str, mirror: str, tell: Tell) -> Parts:
     """Raises UserError where no suite holds the version or this host cannot fetch at all, Unreachable where
     there is no copy and no answer, and DynoError where the fetch fails in another way."""
     # Here, so that a wrong version is told by the engine's own name.
@@ -101,7 +101,7 @@ def fetch(kind: Kind, engine: Recipe, version: str, mirror: str, tell: Tell) -> 
     return Parts(kind, copy, engine.binary)
 
 
-def locate(kind: Kind, engine: Recipe) -> Parts:
+def locate(kind: MachineKind, engine: Recipe) -> Parts:
     """The newest copy. Raises EngineMissing with the command that obtains it."""
     for copy in debian.fetched(recipe(kind, engine).shelved):
         return Parts(kind, copy, engine.binary)
@@ -111,7 +111,7 @@ def locate(kind: Kind, engine: Recipe) -> Parts:
     )
 
 
-def _command(kind: Kind, engine: Recipe) -> str:
+def _command(kind: MachineKind, engine: Recipe) -> str:
     return f"dyno engines fetch {engine.engine} --platform {kind.architecture} --machine"
 
 

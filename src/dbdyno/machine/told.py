@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from dbdyno.errors import ServerFailed
 from dbdyno.machine.guest import Line
-from dbdyno.machine.kinds import Kind
+from dbdyno.machine.kinds import MachineKind
 from dbdyno.records.reset import Log, Reset
 
 ZERO = bytes(32)
@@ -170,7 +170,7 @@ OF_KERNEL = (10,)
 class Started:
     """One start, from its first line to the one in which the guest waits for orders."""
 
-    kind: Kind
+    kind: MachineKind
     lines: Sequence[Line]
 
     @property
@@ -259,7 +259,7 @@ class Resets:
     """The resets of one machine as they come. `earlier` is all that the kernel measured since the firmware
     last ran, in the starts before this one."""
 
-    kind: Kind
+    kind: MachineKind
     way: str
     earlier: tuple[Event, ...] = ()
 

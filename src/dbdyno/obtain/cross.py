@@ -115,7 +115,7 @@ RUN_S = 10.0
 SAID_MOST = 160
 
 
-class Step(StrEnum):
+class ProgramStage(StrEnum):
     """How far a program comes."""
 
     COMPILES = "compiles"
@@ -128,7 +128,7 @@ class Tried:
     """How far a program came, None where it did not compile, and what the step after that said; of one that
     ran, what it printed."""
 
-    reached: Step | None
+    reached: ProgramStage | None
     said: str
 
 
@@ -162,15 +162,15 @@ def tried(source: str, compiler: Compiler, folder: Path) -> Tried:
         return Tried(None, _fault(compiled.stderr, r"error: (.*)"))
     linked = ran([compiler.command, "-pthread", "-o", program, made], folder)
     if linked.returncode != 0:
-        return Tried(Step.COMPILES, _fault(linked.stderr, r"(undefined reference.*|cannot find.*)"))
+        return Tried(ProgramStage.COMPILES, _fault(linked.stderr, r"(undefined reference.*|cannot find.*)"))
     try:
         done = _run([*compiler.run, program], folder)
     except subprocess.TimeoutExpired:
-        return Tried(Step.LINKS, f"it did not end within {RUN_S:g} s")
+        return Tried(ProgramStage.LINKS, f"it did not end within {RUN_S:g} s")
     said = (done.stdout or done.stderr).strip().replace("\n", "; ")[:SAID_MOST]
     if done.returncode != 0:
-        return Tried(Step.LINKS, said or how_it_ended(done.returncode))
-    return Tried(Step.RUNS, said)
+        return Tried(ProgramStage.LINKS, said or how_it_ended(done.returncode))
+    return Tried(ProgramStage.RUNS, said)
 
 
 def _run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -311,7 +311,7 @@ def counter(name: str) -> tuple[str, ...]:
     return (found, singly, "-d", "nochain,exec", "-D") if singly else ()
 
 
-def counted(installation: Installation, arguments: Sequence[str], script: Path) -> int | None:
+def count_instructions(installation: Installation, arguments: Sequence[str], script: Path) -> int | None:
     """How many instructions a program carries out that reads a script, its dynamic loader's included. None
     where nothing here counts them, and where the program fails or does not end."""
     start = counter(installation.architecture)

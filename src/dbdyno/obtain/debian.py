@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from dbdyno.errors import DynoError, Unreachable, UserError, remedy
 from dbdyno.host import cache
-from dbdyno.host.cache import Step, Tell, silently
+from dbdyno.host.cache import ProgressStep, Tell, silently
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.obtain import apt
 from dbdyno.obtain.architecture import emulator_of
@@ -179,10 +179,10 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
         if not shelf.holds(name):
             size_bytes = sum(one.size_bytes for one in archives)
             line = f"fetching {recipe.engine} {found}: {len(archives)} packages, {size_bytes / 1e6:.1f} MB"
-            tell(Step.of(line, lambda: tree_size_bytes(session.archive_folder) / size_bytes))
+            tell(ProgressStep.of(line, lambda: tree_size_bytes(session.archive_folder) / size_bytes))
             session.download(recipe.packages, archives)
             over: list[apt.Archive] = []
-            tell(Step.of(f"unpacking {recipe.engine} {found}", lambda: len(over) / len(archives)))
+            tell(ProgressStep.of(f"unpacking {recipe.engine} {found}", lambda: len(over) / len(archives)))
             _unpack(archives, session.archive_folder, work / "unpacked", over, recipe.unneeded)
             if recipe.architecture:
                 lead_inside(work / "unpacked")

@@ -17,7 +17,7 @@ from dbdyno.host.journal import Journal
 from dbdyno.host.probe import Finding
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.architecture import Architecture, architecture, emulator_version
-from dbdyno.obtain.cross import PROGRAMS, Step, Tried, compiler_of, tried
+from dbdyno.obtain.cross import PROGRAMS, ProgramStage, Tried, compiler_of, tried
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.restarts import turn_of
 from dbdyno.prepare_run.begun import Begun, bench_of, new_run
@@ -87,14 +87,14 @@ def _programs(wanted: Architecture, own: dict[str, str]) -> Iterator[Finding]:
 
 def _finding(group: str, name: str, found: Tried, emulated: bool) -> Finding:
     """How far a program came, in words."""
-    if found.reached is Step.RUNS:
+    if found.reached is ProgramStage.RUNS:
         return Finding(group, name, "yes", found.said)
     did = {
         None: "does not compile",
-        Step.COMPILES: "compiles, does not link",
-        Step.LINKS: "compiles and links, does not run",
+        ProgramStage.COMPILES: "compiles, does not link",
+        ProgramStage.LINKS: "compiles and links, does not run",
     }[found.reached]
-    ran = emulated and found.reached is Step.LINKS
+    ran = emulated and found.reached is ProgramStage.LINKS
     return Finding(group, name, "no", f"{did}: {found.said}", EMULATED if ran else "")
 
 

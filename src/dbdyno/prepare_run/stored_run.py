@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from dbdyno.analyse import Analysis, Axis
-from dbdyno.analyse.analysis import Given, spreads_within
+from dbdyno.analyse.analysis import AnalysisInput, spreads_within
 from dbdyno.analyse.columns import Floats, Places
 from dbdyno.analyse.floor import TRIALS_MOST
 from dbdyno.analyse.found import Components
@@ -58,7 +58,7 @@ RECORDS_LEAST = 2_000
 """Fewer records are read again in the time that reading a file of columns takes."""
 
 
-def given(store: Store, run: Run) -> Given | list[Record]:
+def given(store: Store, run: Run) -> AnalysisInput | list[Record]:
     """What an analysis of a run is given: columns of a long run that is over, and else its records. Raises
     DynoError where a record cannot be read."""
     summary, readings = store.summary(run), Readings(store)
@@ -130,7 +130,7 @@ def analysis_to_read(store: Store, run: Run) -> Analysis:
         # It looks at its records in many ways, and has few.
         return analysis_of(store, run)
     found = given(store, run)
-    return analysed(study, run, found if isinstance(found, Given) else some_of(found, run))
+    return analysed(study, run, found if isinstance(found, AnalysisInput) else some_of(found, run))
 
 
 def some_of(records: Sequence[Record], run: Run) -> Sequence[Record]:
@@ -140,7 +140,7 @@ def some_of(records: Sequence[Record], run: Run) -> Sequence[Record]:
     return records
 
 
-def analysed(study: Study, run: Run, records: Sequence[Record] | Given) -> Analysis:
+def analysed(study: Study, run: Run, records: Sequence[Record] | AnalysisInput) -> Analysis:
     """The analysis of a run. Of a run that was stored without what its variants give up, it is looked up, and
     of a search, whose candidates nobody knows before."""
     if study.design is Design.SEARCH:

@@ -15,7 +15,7 @@ from dbdyno.findings import trial as trial_part
 from dbdyno.findings.results import RESULTS
 from dbdyno.frozen import Frozen
 from dbdyno.kinds.registry import found_by
-from dbdyno.publish.statement import FORMAT, Account, Found, Given, PublishedBuild, kind_of
+from dbdyno.publish.statement import FORMAT, Account, FolderSource, Found, PublishedBuild, kind_of
 from dbdyno.records.chain import Entry
 from dbdyno.records.record import Record
 from dbdyno.records.run import BaseRun, run_of_document
@@ -136,7 +136,7 @@ class Malformed(Exception):
         self.why = why
 
 
-def given_files(given: Given) -> Contents:
+def given_files(given: FolderSource) -> Contents:
     """The files that hold what was given."""
     records = "".join(f"{record.model_dump_json()}\n" for record in given.records)
     return {
@@ -148,7 +148,7 @@ def given_files(given: Given) -> Contents:
     }
 
 
-def given_in(contents: Mapping[str, bytes]) -> Given:
+def given_in(contents: Mapping[str, bytes]) -> FolderSource:
     """What was given, from its files. Raises Malformed for the first of them that is not what it should
     be."""
     for name in (ACCOUNT, RUN, RECORDS, CHAIN):
@@ -158,7 +158,7 @@ def given_in(contents: Mapping[str, bytes]) -> Given:
     account = _read(contents, ACCOUNT, Account.model_validate_json)
     if account.format != FORMAT:
         raise Malformed(ACCOUNT, f"it has format {account.format}, and this Dyno reads {FORMAT}")
-    return Given(
+    return FolderSource(
         account=account,
         run=_read(contents, RUN, lambda content: run_of_document(content.decode())),
         records=tuple(_records(contents[RECORDS])),
@@ -167,13 +167,13 @@ def given_in(contents: Mapping[str, bytes]) -> Given:
     )
 
 
-def found_in(given: Given) -> Found:
+def found_in(given: FolderSource) -> Found:
     """What the run found, made from the run and its records alone. Raises DynoError where nothing can be."""
     found: Found = found_by(given.run, given.records)[1]
     return found
 
 
-def made_files(given: Given, found: Found) -> dict[str, Callable[[], bytes]]:
+def made_files(given: FolderSource, found: Found) -> dict[str, Callable[[], bytes]]:
     """The files that follow from what was given and what was found in it, each by what makes it."""
     result = RESULTS[kind_of(found)]
     told = {"reruns": given.account.reruns} if isinstance(found, Analysis) else {}
@@ -188,7 +188,7 @@ def made_files(given: Given, found: Found) -> dict[str, Callable[[], bytes]]:
     }
 
 
-def named_files(given: Given) -> Iterator[tuple[str, str]]:
+def named_files(given: FolderSource) -> Iterator[tuple[str, str]]:
     """The text of each file that the study names and the run kept, by its place in the folder. The number
     keeps apart those of one name, and no path of theirs leads out of the folder."""
     for number, file in enumerate(given.run.files or (), 1):
@@ -203,7 +203,7 @@ def _page(report: Document) -> bytes:
     return html.render(report).encode()
 
 
-def _evidence(given: Given) -> bytes:
+def _evidence(given: FolderSource) -> bytes:
     """Every trial as `dyno report --trials` shows it, one after the other."""
     shown = (markdown.render(trial_part.document(record, given.run)) for record in given.records)
     return "\n".join(shown).encode()

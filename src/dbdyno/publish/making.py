@@ -22,7 +22,7 @@ from dbdyno.prepare_run.begun import question_of, reruns_of
 from dbdyno.publish import MAKE_A_KEY, statement
 from dbdyno.publish.contents import Contents, found_in, given_files, made_files
 from dbdyno.publish.folder import sha256_in
-from dbdyno.publish.statement import Account, Found, Given, PublishedBuild, made_here
+from dbdyno.publish.statement import Account, FolderSource, Found, PublishedBuild, made_here
 from dbdyno.records.chain import CHANGED, Entry, broken_at, sha256
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
@@ -162,7 +162,7 @@ STATEMENT, FIGURES, BUILD = "statement", "figures", "build-"
 SIGNED, UNSIGNED = ".dsse.json", ".json"
 
 
-def given_of(store: Store, run: Run, key: PrivateKey | None, tell: Tell) -> Given:
+def given_of(store: Store, run: Run, key: PrivateKey | None, tell: Tell) -> FolderSource:
     """All that a folder of a run is made from. Raises UserError for a run that is not over, and DynoError
     for a chain that does not hold."""
     if run.run in {each.run for each in store.unfinished_runs()}:
@@ -182,7 +182,7 @@ def given_of(store: Store, run: Run, key: PrivateKey | None, tell: Tell) -> Give
         key=key.public.fingerprint if key else "",
         unkept=unkept,
     )
-    return Given(account, run, tuple(records), tuple(_shown(chain, question_of(run))), builds)
+    return FolderSource(account, run, tuple(records), tuple(_shown(chain, question_of(run))), builds)
 
 
 def _shown(chain: list[Entry], question: str) -> Iterator[Entry]:
@@ -206,7 +206,7 @@ def _builds(records: list[Record]) -> tuple[tuple[PublishedBuild, ...], tuple[st
     return builds, tuple(key for key in keys if key not in kept)
 
 
-def contents_of(given: Given, key: PrivateKey | None) -> Contents:
+def contents_of(given: FolderSource, key: PrivateKey | None) -> Contents:
     """Every file of the folder. The statement that names all others comes last."""
     found = found_in(given)
     contents = given_files(given) | {name: make() for name, make in made_files(given, found).items()}
@@ -219,7 +219,7 @@ def contents_of(given: Given, key: PrivateKey | None) -> Contents:
     return contents | {f"{STATEMENT}{ending}": key.sealed(whole) if key else whole}
 
 
-def statements_beside(given: Given, found: Found, contents: Mapping[str, bytes]) -> Contents:
+def statements_beside(given: FolderSource, found: Found, contents: Mapping[str, bytes]) -> Contents:
     """The payloads of the statements on the figures and on each build, by their names without an ending."""
     basis = {name: sha256_in(contents, name) for name in given_files(given) if name in contents}
     stated = {FIGURES: statement.figures(given, found, basis)}

@@ -68,7 +68,7 @@ class PublishedBuild(Frozen):
 
 
 @dataclass(frozen=True)
-class Given:
+class FolderSource:
     """All that a folder is made from. The `chain` is that of the store, with the contents of the entries of
     this question alone."""
 
@@ -151,7 +151,7 @@ def test_result(found: Found, digests: Digests) -> bytes:
     return _statement(digests, TEST_RESULT, predicate)
 
 
-def figures(given: Given, found: Found, digests: Digests) -> bytes:
+def figures(given: FolderSource, found: Found, digests: Digests) -> bytes:
     """The statement with the figures themselves, on the files that they follow from."""
     run, account = given.run, given.account
     predicate: dict[str, Any] = {
@@ -179,7 +179,7 @@ def figures(given: Given, found: Found, digests: Digests) -> bytes:
     return _statement(digests, FIGURES, predicate)
 
 
-def provenance(given: Given, build: PublishedBuild) -> bytes:
+def provenance(given: FolderSource, build: PublishedBuild) -> bytes:
     """The statement on a build's program: from what it was made, and how."""
     made = build.made
     named = made.program.rpartition("/")[2] or made.engine

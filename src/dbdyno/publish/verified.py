@@ -40,7 +40,7 @@ from dbdyno.publish.making import (
     public_key_of,
     statements_beside,
 )
-from dbdyno.publish.statement import Found, Given, made_here, test_result
+from dbdyno.publish.statement import FolderSource, Found, made_here, test_result
 from dbdyno.records.chain import Registration, RunBegan, broken_at, sha256
 from dbdyno.report.words.numbers import plural
 
@@ -216,7 +216,7 @@ def _named_by(stated: bytes | None) -> dict[str, str]:
         return {}
 
 
-def _of_contents(given: Given, contents: Mapping[str, bytes], signed: _Signed) -> Iterator[Check]:
+def _of_contents(given: FolderSource, contents: Mapping[str, bytes], signed: _Signed) -> Iterator[Check]:
     """What the files say of each other."""
     yield _chain(given)
     yield _registration(given)
@@ -228,7 +228,7 @@ def _of_contents(given: Given, contents: Mapping[str, bytes], signed: _Signed) -
     yield _statements(given, found, contents, signed)
 
 
-def _study(given: Given) -> Check:
+def _study(given: FolderSource) -> Check:
     """Whether the texts of the study and of its files are those whose digests the run kept when it began."""
     run = given.run
     texts = {run.study_path: (run.study_text, run.study_digest)} if not run.of_logs else {}
@@ -241,7 +241,7 @@ def _study(given: Given) -> Check:
     return Check(name="study", holds=True, detail=f"{plural(len(texts), 'text')}, each with its digest")
 
 
-def _signer(given: Given, signed: _Signed) -> Iterator[Check]:
+def _signer(given: FolderSource, signed: _Signed) -> Iterator[Check]:
     """A fault where the folder was made to be signed by another key, or to be signed at all."""
     wanted, found = given.account.key, signed.key.fingerprint if signed.key else ""
     if wanted != found and signed.check.holds is not False:
@@ -250,7 +250,7 @@ def _signer(given: Given, signed: _Signed) -> Iterator[Check]:
         yield _broken("signer", f"{told}, and {by}", Fault.SIGNATURE)
 
 
-def _chain(given: Given) -> Check:
+def _chain(given: FolderSource) -> Check:
     broken = broken_at(given.chain)
     if broken:
         return _broken("chain", broken)
@@ -258,7 +258,7 @@ def _chain(given: Given) -> Check:
     return Check(name="chain", holds=True, detail=told)
 
 
-def _registration(given: Given) -> Check:
+def _registration(given: FolderSource) -> Check:
     """Whether the run carries out an entry that stands in the chain before the one with which it began."""
     run, kept = given.run, given.run.registered
     places = {one.run: entry.number for entry in given.chain if isinstance(one := entry.told, RunBegan)}
@@ -283,7 +283,7 @@ def _registration(given: Given) -> Check:
     return Check(name="registration", holds=True, detail=detail)
 
 
-def _analysis(given: Given, found: Found, contents: Mapping[str, bytes]) -> Check:
+def _analysis(given: FolderSource, found: Found, contents: Mapping[str, bytes]) -> Check:
     """Whether the report follows from the records, digit by digit."""
     made = made_files(given, found)[REPORT]()
     there = contents.get(REPORT)
@@ -295,7 +295,7 @@ def _analysis(given: Given, found: Found, contents: Mapping[str, bytes]) -> Chec
     return _broken("analysis", f"{REPORT}: {_difference(there, made)}{_other_dyno(given)}")
 
 
-def _beside(given: Given, found: Found, contents: Mapping[str, bytes]) -> Iterator[Check]:
+def _beside(given: FolderSource, found: Found, contents: Mapping[str, bytes]) -> Iterator[Check]:
     """Whether all other files are what is made of the same records. What another Dyno drew may differ by
     that."""
     for name, make in made_files(given, found).items():
@@ -321,7 +321,7 @@ def _beside(given: Given, found: Found, contents: Mapping[str, bytes]) -> Iterat
             yield _broken(name, f"{name} is not spelled as it was written: {where}")
 
 
-def _statements(given: Given, found: Found, contents: Mapping[str, bytes], signed: _Signed) -> Check:
+def _statements(given: FolderSource, found: Found, contents: Mapping[str, bytes], signed: _Signed) -> Check:
     """Whether each statement says what follows from the files, and has the same signature."""
     ending = SIGNED if f"{STATEMENT}{SIGNED}" in contents else UNSIGNED
     expected = {f"{name}{ending}": made for name, made in statements_beside(given, found, contents).items()}
@@ -352,7 +352,7 @@ def _statements(given: Given, found: Found, contents: Mapping[str, bytes], signe
     return Check(name="statements", holds=True, detail=f"{plural(len(expected), 'statement')} on these files")
 
 
-def _notes(given: Given) -> Iterator[str]:
+def _notes(given: FolderSource) -> Iterator[str]:
     """What is no fault of the folder, and still matters to its reader: what was not shown."""
     run, reruns = given.run, given.account.reruns
     began = [one for entry in given.chain if isinstance(one := entry.told, RunBegan)]
@@ -383,7 +383,7 @@ def _broken(name: str, detail: str, fault: Fault = Fault.CONTENTS) -> Check:
     return Check(name=name, holds=False, detail=detail, fault=fault)
 
 
-def _other_dyno(given: Given) -> str:
+def _other_dyno(given: FolderSource) -> str:
     """What made the folder where that is not what checks it now; empty where it is the same."""
     theirs, ours = given.account.made_by, made_here()
     if theirs.dyno != ours.dyno:

@@ -26,7 +26,7 @@ def base_name(name: str) -> str:
     return MADE_BY_COMPILER.sub("", name) or name
 
 
-class Kind(StrEnum):
+class ElfKind(StrEnum):
     """What an ELF file is for."""
 
     PROGRAM = "program"
@@ -73,7 +73,7 @@ class Binary(Frozen):
 
     path: str
     digest: str
-    kind: Kind
+    kind: ElfKind
     build_id: str
     compilers: tuple[str, ...]
     producers: tuple[str, ...]

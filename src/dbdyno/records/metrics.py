@@ -165,8 +165,8 @@ def _of_load_host(read: Callable[[LoadHost], float]) -> Callable[[Record], float
 
 
 def _instructions_per_operation(record: Record) -> float | None:
-    if record.counted is not None:
-        return record.counted.per_op[INSTRUCTIONS]
+    if record.instructions is not None:
+        return record.instructions.per_op[INSTRUCTIONS]
     return _per_operation("instructions")(record)
 
 

@@ -502,7 +502,7 @@ class Record(Frozen):
         return () if phase is None else phase.load_hosts
 
     @property
-    def counted(self) -> Counted | None:
+    def instructions(self) -> Counted | None:
         """What the last phase that was counted executed."""
         return next((phase.counted for phase in reversed(self.phases) if phase.counted), None)
 

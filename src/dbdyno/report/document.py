@@ -75,7 +75,7 @@ class Text:
     text: str
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """What a column holds. Figures and phrases are never broken into lines."""
 
     NAME = "name"
@@ -90,7 +90,7 @@ class Column:
     """A column's head and what it holds."""
 
     head: str
-    kind: Kind = Kind.FIGURE
+    kind: ColumnKind = ColumnKind.FIGURE
 
 
 @dataclass(frozen=True)
@@ -242,14 +242,14 @@ class Document:
 def table(
     heads: Sequence[str],
     rows: Sequence[Row],
-    kinds: Mapping[str, Kind] | None = None,
-    first: Kind = Kind.NAME,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    first: ColumnKind = ColumnKind.NAME,
     dense: bool = False,
 ) -> Table:
     """A table whose first column holds names and all others figures, save the kinds that are given by their
     heads."""
     known = {heads[0]: first, **(kinds or {})}
-    columns = tuple(Column(head, known.get(head, Kind.FIGURE)) for head in heads)
+    columns = tuple(Column(head, known.get(head, ColumnKind.FIGURE)) for head in heads)
     return Table(columns, tuple(rows), dense)
 
 

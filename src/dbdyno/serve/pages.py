@@ -36,7 +36,7 @@ from dbdyno.prepare_run.stored_study import asked_of, require_measured, study_of
 from dbdyno.records.record import Observation, Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
-from dbdyno.report.document import Document, Element, Kind, Lines, Notes, Section, Steps, Table, table
+from dbdyno.report.document import ColumnKind, Document, Element, Lines, Notes, Section, Steps, Table, table
 from dbdyno.report.renderers import html, page
 from dbdyno.report.words.numbers import (
     DASH,
@@ -56,7 +56,7 @@ from dbdyno.study.trials import NO_BLOCK
 TITLE = "Under way"
 BLOCKS_SHOWN = 12
 HEADS = ("block", "trials", "took", "other processes", "steal", "what to know")
-KINDS = {"block": Kind.NAME, "what to know": Kind.TEXT}
+KINDS = {"block": ColumnKind.NAME, "what to know": ColumnKind.TEXT}
 HOW = "This page is drawn anew when a block is over, and never while one is measured."
 HOLDS = "The intervals hold at every look, so you may stop the run when you have seen enough."
 SHARES = "Shares of all CPU time of this host during the loads of the block, the highest of its trials."

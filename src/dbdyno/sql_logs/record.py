@@ -16,10 +16,10 @@ from dbdyno.sql_logs.read import CERTAIN
 from dbdyno.sql_logs.recording import (
     NS_PER_S,
     About,
-    Place,
     RecordingFile,
     Statement,
     StatementKind,
+    StatementPlace,
     Visit,
 )
 from dbdyno.sql_logs.seen import LAST, Reading, Seen, is_text
@@ -57,7 +57,7 @@ class Recorded(Protocol):
 
 
 @dataclass(frozen=True)
-class Told:
+class LoggedStatement:
     """A statement or command of a log, at a moment in seconds since 1970. Where the log writes whole
     seconds, `coarse`, the moment is a guess."""
 
@@ -66,7 +66,7 @@ class Told:
     coarse: bool
 
 
-def in_time(log: Iterable[Seen], left_out: Counter[str]) -> Iterator[Told]:
+def in_time(log: Iterable[Seen], left_out: Counter[str]) -> Iterator[LoggedStatement]:
     """The entries of a log that tell their session and time. Where a log writes whole seconds, those of one
     second are spread over it in the log's order."""
     waiting: list[Seen] = []
@@ -79,7 +79,7 @@ def in_time(log: Iterable[Seen], left_out: Counter[str]) -> Iterator[Told]:
             yield from _spread(waiting)
             waiting = []
         if whole_s is None:
-            yield Told(seen, seen.at_s, False)
+            yield LoggedStatement(seen, seen.at_s, False)
         else:
             waiting.append(seen)
     yield from _spread(waiting)
@@ -92,9 +92,9 @@ def _whole_s(seen: Seen) -> float | None:
     return seen.whole_s
 
 
-def _spread(second: list[Seen]) -> Iterator[Told]:
+def _spread(second: list[Seen]) -> Iterator[LoggedStatement]:
     for place, seen in enumerate(second):
-        yield Told(seen, (seen.at_s or 0.0) + place / len(second), len(second) > 1)
+        yield LoggedStatement(seen, (seen.at_s or 0.0) + place / len(second), len(second) > 1)
 
 
 @dataclass
@@ -105,8 +105,8 @@ class _Session:
     opening_seen: bool
     free_ns: int
     due_ns: int = 0
-    first: Place | None = None
-    last: Place | None = None
+    first: StatementPlace | None = None
+    last: StatementPlace | None = None
     statements: int = 0
 
     def visit(self, closed_ns: int) -> Visit | None:
@@ -155,7 +155,7 @@ class _Recorder:
     base_ns: int | None = None
     whole_seconds: bool = False
 
-    def take(self, told: Told) -> None:
+    def take(self, told: LoggedStatement) -> None:
         seen, at_ns = told.seen, self._at_ns(told.at_s)
         self.whole_seconds |= told.coarse
         if seen.rest in OPENS:

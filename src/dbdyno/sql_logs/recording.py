@@ -93,7 +93,7 @@ def about(path: Path) -> About:
 
 
 @dataclass(frozen=True)
-class Place:
+class StatementPlace:
     """Where a statement stands in the file, and how long it is there."""
 
     offset: int
@@ -121,7 +121,7 @@ class Visit:
     opened_ns: int
     closed_ns: int
     opening_seen: bool
-    first: Place
+    first: StatementPlace
     statements: int
 
 
@@ -147,10 +147,10 @@ class RecordingFile:
         if error is not None:
             self._path.unlink(missing_ok=True)
 
-    def add(self, statement: Statement, before: Place | None) -> Place:
+    def add(self, statement: Statement, before: StatementPlace | None) -> StatementPlace:
         """Writes a statement behind the one `before` it in its session, and gives its place."""
         text = statement.text.encode("utf-8", "replace")
-        place = Place(self._end, STATEMENT.size + len(text))
+        place = StatementPlace(self._end, STATEMENT.size + len(text))
         self._buffer += STATEMENT.pack(
             statement.due_ns,
             _told(statement.took_ns),

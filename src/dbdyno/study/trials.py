@@ -241,7 +241,7 @@ class Trial(Frozen):
     purpose: Purpose | None = absent(None)
 
     @property
-    def counted(self) -> bool:
+    def counts_instructions(self) -> bool:
         """Whether its work is counted beside the timed blocks."""
         return self.phases == COUNTED
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dbdyno.driver.job import Closed
 from dbdyno.driver.load import ExplainedStatement
-from dbdyno.engines.facts import ReadPlan, Step, lines, titles
+from dbdyno.engines.facts import PlanStep, ReadPlan, lines, titles
 from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.load_words import by_kind
@@ -147,7 +147,7 @@ def _plan(name: str, told: ExplainedStatement, read: ReadPlan) -> StatementPlan:
     return planned(name, told.text, steps)
 
 
-def planned(name: str, text: str, steps: tuple[Step, ...]) -> StatementPlan:
+def planned(name: str, text: str, steps: tuple[PlanStep, ...]) -> StatementPlan:
     """A statement with its plan, cut where it is very long; the digest is of the whole."""
     shown = list(lines(steps))
     whole = "\n".join(shown).encode()

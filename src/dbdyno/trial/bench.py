@@ -178,7 +178,7 @@ class Bench:
             bench = replace(bench, engine=own.engine, installation=own.installation)
         if trial.restarts:
             return replace(bench, study=restarted(bench.study))
-        return replace(bench, callgrind=bench.counter) if trial.counted else bench
+        return replace(bench, callgrind=bench.counter) if trial.counts_instructions else bench
 
     @property
     def taken_from(self) -> OnEngine | None:

@@ -35,7 +35,7 @@ STOP_S = 300.0
 
 
 @dataclass(frozen=True)
-class Given:
+class BroughtData:
     """The data that a study brings: `sources` are their paths, `digest` is that of their contents. `setup` is
     of the trial that needs them first, and `creation` are the settings that are fixed when data are made."""
 
@@ -64,7 +64,7 @@ class Given:
         return f"{_kind(self.data)} {names}, sha256 {self.digest[:12]}"
 
 
-def given_data(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> Given | None:
+def given_data(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> BroughtData | None:
     """What the study brings; None where its workload makes the data."""
     data = bench.study.data
     if data is None:
@@ -72,7 +72,7 @@ def given_data(setup: Setup, creation: Mapping[str, Level], bench: Bench) -> Giv
     sources = data.paths(bench.study.folder)
     kept = [one.sha256 for one in bench.run.data] or [""] * len(sources)
     digests = [_digest_of(source, began, bench) for source, began in zip(sources, kept, strict=True)]
-    return Given(data, sources, _whole(digests), setup, creation, bench)
+    return BroughtData(data, sources, _whole(digests), setup, creation, bench)
 
 
 def _whole(digests: Sequence[str]) -> str:
@@ -96,7 +96,7 @@ def _digest_of(source: Path, began: str, bench: Bench) -> str:
     return found
 
 
-def make_given(given: Given, making: Path) -> dict[str, object]:
+def make_given(given: BroughtData, making: Path) -> dict[str, object]:
     """Loads the dumps, or copies the folder, into `making / "data"`; returns the account of it."""
     setup, data = given.setup, making / "data"
     done: list[str] = []
@@ -134,7 +134,7 @@ def make_given(given: Given, making: Path) -> dict[str, object]:
     return {"sources": [str(source) for source in given.sources], "sha256": given.digest, "done": done}
 
 
-def checks_of(given: Given, folder: Path) -> list[Invariant]:
+def checks_of(given: BroughtData, folder: Path) -> list[Invariant]:
     """What the workload's invariants say of the data, found once and kept beside them."""
     setup = given.setup
     asked = {"workload": setup.job.workload, "options": setup.job.options}
@@ -147,7 +147,7 @@ def checks_of(given: Given, folder: Path) -> list[Invariant]:
     return [Invariant.model_validate(check) for check in json.loads(place.read_text())]
 
 
-def _checked(given: Given, folder: Path) -> list[Invariant]:
+def _checked(given: BroughtData, folder: Path) -> list[Invariant]:
     clone = given.setup.scratch / "looked-at"
     clone_tree(folder / "data", clone)
     try:
@@ -168,7 +168,7 @@ def _checked(given: Given, folder: Path) -> list[Invariant]:
         shutil.rmtree(clone, ignore_errors=True)
 
 
-def _loaded(given: Given, server: Server, data: Path, dump: Dump) -> list[str]:
+def _loaded(given: BroughtData, server: Server, data: Path, dump: Dump) -> list[str]:
     given.bench.tell(f"loading {dump.path}, {dump.size_bytes / 1e6:,.1f} MB")
     try:
         return given.taking.load(
@@ -180,7 +180,7 @@ def _loaded(given: Given, server: Server, data: Path, dump: Dump) -> list[str]:
         raise UserError(f"the server ended while {dump.path} was loaded", refused.message) from None
 
 
-def _chosen(found: list[str], given: Given) -> str:
+def _chosen(found: list[str], given: BroughtData) -> str:
     """The database that the load connects to. Raises UserError where the data do not tell which."""
     wanted, what = given.data.database, given.words
     listed = ", ".join(found)
@@ -202,7 +202,7 @@ def _kind(data: GivenData) -> str:
 
 
 def _running(
-    given: Given, data: Path, first: Mapping[str, Level], kept: bool = True
+    given: BroughtData, data: Path, first: Mapping[str, Level], kept: bool = True
 ) -> AbstractContextManager[Server]:
     """The server on the data, as pristine data are loaded; it ends cleanly where they are `kept`."""
     runtime = runtime_of(given.setup, given.bench, "p")

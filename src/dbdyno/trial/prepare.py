@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.applications.product import Place
+from dbdyno.applications.product import ApplicationPlace
 from dbdyno.datasets import VECTOR_SEARCH
 from dbdyno.driver.job import ANSWER_TIMEOUT_S
 from dbdyno.errors import Blocked, DynoError, ServerFailed
@@ -206,7 +206,9 @@ def _in_front(server: Server, setup: Setup, runtime: Path, bench: Bench, undo: E
     """The application that takes the load, which ends before its server; None where the server takes it."""
     if bench.application is None:
         return None
-    front = bench.application.start(Place(setup.data / APPLICATION, runtime / APPLICATION, server.url))
+    front = bench.application.start(
+        ApplicationPlace(setup.data / APPLICATION, runtime / APPLICATION, server.url)
+    )
     stop = partial(front.process.stop, SERVER_STOP_S * setup.launch.patience)
     undo.push(stop_or_kill(stop, front.process.kill))
     bench.journal.note_processes(front.process.process_ids)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dbdyno.applications.product import Place
+from dbdyno.applications.product import ApplicationPlace
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Invariant, Prepared, files_read
 from dbdyno.engines.upgrade import STOP_S, not_taken_over
@@ -35,7 +35,7 @@ from dbdyno.study.trials import Purpose, Trial, phases_of
 from dbdyno.trial.answers import TableRows, rows_of
 from dbdyno.trial.bench import INDEXING_S, Bench, OnEngine
 from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
-from dbdyno.trial.given import Given, checks_of, given_data, make_given
+from dbdyno.trial.given import BroughtData, checks_of, given_data, make_given
 
 
 class Upgrade(Frozen):
@@ -283,7 +283,7 @@ def _creation(setup: Setup) -> dict[str, Level]:
 
 
 def _folder(
-    setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int, given: Given | None
+    setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int, given: BroughtData | None
 ) -> Path:
     # A run goes on with the engine that it began with.
     cache.shelf("engines").take(setup.data_maker.prefix.name)
@@ -297,7 +297,7 @@ def _folder(
 
 
 def _key(
-    setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int, given: Given | None = None
+    setup: Setup, creation: Mapping[str, Level], bench: Bench, seed: int, given: BroughtData | None = None
 ) -> str:
     options, files = setup.job.options, _contents(setup.job, bench)
     # A path says nothing of what it leads to.
@@ -357,7 +357,7 @@ def _make(
     creation: Mapping[str, Level],
     bench: Bench,
     seed: int,
-    given: Given | None,
+    given: BroughtData | None,
 ) -> tuple[str, str]:
     """Initialises, loads and stops the server cleanly; returns what the data are and where they come from."""
     engine = f"{setup.engine.name} {setup.data_maker.version}"
@@ -397,7 +397,9 @@ def _load_rows(
     runtime = runtime_of(setup, bench, "p")
     with serving(setup, data, runtime, creation, SERVER_STOP_S) as server:
         if bench.application is not None:
-            bench.application.populate(Place(data / APPLICATION, runtime / APPLICATION, server.url))
+            bench.application.populate(
+                ApplicationPlace(data / APPLICATION, runtime / APPLICATION, server.url)
+            )
         with loading(bench, server, launch_of(setup)) as load:
             job = setup.job.but(url=server.url, seed=seed, answer_timeout_s=INDEXING_S)
             prepared = load.prepare(job)

@@ -7,14 +7,14 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.applications.keystone import life
-from dbdyno.applications.product import Place
+from dbdyno.applications.product import ApplicationPlace
 from dbdyno.engines.server import url_of
 
 SOCKET = Path("/run/a b/mariadb.sock")
 
 
-def place(folder: Path) -> Place:
-    return Place(folder / "data", folder / "runtime", url_of("mysql", SOCKET))
+def place(folder: Path) -> ApplicationPlace:
+    return ApplicationPlace(folder / "data", folder / "runtime", url_of("mysql", SOCKET))
 
 
 def test_the_database_is_reached_over_the_servers_own_socket() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from dbdyno.applications.keystone import life
 from dbdyno.applications.keystone.life import digest_of, locate
-from dbdyno.applications.product import Place, Spent
+from dbdyno.applications.product import ApplicationPlace, Spent
 from dbdyno.engines.server import ServerProcess, url_of
 from dbdyno.errors import EngineMissing, ServerFailed
 from dbdyno.frozen import Level
@@ -27,8 +27,10 @@ ROUNDS = "identity.password_hash_rounds"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "data", tmp_path / "runtime", url_of("mysql", tmp_path / "mariadb.sock"))
+def place(tmp_path: Path) -> ApplicationPlace:
+    return ApplicationPlace(
+        tmp_path / "data", tmp_path / "runtime", url_of("mysql", tmp_path / "mariadb.sock")
+    )
 
 
 def installation(prefix: Path, **programs: str) -> Installation:
@@ -42,7 +44,7 @@ def installation(prefix: Path, **programs: str) -> Installation:
     return Installation("keystone", "30.0.0", str(prefix), prefix, command, digest_of(PACKAGES))
 
 
-def test_what_a_command_of_keystone_says_last_is_told(tmp_path: Path, place: Place) -> None:
+def test_what_a_command_of_keystone_says_last_is_told(tmp_path: Path, place: ApplicationPlace) -> None:
     failing = installation(tmp_path, keystone_manage="echo first >&2; echo 'no such table' >&2; exit 1")
     with pytest.raises(ServerFailed, match="Keystone's fernet_setup failed: no such table") as failed:
         life.populate(failing, Application(name="keystone"), place)
@@ -50,7 +52,7 @@ def test_what_a_command_of_keystone_says_last_is_told(tmp_path: Path, place: Pla
 
 
 def test_a_command_of_keystone_that_hangs_or_is_missing_is_told(
-    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, place: ApplicationPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ServerFailed, match=r"fernet_setup cannot be started: .*No such file") as missing:
         life.populate(installation(tmp_path), Application(name="keystone"), place)
@@ -63,13 +65,13 @@ def test_a_command_of_keystone_that_hangs_or_is_missing_is_told(
         life.populate(hanging, Application(name="keystone"), place)
 
 
-def test_the_keys_are_for_nobody_else(tmp_path: Path, place: Place) -> None:
+def test_the_keys_are_for_nobody_else(tmp_path: Path, place: ApplicationPlace) -> None:
     life.populate(installation(tmp_path, keystone_manage="exit 0"), Application(name="keystone"), place)
     folders = [place.data, *(place.data / name for name in life.KEY_FOLDERS)]
     assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700] * 3
 
 
-def test_an_application_that_does_not_start_says_why(tmp_path: Path, place: Place) -> None:
+def test_an_application_that_does_not_start_says_why(tmp_path: Path, place: ApplicationPlace) -> None:
     lacking = installation(tmp_path, gunicorn="echo '[7] [ERROR] Exception in worker process'; exit 3")
     with pytest.raises(
         ServerFailed, match=r"exit code 3 while it was starting.*Exception in worker"
@@ -83,7 +85,9 @@ def test_only_lines_of_errors_are_problems() -> None:
     assert life.problems(log) == ["3 ERROR keystone [-] oh"]
 
 
-def proofs(place: Place, wish: Application, *workers: Mapping[str, Level | None]) -> dict[str, Evidence]:
+def proofs(
+    place: ApplicationPlace, wish: Application, *workers: Mapping[str, Level | None]
+) -> dict[str, Evidence]:
     """By name, where each of the workers has told these settings."""
     place.runtime.mkdir()
     connected = {"database.connection": life.connection(place.database_url)}
@@ -96,14 +100,14 @@ def proofs(place: Place, wish: Application, *workers: Mapping[str, Level | None]
     return {one.factor.removeprefix("application."): one for one in found}
 
 
-def test_workers_that_have_what_was_asked_prove_it(place: Place) -> None:
+def test_workers_that_have_what_was_asked_prove_it(place: ApplicationPlace) -> None:
     wish = Application(name="keystone", workers=2, settings={ROUNDS: 4, "cache.enabled": False})
     found = proofs(place, wish, *[{ROUNDS: 4, "cache.enabled": False}] * 2)
     assert all(one.in_effect for one in found.values()), found
     assert {"version", "packages", "workers", "database.connection", ROUNDS} <= found.keys()
 
 
-def test_a_setting_that_one_worker_lacks_or_nobody_knows_is_not_in_effect(place: Place) -> None:
+def test_a_setting_that_one_worker_lacks_or_nobody_knows_is_not_in_effect(place: ApplicationPlace) -> None:
     wish = Application(name="keystone", workers=3, settings={ROUNDS: 4, "cache.enabld": True})
     found = proofs(place, wish, {ROUNDS: 4, "cache.enabld": None}, {ROUNDS: 12, "cache.enabld": None})
     assert not found["workers"].in_effect and "2" in found["workers"].reason
@@ -111,7 +115,7 @@ def test_a_setting_that_one_worker_lacks_or_nobody_knows_is_not_in_effect(place:
     assert "no such setting" in found["cache.enabld"].reason
 
 
-def test_what_workers_have_spent_is_summed_over_all_that_ever_told(place: Place) -> None:
+def test_what_workers_have_spent_is_summed_over_all_that_ever_told(place: ApplicationPlace) -> None:
     place.runtime.mkdir()
     assert life.spent(place) is None
     for name, totals in (("spent-7", (3.0, 0.5, 0.25)), ("spent-8", (1.0, 0.25, 0.0))):

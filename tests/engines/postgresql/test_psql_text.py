@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.engines.postgresql import psql_text
-from dbdyno.engines.postgresql.psql_text import Kind, Script, Segment
+from dbdyno.engines.postgresql.psql_text import Script, Segment, SegmentKind
 
 LINES = (
     b"SET transaction_timeout = 0;",
@@ -73,7 +73,7 @@ def test_what_lies_in_data_texts_and_comments_is_no_statement(
     text = text if has_last_newline else text.rstrip(b"\r\n")
     segments = _read(text, size)
     assert b"".join(segment.text for segment in segments) == text
-    told = [segment.text.rstrip(b"\r") for segment in segments if segment.kind is not Kind.OTHER]
+    told = [segment.text.rstrip(b"\r") for segment in segments if segment.kind is not SegmentKind.OTHER]
     boxed = [one for one in told if one.startswith((b"COPY", b"INSERT", b"DO", b"SELECT 1"))]
     assert len(boxed) == sum(box != "comment" for box, _ in boxes)
     assert [one for one in told if one not in boxed] == [*MADE] * (len(boxes) + 1)
@@ -84,7 +84,7 @@ def test_a_very_long_line_is_read_in_parts(size: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(psql_text, "LINE_BYTES_MOST", 60)
     monkeypatch.setattr(psql_text, "MARGIN_BYTES", 40)
     text = b"INSERT INTO t VALUES ('%s', $a$%s$a$, E'%s\\'');SET a = 1;\n" % ((b"x;y ''" * 50,) * 3)
-    told = [segment.text for segment in _read(text, size) if segment.kind is Kind.STATEMENT]
+    told = [segment.text for segment in _read(text, size) if segment.kind is SegmentKind.STATEMENT]
     assert told[-1] == b"SET a = 1;"
 
 
@@ -111,11 +111,11 @@ SPECIAL = {
 @pytest.mark.parametrize("text", sorted(SPECIAL))
 def test_a_script_is_read_by_the_rules_of_psql(text: bytes) -> None:
     for size in (1, 2, len(text)):
-        told = [segment for segment in _read(text, size) if segment.kind is Kind.STATEMENT]
+        told = [segment for segment in _read(text, size) if segment.kind is SegmentKind.STATEMENT]
         assert len(told) == SPECIAL[text], told
 
 
 def test_a_command_within_a_statement_is_not_told_as_one() -> None:
     text = b"SELECT 1 \\connect shop\n;\n  \\connect shop\n\\connect shop\n"
-    commands = [segment.text for segment in _read(text, 5) if segment.kind is Kind.COMMAND]
+    commands = [segment.text for segment in _read(text, 5) if segment.kind is SegmentKind.COMMAND]
     assert commands == [b"\\connect shop"]

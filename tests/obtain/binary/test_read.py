@@ -16,7 +16,7 @@ from dbdyno.analyse.code import CodeDifference, compare_code
 from dbdyno.errors import DynoError, UserError
 from dbdyno.obtain.binary import read_code, read_pair
 from dbdyno.obtain.binary.read import LIBRARY, needed, source_name
-from dbdyno.records.binary import Kind, Likeness, Relro
+from dbdyno.records.binary import ElfKind, Likeness, Relro
 from tests.needs import needs_gcc
 from tests.obtain.binary import EARLIER, MAIN, STORE, built, stripped
 
@@ -48,7 +48,7 @@ def test_code_that_only_moved_is_the_same(tmp_path: Path, flags: tuple[str, ...]
     assert changed(found) == ["bits", "earlier"]
     assert found.functions.differing == found.data.differing == 0
     assert found.changed_data == ("banner", "weights")
-    assert found.left.kind is Kind.PROGRAM
+    assert found.left.kind is ElfKind.PROGRAM
 
 
 def test_packed_relocations_are_inert(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_build_tells_of_its_compiler_flags_and_hardening(tmp_path: Path) -> No
     first = read_code(built(tmp_path, "hard", *hard, "-g", "-nostartfiles", "-Wl,--build-id")).binary
     assert first.build_id and any("GCC" in compiler for compiler in first.compilers)
     assert any("-fstack-protector-all" in producer and "-O2" in producer for producer in first.producers)
-    assert first.kind is Kind.LIBRARY and "libc.so.6" in first.libraries
+    assert first.kind is ElfKind.LIBRARY and "libc.so.6" in first.libraries
     assert first.hardening.relro is Relro.FULL and first.hardening.stack_protector
     assert first.hardening.branch_tracking and first.hardening.shadow_stack
     assert first.hardening.position_independent and not first.hardening.executable_stack

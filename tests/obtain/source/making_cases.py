@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dbdyno.obtain.source.build import Flags
 from dbdyno.obtain.source.making import Materials
-from dbdyno.obtain.source.recipe import Recipe, Step
+from dbdyno.obtain.source.recipe import BuildStep, Recipe
 from dbdyno.obtain.source.toolchain import toolchain
 from dbdyno.obtain.source.tree import local_tree
 
@@ -20,7 +20,7 @@ def materials(folder: Path, *steps: tuple[str, ...], code: str = "", **more: obj
     if not source.exists():
         source.write_text(code or "int main(void) { return 3; }\n")
     made_of = [
-        Step(name=f"step {number}", command=step) for number, step in enumerate(steps or (COMPILE,), 1)
+        BuildStep(name=f"step {number}", command=step) for number, step in enumerate(steps or (COMPILE,), 1)
     ]
     recipe = Recipe.model_validate(
         {"engine": "toy", "program": "toy", "room_mib": 1, "steps": made_of, **more}

@@ -12,7 +12,7 @@ from dbdyno.errors import Blocked, BuildFailed, UserError
 from dbdyno.obtain.architecture import ARCHITECTURES, emulator, of_this_machine
 from dbdyno.obtain.source import toolchain as toolchains
 from dbdyno.obtain.source.build import Flags
-from dbdyno.obtain.source.recipe import Step
+from dbdyno.obtain.source.recipe import BuildStep
 from dbdyno.obtain.source.toolchain import (
     first_error,
     machine_options,
@@ -291,8 +291,8 @@ def test_an_architecture_without_an_emulator_is_the_users_mistake(monkeypatch: p
 GCC = ("gcc",)
 
 
-def step(**needs: str) -> Step:
-    return Step(name="configure", command=("true",), needs=needs)
+def step(**needs: str) -> BuildStep:
+    return BuildStep(name="configure", command=("true",), needs=needs)
 
 
 def test_all_missing_programs_are_named_with_one_command() -> None:

@@ -20,7 +20,7 @@ from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import GUIDED, INSTRUMENTING, Trainer
 from dbdyno.obtain.source.making import Materials, account_of, made
 from dbdyno.obtain.source.profile import Untrained, require_profiles
-from dbdyno.obtain.source.recipe import Step
+from dbdyno.obtain.source.recipe import BuildStep
 from dbdyno.obtain.source.toolchain import recorded, toolchain
 from dbdyno.obtain.source.tree import local_tree
 from tests.needs import needs_any_gcc
@@ -80,7 +80,7 @@ def test_commands_of_the_first_pass_alone_have_what_instrumenting_needs(tmp_path
     told = ("sh", "-c", 'printf "%s\\n" "${PASS:-guided}" >> {prefix}/../passes')
     wanted = materials(tmp_path, instrumented_environment={"PASS": "instrumented"})
     plain = wanted.recipe
-    steps = (*plain.steps, Step(name="tell", command=told))
+    steps = (*plain.steps, BuildStep(name="tell", command=told))
     telling = replace(wanted, recipe=plain.but(steps=steps))
     folder = made(telling, silently, trained_with())
     assert (folder / "passes").read_text().split() == ["instrumented", "guided"]

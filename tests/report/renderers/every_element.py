@@ -6,6 +6,7 @@ from dbdyno.analyse.model import Verdict
 from dbdyno.report.document import (
     Cell,
     Column,
+    ColumnKind,
     Detail,
     Document,
     Facts,
@@ -15,7 +16,6 @@ from dbdyno.report.document import (
     From,
     Item,
     Items,
-    Kind,
     Lines,
     Look,
     Mark,
@@ -28,7 +28,7 @@ from dbdyno.report.document import (
 )
 from tests.report.cases import HOSTILE, fraction_of_seven
 
-COLUMNS = tuple(Column(f"{kind} {HOSTILE}", kind) for kind in Kind)
+COLUMNS = tuple(Column(f"{kind} {HOSTILE}", kind) for kind in ColumnKind)
 CELLS = (
     HOSTILE,
     Mark(HOSTILE, Tone.GOOD),

@@ -15,7 +15,7 @@ from dbdyno.findings import code, frontier, gap, gate, overhead, profile, split
 from dbdyno.findings import compare as compare_part
 from dbdyno.layers.registry import related_factors
 from dbdyno.report import document
-from dbdyno.report.document import Column, Detail, Document, Kind, Section, Table, cell, plain, shown
+from dbdyno.report.document import Column, ColumnKind, Detail, Document, Section, Table, cell, plain, shown
 from dbdyno.report.renderers import terminal
 from tests.analyse.compare_cases import a_host, analysed
 from tests.findings import code_cases
@@ -44,7 +44,7 @@ config.innodb_buffer_pool_size=128M
 
 def show(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int], width: int) -> str:
     """A table alone on a terminal, whose columns of `words` may be broken into lines."""
-    kinds = (Kind.TEXT if place in words else Kind.FIGURE for place in range(len(heads)))
+    kinds = (ColumnKind.TEXT if place in words else ColumnKind.FIGURE for place in range(len(heads)))
     table = Table(tuple(map(Column, heads, kinds)), tuple(rows))
     alone = Document("", (), (Section("", (table,)),), titled=False)
     return on_terminal(lambda console: terminal.render(alone, console), width)

@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from dbdyno.report.document import Column, Document, Fitting, Kind, Notes, Section, Table, table
+from dbdyno.report.document import Column, ColumnKind, Document, Fitting, Notes, Section, Table, table
 from dbdyno.report.renderers import terminal
 from tests.report.forms import on_terminal
 from tests.report.renderers.every_element import HARMFUL
@@ -35,7 +35,7 @@ def test_what_is_for_writing_or_a_page_is_not_printed() -> None:
 
 def test_the_first_layout_that_has_room_is_taken() -> None:
     wide = table(["variant", *(f"figure {index}" for index in range(9))], [["one", *"123456789"]])
-    narrow = Table((Column("variant", Kind.NAME), Column("figure 0")), (("one", "1"),))
+    narrow = Table((Column("variant", ColumnKind.NAME), Column("figure 0")), (("one", "1"),))
     report = Document("title", (), (Section("", (Fitting((wide, narrow)),)),))
     assert "figure 8" in printed(report, 120)
     assert "figure 0" in printed(report, 40) and "figure 8" not in printed(report, 40)

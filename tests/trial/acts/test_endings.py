@@ -21,7 +21,7 @@ from dbdyno.trial.acts.endings import (
     Entry,
     Ledger,
     Mark,
-    Place,
+    TextPlace,
     doubled,
     full_speed_s,
     losses,
@@ -204,7 +204,7 @@ def test_a_failure_of_dyno_s_own_is_nothing_that_the_engine_told(
 def test_a_bit_that_is_turned_back_is_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "page"
     path.write_bytes(b"-abc-")
-    place = Place(path, offset=1, right=b"abc", wrong=b"afc")
+    place = TextPlace(path, offset=1, right=b"abc", wrong=b"afc")
     assert place.turn()
     assert path.read_bytes() == b"-afc-"
     place.turn_back()
@@ -214,7 +214,7 @@ def test_a_bit_that_is_turned_back_is_as_it_was(tmp_path: Path) -> None:
 def test_what_the_engine_wrote_meanwhile_stays(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"-abc-")
-    place = Place(path, offset=1, right=b"abc", wrong=b"afc")
+    place = TextPlace(path, offset=1, right=b"abc", wrong=b"afc")
     assert place.turn()
     path.write_bytes(b"-xfz-")
     place.turn_back()

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from dbdyno.applications.product import Front, Place, Spent
+from dbdyno.applications.product import ApplicationPlace, Front, Spent
 from dbdyno.engines.server import ServerProcess, require_short, start_server
 from dbdyno.errors import EngineMissing, ServerFailed, remedy
 from dbdyno.frozen import Level, level_text
@@ -115,11 +115,11 @@ GRACE_S = 5
 """How long a request under way may take when Keystone is stopped."""
 
 
-def socket_of(place: Place) -> Path:
+def socket_of(place: ApplicationPlace) -> Path:
     return place.runtime / "http.sock"
 
 
-def file_of(place: Place) -> Path:
+def file_of(place: ApplicationPlace) -> Path:
     return place.runtime / "keystone.conf"
 
 
@@ -131,7 +131,7 @@ def connection(database_url: str) -> str:
     return f"mysql+pymysql://{target.username}@localhost{target.path}?{where}"
 
 
-def write(place: Place, settings: Mapping[str, Level], workers: int) -> None:
+def write(place: ApplicationPlace, settings: Mapping[str, Level], workers: int) -> None:
     """Writes Keystone's own file, that of gunicorn, and what gunicorn loads."""
     own: dict[str, Level] = {
         "DEFAULT.use_stderr": True,
@@ -189,7 +189,7 @@ TOTALS = struct.Struct("3d")
 """What the file of a worker holds, in the order of `Spent`."""
 
 
-def populate(installation: Installation, wish: Application, place: Place) -> None:
+def populate(installation: Installation, wish: Application, place: ApplicationPlace) -> None:
     """Makes the keys in `place.data`, the tables, and the administrator."""
     place.data.mkdir(mode=0o700)
     for name in KEY_FOLDERS:
@@ -207,7 +207,7 @@ def populate(installation: Installation, wish: Application, place: Place) -> Non
         _manage(installation, place, arguments)
 
 
-def _manage(installation: Installation, place: Place, arguments: tuple[str, ...]) -> None:
+def _manage(installation: Installation, place: ApplicationPlace, arguments: tuple[str, ...]) -> None:
     command = [str(installation.prefix / "bin" / "keystone-manage"), "--config-file", str(file_of(place))]
     try:
         done = subprocess.run(
@@ -232,7 +232,7 @@ def _manage(installation: Installation, place: Place, arguments: tuple[str, ...]
         raise ServerFailed(f"Keystone's {arguments[0]} failed: {last}", "read the log", log)
 
 
-def start(installation: Installation, wish: Application, place: Place) -> Front:
+def start(installation: Installation, wish: Application, place: ApplicationPlace) -> Front:
     """Starts gunicorn on a socket of its own and waits until each worker has told what it runs with."""
     socket = socket_of(place)
     require_short(socket)
@@ -270,7 +270,7 @@ def problems(log: str) -> list[str]:
     return [line for line in log.splitlines() if PROBLEM.search(line)]
 
 
-def _await_workers(running: ServerProcess, place: Place, workers: int) -> None:
+def _await_workers(running: ServerProcess, place: ApplicationPlace, workers: int) -> None:
     """The first answer comes from one worker; the others may still be loading."""
     deadline = time.monotonic() + WORKERS_S
     while len(told(running, place)) < workers:
@@ -280,13 +280,13 @@ def _await_workers(running: ServerProcess, place: Place, workers: int) -> None:
         time.sleep(LOOK_S)
 
 
-def told(running: ServerProcess, place: Place) -> dict[int, dict[str, Any]]:
+def told(running: ServerProcess, place: ApplicationPlace) -> dict[int, dict[str, Any]]:
     """What each worker that lives has told, by its process."""
     files = {worker: place.runtime / f"told-{worker}.json" for worker in running.process_ids[1:]}
     return {worker: json.loads(file.read_text()) for worker, file in files.items() if file.is_file()}
 
 
-def spent(place: Place) -> Spent | None:
+def spent(place: ApplicationPlace) -> Spent | None:
     """What all workers have spent so far, those that have ended included."""
     files = place.runtime.glob("spent-*[0-9]")
     totals = [TOTALS.unpack(file.read_bytes()) for file in files]
@@ -294,7 +294,7 @@ def spent(place: Place) -> Spent | None:
 
 
 def prove(
-    running: ServerProcess, installation: Installation, wish: Application, place: Place
+    running: ServerProcess, installation: Installation, wish: Application, place: ApplicationPlace
 ) -> tuple[Evidence, ...]:
     """The version of all packages, the workers, the database, and each setting of the study."""
     workers = told(running, place)

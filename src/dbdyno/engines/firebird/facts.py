@@ -8,7 +8,7 @@ from functools import partial
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask
-from dbdyno.engines.facts import ComparedBy, Production, Step
+from dbdyno.engines.facts import ComparedBy, PlanStep, Production
 from dbdyno.engines.firebird.settings import as_attributes, as_parameter
 from dbdyno.frozen import Level
 
@@ -66,19 +66,19 @@ _PLACE = re.compile(r" \(line \d+, column \d+\)")
 _SIZES = re.compile(r" \((?:record length|keys): [^()]*\)")
 
 
-def read(text: str) -> tuple[Step, ...]:
+def read(text: str) -> tuple[PlanStep, ...]:
     """The steps of a plan."""
     told = [(len(line) - len(line.lstrip()), _clean(line)) for line in text.splitlines() if line.strip()]
     return _below(told)
 
 
-def _below(told: list[tuple[int, str]]) -> tuple[Step, ...]:
+def _below(told: list[tuple[int, str]]) -> tuple[PlanStep, ...]:
     """The steps that stand leftmost, each with those that are indented below it."""
-    steps: list[Step] = []
+    steps: list[PlanStep] = []
     while told:
         (depth, title), told = told[0], told[1:]
         inner = next((place for place, (other, _) in enumerate(told) if other <= depth), len(told))
-        steps.append(Step(title=title, inputs=_below(told[:inner])))
+        steps.append(PlanStep(title=title, inputs=_below(told[:inner])))
         told = told[inner:]
     return tuple(steps)
 

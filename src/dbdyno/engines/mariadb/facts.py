@@ -12,9 +12,9 @@ from dbdyno.engines.engine import Ask
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
     ComparedBy,
+    PlanStep,
     Production,
     Proofs,
-    Step,
     View,
     counters_of,
     numbers,
@@ -116,7 +116,7 @@ FLAGS = {
 FACTS = ("using_join_buffer", "join_type", "buffer_type", "mrr_type", "first_match", "operation")
 
 
-def read(text: str) -> tuple[Step, ...]:
+def read(text: str) -> tuple[PlanStep, ...]:
     """The steps of a plan. Raises ValueError."""
     document = json.loads(text)
     if not isinstance(document, dict):
@@ -124,12 +124,12 @@ def read(text: str) -> tuple[Step, ...]:
     return tuple(_steps(document))
 
 
-def _steps(value: object, join: str = "nested loop") -> Iterator[Step]:
+def _steps(value: object, join: str = "nested loop") -> Iterator[PlanStep]:
     """The steps that a part of the document holds."""
     if isinstance(value, list):
         held = [step for one in value for step in _steps(one)]
         if len(held) > 1 and join:
-            yield Step(title=join, inputs=tuple(held))
+            yield PlanStep(title=join, inputs=tuple(held))
         else:
             yield from held
     elif isinstance(value, dict):
@@ -140,16 +140,16 @@ def _steps(value: object, join: str = "nested loop") -> Iterator[Step]:
             yield from _named(key, inner)
 
 
-def _named(key: str, value: object) -> Iterator[Step]:
+def _named(key: str, value: object) -> Iterator[PlanStep]:
     if not isinstance(value, dict | list) or key in ("cost_info", "used_columns", "rowid_filter"):
         return
     held = tuple(_steps(value, join="" if key in TRANSPARENT else "nested loop"))
     if not held or key in TRANSPARENT or (key == "nested_loop" and len(held) <= 1):
         yield from held
     elif isinstance(value, list):
-        yield from held if key == "nested_loop" else (Step(title=_operation(key, {}), inputs=held),)
+        yield from held if key == "nested_loop" else (PlanStep(title=_operation(key, {}), inputs=held),)
     else:
-        yield Step(title=_operation(key, value), details=tuple(_details(value)), inputs=held)
+        yield PlanStep(title=_operation(key, value), details=tuple(_details(value)), inputs=held)
 
 
 def _operation(key: str, value: dict[str, Any]) -> str:
@@ -160,10 +160,10 @@ def _operation(key: str, value: dict[str, Any]) -> str:
     return OPERATIONS.get(key, key.replace("_", " ").replace("-", " "))
 
 
-def _table(value: dict[str, Any]) -> Step:
+def _table(value: dict[str, Any]) -> PlanStep:
     """The access to one table, with what must be done before it."""
     inputs = tuple(step for key, inner in value.items() for step in _named(key, inner))
-    return Step(title=_title(value), details=tuple(_details(value)), inputs=inputs)
+    return PlanStep(title=_title(value), details=tuple(_details(value)), inputs=inputs)
 
 
 def _title(value: dict[str, Any]) -> str:

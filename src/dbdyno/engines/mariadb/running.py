@@ -13,7 +13,16 @@ from contextlib import suppress
 
 from dbdyno.driver.passwords import Ask
 from dbdyno.engines.mariadb.settings import OURS
-from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, Read, digest, first_row, named, quoted
+from dbdyno.engines.runtime import (
+    FoundSettings,
+    LoadOfOthers,
+    OwnPlace,
+    Read,
+    digest,
+    first_row,
+    named,
+    quoted,
+)
 from dbdyno.engines.server import within
 from dbdyno.engines.values import as_text, quantity
 from dbdyno.errors import DriverFailed, UserError
@@ -257,7 +266,7 @@ def value_of_session(name: str) -> str:
     return f"SELECT @@session.{name} AS value"
 
 
-def move(ask: Ask, levels: Mapping[str, Level], found: Found) -> tuple[str, ...]:
+def move(ask: Ask, levels: Mapping[str, Level], found: FoundSettings) -> tuple[str, ...]:
     set_where(ask, VALUES, levels, found)
     return warnings(ask)
 
@@ -267,7 +276,7 @@ def warnings(ask: Ask) -> tuple[str, ...]:
     return tuple(str(row[2]) for row in ask("SHOW WARNINGS"))
 
 
-def put_back(ask: Ask, lines: Mapping[str, str | None], found: Found) -> None:
+def put_back(ask: Ask, lines: Mapping[str, str | None], found: FoundSettings) -> None:
     set_where(ask, VALUES, as_levels(lines), found)
 
 
@@ -276,7 +285,7 @@ def as_levels(lines: Mapping[str, str | None]) -> dict[str, Level]:
     return {name: "" if line is None else line for name, line in lines.items()}
 
 
-def set_where(ask: Ask, values: str, levels: Mapping[str, Level], found: Found) -> None:
+def set_where(ask: Ask, values: str, levels: Mapping[str, Level], found: FoundSettings) -> None:
     """Sets variables in one statement with the look at what stands in the table `values` and at who answers,
     so that nobody comes between. Fails as a query with two rows does where one of them is another.
 

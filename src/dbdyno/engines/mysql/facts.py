@@ -13,8 +13,8 @@ from dbdyno.engines.engine import Ask
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
     ComparedBy,
+    PlanStep,
     Proofs,
-    Step,
     View,
     numbers,
     proved,
@@ -45,7 +45,7 @@ _COSTS = re.compile(r"\s*\((?:cost|actual|rows)=?[^()]*\)")
 _TERMS = re.compile(r"\s*\((?P<terms>.*)\)$")
 
 
-def read(text: str) -> tuple[Step, ...]:
+def read(text: str) -> tuple[PlanStep, ...]:
     """The steps of a plan. Raises ValueError."""
     document = json.loads(text)
     plan = document.get("query_plan") if isinstance(document, dict) else None
@@ -54,12 +54,12 @@ def read(text: str) -> tuple[Step, ...]:
     return (_step(plan),)
 
 
-def _step(node: dict[str, Any]) -> Step:
+def _step(node: dict[str, Any]) -> PlanStep:
     operation = _COSTS.sub("", str(node.get("operation", "step")))
     terms = _TERMS.search(operation)
     title = without_values(operation[: terms.start()] if terms else operation).rstrip(":")
     condition = node.get("lookup_condition") or node.get("condition") or (terms["terms"] if terms else "")
-    return Step(
+    return PlanStep(
         title=f"{title[:1].lower()}{title[1:]}",
         details=(without_values(str(condition)),) if condition else (),
         inputs=tuple(_step(inner) for inner in node.get("inputs", ())),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dbdyno.driver.passwords import Ask
 from dbdyno.engines.mariadb import running as mariadb
 from dbdyno.engines.mysql.settings import OURS
-from dbdyno.engines.runtime import Found, LoadOfOthers, first_row, lacks_right, named, quoted
+from dbdyno.engines.runtime import FoundSettings, LoadOfOthers, first_row, lacks_right, named, quoted
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.records.in_use import Identity, ServerId, Way
@@ -72,12 +72,12 @@ def led_along(ask: Ask, said: Sequence[str], name: str, now: str) -> bool | None
     return mariadb.led_along_by(ask, CHANGED_SQL, said, name, now)
 
 
-def move(ask: Ask, levels: Mapping[str, Level], found: Found) -> tuple[str, ...]:
+def move(ask: Ask, levels: Mapping[str, Level], found: FoundSettings) -> tuple[str, ...]:
     mariadb.set_where(ask, VALUES, levels, found)
     return mariadb.warnings(ask)
 
 
-def put_back(ask: Ask, lines: Mapping[str, str | None], found: Found) -> None:
+def put_back(ask: Ask, lines: Mapping[str, str | None], found: FoundSettings) -> None:
     mariadb.set_where(ask, VALUES, mariadb.as_levels(lines), found)
 
 

@@ -23,7 +23,7 @@ from dbdyno.engines.postgresql.dumping import (
     dump_and_restore,
     release_of,
 )
-from dbdyno.engines.postgresql.psql_text import Kind, Script
+from dbdyno.engines.postgresql.psql_text import Script, SegmentKind
 from dbdyno.engines.postgresql.server import PORT, SERVER, alone, initialise, make_cluster, start, tool
 from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of, within
 from dbdyno.engines.upgrade import STOP_S, run_tool, series_of
@@ -205,7 +205,7 @@ def _options(socket: Path, database: str) -> list[str]:
 def _names_its_own(dump: Dump) -> bool:
     """Whether the beginning of a dump changes to a database."""
     segments = Script().segments(iter([dump.head]))
-    return any(kind is Kind.COMMAND and database_named(text) is not None for kind, text in segments)
+    return any(kind is SegmentKind.COMMAND and database_named(text) is not None for kind, text in segments)
 
 
 def _vacuum(psql: list[str], socket: Path, database: str) -> None:

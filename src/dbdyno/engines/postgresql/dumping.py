@@ -24,7 +24,7 @@ from typing import IO
 from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import ending
 from dbdyno.engines.postgresql import server
-from dbdyno.engines.postgresql.psql_text import Kind, Script
+from dbdyno.engines.postgresql.psql_text import Script, SegmentKind
 from dbdyno.engines.postgresql.server import SERVER
 from dbdyno.engines.server import ACCOUNT, DATABASE, ServerProcess, socket_of, within
 from dbdyno.engines.upgrade import STOP_S, series_of
@@ -99,12 +99,12 @@ class Preparing:
         """The text as psql gets it, line by line. Raises UserError for a command that runs a program."""
         script, line = Script(), 1
         for kind, text in script.segments(map(self._without_program, pieces)):
-            if kind is Kind.STATEMENT:
+            if kind is SegmentKind.STATEMENT:
                 yield self._statement(text)
-            elif kind is Kind.COMMAND and (database := database_named(text)) is not None:
+            elif kind is SegmentKind.COMMAND and (database := database_named(text)) is not None:
                 script.connected()
                 yield self._client_of(database, line)
-            elif kind is Kind.OTHER or not RESTRICT.fullmatch(text):
+            elif kind is SegmentKind.OTHER or not RESTRICT.fullmatch(text):
                 yield text
             line += text.count(b"\n")
 

@@ -12,9 +12,9 @@ from dbdyno.engines.engine import Ask
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
     ComparedBy,
+    PlanStep,
     Production,
     Proofs,
-    Step,
     View,
     counters_of,
     numbers,
@@ -96,7 +96,7 @@ LISTS = ("Sort Key", "Presorted Key", "Group Key", "Conflict Arbiter Indexes")
 FACTS = ("Subplan Name", "Workers Planned", "Conflict Resolution")
 
 
-def read(text: str) -> tuple[Step, ...]:
+def read(text: str) -> tuple[PlanStep, ...]:
     """The steps of a plan. Raises ValueError."""
     try:
         return tuple(_step(document["Plan"]) for document in json.loads(text) if "Plan" in document)
@@ -104,8 +104,8 @@ def read(text: str) -> tuple[Step, ...]:
         raise ValueError(f"the plan has another form: {problem}") from None
 
 
-def _step(node: dict[str, Any]) -> Step:
-    return Step(
+def _step(node: dict[str, Any]) -> PlanStep:
+    return PlanStep(
         title=_title(node),
         details=tuple(_details(node)),
         inputs=tuple(_step(inner) for inner in node.get("Plans", ())),

@@ -70,7 +70,7 @@ ROUTINE = ("cf", "cp", "corf", "corp")
 BEGIN."""
 
 
-class Kind(Enum):
+class SegmentKind(Enum):
     """What a segment is: a whole statement; a command that begins a line where no statement is under way,
     without the end of its line; or anything else."""
 
@@ -82,7 +82,7 @@ class Kind(Enum):
 class Segment(NamedTuple):
     """A part of a script. All of them in their order are the script."""
 
-    kind: Kind
+    kind: SegmentKind
     text: bytes
 
 
@@ -145,7 +145,7 @@ class Script:
                 if self._text[self._at - 1 : self._at] == b"\n":
                     self._line_is_over()
             yield from self._passed()
-        yield Segment(Kind.OTHER, self._text[self._given :])
+        yield Segment(SegmentKind.OTHER, self._text[self._given :])
 
     def _line_is_over(self) -> None:
         """Data begin on the next line, whatever stands behind the semicolon of their statement."""
@@ -207,7 +207,7 @@ class Script:
             self._is_told = False
         upto = self._begins if self._has_begun and self._is_told else self._at
         if upto > self._given:
-            yield Segment(Kind.OTHER, self._text[self._given : upto])
+            yield Segment(SegmentKind.OTHER, self._text[self._given : upto])
             self._given = upto
 
     def _step(self) -> Iterator[Segment]:
@@ -320,11 +320,11 @@ class Script:
         self._copies += self._copying
         if self._is_told:
             if self._begins > self._given:
-                yield Segment(Kind.OTHER, self._text[self._given : self._begins])
+                yield Segment(SegmentKind.OTHER, self._text[self._given : self._begins])
             text = self._text[self._begins : self._at]
             self._given = self._at
             self._obey(text)
-            yield Segment(Kind.STATEMENT, text)
+            yield Segment(SegmentKind.STATEMENT, text)
         self._end_statement()
 
     def _end_statement(self) -> None:
@@ -353,7 +353,7 @@ class Script:
             self._is_told = False
             return
         if begins > self._given:
-            yield Segment(Kind.OTHER, self._text[self._given : begins])
+            yield Segment(SegmentKind.OTHER, self._text[self._given : begins])
         self._at, self._state = (newline if newline >= 0 else self._end), State.CODE
         self._given = self._at
-        yield Segment(Kind.COMMAND, self._text[begins : self._at])
+        yield Segment(SegmentKind.COMMAND, self._text[begins : self._at])

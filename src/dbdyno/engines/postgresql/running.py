@@ -12,7 +12,16 @@ from urllib.parse import unquote, urlsplit
 
 from dbdyno.driver.passwords import Ask
 from dbdyno.engines.postgresql.settings import OURS, same
-from dbdyno.engines.runtime import Found, LoadOfOthers, OwnPlace, Read, digest, first_row, named, quoted
+from dbdyno.engines.runtime import (
+    FoundSettings,
+    LoadOfOthers,
+    OwnPlace,
+    Read,
+    digest,
+    first_row,
+    named,
+    quoted,
+)
 from dbdyno.engines.values import as_text
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
@@ -295,13 +304,13 @@ def value_of_session(name: str) -> str:
     return f"SELECT current_setting({quoted(name)}) AS value"
 
 
-def move(ask: Ask, levels: Mapping[str, Level], _found: Found) -> tuple[str, ...]:
+def move(ask: Ask, levels: Mapping[str, Level], _found: FoundSettings) -> tuple[str, ...]:
     for name, level in levels.items():
         ask(f"ALTER SYSTEM SET {name} = {quoted(as_text(level))}")
     return ()
 
 
-def put_back(ask: Ask, lines: Mapping[str, str | None], _found: Found) -> None:
+def put_back(ask: Ask, lines: Mapping[str, str | None], _found: FoundSettings) -> None:
     for name, line in lines.items():
         ask(f"ALTER SYSTEM RESET {name}" if line is None else f"ALTER SYSTEM SET {name} = {quoted(line)}")
 

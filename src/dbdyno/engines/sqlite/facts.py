@@ -9,7 +9,7 @@ from functools import partial
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask
-from dbdyno.engines.facts import ComparedBy, Production, Step
+from dbdyno.engines.facts import ComparedBy, PlanStep, Production
 from dbdyno.engines.sqlite.settings import CREATION, pragma
 from dbdyno.frozen import Level
 
@@ -50,7 +50,7 @@ _ESTIMATE = re.compile(r" \(~\d+ rows?\)")
 _TERMS = re.compile(r"^(?P<title>.*?) \((?P<terms>[^()]*)\)$")
 
 
-def read(text: str) -> tuple[Step, ...]:
+def read(text: str) -> tuple[PlanStep, ...]:
     """The steps of a plan: `[number, number of the row above, what is done]` each. Raises ValueError."""
     rows = json.loads(text)
     if not all(isinstance(row, list) and len(row) == 3 for row in rows):
@@ -59,11 +59,11 @@ def read(text: str) -> tuple[Step, ...]:
     return tuple(_step(row, rows) for row in rows if row[1] not in known)
 
 
-def _step(row: list[int | str], rows: list[list[int | str]]) -> Step:
+def _step(row: list[int | str], rows: list[list[int | str]]) -> PlanStep:
     number, _, what = row
     text = _ESTIMATE.sub("", str(what))
     terms = _TERMS.match(text)
-    return Step(
+    return PlanStep(
         title=_lower(terms["title"] if terms else text),
         details=(terms["terms"],) if terms else (),
         inputs=tuple(_step(inner, rows) for inner in rows if inner[1] == number and inner is not row),

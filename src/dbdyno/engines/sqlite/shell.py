@@ -21,7 +21,7 @@ from dbdyno.engines.sqlite.server import PLATFORMS
 from dbdyno.errors import ServerFailed
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, how_it_ended, kill_family
-from dbdyno.obtain.cross import counted
+from dbdyno.obtain.cross import count_instructions
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Check, Recovery
 from dbdyno.study.soak import Act
@@ -76,7 +76,7 @@ def instructions(installation: Installation, folder: Path) -> int | None:
         script = own / "script.sql"
         draw = random.Random(0)
         script.write_text("".join(_transaction(number, draw) for number in range(1, transactions + 1)))
-        found.append(counted(installation, ("-batch", "-bail", str(own / FILE)), script))
+        found.append(count_instructions(installation, ("-batch", "-bail", str(own / FILE)), script))
     few, many = found
     return None if few is None or many is None else round((many - few) / (COUNTED[1] - COUNTED[0]))
 

@@ -25,7 +25,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.obtain.binary.image import WORD_BYTES, Image, Section, read_image
 from dbdyno.obtain.binary.places import Decoded, Places, Uses, decoded, without_padding
 from dbdyno.obtain.path import digest
-from dbdyno.records.binary import Binary, Code, Datum, Function, Hardening, Kind, Relro, base_name
+from dbdyno.records.binary import Binary, Code, Datum, ElfKind, Function, Hardening, Relro, base_name
 
 PRODUCERS_MOST = 8
 """A build of several languages has as many producers; further ones are of parts that were built elsewhere."""
@@ -208,7 +208,7 @@ def build_id_of(file: Path) -> str:
 
 
 MACHINE = "EM_X86_64"
-LINKED = {"ET_EXEC": Kind.PROGRAM, "ET_DYN": Kind.LIBRARY}
+LINKED = {"ET_EXEC": ElfKind.PROGRAM, "ET_DYN": ElfKind.LIBRARY}
 DIGEST_BYTES = 16
 BEFORE_BOLT, MOVED_AWAY = ".bolt.org", ".org.0"
 """The section of the code that BOLT found, and how it calls the functions there that it moved. Nothing leads
@@ -250,7 +250,7 @@ def read_code(path: Path, with_names: bool = True) -> Code:
 def _read(path: Path, file: Any, with_names: bool) -> Code:
     elf = ELFFile(file)
     _require_whole_build(path, elf)
-    kind = Kind.PROGRAM if is_program(elf) else LINKED[elf["e_type"]]
+    kind = ElfKind.PROGRAM if is_program(elf) else LINKED[elf["e_type"]]
     image = read_image(elf, with_names)
     uses = Uses()
     found = [decoded(image, section, name, start, end, uses) for section, name, start, end in _spans(image)]

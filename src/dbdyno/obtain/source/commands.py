@@ -24,7 +24,7 @@ from dbdyno.errors import Blocked, BuildFailed, DiskFull, UserError, remedy
 from dbdyno.host.cache import Tell
 from dbdyno.host.process import die_with_parent, how_it_ended, kill_family
 from dbdyno.obtain.source.build import OwnTest
-from dbdyno.obtain.source.recipe import SourceTest, Step, expanded
+from dbdyno.obtain.source.recipe import BuildStep, SourceTest, expanded
 from dbdyno.obtain.source.toolchain import first_error, require_needs
 from dbdyno.obtain.source.tree import commit_of, git
 from dbdyno.study.trials import TouchedFile
@@ -173,7 +173,7 @@ def is_allowed(prefix: Sequence[str]) -> bool:
     return tried.returncode == 0
 
 
-def run_step(step: Step, workplace: Workplace, tell: Tell) -> None:
+def run_step(step: BuildStep, workplace: Workplace, tell: Tell) -> None:
     """Runs a step, unless the file that it makes is there. Raises BuildFailed with the first error, and
     Blocked where this machine lacks what the step needs."""
     folder = Path(expanded([step.folder], workplace.places)[0])
@@ -238,7 +238,7 @@ def far_text(far: re.Match[str], took_s: float) -> str:
     return f", {told}, about {left_min} min left" if left_min else f", {told}"
 
 
-def _failure(step: Step, workplace: Workplace, said: str, returncode: int) -> BuildFailed:
+def _failure(step: BuildStep, workplace: Workplace, said: str, returncode: int) -> BuildFailed:
     end = said[-LOG_BYTES:]
     if FULL in said:
         return DiskFull(f"{step.name}: the disk is full", "make room below the cache folder", end)

@@ -28,7 +28,7 @@ FOLDERS = ("{build}", "{source}", "{prefix}")
 """Where a step may be run."""
 
 
-class Step(Frozen):
+class BuildStep(Frozen):
     """One command, which no shell sees, in a folder. A step whose file `makes` is there already is left out.
     `needs` are programs beside the compiler and headers of libraries (`zlib.h`), with the Debian package that
     holds each. What a `shared` one makes does not depend on the linker's flags, so builds that differ in
@@ -60,7 +60,7 @@ class Step(Frozen):
         return folder
 
 
-class SourceTest(Step):
+class SourceTest(BuildStep):
     """Tests that the source carries, in the file or folder `carried`; without that they are left out. Each
     match of `failing` in what they print tells a test that did not pass, by its group, and one of `unknown` a
     test that the source has not. What a test answered in place of what it should is printed as a unified
@@ -136,20 +136,20 @@ class Recipe(Frozen):
     environment: dict[str, str] = Field(default_factory=dict)
     run_environment: dict[str, str] = Field(default_factory=dict)
     instrumented_environment: dict[str, str] = Field(default_factory=dict)
-    generate: tuple[Step, ...] = ()
-    steps: tuple[Step, ...] = Field(min_length=1)
+    generate: tuple[BuildStep, ...] = ()
+    steps: tuple[BuildStep, ...] = Field(min_length=1)
     tests: tuple[SourceTest, ...] = absent(())
 
     @field_validator("generate", "tests")
     @classmethod
-    def _shared_by_all(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    def _shared_by_all(cls, steps: tuple[BuildStep, ...]) -> tuple[BuildStep, ...]:
         if any(step.shared for step in steps):
             raise ValueError("[[steps]] alone can be `shared`: leave it out")
         return steps
 
     @field_validator("steps")
     @classmethod
-    def _shared_ones_first(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    def _shared_ones_first(cls, steps: tuple[BuildStep, ...]) -> tuple[BuildStep, ...]:
         shared = tuple(step for step in steps if step.shared)
         if shared != steps[: len(shared)]:
             raise ValueError("steps that are `shared` come before all others")
@@ -200,7 +200,7 @@ class Recipe(Frozen):
         return {name: one[name] for one in needs for name in one if name.endswith(HEADER)}
 
     @property
-    def certain_steps(self) -> tuple[Step, ...]:
+    def certain_steps(self) -> tuple[BuildStep, ...]:
         """What runs whatever the source holds. Tests are among it, because a build that cannot be tested was
         made in vain."""
         return tuple(step for step in (*self.generate, *self.steps, *self.tests) if not step.makes)
@@ -229,7 +229,7 @@ class Recipe(Frozen):
         return hashlib.sha256(shaping.encode()).hexdigest()
 
 
-StepOrTest = TypeVar("StepOrTest", bound=Step)
+StepOrTest = TypeVar("StepOrTest", bound=BuildStep)
 
 
 def _on(steps: Iterable[StepOrTest], architecture: str) -> tuple[StepOrTest, ...]:

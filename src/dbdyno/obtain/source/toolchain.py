@@ -24,10 +24,10 @@ from dbdyno.host.process import die_with_parent, kill_family
 from dbdyno.host.writers import require_own
 from dbdyno.obtain.architecture import ARCHITECTURES, Architecture, emulator, of_this_machine
 from dbdyno.obtain.source.build import ALWAYS, DEFAULT, Flags
-from dbdyno.obtain.source.recipe import HEADER, Step
+from dbdyno.obtain.source.recipe import HEADER, BuildStep
 
 
-def require_needs(steps: Iterable[Step], compiler: Sequence[str], headers: bool = True) -> None:
+def require_needs(steps: Iterable[BuildStep], compiler: Sequence[str], headers: bool = True) -> None:
     """Raises Blocked with all that is missing, and one command that installs it. `compiler` is the C
     compiler, with the flags that say where it looks for headers. Without `headers` programs alone are looked
     for."""

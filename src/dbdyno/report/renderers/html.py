@@ -19,6 +19,7 @@ from dbdyno.report import document
 from dbdyno.report.document import (
     Cell,
     Column,
+    ColumnKind,
     Detail,
     Document,
     Element,
@@ -28,7 +29,6 @@ from dbdyno.report.document import (
     Fold,
     Item,
     Items,
-    Kind,
     Lines,
     Look,
     Mark,
@@ -50,11 +50,11 @@ CLASSES = {
     Tone.DOUBT: "doubt",
 }
 CELL_CLASSES = {
-    Kind.NAME: "name",
-    Kind.TEXT: "says",
-    Kind.PHRASE: "whole",
-    Kind.CODE: "code",
-    Kind.FIGURE: "n",
+    ColumnKind.NAME: "name",
+    ColumnKind.TEXT: "says",
+    ColumnKind.PHRASE: "whole",
+    ColumnKind.CODE: "code",
+    ColumnKind.FIGURE: "n",
 }
 
 
@@ -146,7 +146,7 @@ def _table(found: Table, made: _Page) -> Markup:
 def _head(column: Column) -> Markup:
     if not column.head:
         return Markup("<td></td>")
-    figure = Markup(' class="n"') if column.kind is Kind.FIGURE else Markup("")
+    figure = Markup(' class="n"') if column.kind is ColumnKind.FIGURE else Markup("")
     return _tag('<th scope="col"{}>{}</th>', figure, safe.clean(column.head))
 
 
@@ -161,8 +161,8 @@ def _row(row: Row, found: Table, look: Look | None, made: _Page) -> Markup:
 def _cell(cell: Cell, column: Column, place: int, made: _Page) -> Markup:
     below = _each("<small>{}</small>", map(words_markup, cell.below))
     fold = _element(cell.fold, made) if cell.fold else Markup("")
-    shown = words_markup(cell.words, column.kind is Kind.NAME) + below + fold
-    if place == 0 and column.kind is Kind.NAME:
+    shown = words_markup(cell.words, column.kind is ColumnKind.NAME) + below + fold
+    if place == 0 and column.kind is ColumnKind.NAME:
         return _tag('<th scope="row" class="name">{}</th>', shown)
     states = (("empty", not shown), ("judged", column.head == JUDGED))
     classes = " ".join((CELL_CLASSES[column.kind], *(name for name, holds in states if holds))).strip()

@@ -8,6 +8,7 @@ from html import escape
 from dbdyno.report import document
 from dbdyno.report.document import (
     Cell,
+    ColumnKind,
     Detail,
     Document,
     Element,
@@ -16,7 +17,6 @@ from dbdyno.report.document import (
     Fold,
     Item,
     Items,
-    Kind,
     Lines,
     Mark,
     Notes,
@@ -88,7 +88,7 @@ def _blocks(element: Element) -> Iterator[str]:
 
 
 def _table(found: Table) -> Iterator[str]:
-    right = [place for place, column in enumerate(found.columns) if column.kind is Kind.FIGURE]
+    right = [place for place, column in enumerate(found.columns) if column.kind is ColumnKind.FIGURE]
     rows = [[_cell(document.cell(one)) for one in row] for row in found.rows]
     yield _rows([_text(column.head) for column in found.columns], rows, right)
     if found.note:

@@ -14,6 +14,7 @@ from dbdyno.analyse.model import Verdict
 from dbdyno.report import document
 from dbdyno.report.document import (
     Cell,
+    ColumnKind,
     Detail,
     Document,
     Element,
@@ -22,7 +23,6 @@ from dbdyno.report.document import (
     Fold,
     Item,
     Items,
-    Kind,
     Lines,
     Mark,
     Notes,
@@ -43,7 +43,7 @@ STYLES = {
     Tone.BAD: "red",
     Tone.DOUBT: "yellow",
 }
-BROKEN_INTO_LINES = (Kind.NAME, Kind.TEXT, Kind.CODE)
+BROKEN_INTO_LINES = (ColumnKind.NAME, ColumnKind.TEXT, ColumnKind.CODE)
 OPENED_BY_A_LINE = (Table, Fitting, Items)
 INDENT, INDENT_MORE = 2, 4
 
@@ -255,8 +255,8 @@ def _print_fitting(found: Fitting, console: Console) -> None:
 
 def _laid_out(found: Table, console: Console) -> rich_table.Table | None:
     heads = [safe.clean(column.head) for column in found.columns]
-    phrases = [place for place, column in enumerate(found.columns) if column.kind is Kind.PHRASE]
-    names = [place for place, column in enumerate(found.columns) if column.kind is Kind.NAME]
+    phrases = [place for place, column in enumerate(found.columns) if column.kind is ColumnKind.PHRASE]
+    names = [place for place, column in enumerate(found.columns) if column.kind is ColumnKind.NAME]
     rows = [[_in_lines(document.cell(one)) for one in row] for row in found.rows]
     return fitted(console, heads, rows, _broken(found), phrases, names, close=found.dense)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from dbdyno.analyse.estimate import HOSTS_LEAST
-from dbdyno.analyse.found import HostEffect, HostsCompared, OnHosts, Told
+from dbdyno.analyse.found import HostEffect, HostsCompared, OnHosts, RatioPosition
 from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import listed
 from dbdyno.records import metrics
@@ -30,22 +30,22 @@ def beside(analysis: Analysis, variant: str) -> str:
     return f", but {told_text(analysis, contrary_told(found))} on {enumerated(found.contrary)}"
 
 
-def contrary_told(found: OnHosts) -> Told:
+def contrary_told(found: OnHosts) -> RatioPosition:
     """What the hosts say that contradict the others."""
     return next(one.told for one in found.each if one.host in found.contrary)
 
 
-def told_text(analysis: Analysis, told: Told) -> str:
+def told_text(analysis: Analysis, told: RatioPosition) -> str:
     """What one host by itself says of a variant."""
-    if told is Told.OPEN:
+    if told is RatioPosition.OPEN:
         return "open"
-    if told is Told.LEVEL:
+    if told is RatioPosition.LEVEL:
         return "no effect"
     higher = metrics.find(analysis.method.response).higher_is_better
-    return "faster" if (told is Told.ABOVE) == higher else "slower"
+    return "faster" if (told is RatioPosition.ABOVE) == higher else "slower"
 
 
-def counted(analysis: Analysis, found: OnHosts) -> str:
+def hosts_text(analysis: Analysis, found: OnHosts) -> str:
     """How many hosts by themselves say what: 5 faster, 1 slower."""
     told = [told_text(analysis, one.told) for one in found.each]
     words = ("faster", "slower", "no effect", "open")

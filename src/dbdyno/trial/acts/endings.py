@@ -64,7 +64,7 @@ PLACES_MOST = 8
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPlace:
     """Where a file holds a text, and the text with one bit of it turned."""
 
     file: Path
@@ -115,14 +115,14 @@ class Mark:
         ask(f"CREATE TABLE {self.table} (letters VARCHAR({LETTERS}) NOT NULL)")
         ask(f"INSERT INTO {self.table} VALUES ('{self.text}')")
 
-    def places(self, data: Path) -> Iterator[Place]:
+    def places(self, data: Path) -> Iterator[TextPlace]:
         """Where files hold it, file by file in the order of their names."""
         right, place = self.text.encode(), self.letter
         wrong = right[:place] + bytes((right[place] ^ self.value,)) + right[place + 1 :]
         for path in sorted(data.rglob("*")):
             if path.is_file() and path.stat().st_size:
                 for start in _found(path, right):
-                    yield Place(path, start, right, wrong)
+                    yield TextPlace(path, start, right, wrong)
 
 
 def told_of(mark: Mark, running: Running, open_load: OpenLoad, undo: ExitStack) -> bool | None:

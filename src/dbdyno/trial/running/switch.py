@@ -30,7 +30,7 @@ from dbdyno.engines.put_back import (
     restart,
     wait_until,
 )
-from dbdyno.engines.runtime import BEAT_S, Found, Ledger, Runtime, connected, lacks_right
+from dbdyno.engines.runtime import BEAT_S, FoundSettings, Ledger, Runtime, connected, lacks_right
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped
 from dbdyno.frozen import Level, layer_and_knob, level_text
 from dbdyno.records.in_use import GuardSeen, InUse, Means, Moved, ServerId, Way
@@ -316,7 +316,7 @@ class Switch:
             if line != self._left[name] and not own:
                 self._stop_for(at, name, line, self._left[name])
         self._unanswered |= levels
-        found = Found(lines, self.server)
+        found = FoundSettings(lines, self.server)
         try:
             said = self.runtime.move(at.ask, levels, found)
             # Also where others come between next: it tells what moved along.

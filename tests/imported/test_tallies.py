@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from dbdyno.analyse.latency import summed
-from dbdyno.imported.counted import encode
+from dbdyno.imported.tallies import encode
 
 LATENCIES = some.dictionaries(some.integers(0, 2**42), some.integers(1, 2**40), min_size=1, max_size=60)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.driver.tally import Cpu, CpuPerOperation, FineSeries, Kind, Latency, Second, Tally
+from dbdyno.driver.tally import Cpu, CpuPerOperation, FineSeries, Latency, Second, Tally, TransactionType
 
 COOKIE, COMPRESSED_COOKIE = 0x1C849313, 0x1C849314
 HEADER = struct.Struct(">iiiiqqd")
@@ -84,7 +84,7 @@ class Counted:
     clients: int = 0
     errors: Mapping[str, int] = field(default_factory=dict)
     retries: int = 0
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    kinds: Mapping[str, TransactionType] = field(default_factory=dict)
     seconds: Sequence[Second] = ()
     intervals: FineSeries | None = None
     histogram: str = ""
