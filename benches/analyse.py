@@ -44,7 +44,7 @@ import numpy as np
 from dbdyno.analyse.columns import Floats, Places
 from dbdyno.analyse.kept import Keeping, given_of
 from dbdyno.findings import analyse
-from dbdyno.plan.sequential import Memory, ask
+from dbdyno.plan.sequential import SequentialMemory, ask
 from dbdyno.prepare_run.stored_run import keep_at, kept_at
 from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.records.record import Record
@@ -267,7 +267,7 @@ def _cost(count: int) -> Cost:
     analyse_s = _seconds(lambda: _analyse(study, run, records))
     peak = _resident_mib("VmHWM")
     until = run.model_copy(update={"sequential": True})
-    memory = Memory()
+    memory = SequentialMemory()
     ask(study, until, records[:-2], memory)
     until_s = _seconds(lambda: ask(study, until, records, memory))
     return {

@@ -30,7 +30,7 @@ import psutil
 import psycopg
 
 from benches.fleet import STUDY
-from dbdyno.cli.fleet import Following
+from dbdyno.cli.fleet import FollowedRun
 from dbdyno.cli.measuring import records_of_host
 from dbdyno.fleet import hosts as leases
 from dbdyno.fleet import parts
@@ -183,7 +183,7 @@ def measured(hosts: int, pairs: int, process: psutil.Process, asleep: bool) -> s
                 for host in played:
                     pair(host, url, run, golden, host.session.deaf() if asleep else nullcontext())
         after, took_s = meter.spent(), time.monotonic() - began_s
-        following = Following(store, controller, run)
+        following = FollowedRun(store, controller, run)
         look_s = time.monotonic()
         following.look(Unwatched())
         look_s = time.monotonic() - look_s

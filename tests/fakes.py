@@ -12,8 +12,8 @@ from typing import Any
 from dbdyno.driver.job import Job
 from dbdyno.driver.load import Explained, Invariant, Prepared
 from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally, TransactionType
-from dbdyno.engines.engine import Ask, Engine, HugePages, Proposal, Refused, Risk, Searchable
-from dbdyno.engines.facts import Line, Need
+from dbdyno.engines.engine import Ask, Engine, HugePageSettings, Proposal, Refused, Risk, Searchable
+from dbdyno.engines.facts import ConfigurationLine, SettingNeed
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import process
@@ -92,7 +92,7 @@ class FakeEngine:
     DURABLE: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     RISKS: Mapping[str, Risk] = field(default_factory=dict)
     LOSING: Mapping[str, Level] = field(default_factory=lambda: {"speed": 0})
-    NEEDS: Sequence[Need] = ()
+    NEEDS: Sequence[SettingNeed] = ()
     CONFINED: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     CACHE_MISSES: str = "misses"
     idle: str = ""
@@ -126,7 +126,7 @@ class FakeEngine:
     def names(self, installation: Installation) -> frozenset[str]:
         return frozenset({"speed", "page"})
 
-    def configured(self, text: str, installation: Installation | None) -> list[Line]:
+    def configured(self, text: str, installation: Installation | None) -> list[ConfigurationLine]:
         return []
 
     def refused(self, installation: Installation, settings: Mapping[str, Level]) -> dict[str, Refused]:
@@ -169,7 +169,7 @@ class FakeEngine:
     def memory_bytes(self, settings: Mapping[str, Level]) -> int:
         return 1 << 20
 
-    def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:
+    def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePageSettings | None:
         return None
 
     def read(self, ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

@@ -75,7 +75,7 @@ ALTER FUNCTION counted() OWNER TO clerk;
 GRANT SELECT ON sales TO "Odd Reader";
 """
 
-MARIADB_TOOLS = debian.Recipe(
+MARIADB_TOOLS = debian.DebianRecipe(
     engine="dumper-of-mariadb",
     packages=("mariadb-client",),
     server="mariadb-client",
@@ -84,7 +84,7 @@ MARIADB_TOOLS = debian.Recipe(
 )
 
 
-def tool_of(recipe: debian.Recipe, name: str) -> list[str]:
+def tool_of(recipe: debian.DebianRecipe, name: str) -> list[str]:
     """The command of a tool that comes in these packages, fetched when they are not here."""
     copies = debian.fetched(recipe.engine)
     try:

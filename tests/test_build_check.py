@@ -25,8 +25,8 @@ from dbdyno.study import Factor
 from dbdyno.study.trials import Trial, Variant, phases_of
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.correctness import (
-    Asked,
     Correctness,
+    GateQuestion,
     all_kept,
     asked_of,
     build_of,
@@ -184,7 +184,7 @@ def test_a_build_is_asked_under_the_first_variant_under_which_it_starts(
     make_fork(tmp_path)
     ask, told = build_check.answers, list[str]()
 
-    def refused(asked: Asked, bench: Bench) -> Correctness:
+    def refused(asked: GateQuestion, bench: Bench) -> Correctness:
         if asked.levels["config.cache_size"] == -1000:
             raise Blocked("config.cache_size", "too small to start", "take another")
         return ask(asked, bench)
@@ -214,7 +214,7 @@ def test_a_gate_that_cannot_run_is_no_pass_and_is_asked_again(
         with monkeypatch.context() as refusing:
             recover = build_check.recovery
 
-            def refused(asked: Asked, bench: Bench) -> Correctness:
+            def refused(asked: GateQuestion, bench: Bench) -> Correctness:
                 if bench.built and bench.built.wish.patches != "none":
                     raise Blocked("config.page", "no page here", "take another")
                 return recover(asked, bench)

@@ -530,3 +530,33 @@ def _folder(module: str, modules: Collection[str]) -> str:
     """The folder that a module lies in; of a folder's own module, the folder."""
     inside = any(other.startswith(f"{module}.") for other in modules)
     return module if inside else module.rpartition(".")[0]
+
+
+FUNCTION_NAMES_MOST = 0
+"""How many names of functions stand in more than one module. The number may only fall."""
+OF_CONTRACTS = re.compile(
+    # Each engine, each verb and each kind of file, asked by one name.
+    r"engines\.(?!registry)\w+\.\w+:.*|cli\..*|obtain\.\w+:(fetch|offers|copies|file)|imported\.\w+:read"
+    # Each finding, by the names in `findings/run.py`, and each answer of `plan/`.
+    r"|findings\.\w+:(find|sections|document|headline|title|facts|note|notes|figure)|plan\.[\w.]+:ask"
+    # What shows a document, and programs that run by themselves.
+    r"|(report\.renderers|findings)\.\w+:render|applications\.\w+\..*|driver\.remote\.boot:.*"
+)
+"""Functions by which several modules answer the same question: `module:function`."""
+
+
+def names_in_several_modules(sources: Iterable[Source]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Public classes, and public functions beside those of a contract, that more than one module defines,
+    with these modules. A reader who meets a name then knows what it means."""
+    classes: dict[str, list[str]] = {}
+    functions: dict[str, list[str]] = {}
+    for source in sources:
+        for node in source.tree.body if source.module else ():
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                is_class = isinstance(node, ast.ClassDef)
+                if is_class or not OF_CONTRACTS.fullmatch(f"{source.module}:{node.name}"):
+                    (classes if is_class else functions).setdefault(node.name, []).append(source.module)
+    return (
+        {name: modules for name, modules in classes.items() if len(modules) > 1},
+        {name: modules for name, modules in functions.items() if len(modules) > 1},
+    )

@@ -33,8 +33,8 @@ from dbdyno.trial.answers import known_answers, known_vectors
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.check import judge
 from dbdyno.trial.correctness import (
-    Asked,
     Correctness,
+    GateQuestion,
     asked_of_each,
     baselines_build,
     baselines_wish,
@@ -93,7 +93,7 @@ def gated(built: Built, bench: Bench) -> Correctness:
 
 
 def _first_to_run(
-    built: Built, each: Sequence[Asked], bench: Bench, tell: Tell, again: bool = False
+    built: Built, each: Sequence[GateQuestion], bench: Bench, tell: Tell, again: bool = False
 ) -> Correctness:
     """What the gate finds under the first variant of a build under which it can run: a setting that keeps the
     engine from starting says nothing of the build. Where there is no such variant, what the first one showed.
@@ -113,7 +113,7 @@ def _first_to_run(
     return unable[0]
 
 
-def _ask(built: Built, asked: Asked, bench: Bench) -> Correctness:
+def _ask(built: Built, asked: GateQuestion, bench: Bench) -> Correctness:
     """Asks all that the gate asks, up to the first check that does not hold, and keeps what it found."""
     began, found = time.monotonic(), Correctness(asked=asked.words)
     for question in _questions(built, asked, bench):
@@ -125,7 +125,7 @@ def _ask(built: Built, asked: Asked, bench: Bench) -> Correctness:
     return found
 
 
-def _questions(built: Built, asked: Asked, bench: Bench) -> tuple[Callable[[], Correctness], ...]:
+def _questions(built: Built, asked: GateQuestion, bench: Bench) -> tuple[Callable[[], Correctness], ...]:
     """What is asked of a build. Its source's own tests come first, because they have run already. One with
     the baseline's code has its answers, wherever its functions lie."""
     tests = partial(own_tests, built.account)
@@ -174,7 +174,7 @@ def _unable(failure: DynoError) -> Correctness:
     return Correctness(unable=failure.message, remedy=failure.hint)
 
 
-def answers(asked: Asked, bench: Bench) -> Correctness:
+def answers(asked: GateQuestion, bench: Bench) -> Correctness:
     """Fixed queries, then a short load under the study's own settings: its invariants, and the recall of its
     searches where it searches vectors."""
     with _up(asked.levels, bench, bench.study.workload) as (running, _):
@@ -226,7 +226,7 @@ def _reference(bench: Bench) -> float | None:
     return recall
 
 
-def recovery(asked: Asked, bench: Bench) -> Correctness:
+def recovery(asked: GateQuestion, bench: Bench) -> Correctness:
     """A kill in the midst of a load that writes, with settings that make commits durable. After the next
     start all invariants hold, and all is there that clients were told: of an embedded engine, up to the last
     wait before the kill."""

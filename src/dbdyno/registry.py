@@ -10,7 +10,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-class Table(Mapping[str, T]):
+class LazyTable(Mapping[str, T]):
     """Entries by name, each made when it is first asked for. To go through the names makes none."""
 
     def __init__(self, names: Set[str] | Mapping[str, object], make: Callable[[str], T]) -> None:
@@ -34,9 +34,9 @@ class Table(Mapping[str, T]):
         return name in self._names
 
 
-def registry(places: Mapping[str, str]) -> Table[T]:
+def registry(places: Mapping[str, str]) -> LazyTable[T]:
     """A table of what stands at each `module:attribute`."""
-    return Table(places, lambda name: resolve_name(places[name]))
+    return LazyTable(places, lambda name: resolve_name(places[name]))
 
 
 class Those(Set[str]):

@@ -31,7 +31,7 @@ from dbdyno.trial.check import check
 from dbdyno.trial.correctness import code_beside_baseline, require_own_code
 from dbdyno.trial.count import count
 from dbdyno.trial.drive import Steps, drive
-from dbdyno.trial.extra_clients import Visit, guests_of
+from dbdyno.trial.extra_clients import GuestVisit, guests_of
 from dbdyno.trial.machine import platform_of
 from dbdyno.trial.observe import PERIOD_S, Observer, Watch
 from dbdyno.trial.prepare import prepare
@@ -456,7 +456,7 @@ def accompanied(draft: Draft, bench: Bench, running: Running, phase: Phase) -> I
     """The phase's guests come, and what the server holds is watched. What they saw stays, however the phase
     ends."""
     watch = Watch(running, phase, bench.clock.unix_s, bench.clock.monotonic_s) if phase.watched else None
-    guests: Sequence[Visit] = ()
+    guests: Sequence[GuestVisit] = ()
     try:
         with (
             guests_of(running, phase, bench.open_load) as guests,

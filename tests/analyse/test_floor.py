@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.analysis import AnalysisInput, Basis, basis_of
-from dbdyno.analyse.columns import Values
+from dbdyno.analyse.columns import BlockValues
 from dbdyno.analyse.floor import blocking, neighbours, noisier, smallest, unseen_share, variances
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.model import Ratio, Role
@@ -83,7 +83,7 @@ def test_the_interval_of_the_efficiency_holds_as_often_as_promised() -> None:
     for _ in range(400):
         logs = random.normal(0, between, (blocks, 1)) + random.normal(0, within, (blocks, variants))
         values = [{("here", block): math.exp(log) for block, log in enumerate(row)} for row in logs.T]
-        found = variances([Values.of(each) for each in values])
+        found = variances([BlockValues.of(each) for each in values])
         assert found is not None
         worth = blocking(found)
         assert worth.low < worth.efficiency < worth.high
@@ -100,7 +100,7 @@ def test_blocks_that_have_nothing_in_common_are_worth_nothing() -> None:
 def test_a_variant_that_lacks_a_block_is_left_out() -> None:
     values = [{("here", block): 100.0 + block + variant for block in range(6)} for variant in range(3)]
     del values[2]["here", 4]
-    told = [Values.of(each) for each in values]
+    told = [BlockValues.of(each) for each in values]
     assert variances(told) == variances(told[:2]) is not None
     assert variances(told[:1]) is None
 

@@ -11,9 +11,9 @@ import pytest
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.gate import (
     RUNS_OWN_LEAST,
+    GateWay,
     PastRun,
     Source,
-    Way,
     _against_runs,
     _floor_of,
     against_stored,
@@ -44,7 +44,7 @@ def stored(now: Analysis, past: list[PastRun], reference: Analysis | None = None
 )
 def test_runs_that_took_turns_are_paired_by_block(speed: float, verdict: Verdict) -> None:
     gate = side_by_side("main", an_analysis(speed=speed), an_analysis("main"))
-    assert (gate.way, gate.result.verdict) == (Way.SIDE_BY_SIDE, verdict)
+    assert (gate.way, gate.result.verdict) == (GateWay.SIDE_BY_SIDE, verdict)
     assert gate.result.effect is not None and gate.result.effect.pairs == 6
     assert gate.result.effect.ratio == pytest.approx(speed, rel=1e-4)
 

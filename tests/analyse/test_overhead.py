@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.analyse import split as stages
 from dbdyno.analyse.columns import OfRecords
-from dbdyno.analyse.found import Condition, Overhead
+from dbdyno.analyse.found import HostCondition, Overhead
 from dbdyno.findings import analyse
 from dbdyno.records.record import Outcome, Record
 from tests.analyse.factory import a_run, a_study, ended, records_of
@@ -24,7 +24,7 @@ def overhead(records: Sequence[Record]) -> Overhead | None:
     return stages.overhead(columns, columns.places)
 
 
-def conditions(records: Sequence[Record]) -> tuple[Condition, ...]:
+def conditions(records: Sequence[Record]) -> tuple[HostCondition, ...]:
     columns = OfRecords(records)
     return stages.conditions(columns, columns.places)
 

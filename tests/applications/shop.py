@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
-from dbdyno.applications.product import ApplicationPlace, Front, Installed, Product
+from dbdyno.applications.product import ApplicationPlace, Front, InstalledApplication, Product
 from dbdyno.engines.server import start_server
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
@@ -57,7 +57,7 @@ class Life:
         return Front(running, lambda: (), lambda: None)
 
 
-def shop(manner: str) -> Installed:
+def shop(manner: str) -> InstalledApplication:
     """The shop as a study would have it."""
     wish = Application(name="shop", workers=1)
     product = Product(
@@ -69,4 +69,4 @@ def shop(manner: str) -> Installed:
         locate=lambda _: INSTALLATION,
         life=Life(manner),
     )
-    return Installed(product, INSTALLATION, wish)
+    return InstalledApplication(product, INSTALLATION, wish)

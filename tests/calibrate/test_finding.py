@@ -14,7 +14,7 @@ from dbdyno.analyse.quantiles import BLOCKS_LEAST, SHORTEST_S, Spreads
 from dbdyno.calibrate.binding import Binding
 from dbdyno.calibrate.finding import (
     STARTS_SD,
-    Finding,
+    BindingFinding,
     Pair,
     compared,
     finding,
@@ -31,7 +31,7 @@ from tests.calibrate.kept_cases import TRIAL
 FREE, BOUND = Binding(), Binding(driver="1")
 
 
-def best(findings: Sequence[Finding]) -> Finding:
+def best(findings: Sequence[BindingFinding]) -> BindingFinding:
     return best_of(compared(findings))
 
 
@@ -123,7 +123,7 @@ def test_heavy_tails_ask_for_the_signed_rank_interval() -> None:
 def test_the_figure_that_decided_is_told_and_it_decides() -> None:
     random = np.random.default_rng(7)
 
-    def found(binding: Binding, spread: float) -> Finding:
+    def found(binding: Binding, spread: float) -> BindingFinding:
         return finding(binding, pairs_of(random.normal(0, spread, 24).tolist()), TRIAL)
 
     free, calm, alike = found(FREE, 0.18), found(BOUND, 0.05), found(BOUND, 0.17)

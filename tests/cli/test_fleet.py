@@ -178,7 +178,7 @@ def test_a_fault_of_dyno_fails_the_run_on_its_host_and_is_not_tried_again(
         with pytest.raises(ZeroDivisionError):
             verb.Worker(session, store_server.url, place, NOTHING_ALLOWED, 60.0)._go_on()
         [part] = parts.parts_of(session, run.run)
-        assert part.state is parts.State.FAILED and "ZeroDivisionError" in part.told
+        assert part.state is parts.PartState.FAILED and "ZeroDivisionError" in part.told
         assert parts.next_run(session, "a") is None
         store.remove_run(run.run)
         remove(session, "a")
@@ -196,7 +196,7 @@ def test_a_run_without_a_baseline_on_a_host_ends_as_one_on_this_host(
         fence = take(session, place, run.run, 60.0)
         failed = record_of(trial, "a", fence, run.run).but(outcome=Outcome.FAILED, cause="it did not start")
         store.add_record(failed.but(variant="baseline" if trial == 0 else "other"))
-        parts.end(session, place, run.run, parts.State.FAILED, "it did not start")
+        parts.end(session, place, run.run, parts.PartState.FAILED, "it did not start")
         with pytest.raises(DynoError, match="host a: it did not start") as told:
             Controller(store, session, quiet=True).follow(run)
         assert told.value.exit_code == code
@@ -323,7 +323,7 @@ def test_a_study_runs_on_hosts_one_of_which_dies_and_its_controller_too(
             assert [record.trial for record in kept] == list(range(16))
             assert {record.fleet_host for record in kept} == {"a", "b"}
             assert session.execute(OVERLAPS) == [] and store.summary(run).finished
-            assert all(part.state is parts.State.DONE for part in parts.parts_of(session, run.run))
+            assert all(part.state is parts.PartState.DONE for part in parts.parts_of(session, run.run))
     assert not list(homes.glob("*/DYNO_HOST_FOLDER/journal/*"))
 
 

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import pytest
 
 from dbdyno.host import paths
-from dbdyno.host.host_lock import Look
+from dbdyno.host.host_lock import LookBetweenBlocks
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Record
 from dbdyno.records.run import Calibrated, ComparisonRun, Run
 from dbdyno.records.store import Store
-from dbdyno.serve.pages import Pages
+from dbdyno.serve.pages import StorePages
 from tests.cli.calls import complaint, dyno
 from tests.study_texts import STUDY
 
@@ -86,8 +86,8 @@ def _every_view_is_the_gate(run: Run) -> None:
     assert case.attrib["name"] == "throughput against main" and case.find("failure") is not None
     assert dyno("report", "--fail-on", "slower").returncode == 6
     beside = (paths.data() / "reports" / f"{run.run}.html").read_text()
-    served = Pages(store_url())
-    with Look() as look:
+    served = StorePages(store_url())
+    with LookBetweenBlocks() as look:
         pages = [beside, *(served.draw(path, look).body.decode() for path in ("/", f"/run/{run.run}"))]
     for page in pages:
         assert sentence in page and "helped most" not in page.partition("<table")[0]

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from dbdyno.analyse.elimination import candidates_of, ranked
-from dbdyno.cli.progress import BAR_COLUMNS, LINE_EVERY_S, STILL_EVERY_S, Lines, Live, OfReference
+from dbdyno.cli.progress import BAR_COLUMNS, LINE_EVERY_S, STILL_EVERY_S, Live, OfReference, ProgressLines
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.host.journal import open_journal
 from dbdyno.kinds.search import Candidates
@@ -36,17 +36,17 @@ def sliced(blocks: int = 1) -> Study:
     return make_study(1, 2, blocks=blocks, arrangement=Arrangement.SIDE_BY_SIDE, slice_s=0.5)
 
 
-def carry_out(study: Study, progress: Lines | OfReference) -> list[Record]:
+def carry_out(study: Study, progress: ProgressLines | OfReference) -> list[Record]:
     with Store(store_url()) as store, open_journal() as journal:
         run = make_run(study)
         store.add_run(run)
         return carried_out(make_bench(study, run, journal), store, progress)
 
 
-def lines_of(study: Study, each_reading_s: float) -> Lines:
+def lines_of(study: Study, each_reading_s: float) -> ProgressLines:
     """Told by a clock that goes on by so much whenever it is read."""
     readings = count()
-    return Lines(trial_count(study), study, 40.0, lambda: each_reading_s * next(readings))
+    return ProgressLines(trial_count(study), study, 40.0, lambda: each_reading_s * next(readings))
 
 
 def test_trials_that_follow_one_another_have_a_line_each(
@@ -82,7 +82,7 @@ def test_slices_that_are_soon_over_are_not_told(homes: Path, capsys: pytest.Capt
 
 def test_a_load_that_goes_on_for_long_is_told_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
     study, clock = make_study(1, 2, blocks=1), Clock()
-    lines = Lines(2, study, 4000.0, clock)
+    lines = ProgressLines(2, study, 4000.0, clock)
     trial = make_trial("baseline", Phase(name="load", warmup_s=0.0, duration_s=1800.0))
     lines.look()
     lines.stage_began(trial, Stage.PREPARE)
@@ -142,7 +142,7 @@ def test_a_reference_is_told_from_the_variant_of_its_name(
 
 def test_the_trials_of_a_reference_stay_counted(capsys: pytest.CaptureFixture[str]) -> None:
     study = make_study(1, 2, blocks=1)
-    lines, record = Lines(3, study, 30.0), records_of(a_study(blocks=1))[0]
+    lines, record = ProgressLines(3, study, 30.0), records_of(a_study(blocks=1))[0]
     lines.trial_ended(record)
     OfReference(lines).trial_ended(record)
     lines.asked(1)
@@ -191,7 +191,7 @@ def test_counts_to_come_are_in_the_time_that_is_told(capsys: pytest.CaptureFixtu
     study = a_study(blocks=1)
     study = study.but(goal=study.goal.but(counted=True))
     trials = trials_in_all(study)
-    lines = Lines(trials, study, 4.0 * trial_count(study) + counted_s(study), Clock())
+    lines = ProgressLines(trials, study, 4.0 * trial_count(study) + counted_s(study), Clock())
     lines.trial_ended(records_of(study)[0])
     assert f"about {about_text(counted_s(study))} left" in capsys.readouterr().err
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.engines import put_back
-from dbdyno.engines.put_back import Standing
+from dbdyno.engines.put_back import SettingBefore
 from dbdyno.engines.runtime import TABLE
 from dbdyno.errors import DynoError, EngineMissing
 from dbdyno.host.journal import open_journal
@@ -364,7 +364,7 @@ def test_a_server_that_is_gone_can_be_given_up(study: Path, server: UsersServer)
     with ExitStack() as stack:
         journal = stack.enter_context(open_journal())
         nobody = ServerId(facts={})
-        standing = Standing(server=nobody, name="jit", does="", line=None, before="on", levels=("off",))
+        standing = SettingBefore(server=nobody, name="jit", does="", line=None, before="on", levels=("off",))
         put_back.note_settings(journal, gone, (standing,))
         with pytest.raises(DynoError, match=r"dyno cleanup \(--forget"):
             stack.close()

@@ -30,7 +30,7 @@ from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch, why_writable
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation, Offer, covers
-from dbdyno.records.metrics import GAUGES, Source
+from dbdyno.records.metrics import GAUGES, GaugeSource
 from dbdyno.study.nouns import Reference
 from dbdyno.trial.answers import known_answers
 from tests.conformance.conftest import SAMPLES, Bench, bench_for
@@ -180,7 +180,7 @@ def test_what_an_engine_holds_is_told_by_the_names_of_gauges(up: Bench) -> None:
     """Dyno asks from its own process, where an engine in the load process tells nothing."""
     held = up.engine.counters.held(partial(query, up.servers[0].url))
     assert bool(held) is not up.engine.embedded
-    assert all(GAUGES[name].source is Source.ENGINE and value >= 0.0 for name, value in held.items())
+    assert all(GAUGES[name].source is GaugeSource.ENGINE and value >= 0.0 for name, value in held.items())
     assert up.engine.embedded or "undo" in held
 
 

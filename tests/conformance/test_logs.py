@@ -11,7 +11,7 @@ import pytest
 from dbdyno.frozen import Level
 from dbdyno.sql_logs.postgresql.prefix import pattern
 from dbdyno.sql_logs.read import log_of
-from dbdyno.sql_logs.seen import Reading, Seen
+from dbdyno.sql_logs.seen import LogReading, SeenStatement
 from tests.cli.calls import dyno
 from tests.conformance.conftest import started
 from tests.conformance.sessions_cases import rows
@@ -39,7 +39,7 @@ def asked(url: str) -> list[str]:
     return texts
 
 
-def read(path: Path, reading: Reading) -> list[Seen]:
+def read(path: Path, reading: LogReading) -> list[SeenStatement]:
     """What a log tells up to the end, once the server has written that."""
     for _ in range(300):
         if path.exists() and END.encode() in path.read_bytes():
@@ -51,7 +51,7 @@ def read(path: Path, reading: Reading) -> list[Seen]:
     raise AssertionError(f"{path} does not end")
 
 
-def told(found: list[Seen]) -> list[Seen]:
+def told(found: list[SeenStatement]) -> list[SeenStatement]:
     """Those of the test: the driver asks for settings of its own."""
     words = tuple(text.partition("{n}")[0].strip()[:10] for text in ASKED)
     return sorted((seen for seen in found if seen.text.startswith(words)), key=lambda seen: seen.line)
@@ -72,7 +72,7 @@ def test_logs_of_mariadb_and_mysql_are_read_back(engine: str, tmp_path: Path, sh
         before = time.time()
         texts = asked(server.url)
         for kind, path in logs.items():
-            found = told(read(path, Reading()))
+            found = told(read(path, LogReading()))
             doubtful = [text for text in texts if "# Time" in text] if kind == "slow_query" else []
             assert [seen.text for seen in found] == [text for text in texts if text not in doubtful]
             assert all(seen.session and seen.at_s is not None for seen in found)
@@ -150,8 +150,8 @@ def test_texts_of_postgresql_are_read_back(prefix: str, tmp_path: Path, shelf: P
                 assert len({seen.database for seen in found} - {""}) == 1, (name, reading)
 
 
-def _readings(prefix: str) -> Iterator[tuple[str, Reading]]:
-    yield "log", Reading(prefix)
-    yield "log", Reading()
-    yield "log.csv", Reading()
-    yield "log.json", Reading()
+def _readings(prefix: str) -> Iterator[tuple[str, LogReading]]:
+    yield "log", LogReading(prefix)
+    yield "log", LogReading()
+    yield "log.csv", LogReading()
+    yield "log.json", LogReading()

@@ -19,7 +19,7 @@ import pytest
 
 from dbdyno.deploy.check import State, checked
 from dbdyno.deploy.deployment import Deployment
-from dbdyno.deploy.files import Way, files_beside, files_for_host, read_folder, write_folder
+from dbdyno.deploy.files import FilePlacement, files_beside, files_for_host, read_folder, write_folder
 from dbdyno.deploy.made import production_of
 from dbdyno.driver.passwords import query
 from dbdyno.engines.mariadb.settings import folders as mariadb_folders
@@ -246,7 +246,7 @@ def test_the_environment_of_the_files_reaches_the_process(
     with running(bench, tmp_path / "root") as url:
         [_, finding] = checked(deployment, bench.engine, url, None).findings
         assert finding.state is State.DIFFERS
-    pattern = r"^(\w+) = '(.*)'$" if file.way is Way.LAST else r'^Environment="(\w+)=(.*)"$'
+    pattern = r"^(\w+) = '(.*)'$" if file.way is FilePlacement.LAST else r'^Environment="(\w+)=(.*)"$'
     [(name, value)] = re.findall(pattern, file.content.decode(), re.MULTILINE)
     monkeypatch.setenv(name, value)
     with running(bench, tmp_path / "root") as url:

@@ -19,7 +19,7 @@ from dbdyno.sql_logs.formats import FORMATS
 from dbdyno.sql_logs.read import log_of
 from dbdyno.sql_logs.record import record
 from dbdyno.sql_logs.recording import About, about
-from dbdyno.sql_logs.seen import Seen
+from dbdyno.sql_logs.seen import SeenStatement
 from tests.conformance.conftest import Bench, serving, started
 from tests.sql_logs.read_cases import Given
 
@@ -29,11 +29,11 @@ ENGINES = ("mariadb", "postgresql")
 BEGIN_S = 1_795_363_200.25
 
 
-def seen(session: str, at_s: float, text: str, **rest: Any) -> Seen:
-    return Seen(text, 1, session=session, at_s=BEGIN_S + at_s, **rest)
+def seen(session: str, at_s: float, text: str, **rest: Any) -> SeenStatement:
+    return SeenStatement(text, 1, session=session, at_s=BEGIN_S + at_s, **rest)
 
 
-def recorded(engine: str, log: list[Seen], folder: Path) -> Path:
+def recorded(engine: str, log: list[SeenStatement], folder: Path) -> Path:
     [kind] = [kind for kind in FORMATS if kind.name == LOGS[engine]]
     path = folder / "log.replay"
     path.unlink(missing_ok=True)
@@ -123,7 +123,7 @@ def test_a_ramp_holds_up_no_session_that_opens_later(engine: str, url: str, tmp_
         for chain in (0, 1):
             session, at_s = f"{chain} {n}", 0.2 + n * 0.2 + 0.05 * chain
             log += [seen(session, at_s + 0.05 * m, f"INSERT INTO told (place) VALUES ({n})") for m in (0, 1)]
-            log += [Seen("", 1, rest="command Quit", session=session, at_s=BEGIN_S + at_s + 0.06)]
+            log += [SeenStatement("", 1, rest="command Quit", session=session, at_s=BEGIN_S + at_s + 0.06)]
     log += [seen("long", 2.8, "INSERT INTO told (place) VALUES (28)")]
     log.sort(key=lambda one: one.at_s or 0.0)
     tally, replay = played(url, recorded(engine, log, tmp_path), ramp_s=12.0)

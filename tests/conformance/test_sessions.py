@@ -66,7 +66,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(folder / "ca.pem", folder / "server.pem", folder / "server.key", both)
 
 
-PLUGINS = debian.Recipe(
+PLUGINS = debian.DebianRecipe(
     engine="plugins-of-mariadb",
     packages=("mariadb-server",),
     server="mariadb-server",
@@ -76,7 +76,7 @@ PLUGINS = debian.Recipe(
 """What the server needs for accounts with ed25519 and parsec; Dyno itself has no use for it."""
 
 
-def unpacked(recipe: debian.Recipe) -> Path:
+def unpacked(recipe: debian.DebianRecipe) -> Path:
     """Where these packages are, fetched when they are not here."""
     copies = debian.fetched(recipe.engine)
     try:

@@ -13,7 +13,7 @@ from dbdyno.engines.engine import Server
 from dbdyno.engines.mariadb.server import SERVER as MARIADB
 from dbdyno.engines.mysql.server import SERVER as MYSQL
 from dbdyno.engines.postgresql.server import SERVER as POSTGRESQL
-from dbdyno.obtain.debian import Recipe
+from dbdyno.obtain.debian import DebianRecipe
 from dbdyno.obtain.server import program
 from tests.conformance.commands import loads
 from tests.conformance.conftest import Bench
@@ -89,7 +89,7 @@ def client(bench: Bench, server: Server) -> Callable[[str], list[str]]:
 
         return ask
 
-    def command(recipe: Recipe, name: str) -> list[str]:
+    def command(recipe: DebianRecipe, name: str) -> list[str]:
         return program(bench.installation, recipe, name)
 
     socket, account = server.url.split("socket=")[-1], urlsplit(server.url).username

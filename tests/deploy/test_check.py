@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.deploy.check import Checked, Finding, State, checked, found_server, is_file
+from dbdyno.deploy.check import Checked, LevelFinding, State, checked, found_server, is_file
 from dbdyno.deploy.deployment import DeployedBuild, Deployment
 from dbdyno.deploy.made import production_of
 from dbdyno.driver.load_process import LoadProcess
@@ -42,7 +42,7 @@ def states(found: Checked) -> dict[str, State]:
     return {finding.factor: finding.state for finding in found.findings}
 
 
-def one(found: Checked, factor: str) -> Finding:
+def one(found: Checked, factor: str) -> LevelFinding:
     return next(finding for finding in found.findings if finding.factor == factor)
 
 

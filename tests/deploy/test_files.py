@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.deploy import ansible, files
 from dbdyno.deploy.deployment import DeployedBuild, Deployment
-from dbdyno.deploy.files import PROGRAMS, File, Way, by_hand, files_beside, files_for_host
+from dbdyno.deploy.files import PROGRAMS, FilePlacement, RecipeFile, by_hand, files_beside, files_for_host
 from dbdyno.deploy.made import production_of
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.firebird import FIREBIRD
@@ -31,11 +31,11 @@ HOST: dict[str, tuple[Level, Level]] = {
 POOL: dict[str, Level] = {"config.innodb_buffer_pool_size": "1G"}
 
 
-def for_host(deployment: Deployment, engine: Engine) -> dict[str, File]:
+def for_host(deployment: Deployment, engine: Engine) -> dict[str, RecipeFile]:
     return {file.name: file for file in files_for_host(deployment, production_of(engine))}
 
 
-def text(file: File) -> str:
+def text(file: RecipeFile) -> str:
     return file.content.decode()
 
 
@@ -46,7 +46,7 @@ def rows(deployment: Deployment, engine: Engine) -> list[list[str]]:
     return [line.split("\t") for line in table.splitlines()]
 
 
-def lines(file: File) -> list[str]:
+def lines(file: RecipeFile) -> list[str]:
     """Those that say something to who reads the file on a host."""
     return [line for line in text(file).splitlines() if not line.startswith("#")]
 
@@ -81,7 +81,7 @@ def test_a_unit_gets_its_environment_and_directives() -> None:
 def test_a_server_that_drops_its_units_environment_has_a_file_of_its_own() -> None:
     found = for_host(recipe(POSTGRESQL, {"memory.allocator": ("libc", "jemalloc")}), POSTGRESQL)
     [file] = found.values()
-    assert (file.place, file.way) == ("/etc/postgresql/15/main/environment", Way.LAST)
+    assert (file.place, file.way) == ("/etc/postgresql/15/main/environment", FilePlacement.LAST)
     assert lines(file) == ["LD_PRELOAD = 'libjemalloc.so.2'"]
 
 
@@ -97,7 +97,7 @@ def test_pages_are_a_sysctl_and_the_disk_a_rule() -> None:
     assert pages.startswith("vm.nr_hugepages = ")
     [rule] = lines(found["udev.rules"])
     assert 'KERNEL=="@DISK@"' in rule and 'ATTR{queue/scheduler}="bfq"' in rule
-    assert found["udev.rules"].way is Way.DISK
+    assert found["udev.rules"].way is FilePlacement.DISK
     [line] = lines(found["fstab"])
     assert line.split()[2:4] == ["ext4", "noatime"]
     assert "fstab" in by_hand(made, found.values())
@@ -113,7 +113,7 @@ def test_firebirds_own_file_is_shared_and_its_database_is_changed_by_hand() -> N
     found = for_host(made, FIREBIRD)
     assert (found["firebird.conf"].place, found["firebird.conf"].way) == (
         "/opt/firebird/firebird.conf",
-        Way.FIRST,
+        FilePlacement.FIRST,
     )
     assert lines(found["firebird.conf"]) == ["DefaultDbCachePages = 65536"]
     assert by_hand(made, found.values())["forced_writes"] == "gfix -write async DATABASE"
@@ -189,8 +189,8 @@ def test_a_role_of_ansible_has_the_same_files_at_the_same_places() -> None:
 def test_a_role_keeps_what_was_there_and_refuses_a_file_without_one_pair_of_marks(
     tmp_path: Path, marked: str, taken: bool
 ) -> None:
-    shared = File("firebird.conf", b"B = 1\n", "/opt/firebird/firebird.conf", Way.FIRST)
-    whole = File("sysctl.conf", b"vm.nr_hugepages = 1\n", "/etc/sysctl.d/90-dyno.conf")
+    shared = RecipeFile("firebird.conf", b"B = 1\n", "/opt/firebird/firebird.conf", FilePlacement.FIRST)
+    whole = RecipeFile("sysctl.conf", b"vm.nr_hugepages = 1\n", "/etc/sysctl.d/90-dyno.conf")
     role = {file.name: text(file) for file in ansible.role([shared, whole], "firebird")}
     tasks = role["ansible/tasks/main.yml"]
     assert tasks.count("backup: true") == 2 and tasks.count("dyno_place.stdout") == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.deploy.files import File, files_beside, files_for_host, read_folder, write_folder
+from dbdyno.deploy.files import RecipeFile, files_beside, files_for_host, read_folder, write_folder
 from dbdyno.deploy.made import production_of
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.errors import UserError
@@ -15,7 +15,7 @@ from tests.deploy.recipes import recipe
 MADE = recipe(MARIADB, {"config.innodb_io_capacity": (200, 2000), "config.innodb_doublewrite": ("ON", "OFF")})
 
 
-def files() -> list[File]:
+def files() -> list[RecipeFile]:
     production = production_of(MARIADB)
     for_host = files_for_host(MADE, production)
     return [*for_host, *files_beside(MADE, production, for_host)]
@@ -45,7 +45,7 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     below.write_text("")
     with pytest.raises(UserError, match="cannot write"):
         write_folder(below / "recipe", files())
-    too_long = File("x" * 300, b"")
+    too_long = RecipeFile("x" * 300, b"")
     with pytest.raises(UserError, match="cannot write"):
         write_folder(tmp_path / "recipe", [*files(), too_long])
     assert [path.name for path in tmp_path.iterdir()] == ["a file"]

@@ -20,7 +20,7 @@ from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.host import cache
 from dbdyno.layers.part import PartPlace
-from dbdyno.obtain.source.build import BuildSpecification, Flags, Made, Trainer, Training
+from dbdyno.obtain.source.build import BuildAccount, BuildSpecification, Flags, Trainer, Training
 from dbdyno.records.record import Outcome
 from dbdyno.study import Design
 from tests.analyse.factory import broken
@@ -192,7 +192,7 @@ def study(homes: Path) -> Path:
     folder.mkdir()
     (folder / "one.patch").write_text(PATCH)
     digest = hashlib.sha256(PATCH.encode()).hexdigest()
-    account = Made(
+    account = BuildAccount(
         key=KEY,
         engine="sqlite",
         words="gcc -O3 patches one.patch",

@@ -33,15 +33,15 @@ from pathlib import Path
 from dbdyno.driver import passwords as driver_query
 from dbdyno.driver.passwords import Ask, Rows
 from dbdyno.engines import put_back, registry
-from dbdyno.engines.put_back import Reached, Standing, wait_until
+from dbdyno.engines.put_back import ReachedSession, SettingBefore, wait_until
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal, replay_abandoned, waiting_servers
 from dbdyno.prepare_run.running import Noted, put_back_by
-from dbdyno.records.in_use import Identity, InUse, Way
+from dbdyno.records.in_use import Identity, InUse, SettingWay
 from dbdyno.study.nouns import Reference
 from dbdyno.trial.running import switch as switch_module
-from dbdyno.trial.running.switch import Switch
+from dbdyno.trial.running.switch import SettingsSwitch
 from tests.running_server import TUNER, UsersServer, users_server
 
 FAULTS = ("switch", "cut", "pooler", "stray", "writer", "beside", "kill", "revoke")
@@ -274,10 +274,12 @@ class Scene:
         levels = {name: each[1:] for name, each in kind.pair.items()}
         levels = levels if pair else {kind.name: kind.levels}
         with self.conversation(self.url) as ask:
-            at = Reached(self.url, self.runtime.who(ask), ask, self.engine, self.runtime)
+            at = ReachedSession(self.url, self.runtime.who(ask), ask, self.engine, self.runtime)
             server, lines, now = at.server, at.lines(levels), at.values()
-        ways = tuple(Way(name=name, does="moved", now=now[name]) for name in levels)
-        standings = tuple(Standing.of(server, way, lines[way.name], levels[way.name], "") for way in ways)
+        ways = tuple(SettingWay(name=name, does="moved", now=now[name]) for name in levels)
+        standings = tuple(
+            SettingBefore.of(server, way, lines[way.name], levels[way.name], "") for way in ways
+        )
         in_use = InUse(
             url=self.url,
             identity=Identity(version="", digest="", account=""),
@@ -288,7 +290,7 @@ class Scene:
         with open_journal() as journal:
             note = Noted(journal, None, self.url, server, "r")
             note.settings(standings)
-            switch = Switch(self.engine, in_use, server, standings, note)
+            switch = SettingsSwitch(self.engine, in_use, server, standings, note)
             try:
                 for number in (0, 1, 0):
                     switch.take_turn({name: each[number] for name, each in levels.items()})

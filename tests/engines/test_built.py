@@ -21,7 +21,7 @@ from dbdyno.obtain.source import compared, making, package
 from dbdyno.obtain.source.build import BuildSpecification, Trainer
 from dbdyno.obtain.source.profile import Untrained
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage
-from dbdyno.obtain.source.tree import Source
+from dbdyno.obtain.source.tree import SourceTree
 from tests.fakes import INSTALLATION
 from tests.sqlite_fork import fork_wish, make_fork
 
@@ -281,7 +281,7 @@ def test_what_an_instrumented_engine_writes_before_its_training_is_forgotten(
 def test_a_source_that_cannot_be_had_is_asked_for_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def refuse(wanted: SourcePackage, *, tell: Tell) -> Source:
+    def refuse(wanted: SourcePackage, *, tell: Tell) -> SourceTree:
         asked.append(wanted.package)
         raise DynoError("the mirror lacks it")
 

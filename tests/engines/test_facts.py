@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.facts import (
-    Need,
     Production,
+    SettingNeed,
     lines,
     numbers,
     proved,
@@ -320,8 +320,8 @@ def test_what_is_no_plan_is_refused_in_words(read: object, text: str) -> None:
 
 
 NEEDS = (
-    Need(("sync", "format"), "log", off=("OFF",), unset="OFF", why="so there is no log"),
-    Need(("siblings",), "delay", off=("0",), unset="0", why="so nothing waits"),
+    SettingNeed(("sync", "format"), "log", off=("OFF",), unset="OFF", why="so there is no log"),
+    SettingNeed(("siblings",), "delay", off=("0",), unset="0", why="so nothing waits"),
 )
 
 

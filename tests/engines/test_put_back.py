@@ -18,20 +18,20 @@ from dbdyno.engines.postgresql import running
 from dbdyno.engines.put_back import (
     SCHEMA,
     SETTING,
-    Standing,
+    SettingBefore,
     drop_schema,
     ledger_on,
     put_back,
     put_back_noted,
     restart,
 )
-from dbdyno.engines.runtime import TABLE, FoundSettings, Ledger, lacks_right, one_server
+from dbdyno.engines.runtime import TABLE, FoundSettings, ServerLedger, lacks_right, one_server
 from dbdyno.errors import AnotherServer, DriverFailed, EngineMissing, ServerFailed, UserError
 from dbdyno.host import paths
 from dbdyno.host.journal import open_journal
 from dbdyno.prepare_run.running import Noted
-from dbdyno.records.in_use import Identity, InUse, ServerId, Way
-from dbdyno.trial.running.switch import Switch
+from dbdyno.records.in_use import Identity, InUse, ServerId, SettingWay
+from dbdyno.trial.running.switch import SettingsSwitch
 from tests.running_server import TUNER, UsersServer, promote, replica, source_and_replica, users_server
 
 URL = "postgresql://tuner@db1/shop"
@@ -57,7 +57,7 @@ def test_two_urls_are_one_server_whoever_connects() -> None:
 
 
 def test_what_is_put_back_is_said_in_words() -> None:
-    standing = Standing(server=SERVER, name="jit", does="", line=None, before="on", levels=("off",))
+    standing = SettingBefore(server=SERVER, name="jit", does="", line=None, before="on", levels=("off",))
     assert standing.words == "jit on"
     assert standing.model_copy(update={"line": "on"}).words == "jit on, set as on"
 
@@ -77,7 +77,7 @@ def test_a_standby_that_is_promoted_is_put_back_and_a_copy_of_it_is_another_serv
             meant = running.who(ask)
             before = running.standing(ask, ("deadlock_timeout",)).value["deadlock_timeout"]
             running.move(ask, {"deadlock_timeout": "3s"}, FoundSettings({"deadlock_timeout": before}, meant))
-        standing = Standing(
+        standing = SettingBefore(
             server=meant, name="deadlock_timeout", does="", line=before, before="1s", levels=("3s",)
         )
         standby.tell("SELECT pg_promote()::int")
@@ -111,8 +111,10 @@ def test_a_replica_that_is_promoted_in_the_midst_goes_on_and_is_put_back(
         behind.tell(f"SET GLOBAL {name} = 150")
         with conversation(behind.url) as ask:
             meant = runtime.who(ask)
-            way = Way(name=name, does="moved", now="150")
-            standing = Standing.of(meant, way, runtime.standing(ask, (name,)).value[name], ("200", "300"), "")
+            way = SettingWay(name=name, does="moved", now="150")
+            standing = SettingBefore.of(
+                meant, way, runtime.standing(ask, (name,)).value[name], ("200", "300"), ""
+            )
         in_use = InUse(
             url=behind.url,
             identity=Identity(version="", digest="", account=""),
@@ -121,7 +123,9 @@ def test_a_replica_that_is_promoted_in_the_midst_goes_on_and_is_put_back(
             ways=(way,),
         )
         with open_journal() as journal:
-            switch = Switch(own, in_use, meant, (standing,), Noted(journal, None, behind.url, meant, "r"))
+            switch = SettingsSwitch(
+                own, in_use, meant, (standing,), Noted(journal, None, behind.url, meant, "r")
+            )
             switch.take_turn({name: "200"})
             promote(behind)
             behind.tell("CREATE DATABASE its_own")
@@ -155,7 +159,7 @@ def server_id(server: UsersServer) -> ServerId:
         return registry.runtime_of(server.installation.engine).who(ask)
 
 
-def ledger_of(server: UsersServer) -> Ledger:
+def ledger_of(server: UsersServer) -> ServerLedger:
     return ledger_on(server.url, server_id(server))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.findings import evidence
-from dbdyno.report.document import Cell, Facts, Fold, Section, Table, cell, plain
+from dbdyno.report.document import Facts, Fold, Section, Table, TableCell, cell, plain
 from tests.report.cases import all_verdicts
 
 
@@ -31,7 +31,9 @@ def test_every_trial_has_a_row_and_what_failed_has_its_cause_and_its_log() -> No
     outcomes = [column.head for column in table.columns].index("outcome")
     for row, trial in zip(table.rows, analysis.trials, strict=True):
         ended = cell(row[outcomes])
-        assert ended == Cell(trial.record.outcome.value, (trial.record.cause,) if trial.record.cause else ())
+        assert ended == TableCell(
+            trial.record.outcome.value, (trial.record.cause,) if trial.record.cause else ()
+        )
 
 
 def test_the_host_and_the_study_are_named() -> None:

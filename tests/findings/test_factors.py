@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dbdyno.analyse.model import Verdict
 from dbdyno.findings import analyse
-from dbdyno.findings.factors import Cell, grid, grid_sections
+from dbdyno.findings.factors import FactorCell, grid, grid_sections
 from dbdyno.frozen import Level
 from dbdyno.records.record import Outcome, Record
 from dbdyno.study import Design
@@ -38,8 +38,8 @@ def test_every_setting_stands_in_its_place() -> None:
     )
     [(first, plain), (second, changed)] = found.rows
     assert (first, second) == (("1",), ("true",))
-    assert plain[0] == Cell("100")
-    assert changed[0] == Cell("blocked", verdict=Verdict.BLOCKED)
+    assert plain[0] == FactorCell("100")
+    assert changed[0] == FactorCell("blocked", verdict=Verdict.BLOCKED)
     by_name = {variant.name: variant for variant in analysis.variants}
     effect = by_name["config.a=true, storage.filesystem=xfs"].effect
     assert effect is not None and effect.low is not None
@@ -54,7 +54,7 @@ def test_a_broken_setup_has_a_word_and_no_speed() -> None:
     changes = {"config.a=true": lambda record: failing(record) if record.block == 2 else record}
     found = grid(analyse(study, a_run(study), records_of(study, changes=changes)))
     assert found is not None
-    assert found.rows[1][1][0] == Cell("broken", verdict=Verdict.BROKEN)
+    assert found.rows[1][1][0] == FactorCell("broken", verdict=Verdict.BROKEN)
 
 
 @pytest.mark.parametrize(("width", "fits"), [(200, True), (60, True), (20, False)])

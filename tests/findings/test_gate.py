@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from dbdyno.analyse.gate import FalseAlarms, Gate, Way
+from dbdyno.analyse.gate import FalseAlarms, Gate, GateWay
 from dbdyno.analyse.model import Reason, Verdict
 from dbdyno.findings import gate as words
 from dbdyno.report.renderers import html
@@ -16,7 +16,7 @@ from tests.report.figures.gate_cases import GATE
 from tests.report.shown import in_every_form
 
 
-def judged(verdict: Verdict, reason: Reason | None = None, way: Way = Way.SIDE_BY_SIDE) -> Gate:
+def judged(verdict: Verdict, reason: Reason | None = None, way: GateWay = GateWay.SIDE_BY_SIDE) -> Gate:
     result = GATE.result.model_copy(update={"verdict": verdict, "reason": reason})
     return GATE.model_copy(update={"result": result, "way": way})
 
@@ -28,7 +28,7 @@ def judged(verdict: Verdict, reason: Reason | None = None, way: Way = Way.SIDE_B
         (judged(Verdict.NO_EFFECT), "dyno baseline set main now"),
         (judged(Verdict.BROKEN), "dyno report now --trials"),
         (judged(Verdict.INCONCLUSIVE, Reason.SPREAD), "--resume now --add-blocks 6"),
-        (judged(Verdict.INCONCLUSIVE, Reason.SPREAD, Way.STORED), "--against main"),
+        (judged(Verdict.INCONCLUSIVE, Reason.SPREAD, GateWay.STORED), "--against main"),
         (judged(Verdict.INCONCLUSIVE, Reason.GUARD), "dyno report now --trials"),
     ],
 )
@@ -47,7 +47,7 @@ def test_more_blocks_are_not_asked_of_images_that_differ() -> None:
 
 
 def test_a_path_with_a_space_is_one_argument_of_a_command() -> None:
-    gate = judged(Verdict.INCONCLUSIVE, Reason.SPREAD, Way.STORED)
+    gate = judged(Verdict.INCONCLUSIVE, Reason.SPREAD, GateWay.STORED)
     run = gate.run.model_copy(update={"study_path": "my studies/it's.toml"})
     step = next(words.next_steps(gate.model_copy(update={"run": run})))
     command = step.partition(": ")[2]

@@ -8,7 +8,7 @@ from dbdyno.findings import matrix as words
 from dbdyno.findings.matrix import COLUMNS_MOST, LUCK, PLACEBOS, Matrix, matrix
 from dbdyno.frozen import Level
 from dbdyno.report import document
-from dbdyno.report.document import Cell, Notes, Table
+from dbdyno.report.document import Notes, Table, TableCell
 from dbdyno.report.renderers import html
 from tests.analyse.factory import blocked
 from tests.analyse.matrix_cases import BY_SELECTS, BY_WRITES, measured, runs
@@ -44,8 +44,8 @@ def test_each_workload_has_a_table_with_a_column_for_each_number_of_clients() ->
     assert heads(writes) == ("variant", "8 clients")
     assert heads(selects) == ("variant", "8 clients", "64 clients")
     assert [row[0] for row in selects.rows] == [
-        Cell(BY_WRITES, ("trained on read_write",)),
-        Cell(BY_SELECTS, ("trained on point_select",)),
+        TableCell(BY_WRITES, ("trained on read_write",)),
+        TableCell(BY_SELECTS, ("trained on point_select",)),
     ]
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dbdyno.analyse.model import Analysis
 from dbdyno.findings import analyse
 from dbdyno.findings import running as part
-from dbdyno.records.in_use import GuardSeen, Identity, InUse, Means, Moved, Way
+from dbdyno.records.in_use import GuardSeen, Identity, InUse, Means, Moved, SettingWay
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.report.forms import as_markdown
 
 URL = "postgresql://tuner@db1/shop"
-RELOAD = Way(name="checkpoint_timeout", means=Means.SERVER, does="ALTER SYSTEM and a reload", now="7min")
+RELOAD = SettingWay(
+    name="checkpoint_timeout", means=Means.SERVER, does="ALTER SYSTEM and a reload", now="7min"
+)
 IN_USE = InUse(
     url=URL,
     identity=Identity(version="15.18", digest="d", account="tuner", replica="a standby", others=2),
     here=False,
     data="mine",
-    ways=(RELOAD, Way(name="work_mem", means=Means.SESSION, does="SET", now="4MB")),
+    ways=(RELOAD, SettingWay(name="work_mem", means=Means.SESSION, does="SET", now="4MB")),
     moved=(Moved(name="checkpoint_timeout", does=RELOAD.does, line="7min", before="7min", after="7min"),),
     ledger="in the journal of this host",
     guard="nothing slow (pg_stat_activity)",

@@ -24,7 +24,7 @@ from dbdyno.fleet.hosts import (
     speak_again,
     take,
 )
-from dbdyno.fleet.parts import State
+from dbdyno.fleet.parts import PartState
 from dbdyno.fleet.session import Session
 from dbdyno.records.database import LeaseOver, Spool, Unavailable
 from dbdyno.records.store import Store
@@ -118,7 +118,10 @@ def test_a_host_that_is_taken_out_leaves_its_runs_and_stores_nothing_more(url: s
         with pytest.raises(LeaseOver):
             store.add_record(record_of(0, "a", fence))
         assert [host.left_out for host in store.run(run.run).fleet] == [True, False]
-        assert [part.state for part in parts.parts_of(controller, run.run)] == [State.LEFT_OUT, State.GIVEN]
+        assert [part.state for part in parts.parts_of(controller, run.run)] == [
+            PartState.LEFT_OUT,
+            PartState.GIVEN,
+        ]
         assert seen(controller) == []
     with pytest.raises(Replaced, match="was taken out of the fleet"):
         require_speaker(session, place)

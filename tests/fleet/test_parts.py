@@ -8,13 +8,13 @@ import pytest
 
 from dbdyno.fleet import parts
 from dbdyno.fleet.hosts import Replaced
-from dbdyno.fleet.parts import State
+from dbdyno.fleet.parts import PartState
 from dbdyno.fleet.session import Session
 from dbdyno.records.store import Store
 from tests.fleet.cases import run_on, speaks
 
 
-def states(session: Session, run: str = "first") -> list[State]:
+def states(session: Session, run: str = "first") -> list[PartState]:
     return [part.state for part in parts.parts_of(session, run)]
 
 
@@ -23,12 +23,12 @@ def test_a_question_is_answered_once(session: Session) -> None:
     parts.ask(session, run, ["a", "b"])
     asked = parts.asked_of(session, "a")
     assert asked == run
-    parts.answer(session, place, run.run, State.REFUSED, "no engine")
+    parts.answer(session, place, run.run, PartState.REFUSED, "no engine")
     assert parts.asked_of(session, "a") is None
-    parts.answer(session, place, run.run, State.READY, "late")
+    parts.answer(session, place, run.run, PartState.READY, "late")
     assert [(part.state, part.told) for part in parts.parts_of(session, run.run)] == [
-        (State.REFUSED, "no engine"),
-        (State.ASKED, ""),
+        (PartState.REFUSED, "no engine"),
+        (PartState.ASKED, ""),
     ]
 
 
@@ -37,8 +37,8 @@ def test_a_worker_that_was_replaced_answers_nothing(session: Session) -> None:
     parts.ask(session, run, ["a"])
     session.execute("UPDATE dyno_hosts SET worker = 'another' WHERE host = 'a'")
     with pytest.raises(Replaced):
-        parts.answer(session, place, run.run, State.READY, "this machine")
-    assert states(session) == [State.ASKED]
+        parts.answer(session, place, run.run, PartState.READY, "this machine")
+    assert states(session) == [PartState.ASKED]
 
 
 def test_what_is_asked_holds_no_password(session: Session) -> None:
@@ -64,11 +64,11 @@ def test_what_was_withdrawn_is_given_again_and_what_is_done_stays_done(url: str,
     with Store(url) as store:
         store.add_run(run)
     parts.give(session, run)
-    parts.end(session, place, run.run, State.DONE)
+    parts.end(session, place, run.run, PartState.DONE)
     parts.withdraw(session, run.run)
-    assert states(session) == [State.DONE, State.WITHDRAWN]
+    assert states(session) == [PartState.DONE, PartState.WITHDRAWN]
     parts.give(session, run)
-    assert states(session) == [State.DONE, State.GIVEN]
+    assert states(session) == [PartState.DONE, PartState.GIVEN]
 
 
 def test_a_withdrawn_part_is_not_done_by_who_was_late(url: str, session: Session) -> None:
@@ -77,8 +77,8 @@ def test_a_withdrawn_part_is_not_done_by_who_was_late(url: str, session: Session
         store.add_run(run)
         parts.give(session, run)
         parts.withdraw(session, run.run)
-        parts.end(session, place, run.run, State.DONE)
-        assert states(session) == [State.WITHDRAWN] and not store.summary(run).finished
+        parts.end(session, place, run.run, PartState.DONE)
+        assert states(session) == [PartState.WITHDRAWN] and not store.summary(run).finished
 
 
 def test_a_run_is_over_when_hosts_end_at_the_same_moment(url: str, session: Session) -> None:
@@ -89,7 +89,7 @@ def test_a_run_is_over_when_hosts_end_at_the_same_moment(url: str, session: Sess
             store.add_run(run)
             parts.give(session, run)
             ends = [
-                threading.Thread(target=parts.end, args=(one, place, run.run, State.DONE))
+                threading.Thread(target=parts.end, args=(one, place, run.run, PartState.DONE))
                 for one, place in places
             ]
             for each in ends:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.engines.engine import HugePages
+from dbdyno.engines.engine import HugePageSettings
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_values, paths, process
 from dbdyno.host.fingerprint import THP_MODE
@@ -50,8 +50,8 @@ BACK_S = 15.0
 class HostEngine(FakeEngine):
     """A server whose process does what the levels ask of it."""
 
-    def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePages:
-        return HugePages({}, PAGES_BYTES, PAGES_BYTES)
+    def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePageSettings:
+        return HugePageSettings({}, PAGES_BYTES, PAGES_BYTES)
 
     def start(
         self,

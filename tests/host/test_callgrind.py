@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import Blocked, DynoError
-from dbdyno.host.callgrind import Callgrind, Counts, Dump, Function, part_of, plus, read_dump, wholes
+from dbdyno.host.callgrind import (
+    CalledFunction,
+    Callgrind,
+    CallgrindDump,
+    Counts,
+    part_of,
+    plus,
+    read_dump,
+    wholes,
+)
 from tests.needs import needs_valgrind
 
 
@@ -130,12 +139,12 @@ fn=(3)
 
 totals: 49 16
 """
-MAIN = Function("main", "main.c", "/opt/server")
-HELPER = Function("helper(int, char*)", "inlined.h", "/opt/server")
-COPY = Function("memcpy", "???", "/lib/libc.so")
+MAIN = CalledFunction("main", "main.c", "/opt/server")
+HELPER = CalledFunction("helper(int, char*)", "inlined.h", "/opt/server")
+COPY = CalledFunction("memcpy", "???", "/lib/libc.so")
 
 
-def read(text: str) -> Dump:
+def read(text: str) -> CallgrindDump:
     return read_dump(text.splitlines())
 
 
@@ -169,7 +178,7 @@ def test_a_part_holds_what_others_do_for_it_and_nothing_beside() -> None:
 
 def test_positions_by_instruction_are_no_counts() -> None:
     text = "positions: instr line\nevents: Ir\nob=a\nfl=b\nfn=c\n0x401 16 3\n+3 * 4\ntotals: 7\n"
-    assert read(text).own == {Function("c", "b", "a"): (7,)}
+    assert read(text).own == {CalledFunction("c", "b", "a"): (7,)}
 
 
 @pytest.mark.parametrize("line", ["12 x", "fn=(99)", "calls", "0x 5"])
@@ -180,7 +189,7 @@ def test_what_the_form_does_not_allow_is_told_with_its_line(line: str) -> None:
 
 numbers = st.integers(0, 10**12)
 functions = st.sampled_from(
-    [Function(name, file, object) for name in "pq" for file in "fg" for object in "ab"]
+    [CalledFunction(name, file, object) for name in "pq" for file in "fg" for object in "ab"]
 )
 
 
@@ -188,9 +197,9 @@ functions = st.sampled_from(
     st.lists(st.tuples(functions, st.lists(st.tuples(st.integers(0, 999), numbers), min_size=1)), max_size=12)
 )
 def test_what_is_written_is_read_whatever_is_compressed(
-    blocks: list[tuple[Function, list[tuple[int, int]]]],
+    blocks: list[tuple[CalledFunction, list[tuple[int, int]]]],
 ) -> None:
-    expected: dict[Function, tuple[int, ...]] = {}
+    expected: dict[CalledFunction, tuple[int, ...]] = {}
     lines, names = ["positions: line", "events: Ir"], dict[tuple[str, str], int]()
     for function, costs in blocks:
         lines += [

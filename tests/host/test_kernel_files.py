@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from dbdyno.host import kernel_files
-from dbdyno.host.kernel_files import Gone, Unreadable
+from dbdyno.host.kernel_files import Gone, UnreadableFile
 
 NOBODY = 2**22 + 1
 """More than the kernel ever numbers a process (proc_sys_kernel(5), pid_max)."""
@@ -26,7 +26,7 @@ def test_what_is_gone_is_told_from_what_is_hidden() -> None:
     for read in (kernel_files.text, kernel_files.names, kernel_files.link):
         with pytest.raises(Gone, match=f"there is no /proc/{NOBODY}/stat"):
             read(f"/proc/{NOBODY}/stat")
-    with pytest.raises(Unreadable, match="/proc/self cannot be read: Is a directory") as hidden:
+    with pytest.raises(UnreadableFile, match="/proc/self cannot be read: Is a directory") as hidden:
         kernel_files.text("/proc/self")
     assert not isinstance(hidden.value, Gone)
 
@@ -34,7 +34,7 @@ def test_what_is_gone_is_told_from_what_is_hidden() -> None:
 def test_an_empty_file_hides_what_is_never_empty(tmp_path: Path) -> None:
     masked = tmp_path / "boot_id"
     masked.touch()
-    with pytest.raises(Unreadable, match="boot_id is empty"):
+    with pytest.raises(UnreadableFile, match="boot_id is empty"):
         kernel_files.text(masked)
     assert kernel_files.text(masked, may_be_empty=True) == ""
     assert kernel_files.text_or_none(masked) is None
@@ -45,7 +45,7 @@ def test_psutil_that_finds_no_line_says_which_file() -> None:
         found: dict[str, int] = {}
         return found["MemTotal:"]
 
-    with pytest.raises(Unreadable, match="/proc/meminfo does not hold"):
+    with pytest.raises(UnreadableFile, match="/proc/meminfo does not hold"):
         kernel_files.by_psutil(read, "/proc/meminfo")
     assert kernel_files.by_psutil(psutil.virtual_memory, "/proc/meminfo").total > 0
 

@@ -14,7 +14,7 @@ import pytest
 
 from dbdyno.errors import Blocked
 from dbdyno.host.journal import open_journal
-from dbdyno.host.namespaces import HARMLESS, SEEN, Segment, seclude
+from dbdyno.host.namespaces import HARMLESS, SEEN, NetworkSegment, seclude
 from dbdyno.host.volumes import loop, volume
 from dbdyno.host.volumes.loop import path_with_sbin
 from dbdyno.host.volumes.volume import MKFS, VolumeSpecification, make_file_system
@@ -130,7 +130,7 @@ def names() -> set[str]:
 
 
 @contextmanager
-def listening(segment: Segment, node: int) -> Iterator[str]:
+def listening(segment: NetworkSegment, node: int) -> Iterator[str]:
     [enter] = segment.entering(node)
     address = segment.address(node)
     command = [sys.executable, "-c", LISTENS, address]
@@ -140,7 +140,7 @@ def listening(segment: Segment, node: int) -> Iterator[str]:
         server.kill()
 
 
-def reached(segment: Segment, node: int, address: str) -> bool:
+def reached(segment: NetworkSegment, node: int, address: str) -> bool:
     [enter] = segment.entering(node)
     command = [sys.executable, "-c", CONNECTS, address]
     return subprocess.run(command, stderr=subprocess.DEVNULL, preexec_fn=enter, check=False).returncode == 0
@@ -149,7 +149,7 @@ def reached(segment: Segment, node: int, address: str) -> bool:
 @needs_root
 def test_nodes_reach_each_other_but_for_one_that_is_cut_off() -> None:
     before = names()
-    with skipping_blocked(), closing(Segment(2)) as segment:
+    with skipping_blocked(), closing(NetworkSegment(2)) as segment:
         with listening(segment, 1) as address:
             segment.cut(2)
             assert not reached(segment, 2, address)

@@ -13,12 +13,12 @@ import pytest
 
 from dbdyno.host import host_lock as module
 from dbdyno.host import paths
-from dbdyno.host.host_lock import Look, measured_now, undisturbed
+from dbdyno.host.host_lock import LookBetweenBlocks, measured_now, undisturbed
 
 pytestmark = pytest.mark.usefixtures("homes")
 
 DRAW = (
-    "from dbdyno.host.host_lock import Look\nwith Look() as look:\n"
+    "from dbdyno.host.host_lock import LookBetweenBlocks\nwith LookBetweenBlocks() as look:\n"
     "    print('drawing', flush=True); input()\n    look.give_way(); print('again', flush=True); input()"
 )
 
@@ -103,6 +103,6 @@ def test_who_dies_while_he_draws_leaves_the_room() -> None:
 
 
 def test_several_draw_at_once() -> None:
-    with drawing() as one, drawing() as other, Look():
+    with drawing() as one, drawing() as other, LookBetweenBlocks():
         assert next_line(one) == next_line(other) == "drawing\n"
         assert not measured_now()

@@ -12,7 +12,7 @@ import pytest
 from dbdyno.cli.worker import words_of
 from dbdyno.engines import built
 from dbdyno.errors import DynoError, StudyError, UserError
-from dbdyno.fleet.parts import Answer
+from dbdyno.fleet.parts import HostAnswer
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.kinds.fleet import answer_of, begun_here, draft_of, run_on
@@ -120,7 +120,7 @@ def test_hosts_with_other_versions_of_the_engine_are_not_compared(homes: Path) -
     answer = answer_of(draft, "a", NOTHING_ALLOWED, told.append)
     other = answer.host.but(name="b", installation=answer.host.installation.but(version="3.0"))
     with pytest.raises(UserError, match=r"host a has sqlite .*, b has sqlite 3\.0"):
-        run_on(draft, [answer, Answer(host=other, arrangement=answer.arrangement, why="")], told.append)
+        run_on(draft, [answer, HostAnswer(host=other, arrangement=answer.arrangement, why="")], told.append)
 
 
 BUILDS = STUDY.replace(
@@ -134,7 +134,7 @@ BUILDS = STUDY.replace(
 
 
 @pytest.fixture
-def answer(homes: Path) -> tuple[ComparisonRun, Answer]:
+def answer(homes: Path) -> tuple[ComparisonRun, HostAnswer]:
     """A run whose study has builds, and what this host makes of it."""
     make_fork(homes)
     told = list[str]()
@@ -145,7 +145,7 @@ def answer(homes: Path) -> tuple[ComparisonRun, Answer]:
     return draft, answer_of(draft, "a", NOTHING_ALLOWED, told.append)
 
 
-def test_a_host_answers_which_builds_it_would_make(answer: tuple[ComparisonRun, Answer]) -> None:
+def test_a_host_answers_which_builds_it_would_make(answer: tuple[ComparisonRun, HostAnswer]) -> None:
     draft, found = answer
     default, native = found.builds
     assert found.machine == os.uname().machine
@@ -175,7 +175,7 @@ def test_a_host_answers_which_builds_it_would_make(answer: tuple[ComparisonRun, 
     ],
 )
 def test_hosts_that_would_make_other_builds_are_told_before_a_run_begins(
-    answer: tuple[ComparisonRun, Answer], differs: dict[str, object], machine: str, said: str, hint: str
+    answer: tuple[ComparisonRun, HostAnswer], differs: dict[str, object], machine: str, said: str, hint: str
 ) -> None:
     draft, found = answer
     builds = tuple(build.but(name="sqlite-0", **differs) for build in found.builds)
@@ -189,7 +189,7 @@ def test_hosts_that_would_make_other_builds_are_told_before_a_run_begins(
 
 
 def test_a_host_that_cannot_make_a_build_says_so_before_a_run(
-    answer: tuple[ComparisonRun, Answer], homes: Path, monkeypatch: pytest.MonkeyPatch
+    answer: tuple[ComparisonRun, HostAnswer], homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draft, _ = answer
     monkeypatch.setattr(built, "_looks", built._Looks())
@@ -200,7 +200,7 @@ def test_a_host_that_cannot_make_a_build_says_so_before_a_run(
 
 
 def test_a_host_whose_cpu_lacks_what_a_build_uses_says_so_before_a_run(
-    answer: tuple[ComparisonRun, Answer], monkeypatch: pytest.MonkeyPatch
+    answer: tuple[ComparisonRun, HostAnswer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draft, _ = answer
     wider = draft.but(study_text=draft.study_text.replace('"native"', '"x86-64-v4"'))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.engines.facts import Need
+from dbdyno.engines.facts import SettingNeed
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.host.fingerprint import fingerprint
@@ -225,7 +225,7 @@ def test_a_study_of_settings_does_nothing_to_the_host() -> None:
 
 
 def test_a_setting_that_cannot_matter_is_named_with_its_variants() -> None:
-    need = Need(("page",), "speed", off=("1",), unset="1", why="so no page is read")
+    need = SettingNeed(("page",), "speed", off=("1",), unset="1", why="so no page is read")
     variants: dict[str, dict[str, Level]] = {
         "baseline": {"config.page": 4},
         "large": {"config.page": 8},

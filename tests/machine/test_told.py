@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import ServerFailed
-from dbdyno.machine.guest import Line
+from dbdyno.machine.guest import ConsoleLine
 from dbdyno.machine.kinds import KINDS
 from dbdyno.machine.told import (
     VIOLATION,
@@ -42,9 +42,9 @@ def started(register: list[bytes]) -> list[str]:
     ]
 
 
-def lines(*texts: str) -> list[Line]:
+def lines(*texts: str) -> list[ConsoleLine]:
     """One each second."""
-    return [Line(text, ORDERED_S + number) for number, text in enumerate(texts, 1)]
+    return [ConsoleLine(text, ORDERED_S + number) for number, text in enumerate(texts, 1)]
 
 
 BEFORE = [*FILES, b"kexec"]

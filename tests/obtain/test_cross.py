@@ -68,7 +68,7 @@ def test_a_missing_compiler_is_told_with_its_packages(
     assert missing.value.hint == f"apt-get install gcc-{foreign.triplet} libc6-dev-{foreign.name}-cross"
 
 
-RECIPE = debian.Recipe(
+RECIPE = debian.DebianRecipe(
     engine="toy",
     packages=("toy-server",),
     server="toy-server",

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
     reason="needs apt, dpkg and gpg, which this machine lacks",
 )
 
-RECIPE = debian.Recipe(
+RECIPE = debian.DebianRecipe(
     engine="toy",
     packages=("toy-server",),
     server="toy-server",

@@ -17,7 +17,7 @@ from dbdyno.host import cache
 from dbdyno.obtain import npm
 
 NAME = f"@servers/{npm.MACHINES.get(os.uname().machine, os.uname().machine)}"
-PACKAGE = npm.Package("fake", "@servers", ("17", "16"), "package/bin/server", "package/links.json")
+PACKAGE = npm.NpmPackage("fake", "@servers", ("17", "16"), "package/bin/server", "package/links.json")
 CLIENT = """#!/bin/sh
 case "$*" in
 *" view {name} versions --json") cat {folder}/versions.json ;;

@@ -11,7 +11,7 @@ from dbdyno.errors import DynoError
 from dbdyno.host import cache
 from dbdyno.obtain import wheel
 
-PACKAGE = wheel.Package("fake", "fake-engine", "libfake.so.2")
+PACKAGE = wheel.WheelPackage("fake", "fake-engine", "libfake.so.2")
 
 
 @pytest.fixture

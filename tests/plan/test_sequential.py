@@ -11,7 +11,7 @@ import pytest
 from dbdyno.analyse.model import Verdict
 from dbdyno.findings import analyse
 from dbdyno.plan.blocks import Order, make_plan
-from dbdyno.plan.sequential import Memory, ask, decided
+from dbdyno.plan.sequential import SequentialMemory, ask, decided
 from dbdyno.records import metrics
 from dbdyno.records.metrics import Metric
 from dbdyno.records.record import Outcome, Record
@@ -69,7 +69,7 @@ def test_what_is_decided_is_what_the_whole_analysis_calls_so(sequential: bool, l
 
 def test_each_look_after_others_says_what_a_first_one_would() -> None:
     for study, records in studies():
-        run, memory = a_run(study).but(sequential=True), Memory()
+        run, memory = a_run(study).but(sequential=True), SequentialMemory()
         blocks = range(1, 2 + max(record.block for record in records))
         looks = [[record for record in records if record.block < count] for count in blocks]
         # A record that takes the place of an earlier one, and a look that goes back.
@@ -91,7 +91,7 @@ def test_a_look_reads_no_record_of_the_looks_before_it(monkeypatch: pytest.Monke
         return metric.read(record)
 
     monkeypatch.setitem(metrics.METRICS, metric.name, replace(metric, read=reading))
-    memory = Memory()
+    memory = SequentialMemory()
     for blocks in range(1, 13):
         read.clear()
         decided(study, run, [record for record in records if record.block < blocks], memory)
@@ -140,7 +140,7 @@ def test_each_verdict_is_told_once_when_it_stands() -> None:
     study, run, possible = a_sequential({"config.cache=64M": 1.03, "config.cache=4G": 5.0})
     run = run.but(given_up={"config.cache=4G": ("durability",)})
     told: list[str] = []
-    memory = Memory(tell=lambda result, blocks: told.append(settled(result, blocks)))
+    memory = SequentialMemory(tell=lambda result, blocks: told.append(settled(result, blocks)))
     for blocks in range(1, 1 + study.blocks):
         ask(study, run, [record for record in possible if record.block < blocks], memory)
     (line,) = told

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.errors import UserError
-from dbdyno.prepare_run.own_files import Asked, between
+from dbdyno.prepare_run.own_files import AskedStudy, between
 from dbdyno.study.nouns import Reference
 
 POOLS: dict[str, tuple[str, dict[str, tuple[str, ...]], tuple[str, ...]]] = {
@@ -107,7 +107,7 @@ def drawn(engine: str, seed: int) -> Pair:
     return Pair((texts[0], texts[1]), differing)
 
 
-def asked_of(engine: str, pair: Pair, folder: Path) -> Asked:
+def asked_of(engine: str, pair: Pair, folder: Path) -> AskedStudy:
     """The question between the files of a pair, which are written into a folder."""
     paths = folder / "a.cnf", folder / "b.cnf"
     for path, text in zip(paths, pair.texts, strict=True):

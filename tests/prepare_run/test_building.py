@@ -9,7 +9,7 @@ import pytest
 from dbdyno.engines import built as engines_built
 from dbdyno.errors import DynoError
 from dbdyno.obtain.source import package
-from dbdyno.obtain.source.tree import Source
+from dbdyno.obtain.source.tree import SourceTree
 from dbdyno.prepare_run.building import make_builds, wishes_of
 from dbdyno.prepare_run.study_here import study_at
 
@@ -33,7 +33,7 @@ name = "tpcb"
 def test_builds_without_their_source_tell_its_cause_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> Source:
+    def refuse(*_: object, **__: object) -> SourceTree:
         raise DynoError("the mirror lacks it", "name another")
 
     monkeypatch.setattr(engines_built, "_looks", engines_built._Looks())

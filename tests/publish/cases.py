@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from dbdyno.findings.registered import plan_of
 from dbdyno.host.fingerprint import Host
-from dbdyno.obtain.source.build import Flags, Made
+from dbdyno.obtain.source.build import BuildAccount, Flags
 from dbdyno.prepare_run.begun import question_of
 from dbdyno.prepare_run.stored_study import asked_by
 from dbdyno.publish.making import PrivateKey, private_key
@@ -22,7 +22,7 @@ from tests.study_texts import STUDY
 SCRIPT = "-- no statement\n"
 KINDS = ("ed25519", "ec")
 BUILD = PublishedBuild(
-    made=Made(
+    made=BuildAccount(
         key="0123456789abcdef",
         engine="sqlite",
         words="gcc -O2",

@@ -14,7 +14,7 @@ from dbdyno.publish import statement
 from dbdyno.publish.contents import Contents, found_in, given_in
 from dbdyno.publish.making import PrivateKey, PublicKey, contents_of
 from dbdyno.publish.statement import FolderSource
-from dbdyno.publish.verified import Answer, Fault, Verification, verified
+from dbdyno.publish.verified import Fault, Verification, VerificationAnswer, verified
 from dbdyno.records.chain import Rerun, sha256
 from tests.publish.cases import a_given, a_key, a_registered
 
@@ -171,7 +171,7 @@ def test_what_another_dyno_made_is_not_said_to_hold(name: str, key: PrivateKey) 
         found_in(given_in(contents)), statement.digests_of(stated)
     )
     found = checked(changed)
-    assert found.fault is None and found.answer is Answer.NOT_CHECKED
+    assert found.fault is None and found.answer is VerificationAnswer.NOT_CHECKED
     assert found.unchecked == ("signature", "page" if name == "report.html" else name)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dbdyno.driver.tally import ByClient, CpuPerOperation, Latency, Recall, Tally
 from dbdyno.errors import UserError
-from dbdyno.records.metrics import METRICS, Format, find, number_text
+from dbdyno.records.metrics import METRICS, ValueFormat, find, number_text
 from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study.soak import Act
 from tests.analyse.factory import a_second
@@ -240,7 +240,7 @@ def test_every_metric_says_what_it_is() -> None:
 def test_the_documentation_lists_every_metric_as_it_is() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "study-format.md").read_text()
     for metric in METRICS.values():
-        unit = f"bytes {metric.unit}".strip() if metric.style is Format.BYTES else metric.unit
+        unit = f"bytes {metric.unit}".strip() if metric.style is ValueFormat.BYTES else metric.unit
         assert f"| `{metric.name}` | {metric.title} | {unit} | {metric.direction} |" in page
 
 

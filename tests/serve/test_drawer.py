@@ -6,8 +6,8 @@ import threading
 import time
 from pathlib import Path
 
-from dbdyno.host.host_lock import Look
-from dbdyno.serve.drawer import READY_MOST, Drawer, KeptPages, Page, page_of
+from dbdyno.host.host_lock import LookBetweenBlocks
+from dbdyno.serve.drawer import READY_MOST, Drawer, DrawnPage, KeptPages, page_of
 
 PATIENCE_S = 20.0
 PAGE = "/run/one"
@@ -20,7 +20,7 @@ class Story:
         self.word = "under way"
         self.reading, self.go_on = threading.Event(), threading.Event()
 
-    def draw(self, _path: str, _look: Look) -> Page:
+    def draw(self, _path: str, _look: LookBetweenBlocks) -> DrawnPage:
         word = self.word
         self.reading.set()
         assert self.go_on.wait(PATIENCE_S)
@@ -84,6 +84,6 @@ def test_no_more_pages_are_kept_than_are_ready(homes: Path) -> None:
         lambda path, _look: page_of(path), lambda: 0, lambda _path: None, KeptPages.of_store("sqlite:///one")
     )
     for number in range(READY_MOST + 3):
-        with Look() as look:
+        with LookBetweenBlocks() as look:
             drawer._draw(f"/run/{number}", look)
     assert drawer.kept.read().keys() == drawer.ready.keys() and len(drawer.ready) == READY_MOST

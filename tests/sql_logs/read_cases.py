@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbdyno.sql_logs.formats import AS_TOLD, Format
-from dbdyno.sql_logs.seen import Reading, Seen
+from dbdyno.sql_logs.formats import AS_TOLD, LogFormat
+from dbdyno.sql_logs.seen import LogReading, SeenStatement
 
 
 @dataclass(frozen=True)
 class Given:
     """A log of which the statements are given."""
 
-    kind: Format
-    statements: list[Seen]
-    reading: Reading = AS_TOLD
+    kind: LogFormat
+    statements: list[SeenStatement]
+    reading: LogReading = AS_TOLD
 
 
 STATEMENTS = """\

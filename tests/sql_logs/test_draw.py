@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from dbdyno.sql_logs.digest import Dialect
-from dbdyno.sql_logs.draw import CHOICES_MOST, Values, draw
+from dbdyno.sql_logs.draw import CHOICES_MOST, SeenValues, draw
 from dbdyno.sql_logs.groups import grouped
-from dbdyno.sql_logs.seen import Seen
+from dbdyno.sql_logs.seen import SeenStatement
 
 DISTINCT_MOST = 10_000
 """Of a place, as `values.rs` has it."""
 
 
-def values(*literals: str, dialect: Dialect = Dialect.MYSQL) -> Values:
-    [group] = grouped("", [Seen(f"SELECT {literal}", 1) for literal in literals], dialect).groups
+def values(*literals: str, dialect: Dialect = Dialect.MYSQL) -> SeenValues:
+    [group] = grouped("", [SeenStatement(f"SELECT {literal}", 1) for literal in literals], dialect).groups
     [shape] = group.shapes
     return shape.values[0]
 

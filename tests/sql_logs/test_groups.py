@@ -7,7 +7,7 @@ import pytest
 from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.groups import grouped
 from dbdyno.sql_logs.script import statement_of
-from dbdyno.sql_logs.seen import Seen
+from dbdyno.sql_logs.seen import SeenStatement
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from dbdyno.sql_logs.seen import Seen
     ],
 )
 def test_a_statement_is_taken_or_left_out_with_a_reason(statement: str, reason: str) -> None:
-    [group] = grouped("", [Seen(statement, 1)], Dialect.MYSQL).groups
+    [group] = grouped("", [SeenStatement(statement, 1)], Dialect.MYSQL).groups
     assert group.why_not == reason
 
 
@@ -48,25 +48,32 @@ def test_a_statement_is_taken_or_left_out_with_a_reason(statement: str, reason: 
     ],
 )
 def test_what_writes_is_marked(statement: str, writes: bool) -> None:
-    [group] = grouped("", [Seen(statement, 1)], Dialect.MYSQL).groups
+    [group] = grouped("", [SeenStatement(statement, 1)], Dialect.MYSQL).groups
     assert group.writes is writes
 
 
 def test_a_binary_value_stays_where_it_never_changes_and_is_a_reason_where_it_does() -> None:
-    constant = [Seen("SELECT a FROM t WHERE b = 0xAB", line) for line in (1, 2)]
+    constant = [SeenStatement("SELECT a FROM t WHERE b = 0xAB", line) for line in (1, 2)]
     [group] = grouped("", constant, Dialect.MYSQL).groups
     assert not group.why_not and statement_of(group.shape).sql == "SELECT a FROM t WHERE b = 0xAB"
-    changing = [Seen(f"SELECT a FROM t WHERE b = x'{line:02x}'", line) for line in range(1, 100)]
+    changing = [SeenStatement(f"SELECT a FROM t WHERE b = x'{line:02x}'", line) for line in range(1, 100)]
     [group] = grouped("", changing, Dialect.MYSQL).groups
     assert group.count == 99 and group.why_not == "it holds a binary value that changes"
-    mixed = [Seen("SELECT a FROM t WHERE b = 0xAB", 1), Seen("SELECT a FROM t WHERE b = 7", 2)]
+    mixed = [
+        SeenStatement("SELECT a FROM t WHERE b = 0xAB", 1),
+        SeenStatement("SELECT a FROM t WHERE b = 7", 2),
+    ]
     [group] = grouped("", mixed, Dialect.MYSQL).groups
     assert group.why_not == "it holds a binary value that changes"
 
 
 def test_what_took_longest_comes_first_and_else_what_came_most_often() -> None:
-    timed = [Seen("SELECT a", 1, 0.1), Seen("SELECT a", 2, 0.1), Seen("SELECT b", 3, 0.5)]
+    timed = [
+        SeenStatement("SELECT a", 1, 0.1),
+        SeenStatement("SELECT a", 2, 0.1),
+        SeenStatement("SELECT b", 3, 0.5),
+    ]
     assert [group.digest for group in grouped("", timed, Dialect.MYSQL).groups] == ["SELECT b", "SELECT a"]
-    untimed = [Seen("SELECT b", 3), Seen("SELECT a", 1), Seen("SELECT a", 2)]
+    untimed = [SeenStatement("SELECT b", 3), SeenStatement("SELECT a", 1), SeenStatement("SELECT a", 2)]
     found = grouped("", untimed, Dialect.MYSQL)
     assert [group.digest for group in found.groups] == ["SELECT a", "SELECT b"] and found.took_s is None

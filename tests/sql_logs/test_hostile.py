@@ -13,11 +13,11 @@ from hypothesis import strategies as some
 
 from dbdyno.errors import UserError
 from dbdyno.sql_logs import pg_stat_statements
-from dbdyno.sql_logs.formats import FORMATS, Format, format_of
+from dbdyno.sql_logs.formats import FORMATS, LogFormat, format_of
 from dbdyno.sql_logs.groups import grouped
 from dbdyno.sql_logs.read import log_of
 from dbdyno.sql_logs.script import script
-from dbdyno.sql_logs.seen import Reading
+from dbdyno.sql_logs.seen import LogReading
 from tests.sql_logs import mysql_cases
 from tests.sql_logs.postgresql import logs
 from tests.sql_logs.read_cases import STATEMENTS
@@ -42,11 +42,11 @@ LOOSE = some.sampled_from(
 TEXTS = some.lists(LOOSE | some.text(max_size=8)).map("".join)
 
 
-def read(kind: Format, text: str) -> None:
+def read(kind: LogFormat, text: str) -> None:
     """Reads a log, and makes a script of it that TOML can hold."""
     lines = [(number, f"{line}\n") for number, line in enumerate(text.split("\n"), 1)]
     try:
-        traffic = grouped(kind.name, kind.statements(lines, Reading("%m [%p] %q%u@%d ")), kind.dialect)
+        traffic = grouped(kind.name, kind.statements(lines, LogReading("%m [%p] %q%u@%d ")), kind.dialect)
     except UserError:
         assert kind.reader is pg_stat_statements.View
         return
@@ -194,7 +194,7 @@ def statements(path: Path, log: bytes, whole: bool = False) -> list[str] | None:
     """What a log tells; None where it is refused as a whole."""
     path.write_bytes(log)
     try:
-        return [seen.text for seen in log_of([path], Reading(whole=whole)).statements if not seen.rest]
+        return [seen.text for seen in log_of([path], LogReading(whole=whole)).statements if not seen.rest]
     except UserError:
         return None
 

@@ -11,9 +11,9 @@ import pytest
 from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.groups import grouped
 from dbdyno.sql_logs.inserts import draw_new_keys
-from dbdyno.sql_logs.schema import Reader, Schema
+from dbdyno.sql_logs.schema import Schema, SchemaReader
 from dbdyno.sql_logs.script import script
-from dbdyno.sql_logs.seen import Seen
+from dbdyno.sql_logs.seen import SeenStatement
 
 TABLES = """
 CREATE TABLE customers (id int AUTO_INCREMENT PRIMARY KEY, email varchar(80) UNIQUE, short char(4) UNIQUE);
@@ -29,14 +29,14 @@ CREATE TABLE days (day date PRIMARY KEY);
 
 
 def schema() -> Schema:
-    reader = Reader(Dialect.MYSQL)
+    reader = SchemaReader(Dialect.MYSQL)
     reader.take(io.BytesIO(TABLES.encode()))
     return reader.schema
 
 
 def drawn(*statements: str, told: bool = True) -> tuple[list[dict[str, Any]], list[tuple[str, ...]]]:
     """The transactions of a workload that is made of statements, and which keys each of them may meet."""
-    seen = [Seen(text, line, 1.0 / line) for line, text in enumerate(statements, 1)]
+    seen = [SeenStatement(text, line, 1.0 / line) for line, text in enumerate(statements, 1)]
     traffic = grouped("slow log", seen, Dialect.MYSQL)
     draw_new_keys(traffic.groups, schema() if told else None, Dialect.MYSQL, "dump.sql")
     found = tomllib.loads(script("log", traffic, traffic.groups))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.sql_logs.digest import Dialect, shaped
-from dbdyno.sql_logs.keys import Column, column_of
+from dbdyno.sql_logs.keys import SqlColumn, column_of
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_a_value_belongs_to_the_column_that_it_is_compared_with(statement: str, 
 
 def test_each_column_has_a_name_of_its_own() -> None:
     columns = [
-        Column("a", "b__c"),
-        Column("a__b", "c"),
-        Column("t", '"É"'),
-        Column("t", '"È"'),
-        Column("t", "b"),
+        SqlColumn("a", "b__c"),
+        SqlColumn("a__b", "c"),
+        SqlColumn("t", '"É"'),
+        SqlColumn("t", '"È"'),
+        SqlColumn("t", "b"),
     ]
     names = [column.name for column in columns]
     assert len({*names}) == len(names) and names[-1] == "t__b"

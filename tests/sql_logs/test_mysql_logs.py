@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.driver._driver import general_log_begins
 from dbdyno.sql_logs.formats import DriverReader
-from dbdyno.sql_logs.seen import CUT_OFF, LAST, Reading, Seen
+from dbdyno.sql_logs.seen import CUT_OFF, LAST, LogReading, SeenStatement
 from tests.sql_logs.mysql_cases import GENERAL_MARIADB, GENERAL_MYSQL, SLOW_MARIADB, SLOW_MYSQL
 
 DOUBT = "entry whose begin or end is not certain"
@@ -16,13 +16,13 @@ TOLD_TWICE = "EXECUTE whose statement is logged beside it"
 AT_S = datetime(2026, 11, 22, 16, tzinfo=UTC).timestamp()
 
 
-def slow(*texts: str, whole: bool = False, zone: str = "") -> list[Seen]:
-    reader = DriverReader("slow", Reading(whole=whole, zone=zone))
+def slow(*texts: str, whole: bool = False, zone: str = "") -> list[SeenStatement]:
+    reader = DriverReader("slow", LogReading(whole=whole, zone=zone))
     return [seen for text in texts for seen in reader.read(enumerate(text.splitlines(keepends=True), 1))]
 
 
-def general(text: str, whole: bool = False) -> list[Seen]:
-    reader = DriverReader("general", Reading(whole=whole))
+def general(text: str, whole: bool = False) -> list[SeenStatement]:
+    reader = DriverReader("general", LogReading(whole=whole))
     return [*reader.read(enumerate(text.splitlines(keepends=True), 1)), *reader.ended()]
 
 
@@ -34,11 +34,11 @@ def entry(statement: str, head: str = "", time: str = "2026-11-22T16:00:00.00000
     )
 
 
-def texts(found: list[Seen]) -> list[str]:
+def texts(found: list[SeenStatement]) -> list[str]:
     return [seen.text for seen in found if not seen.rest]
 
 
-def left_out(found: list[Seen]) -> dict[str, int]:
+def left_out(found: list[SeenStatement]) -> dict[str, int]:
     return {
         seen.rest: sum(one.times for one in found if one.rest == seen.rest) for seen in found if seen.rest
     }
@@ -51,7 +51,7 @@ def test_statements_have_their_time_and_their_line() -> None:
         ("SET autocommit=0", 23, 0.5, ""),
         ("", 24, None, CUT_OFF),
     ]
-    assert slow(SLOW_MYSQL) == [Seen("SELECT 1", 5, 0.0015, session="8", at_s=AT_S - 0.0015, rows=1)]
+    assert slow(SLOW_MYSQL) == [SeenStatement("SELECT 1", 5, 0.0015, session="8", at_s=AT_S - 0.0015, rows=1)]
 
 
 def test_each_statement_has_its_session_its_begin_and_its_database() -> None:
@@ -119,8 +119,8 @@ INSERT IGNORE INTO t VALUES (1);
 
 def test_every_line_of_a_head_is_of_the_head() -> None:
     assert slow(WARNINGS) == [
-        Seen("INSERT IGNORE INTO t VALUES (1)", 14, 0.25, session="5", at_s=AT_S, database="shop", rows=0,
-             affected=1, whole_s=AT_S)
+        SeenStatement("INSERT IGNORE INTO t VALUES (1)", 14, 0.25, session="5", at_s=AT_S, database="shop",
+                      rows=0, affected=1, whole_s=AT_S)
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from dbdyno.sql_logs.recording import (
     About,
     about,
 )
-from dbdyno.sql_logs.seen import Seen
+from dbdyno.sql_logs.seen import SeenStatement
 from tests.sql_logs.read_cases import Given
 
 KINDS = {Dialect.MYSQL: "slow log", Dialect.POSTGRESQL: "PostgreSQL log"}
@@ -30,11 +30,13 @@ BEGIN_S = 1_795_363_200.25
 Told = tuple[float, str, int | None]
 
 
-def seen(session: str, at_s: float, text: str = "", **rest: object) -> Seen:
-    return Seen(text, 1, session=session, at_s=BEGIN_S + at_s, **rest)  # type: ignore[arg-type]
+def seen(session: str, at_s: float, text: str = "", **rest: object) -> SeenStatement:
+    return SeenStatement(text, 1, session=session, at_s=BEGIN_S + at_s, **rest)  # type: ignore[arg-type]
 
 
-def made(log: list[Seen], folder: Path, database: str = "", dialect: Dialect = Dialect.MYSQL) -> Path:
+def made(
+    log: list[SeenStatement], folder: Path, database: str = "", dialect: Dialect = Dialect.MYSQL
+) -> Path:
     path = folder / "log.replay"
     path.unlink(missing_ok=True)
     [kind] = [kind for kind in FORMATS if kind.name == KINDS[dialect]]
@@ -101,13 +103,13 @@ def test_a_number_of_a_connection_that_comes_again_is_another_session(tmp_path: 
 
 
 def test_whole_seconds_are_spread_and_no_statement_overtakes_its_session(tmp_path: Path) -> None:
-    log = [Seen(f"SELECT {place}", 1, 0.001, session="7", at_s=100.0) for place in range(4)]
-    log += [Seen("SELECT 4", 1, 0.001, session="7", at_s=101.0)]
+    log = [SeenStatement(f"SELECT {place}", 1, 0.001, session="7", at_s=100.0) for place in range(4)]
+    log += [SeenStatement("SELECT 4", 1, 0.001, session="7", at_s=101.0)]
     path = made(log, tmp_path)
     [session] = sessions_in(path)
     assert [at_s for at_s, _, _ in session] == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert about(path).whole_seconds
-    slow = [Seen("SELECT SLEEP(5)", 1, 5.0, session="7", at_s=100.0), *log[1:3]]
+    slow = [SeenStatement("SELECT SLEEP(5)", 1, 5.0, session="7", at_s=100.0), *log[1:3]]
     assert [at_s for at_s, _, _ in sessions_in(made(slow, tmp_path))[0]] == [0.0, 5.0, 5.001]
 
 
@@ -135,7 +137,7 @@ def test_what_cannot_be_played_is_left_out_and_counted(tmp_path: Path) -> None:
 
 def test_a_log_without_sessions_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="1 without a session") as refused:
-        made([Seen("SELECT 1", 1)], tmp_path)
+        made([SeenStatement("SELECT 1", 1)], tmp_path)
     assert refused.value.hint
     assert not list(tmp_path.iterdir())
 
@@ -179,7 +181,11 @@ def test_entries_without_a_moment_do_not_stop_those_that_have_one() -> None:
     from collections import Counter
 
     left_out: Counter[str] = Counter()
-    log = [Seen("SELECT 1", 1), seen("7", 0.0, "SELECT 2"), Seen("", 1, rest="command Quit")]
+    log = [
+        SeenStatement("SELECT 1", 1),
+        seen("7", 0.0, "SELECT 2"),
+        SeenStatement("", 1, rest="command Quit"),
+    ]
     assert [told.seen.text for told in in_time(log, left_out)] == ["SELECT 2"]
     assert left_out == {"without a session or a time": 1, "command Quit": 1}
 

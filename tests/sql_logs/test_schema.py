@@ -7,7 +7,7 @@ import io
 import pytest
 
 from dbdyno.sql_logs.digest import Dialect
-from dbdyno.sql_logs.schema import ColumnType, Reader, Schema, Table
+from dbdyno.sql_logs.schema import ColumnType, Schema, SchemaReader, SqlTable
 
 MARIADB = b"""-- MariaDB dump 10.19
 DROP TABLE IF EXISTS `orders`;
@@ -59,7 +59,7 @@ class Pieces:
 
 
 def read(dialect: Dialect, *files: bytes, size: int = 1 << 20) -> Schema:
-    reader = Reader(dialect)
+    reader = SchemaReader(dialect)
     for text in files:
         reader.take(Pieces(text, size))
     return reader.schema
@@ -68,7 +68,7 @@ def read(dialect: Dialect, *files: bytes, size: int = 1 << 20) -> Schema:
 @pytest.mark.parametrize("size", [7, 100, 1 << 20])
 def test_tables_keys_and_parents_are_read_however_the_file_is_cut(size: int) -> None:
     assert read(Dialect.MYSQL, MARIADB, size=size) == {
-        "orders": Table(
+        "orders": SqlTable(
             columns={
                 "id": ColumnType("int", 11, numbered=True),
                 "email": ColumnType("varchar", 80),
@@ -79,7 +79,7 @@ def test_tables_keys_and_parents_are_read_however_the_file_is_cut(size: int) -> 
         )
     }
     assert read(Dialect.POSTGRESQL, POSTGRESQL, size=size) == {
-        "orders": Table(
+        "orders": SqlTable(
             columns={
                 "id": ColumnType("integer", None, numbered=True),
                 "email": ColumnType("character", 80),

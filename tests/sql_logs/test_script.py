@@ -14,21 +14,23 @@ from dbdyno.sql_logs.groups import grouped
 from dbdyno.sql_logs.read import log_of, traffic_of
 from dbdyno.sql_logs.record import record
 from dbdyno.sql_logs.script import script, weights_of
-from dbdyno.sql_logs.seen import Reading, Seen
+from dbdyno.sql_logs.seen import LogReading, SeenStatement
 from tests.sql_logs.mysql_cases import SLOW_MARIADB as MARIADB
 
 SEEN = [
-    *(Seen(f"SELECT a FROM t WHERE b = {n} AND c = 'it''s' LIMIT 10", n, 0.5) for n in range(1, 4)),
-    Seen("SELECT a FROM t WHERE b IN (1, 2)", 4, 0.1),
-    Seen("SELECT a FROM t WHERE b IN (5, 6)", 5, 0.1),
-    Seen("SELECT a FROM t WHERE b IN (1, 2, 3)", 6, 0.1),
-    Seen("UPDATE t SET a = _utf8'x' WHERE d > DATE '2024-01-01' AND e = 1.5", 7, 2.0),
-    Seen("UPDATE t SET a = _utf8'y' WHERE d > DATE '2024-01-02' AND e = 2", 8, 2.0),
-    Seen("COMMIT", 9, 0.1),
+    *(SeenStatement(f"SELECT a FROM t WHERE b = {n} AND c = 'it''s' LIMIT 10", n, 0.5) for n in range(1, 4)),
+    SeenStatement("SELECT a FROM t WHERE b IN (1, 2)", 4, 0.1),
+    SeenStatement("SELECT a FROM t WHERE b IN (5, 6)", 5, 0.1),
+    SeenStatement("SELECT a FROM t WHERE b IN (1, 2, 3)", 6, 0.1),
+    SeenStatement("UPDATE t SET a = _utf8'x' WHERE d > DATE '2024-01-01' AND e = 1.5", 7, 2.0),
+    SeenStatement("UPDATE t SET a = _utf8'y' WHERE d > DATE '2024-01-02' AND e = 2", 8, 2.0),
+    SeenStatement("COMMIT", 9, 0.1),
 ]
 
 
-def made(seen: list[Seen], dialect: Dialect = Dialect.MYSQL) -> tuple[str, dict[str, dict[str, object]]]:
+def made(
+    seen: list[SeenStatement], dialect: Dialect = Dialect.MYSQL
+) -> tuple[str, dict[str, dict[str, object]]]:
     traffic = grouped("slow log", seen, dialect)
     text = script("slow.log", traffic, [group for group in traffic.groups if not group.why_not])
     return text, {each["name"]: each for each in tomllib.loads(text)["transactions"]}
@@ -89,7 +91,7 @@ def test_lists_are_drawn_by_their_length_and_rows_of_a_key_as_they_stood_togethe
     ],
 )
 def test_values_that_belong_together_are_drawn_as_they_stood(statement: str, first: str, second: str) -> None:
-    seen = [Seen(statement.format(*pair), 1) for pair in ((1, 10), (2, 20), (2, 20))]
+    seen = [SeenStatement(statement.format(*pair), 1) for pair in ((1, 10), (2, 20), (2, 20))]
     _, found = made(seen)
     [drawn] = found.values()
     assert drawn["values"] == {
@@ -105,20 +107,23 @@ def test_what_says_the_type_of_a_text_stays_with_a_value_that_is_drawn() -> None
 
 
 def test_values_that_nobody_knows_are_to_be_filled_in() -> None:
-    text, found = made([Seen("SELECT a FROM t WHERE f(b) = $1", 2, 0.5, 300)], Dialect.POSTGRESQL)
+    text, found = made([SeenStatement("SELECT a FROM t WHERE f(b) = $1", 2, 0.5, 300)], Dialect.POSTGRESQL)
     assert found["select_1"]["values"] == {"p1": "fill_in()"} and "# TO BE FILLED IN" in text
     assert found["select_1"]["weight"] == 300
 
 
 @given(some.lists(some.text(some.characters(codec="utf-8"), max_size=40), min_size=1, max_size=5))
 def test_whatever_was_asked_the_file_is_toml(texts: list[str]) -> None:
-    made([Seen(f"SELECT {text}", 1) for text in ["1", *texts]])
+    made([SeenStatement(f"SELECT {text}", 1) for text in ["1", *texts]])
 
 
 def test_weights_keep_their_proportion_where_a_file_cannot_hold_them() -> None:
     traffic = grouped(
         "",
-        [Seen("SELECT a", 1, times=4_000_000_000), Seen("SELECT b", 2, times=1_000_000_000)],
+        [
+            SeenStatement("SELECT a", 1, times=4_000_000_000),
+            SeenStatement("SELECT b", 2, times=1_000_000_000),
+        ],
         Dialect.MYSQL,
     )
     assert weights_of(traffic.groups) == [1_000_000_000, 250_000_000]
@@ -126,7 +131,7 @@ def test_weights_keep_their_proportion_where_a_file_cannot_hold_them() -> None:
 
 def test_values_that_nobody_knows_are_drawn_from_the_column_that_they_are_compared_with() -> None:
     asked = "SELECT a FROM t WHERE b = $1 AND c BETWEEN $2 AND $3 ORDER BY a LIMIT $4"
-    text, found = made([Seen(asked, 2, 0.5, 300)], Dialect.POSTGRESQL)
+    text, found = made([SeenStatement(asked, 2, 0.5, 300)], Dialect.POSTGRESQL)
     values = found["select_1"]["values"]
     assert values == {
         "p1": "pick(:t__b)",
@@ -142,7 +147,10 @@ def test_values_that_nobody_knows_are_drawn_from_the_column_that_they_are_compar
 
 
 def test_a_number_that_was_bound_is_drawn_as_a_number_and_stays_a_text_where_it_never_changes() -> None:
-    seen = [Seen(f"SELECT a FROM t WHERE b = '{n}' OR c = '0{n}' OR d = '7'", n, bound=True) for n in (1, 9)]
+    seen = [
+        SeenStatement(f"SELECT a FROM t WHERE b = '{n}' OR c = '0{n}' OR d = '7'", n, bound=True)
+        for n in (1, 9)
+    ]
     _, found = made(seen, Dialect.POSTGRESQL)
     assert found["select_1"]["values"] == {"p1": "uniform(1, 9)", "p2": "choice('01', '09')"}
     assert found["select_1"]["statements"] == ["SELECT a FROM t WHERE b = :p1 OR c = :p2 OR d = '7'"]
@@ -159,14 +167,15 @@ def test_a_number_that_was_bound_is_drawn_as_a_number_and_stays_a_text_where_it_
 )
 def test_the_ends_of_a_range_are_drawn_together(condition: str, found: dict[str, str]) -> None:
     ranges = ((1, 10), (5001, 5010), (9001, 9020))
-    seen = [Seen(f"SELECT a FROM t WHERE {condition.format(*ends)}", 1) for ends in ranges]
+    seen = [SeenStatement(f"SELECT a FROM t WHERE {condition.format(*ends)}", 1) for ends in ranges]
     assert made(seen)[1]["select_1"]["values"] == found
 
 
 def test_ends_that_are_texts_are_those_that_were_seen_together() -> None:
     days = (("2024-01-01", "2024-02-01"), ("2024-03-01", "2024-03-05"))
     seen = [
-        Seen(f"SELECT a FROM t WHERE d BETWEEN DATE '{one}' AND DATE '{other}'", 1) for one, other in days
+        SeenStatement(f"SELECT a FROM t WHERE d BETWEEN DATE '{one}' AND DATE '{other}'", 1)
+        for one, other in days
     ]
     _, found = made(seen)
     assert found["select_1"]["statements"] == [
@@ -197,13 +206,15 @@ def test_ends_that_are_texts_are_those_that_were_seen_together() -> None:
 def test_what_stands_before_a_text_goes_with_it(
     dialect: Dialect, texts: tuple[str, str], sql: str, values: dict[str, str]
 ) -> None:
-    _, found = made([Seen(f"SELECT {text}", 1) for text in texts], dialect)
+    _, found = made([SeenStatement(f"SELECT {text}", 1) for text in texts], dialect)
     assert found["select_1"]["statements"] == [sql] and found["select_1"]["values"] == values
 
 
 def test_a_value_that_must_stand_in_its_text_is_never_another_one_without_a_word() -> None:
     for one, other in (("_latin1'a'", "_latin1'b'"), ("x'00'", "x'01'"), ("a COLLATE 'b'", "a COLLATE 'c'")):
-        traffic = grouped("", [Seen(f"SELECT {one}", 1), Seen(f"SELECT {other}", 2)], Dialect.MYSQL)
+        traffic = grouped(
+            "", [SeenStatement(f"SELECT {one}", 1), SeenStatement(f"SELECT {other}", 2)], Dialect.MYSQL
+        )
         assert traffic.groups[0].why_not in (
             "it holds a binary value that changes", "a value changes that must stand in its text"
         )  # fmt: skip
@@ -226,7 +237,7 @@ def test_nothing_that_somebody_may_not_know_stands_in_an_anonymous_file(tmp_path
     )
     path = tmp_path / "slow.log"
     path.write_text("".join(entry.format(text) for text in asked))
-    log = log_of([path], Reading(whole=True, key=b"a key"))
+    log = log_of([path], LogReading(whole=True, key=b"a key"))
     if form == "workload":
         traffic = log.traffic("shopping")
         text = script("slow.log", traffic, [group for group in traffic.groups if not group.why_not])

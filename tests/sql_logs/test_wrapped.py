@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.sql_logs.read import log_of
-from dbdyno.sql_logs.seen import CUT_OFF, LAST, Reading, Seen
+from dbdyno.sql_logs.seen import CUT_OFF, LAST, LogReading, SeenStatement
 from dbdyno.sql_logs.wrapped import NOT_CERTAIN
 from tests.sql_logs.mysql_cases import SLOW_MYSQL
 
@@ -17,13 +17,13 @@ PREFIX = "2026-03-01 10:00:01.100 UTC [{}] app@shop "
 STATEMENT = "SELECT id, name\n  FROM item\n WHERE id = 5"
 
 
-def read(tmp_path: Path, text: str, whole: bool = False) -> list[Seen]:
+def read(tmp_path: Path, text: str, whole: bool = False) -> list[SeenStatement]:
     path = tmp_path / "log"
     path.write_text(text)
-    return list(log_of([path], Reading(whole=whole)).statements)
+    return list(log_of([path], LogReading(whole=whole)).statements)
 
 
-def texts(found: list[Seen]) -> list[str]:
+def texts(found: list[SeenStatement]) -> list[str]:
     return [seen.text for seen in found if not seen.rest]
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from dbdyno.study import grammars
 from dbdyno.study.catalogue import NOTHING
 from dbdyno.study.grammars import Grammar, duration, integer, listed, percentage
-from dbdyno.study.keys import Key, Section
+from dbdyno.study.keys import Key, StudySection
 from dbdyno.study.nouns import Reference
 from dbdyno.study.tables import APPLICATION, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, STUDY, WORKLOAD
-from dbdyno.study.values import Fault, Faults
+from dbdyno.study.values import Faults, ValueFault
 from tests.study.catalogue import CATALOGUE
 
 SECTIONS = (STUDY, APPLICATION, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, WORKLOAD)
@@ -24,7 +24,7 @@ DEFAULTS = [
 
 
 @pytest.mark.parametrize(("section", "key"), DEFAULTS, ids=lambda one: one.name)
-def test_a_default_is_written_as_it_is_read(section: Section, key: Key) -> None:
+def test_a_default_is_written_as_it_is_read(section: StudySection, key: Key) -> None:
     default = section.default(key)
     assert key.grammar.read(key.grammar.written(default), CATALOGUE) == default
 
@@ -73,5 +73,5 @@ def test_a_ladder_rises() -> None:
     ladder = grammars.ladder(integer(1, 9))
     assert ladder.read([1, 5], NOTHING) == (1, 5)
     for wrong in ([], [5, 1], [1, 1], list(range(1, 22)), 3):
-        with pytest.raises(Fault):
+        with pytest.raises(ValueFault):
             ladder.read(wrong, NOTHING)

@@ -10,7 +10,7 @@ from dbdyno.frozen import Level
 from dbdyno.study import parse_study
 from dbdyno.study.grammars import constraint
 from dbdyno.study.nouns import Condition, amount, size_unit_bytes
-from dbdyno.study.values import Fault
+from dbdyno.study.values import ValueFault
 from tests.study.catalogue import CATALOGUE
 
 TEXT = """
@@ -111,5 +111,5 @@ def test_a_constraint_sums_both_sides(text: str, levels: dict[str, Level], holds
     "text", ["config.a < 6G", "config.a", "1 <= 2", "config.a - 1 <= 2", "<= 3", "a <= 3"]
 )
 def test_another_form_is_no_constraint(text: str) -> None:
-    with pytest.raises(Fault, match="is no constraint"):
+    with pytest.raises(ValueFault, match="is no constraint"):
         constraint(text)

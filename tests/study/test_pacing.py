@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dbdyno.driver.job import Closed, Constant, Open, Points, Ramp, Schedule, Sine, Steps, ThinkTime
+from dbdyno.driver.job import Closed, Constant, Open, Points, Ramp, RateSteps, Schedule, Sine, ThinkTime
 from dbdyno.study import pacing
-from dbdyno.study.values import Fault
+from dbdyno.study.values import ValueFault
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from dbdyno.study.values import Fault
         ("constant", Constant()),
         ("ramp:2000/30s", Ramp(to_per_s=2000.0, over_s=30.0)),
         ("sine:50.5/1.5m", Sine(amplitude_per_s=50.5, period_s=90.0)),
-        ("steps:10s=500,20 s=900", Steps(steps=((10.0, 500.0), (20.0, 900.0)))),
+        ("steps:10s=500,20 s=900", RateSteps(steps=((10.0, 500.0), (20.0, 900.0)))),
         ("points:0s=0,500ms=9", Points(points=((0.0, 0.0), (0.5, 9.0)))),
     ],
 )
@@ -52,7 +52,7 @@ def test_a_schedule_is_read(text: str, meant: Schedule) -> None:
     ],
 )
 def test_a_wrong_schedule_says_what_is_wrong(text: str, said: str) -> None:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ValueFault) as caught:
         pacing.schedule(text)
     assert said in caught.value.message
     assert caught.value.hint
@@ -62,13 +62,13 @@ def test_a_think_time_is_read() -> None:
     assert pacing.think_time("100ms") == 0.1
     assert pacing.think_time("exponential:2s") == ThinkTime(mean_s=2.0, distribution="exponential")
     for wrong in ("0.1", "gamma:1s", "exponential:", "-1s", 0.1):
-        with pytest.raises(Fault):
+        with pytest.raises(ValueFault):
             pacing.think_time(wrong)
 
 
 def test_the_command_line_takes_seconds_without_a_unit() -> None:
     assert pacing.think_time("0.25", pacing.seconds) == 0.25
-    assert pacing.schedule("steps:10=5,1m=9", pacing.seconds) == Steps(steps=((10.0, 5.0), (60.0, 9.0)))
+    assert pacing.schedule("steps:10=5,1m=9", pacing.seconds) == RateSteps(steps=((10.0, 5.0), (60.0, 9.0)))
 
 
 def test_a_rate_or_a_schedule_opens_the_loop() -> None:
@@ -121,6 +121,6 @@ def test_what_is_read_matches_the_pattern_for_editors(text: str) -> None:
     for read, pattern in ((pacing.schedule, pacing.SCHEDULE), (pacing.think_time, pacing.THINK_TIME)):
         try:
             read(text)
-        except Fault:
+        except ValueFault:
             continue
         assert re.search(pattern, text)

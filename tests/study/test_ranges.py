@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from dbdyno.frozen import Level
 from dbdyno.study.nouns import amount
 from dbdyno.study.ranges import LEVELS_MAX, Scale, rising_levels, with_level
-from dbdyno.study.values import Fault
+from dbdyno.study.values import ValueFault
 
 SIZES = some.builds(lambda number, unit: f"{number}{unit}", some.integers(1, 4096), some.sampled_from("KMG"))
 NUMBERS = some.one_of(some.integers(1, 10**9), some.floats(1e-6, 1e9))
@@ -22,7 +22,7 @@ def test_levels_rise_from_one_end_to_the_other(ends: tuple[Level, Level], scale:
     assume(amount(low) < amount(high))
     try:
         levels = rising_levels(low, high, scale)
-    except Fault as fault:
+    except ValueFault as fault:
         assert "levels" in fault.message
         return
     amounts = [amount(level) for level in levels]
@@ -75,7 +75,7 @@ def test_a_step_is_kept() -> None:
 def test_what_makes_no_range_is_refused(
     low: Level, high: Level, scale: str, step: Level | None, message: str
 ) -> None:
-    with pytest.raises(Fault, match=message):
+    with pytest.raises(ValueFault, match=message):
         rising_levels(low, high, Scale(scale), step)
 
 
@@ -84,5 +84,5 @@ def test_a_baseline_takes_its_place_among_the_levels() -> None:
     assert with_level(rising, "100M") == ("64M", "100M", "128M", "192M", "256M")
     # As the study spells it, so that it is found again.
     assert with_level(rising, "131072K") == ("64M", "131072K", "192M", "256M")
-    with pytest.raises(Fault, match="beyond"):
+    with pytest.raises(ValueFault, match="beyond"):
         with_level(rising, "1G")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.study.values import SWEEP_MOST, Fault, sweep
+from dbdyno.study.values import SWEEP_MOST, ValueFault, sweep
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_sweep_stands_for_its_numbers(text: str, levels: list[int]) -> None:
     ],
 )
 def test_what_is_no_sweep_is_refused(text: str, said: str) -> None:
-    with pytest.raises(Fault) as fault:
+    with pytest.raises(ValueFault) as fault:
         sweep(text)
     assert said in fault.value.message
 
@@ -49,7 +49,7 @@ def test_what_is_no_sweep_is_refused(text: str, said: str) -> None:
 def test_levels_rise_within_their_ends(first: int, last: int, step: int, sign: str) -> None:
     try:
         levels = sweep(f"{first}..{last} {sign}{step}")
-    except Fault:
+    except ValueFault:
         return
     assert levels == sorted(set(levels)) and 2 <= len(levels) <= SWEEP_MOST
     assert levels[0] == first and levels[-1] <= last

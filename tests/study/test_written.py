@@ -9,7 +9,7 @@ import pytest
 from dbdyno.study import Design, Goal, Guard, Interval, Workload
 from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import GivenData
-from dbdyno.study.values import Fault
+from dbdyno.study.values import ValueFault
 from dbdyno.study.written import CLIENTS, filled, parse_workload, winner_on, with_old_defaults
 from tests.study.catalogue import CATALOGUE
 from tests.study.data_cases import NAMES
@@ -127,13 +127,13 @@ def test_what_a_text_leaves_out_is_the_studys_or_the_default() -> None:
     ],
 )
 def test_a_mistake_is_told_once_with_what_would_be_right(text: str, message: str, hint: str) -> None:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ValueFault) as caught:
         parse_workload(text, OFFERS, others=("off",))
     assert message in caught.value.message and hint in caught.value.hint
 
 
 def test_an_option_of_the_study_must_be_one_that_the_workload_can_have() -> None:
     offer, given = parse_workload("tpcb", OFFERS)
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(ValueFault) as caught:
         filled(offer, given, {"scale": 0})
     assert "`scale`: cannot be 0" in caught.value.message

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from dbdyno.driver.job import Closed, Job, Open
-from dbdyno.driver.load import Explained, ExplainedStatement, Load
+from dbdyno.driver.load import Explained, ExplainedStatement, LoadDriver
 from dbdyno.driver.tally import Tally
 from dbdyno.engines.engine import Ask, Server
 from dbdyno.engines.facts import PlanStep
@@ -101,7 +101,7 @@ class Caches:
             settle_s=0.1,
         )
         setup = SimpleNamespace(engine=SimpleNamespace(counters=counters), job=job, nodes=None)
-        return Running(cast(Setup, setup), cast(Server, SimpleNamespace()), cast(Load, self))
+        return Running(cast(Setup, setup), cast(Server, SimpleNamespace()), cast(LoadDriver, self))
 
     def _status(self, ask: Ask) -> dict[str, float]:
         return {"misses": self._missed}

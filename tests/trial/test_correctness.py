@@ -10,7 +10,7 @@ from dbdyno.engines.sqlite import SQLITE
 from dbdyno.errors import Blocked, Incorrect, Inert
 from dbdyno.frozen import Level
 from dbdyno.obtain.source import making
-from dbdyno.obtain.source.build import Flags, Made, OwnTest
+from dbdyno.obtain.source.build import BuildAccount, Flags, OwnTest
 from dbdyno.records.binary import CodeBeside, Likeness, Matching
 from dbdyno.records.record import Check
 from dbdyno.study import Design, Study
@@ -139,8 +139,8 @@ def test_only_what_ran_and_holds_has_passed(found: Correctness, words: str) -> N
         found.require_passed()
 
 
-def made(*tests: OwnTest) -> Made:
-    return Made(
+def made(*tests: OwnTest) -> BuildAccount:
+    return BuildAccount(
         key="1",
         engine="toy",
         words="gcc -O2",

@@ -16,7 +16,7 @@ from dbdyno.driver.job import Job, Open
 from dbdyno.errors import ServerFailed, UserError
 from dbdyno.findings import analyse, as_json
 from dbdyno.frozen import Level
-from dbdyno.host.callgrind import Callgrind, Dump, read_dump
+from dbdyno.host.callgrind import Callgrind, CallgrindDump, read_dump
 from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
@@ -103,7 +103,7 @@ class FakeCallgrind:
     def counting(self, process_id: int) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def dumps(self) -> list[Dump]:
+    def dumps(self) -> list[CallgrindDump]:
         return [read_dump(DUMP.format(count=next(self._counts)).splitlines())]
 
 

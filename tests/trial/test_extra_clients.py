@@ -18,7 +18,7 @@ from dbdyno.layers.setup import Running
 from dbdyno.study.soak import Disturbance
 from dbdyno.study.trials import Guest, Phase
 from dbdyno.trial import extra_clients
-from dbdyno.trial.extra_clients import BEHAVIOURS, Visit, guests_of
+from dbdyno.trial.extra_clients import BEHAVIOURS, GuestVisit, guests_of
 from tests.trials import tried
 
 LOADS_MOST = 120
@@ -56,7 +56,7 @@ def stopped_children() -> list[psutil.Process]:
     return [child for child in children if child.status() == psutil.STATUS_STOPPED]
 
 
-def showed_itself(kind: Disturbance, visits: Sequence[Visit]) -> bool:
+def showed_itself(kind: Disturbance, visits: Sequence[GuestVisit]) -> bool:
     if kind is Disturbance.HALF_OPEN:
         return bool(stopped_children())
     return visits[0].rounds > 0

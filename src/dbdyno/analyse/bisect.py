@@ -95,7 +95,7 @@ class Look(StrEnum):
 
 
 @dataclass(frozen=True)
-class Need:
+class BisectionNeed:
     """What must be known next: trials of these places side by side, or what they execute."""
 
     places: tuple[int, ...]
@@ -104,14 +104,14 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Way:
+class BisectionWay:
     """How far a search along the line is: the last good and the first bad place, all that were placed, and
     what it needs next; None where it is over."""
 
     low: int
     high: int
     placed: Mapping[int, Placed]
-    need: Need | None
+    need: BisectionNeed | None
     by_counts: bool = False
 
 
@@ -123,7 +123,7 @@ class Ends:
     look: Look
     ratio: Ratio | None
     counted: tuple[float, ...]
-    need: Need | None
+    need: BisectionNeed | None
     same_code: str = ""
     cause: str = ""
 
@@ -134,7 +134,7 @@ class Ends:
 
 
 @dataclass
-class Evidence:
+class BisectionEvidence:
     """The records of a bisection, by place. `worse` is 1 where a larger response is worse, else -1."""
 
     study: Study
@@ -184,7 +184,7 @@ class Evidence:
                 found.setdefault(place, {})[record.host, record.block] = value
         return found
 
-    def blocks_for(self, need: Need) -> Sequence[Block]:
+    def blocks_for(self, need: BisectionNeed) -> Sequence[Block]:
         """The blocks that were measured for a need, in their order. Others that hold its places as well do
         not count, because they began after it was settled."""
         return self._blocks.get((need.purpose, frozenset(need.places)), ())
@@ -231,20 +231,20 @@ class Evidence:
         logs = log_ratios(self.values(place), self.values(against))
         return self.estimator.ratio(self.response.name, logs, self.estimator.method.confidence_each)
 
-    def compared(self, need: Need, place: int, against: int, beside_counts: bool) -> Look:
+    def compared(self, need: BisectionNeed, place: int, against: int, beside_counts: bool) -> Look:
         """Whether a place is worse than another one, in the blocks that were measured for a need. Not as many
         are taken where counts have shown a difference."""
         most = BLOCKS_BESIDE_COUNTS if beside_counts else self.run.blocks
         return self._judged(need, place, self.values(against), most, self.study.goal.margin)
 
-    def placed_by_time(self, need: Need, place: int) -> Look:
+    def placed_by_time(self, need: BisectionNeed, place: int) -> Look:
         """On which side of the middle between the ends a place lies, in the blocks that hold all three."""
         good, bad = self.values(0), self.values(self.run.line.last)
         middle = {block: math.sqrt(good[block] * bad[block]) for block in good.keys() & bad.keys()}
         return self._judged(need, place, middle, self.run.blocks)
 
     def _judged(
-        self, need: Need, place: int, against: Mapping[Block, float], most: int, margin: float = 0.0
+        self, need: BisectionNeed, place: int, against: Mapping[Block, float], most: int, margin: float = 0.0
     ) -> Look:
         """Only whole pairs of blocks are looked at, because half of a pair favours whoever came first."""
         blocks, own = self.blocks_for(need), self.values(place)
@@ -267,7 +267,7 @@ class Evidence:
         return Look.WORSE if (low > 0.0) == (self.worse > 0.0) else Look.BETTER
 
 
-def ends_of(seen: Evidence) -> Ends:
+def ends_of(seen: BisectionEvidence) -> Ends:
     """What is known of the two ends so far. Instructions are counted once the first block has shown that both
     run."""
     last = seen.run.line.last
@@ -275,18 +275,18 @@ def ends_of(seen: Evidence) -> Ends:
         return Ends(Look.SAME, None, (), None, same_code=same.cause)
     if (lost := seen.first(last, Outcome.BROKEN, Outcome.FAILED, Outcome.BLOCKED)) is not None:
         return Ends(Look.UNKNOWN, None, (), None, cause=lost.cause)
-    counts, timed = seen.run.counting.by == "valgrind", Need((0, last))
+    counts, timed = seen.run.counting.by == "valgrind", BisectionNeed((0, last))
     if not seen.values(last):
         return Ends(Look.NOT_YET, None, (), timed)
     uncounted = [place for place in (0, last) if counts and not seen.was_counted(place)]
     found = Ends(Look.NOT_YET, seen.ratio(last), seen.instructions(last), timed)
     if uncounted:
-        return replace(found, need=Need(tuple(uncounted), counted=True))
+        return replace(found, need=BisectionNeed(tuple(uncounted), counted=True))
     look = seen.compared(timed, last, 0, found.counts_differ)
     return replace(found, look=look, need=timed if look is Look.NOT_YET else None)
 
 
-def differ(seen: Evidence, ends: Ends) -> bool:
+def differ(seen: BisectionEvidence, ends: Ends) -> bool:
     """Whether there is a change to look for: time shows it, or instructions do and time cannot contradict.
     Builds that execute the same may differ in time by the luck of their layout, so they must differ by more
     than that goes."""
@@ -296,14 +296,14 @@ def differ(seen: Evidence, ends: Ends) -> bool:
     return ends.look is Look.UNKNOWN and ends.counts_differ
 
 
-def _least_worse(seen: Evidence, ratio: Ratio | None) -> float:
+def _least_worse(seen: BisectionEvidence, ratio: Ratio | None) -> float:
     """By how much one is worse than the other at the least, as a log ratio."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return 0.0
     return min(seen.worse * math.log(ratio.low), seen.worse * math.log(ratio.high))
 
 
-def way_of(seen: Evidence, by_counts: bool) -> Way:
+def way_of(seen: BisectionEvidence, by_counts: bool) -> BisectionWay:
     """The search between the ends, up to what it needs next."""
     low, high = 0, seen.run.line.last
     placed = {
@@ -312,11 +312,11 @@ def way_of(seen: Evidence, by_counts: bool) -> Way:
     }
     while (place := _next(low, high, placed)) is not None:
         found = _place(seen, place, by_counts)
-        if isinstance(found, Need):
-            return Way(low, high, placed, found, by_counts)
+        if isinstance(found, BisectionNeed):
+            return BisectionWay(low, high, placed, found, by_counts)
         placed[place] = found
         low, high = (place if found.side is Side.GOOD else low), (place if found.side is Side.BAD else high)
-    return Way(low, high, placed, None, by_counts)
+    return BisectionWay(low, high, placed, None, by_counts)
 
 
 def _next(low: int, high: int, placed: Mapping[int, Placed]) -> int | None:
@@ -327,18 +327,18 @@ def _next(low: int, high: int, placed: Mapping[int, Placed]) -> int | None:
     return min(left, key=lambda place: (abs(2 * place - low - high), place), default=None)
 
 
-def _place(seen: Evidence, place: int, by_counts: bool) -> Placed | Need:
+def _place(seen: BisectionEvidence, place: int, by_counts: bool) -> Placed | BisectionNeed:
     """On which side a place lies, or what must be known for that."""
     if (same := seen.first(place, Outcome.INERT)) is not None:
         return Placed(place=place, side=Side.GOOD, by=By.CODE, cause=same.cause)
     if (lost := seen.first(place, Outcome.BROKEN, Outcome.FAILED, Outcome.BLOCKED)) is not None:
         return Placed(place=place, side=Side.SKIPPED, by=By.TIME, cause=lost.cause)
     if by_counts and not seen.was_counted(place):
-        return Need((place,), counted=True)
+        return BisectionNeed((place,), counted=True)
     side = _by_counts(seen, place) if by_counts else None
     if side is not None:
         return _placed(seen, place, side, By.INSTRUCTIONS)
-    need = Need((0, place, seen.run.line.last))
+    need = BisectionNeed((0, place, seen.run.line.last))
     look = seen.placed_by_time(need, place)
     if look is Look.NOT_YET:
         return need
@@ -346,13 +346,13 @@ def _place(seen: Evidence, place: int, by_counts: bool) -> Placed | Need:
     return _placed(seen, place, sides.get(look, Side.OPEN), By.TIME)
 
 
-def _placed(seen: Evidence, place: int, side: Side, by: By) -> Placed:
+def _placed(seen: BisectionEvidence, place: int, side: Side, by: By) -> Placed:
     """A place on a side, with all that was measured of it."""
     instructions = _middle(seen.instructions(place))
     return Placed(place=place, side=side, by=by, ratio=seen.ratio(place), instructions=instructions)
 
 
-def _by_counts(seen: Evidence, place: int) -> Side | None:
+def _by_counts(seen: BisectionEvidence, place: int) -> Side | None:
     """The side on which a place's instructions put it: where they meet an end's in a repeat, and are much
     farther from the other end's in all. None where they do not, or are not known. What a server does now and
     then by itself is in some repeats and not in others."""
@@ -371,12 +371,14 @@ def _middle(logs: Sequence[float]) -> float | None:
     return math.exp(median(logs)) if logs else None
 
 
-def confirmation_of(seen: Evidence, ends: Ends, way: Way) -> tuple[Look, Need | None]:
+def confirmation_of(
+    seen: BisectionEvidence, ends: Ends, way: BisectionWay
+) -> tuple[Look, BisectionNeed | None]:
     """Whether what was found is worse than the last good place, in blocks of their own beside the good end,
     because those that chose it favour it. The ends themselves were not chosen."""
     if (way.low, way.high) == (0, seen.run.line.last):
         return ends.look, None
-    need = Need(tuple(sorted({0, way.low, way.high})), purpose=Purpose.CONFIRMATION)
+    need = BisectionNeed(tuple(sorted({0, way.low, way.high})), purpose=Purpose.CONFIRMATION)
     look = seen.compared(need, way.high, way.low, way.by_counts)
     return look, need if look is Look.NOT_YET else None
 
@@ -387,13 +389,13 @@ class Course:
     `contradicted`: time refused what instructions had found, so the way is one by time."""
 
     ends: Ends
-    way: Way | None
+    way: BisectionWay | None
     confirmed: Look
-    need: Need | None
+    need: BisectionNeed | None
     contradicted: bool = False
 
 
-def course_of(seen: Evidence) -> Course:
+def course_of(seen: BisectionEvidence) -> Course:
     """How far the bisection is, and what it needs next."""
     ends = ends_of(seen)
     if ends.need is not None or not differ(seen, ends):
@@ -410,7 +412,7 @@ def course_of(seen: Evidence) -> Course:
     raise AssertionError("the way by time ends the loop")
 
 
-class Answer(StrEnum):
+class BisectionAnswer(StrEnum):
     """What a bisection ends in: one point, a range of them, no change at all, or it is not over."""
 
     FOUND = "found"
@@ -432,7 +434,7 @@ class Bisection(Frozen):
     title: str
     response: str
     margin: float
-    answer: Answer
+    answer: BisectionAnswer
     good: int
     bad: int
     suspects: tuple[Point, ...] = ()
@@ -453,15 +455,15 @@ class Bisection(Frozen):
 
 def bisected(study: Study, run: BisectionRun, records: Sequence[Record]) -> Bisection:
     """What the records of a bisection say."""
-    seen = Evidence(study, run, records)
+    seen = BisectionEvidence(study, run, records)
     course = course_of(seen)
     ends, way, line = course.ends, course.way, run.line
     low, high = (way.low, way.high) if way else (0, line.last)
     answer = _answer(course)
-    if answer is Answer.RANGE and course.confirmed is not Look.WORSE and not (way and way.by_counts):
+    if answer is BisectionAnswer.RANGE and course.confirmed is not Look.WORSE and not (way and way.by_counts):
         # A step that time took and could not confirm may have been a wrong one.
         low, high = 0, line.last
-    changing = answer in (Answer.FOUND, Answer.RANGE)
+    changing = answer in (BisectionAnswer.FOUND, BisectionAnswer.RANGE)
     return Bisection(
         run=run,
         title=study.title,
@@ -487,24 +489,24 @@ def bisected(study: Study, run: BisectionRun, records: Sequence[Record]) -> Bise
     )
 
 
-def _answer(course: Course) -> Answer:
+def _answer(course: Course) -> BisectionAnswer:
     if course.need is not None:
-        return Answer.UNFINISHED
+        return BisectionAnswer.UNFINISHED
     if course.way is None:
-        return Answer.NONE
+        return BisectionAnswer.NONE
     one = course.way.high - course.way.low == 1
     shown = course.confirmed is Look.WORSE or course.way.by_counts
-    return Answer.FOUND if one and shown else Answer.RANGE
+    return BisectionAnswer.FOUND if one and shown else BisectionAnswer.RANGE
 
 
-def _engines(seen: Evidence) -> EnginesCompared | None:
+def _engines(seen: BisectionEvidence) -> EnginesCompared | None:
     """The versions that had a trial. Those between the ends are not asked for their defaults."""
     asked = on_line(seen.study, seen.run.line, seen.by_place)
     found = engines_compared(asked, seen.records)
     return None if found is None else found.but(defaults=())
 
 
-def _changes(seen: Evidence, good: int, bad: int) -> tuple[InstructionChange, ...]:
+def _changes(seen: BisectionEvidence, good: int, bad: int) -> tuple[InstructionChange, ...]:
     """The functions with the largest changes; the rest is what differs from repeat to repeat."""
     own, against = seen.executed(bad), seen.executed(good)
     found = changes(own, against) if own and against else ()

@@ -29,7 +29,7 @@ class Extent(Frozen):
     parts: int
 
 
-class Change(Frozen):
+class FunctionDifference(Frozen):
     """A function that differs, or that one build has alone. `constants_alone`: its code is the same."""
 
     name: str
@@ -58,7 +58,7 @@ class CodeDifference(Frozen):
     other_constants: int
     moved: int
     data: Matching
-    changes: tuple[Change, ...]
+    changes: tuple[FunctionDifference, ...]
     changed_data: tuple[str, ...]
 
     @property
@@ -135,7 +135,7 @@ def _units(functions: Iterable[Function]) -> dict[str, list[Function]]:
 
 def _compared(
     ours: dict[str, list[Function]], theirs: dict[str, list[Function]]
-) -> tuple[Matching, list[Change]]:
+) -> tuple[Matching, list[FunctionDifference]]:
     equal = differing = 0
     changes = []
     for name in sorted((ours.keys() | theirs.keys()) - {""}):
@@ -144,7 +144,9 @@ def _compared(
         equal += same_code
         differing += bool(left and right and not same_code)
         if not same_code or _constants(left) != _constants(right):
-            change = Change(name=name, left=_extent(left), right=_extent(right), constants_alone=same_code)
+            change = FunctionDifference(
+                name=name, left=_extent(left), right=_extent(right), constants_alone=same_code
+            )
             changes.append(change)
     only_left, only_right = len(ours.keys() - theirs.keys() - {""}), len(theirs.keys() - ours.keys() - {""})
     return Matching(equal=equal, differing=differing, only_left=only_left, only_right=only_right), changes

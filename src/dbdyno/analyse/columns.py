@@ -333,7 +333,7 @@ def _latest_of_each(places: Places, keys: Places) -> tuple[Places, Places]:
     return np.array(list(latest.values()), dtype=np.int64), np.array(list(latest), dtype=np.int64)
 
 
-class Values(Mapping[Block, float]):
+class BlockValues(Mapping[Block, float]):
     """A figure of each block, in any order, with its logs (NaN where it cannot stand in a ratio)."""
 
     def __init__(self, hosts: tuple[str, ...], block_keys: Places, numbers: Floats, logs: Floats) -> None:
@@ -341,7 +341,7 @@ class Values(Mapping[Block, float]):
         self.numbers, self.logs = numbers, logs
 
     @classmethod
-    def measured(cls, rows: Rows, metric: str) -> Values:
+    def measured(cls, rows: Rows, metric: str) -> BlockValues:
         """A metric of the measured trials that have it."""
         numbers = rows.columns.metric(metric)[rows.places]
         kept = np.isfinite(numbers)
@@ -350,7 +350,7 @@ class Values(Mapping[Block, float]):
         )
 
     @classmethod
-    def of(cls, values: Mapping[Block, float]) -> Values:
+    def of(cls, values: Mapping[Block, float]) -> BlockValues:
         hosts = tuple(sorted({host for host, _ in values}))
         keys = [(hosts.index(host) << BITS) + block for host, block in values]
         numbers = np.array(list(values.values()), dtype=np.float64)
@@ -369,11 +369,11 @@ class Values(Mapping[Block, float]):
     def __getitem__(self, block: Block) -> float:
         return self._by_block[block]
 
-    def within(self, hosts: tuple[str, ...]) -> Values:
+    def within(self, hosts: tuple[str, ...]) -> BlockValues:
         """The same with keys for these hosts, which hold its own."""
         if hosts == self.hosts:
             return self
-        return Values(hosts, _within(hosts, self.hosts, self.block_keys), self.numbers, self.logs)
+        return BlockValues(hosts, _within(hosts, self.hosts, self.block_keys), self.numbers, self.logs)
 
     def at(self, hosts: tuple[str, ...], keys: Places) -> Floats | None:
         """The figures of these blocks; None where one of them has none that can stand in a ratio."""
@@ -416,7 +416,7 @@ class Pairs(NamedTuple):
         return blocks_of(self.hosts, self.block_keys)
 
 
-def paired(ours: Values, theirs: Values) -> Pairs:
+def paired(ours: BlockValues, theirs: BlockValues) -> Pairs:
     """Of the blocks in which both sides can stand in a ratio."""
     hosts = ours.hosts if ours.hosts == theirs.hosts else tuple(sorted({*ours.hosts, *theirs.hosts}))
     ours, theirs = ours.within(hosts), theirs.within(hosts)

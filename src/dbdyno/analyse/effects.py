@@ -27,7 +27,7 @@ from statistics import fmean
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 
-from dbdyno.analyse.columns import Block, Fact, Values, together
+from dbdyno.analyse.columns import Block, BlockValues, Fact, together
 from dbdyno.analyse.estimate import (
     Contrasts,
     Trials,
@@ -443,7 +443,7 @@ def _dropped(trials: Trials, baseline: Trials, response: str) -> tuple[Dropped, 
     return tuple(_drop(block, side) for block, side in lacking.items() if side is not None)
 
 
-def _lacks_any(trials: Trials, baseline: Trials, *sides: Values) -> bool:
+def _lacks_any(trials: Trials, baseline: Trials, *sides: BlockValues) -> bool:
     """Whether a block of the two lacks a value above zero of either."""
     if trials.rows.hosts != baseline.rows.hosts:
         return True

@@ -48,13 +48,13 @@ from dbdyno.analyse.columns import (
     DOUBTS,
     OUTCOME,
     Block,
+    BlockValues,
     Columns,
     Fact,
     Floats,
     Pairs,
     Places,
     Rows,
-    Values,
     paired,
 )
 from dbdyno.analyse.intervals import bounded_exp, centre_of, half_width, ratio_of, usable, welch
@@ -120,24 +120,24 @@ class Trials:
     by_block: Mapping[Block, TrialResult]
     copies: tuple[Trials, ...] = ()
     survivor: Survivor | None = None
-    readings: dict[str, Values] = field(default_factory=dict, repr=False, compare=False)
-    _with_copies: dict[str, Values] = field(default_factory=dict, repr=False, compare=False, init=False)
+    readings: dict[str, BlockValues] = field(default_factory=dict, repr=False, compare=False)
+    _with_copies: dict[str, BlockValues] = field(default_factory=dict, repr=False, compare=False, init=False)
 
-    def values(self, metric: str) -> Values:
+    def values(self, metric: str) -> BlockValues:
         """A metric by block, over the measured trials that have it; with copies, their mean in the block."""
         if not self.copies:
             return self._own(metric)
         if metric not in self._with_copies:
             each = [self._own(metric), *(copy.values(metric) for copy in self.copies)]
             blocks = {block for values in each for block in values}
-            self._with_copies[metric] = Values.of(
+            self._with_copies[metric] = BlockValues.of(
                 {block: mean_of([values[block] for values in each if block in values]) for block in blocks}
             )
         return self._with_copies[metric]
 
-    def _own(self, metric: str) -> Values:
+    def _own(self, metric: str) -> BlockValues:
         if metric not in self.readings:
-            self.readings[metric] = Values.measured(self.rows, metric)
+            self.readings[metric] = BlockValues.measured(self.rows, metric)
         return self.readings[metric]
 
     @cached_property
@@ -259,7 +259,7 @@ def log_ratios(ours: Mapping[Block, float], theirs: Mapping[Block, float]) -> di
     }
 
 
-def summary_of(metric: str, values: Values, confidence: float) -> Summary | None:
+def summary_of(metric: str, values: BlockValues, confidence: float) -> Summary | None:
     """The mean over trials and its t interval, on logs where all values are above zero. One trial: its value
     alone.
     """

@@ -71,7 +71,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.columns import Floats, Places, Values
+from dbdyno.analyse.columns import BlockValues, Floats, Places
 from dbdyno.analyse.estimate import Trials, ending, pairs, ratio_between, with_copies
 from dbdyno.analyse.found import Blocking, Components, Floor, LayoutSpread
 from dbdyno.analyse.intervals import bounded_exp, quantile_of
@@ -284,7 +284,7 @@ def _spread_of_twins(trials: Sequence[Trials], method: Method) -> float | None:
     return math.sqrt(math.fsum(ratio * ratio for ratio in ratios) / len(ratios)) or None
 
 
-def variances(values: Sequence[Values]) -> Variances | None:
+def variances(values: Sequence[BlockValues]) -> Variances | None:
     """From each variant's values, the baseline's first. Of the others only those count that have a value in
     each of its blocks. None without two variants and two blocks."""
     blocks = np.sort(values[0].block_keys[values[0].usable])

@@ -301,7 +301,7 @@ class Overhead(Frozen):
     overhead_share: float
 
 
-class Condition(Frozen):
+class HostCondition(Frozen):
     """What one metric of the host was in the measured parts of the trials."""
 
     metric: str

@@ -40,7 +40,7 @@ RUNS_OWN_LEAST = 3
 COSTS = ("p99_ms", "server_cpu_us_per_op", "driver_cpu_us_per_op")
 
 
-class Way(StrEnum):
+class GateWay(StrEnum):
     """How two runs were held against each other."""
 
     SIDE_BY_SIDE = "side by side"
@@ -109,7 +109,7 @@ class Gate(Frozen):
     against: str
     run: Run
     reference: Run
-    way: Way
+    way: GateWay
     method: Method
     reference_result: VariantResult
     result: VariantResult
@@ -135,7 +135,7 @@ def side_by_side(
         against=against,
         run=run.run,
         reference=reference.run,
-        way=Way.SIDE_BY_SIDE,
+        way=GateWay.SIDE_BY_SIDE,
         method=method,
         reference_result=reference.baseline,
         result=_paired(run, reference, method),
@@ -157,7 +157,7 @@ def against_stored(
         against=against,
         run=run.run,
         reference=reference.run,
-        way=Way.STORED,
+        way=GateWay.STORED,
         method=method,
         reference_result=reference.baseline,
         result=_judged(alone, effect, run, reference, method),

@@ -13,11 +13,11 @@ from pydantic import Field
 from dbdyno.analyse.found import (
     KEPT_LAZY,
     Components,
-    Condition,
     CountedVariant,
     DefaultChanged,
     EnginesCompared,
     Floor,
+    HostCondition,
     HostsCompared,
     LayoutSpread,
     Overhead,
@@ -570,7 +570,7 @@ class Analysis(Frozen):
     hosts: HostsCompared | None = absent(None)
     replays: tuple[Replays, ...] = absent(())
     overhead: Overhead | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[HostCondition, ...] = ()
     counted: tuple[CountedVariant, ...] = absent(())
     search: SearchResult | None = absent(None)
     survival: Survival | None = absent(None)

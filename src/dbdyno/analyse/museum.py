@@ -200,7 +200,7 @@ class Occurrence(Frozen):
     log: str = ""
 
 
-class Tried(Frozen):
+class TriedLevels(Frozen):
     """Levels that a run tried together: they are one piece with those of other runs that have the same `key`.
     Without an `occurrence` they ended well, or without an answer."""
 
@@ -216,7 +216,7 @@ class RunOfMuseum(Frozen):
     run: str
     began_unix_s: float
     engine: str
-    tried: tuple[Tried, ...]
+    tried: tuple[TriedLevels, ...]
 
 
 class Piece(Frozen):
@@ -251,7 +251,7 @@ def run_of_museum(analysis: Analysis) -> RunOfMuseum:
         began_unix_s=analysis.run.created_unix_s,
         engine=analysis.study.engine.engine,
         tried=tuple(
-            Tried(
+            TriedLevels(
                 key=_key(analysis, result),
                 levels=result.changed,
                 verdict=result.verdict,
@@ -269,7 +269,7 @@ def run_of_museum(analysis: Analysis) -> RunOfMuseum:
 
 def collection(runs: Sequence[RunOfMuseum], unread: Sequence[str] = ()) -> Museum:
     """The museum of all runs, in any order."""
-    tried: dict[tuple[str, ...], list[tuple[RunOfMuseum, Tried]]] = {}
+    tried: dict[tuple[str, ...], list[tuple[RunOfMuseum, TriedLevels]]] = {}
     for run in sorted(runs, key=lambda one: one.began_unix_s, reverse=True):
         for one in run.tried:
             tried.setdefault(one.key, []).append((run, one))
@@ -309,7 +309,7 @@ def _of_no_level(analysis: Analysis, result: VariantResult) -> bool:
     return mistaken or analysis.baseline.verdict is Verdict.FAILED
 
 
-def _piece(seen: Sequence[tuple[RunOfMuseum, Tried]]) -> Piece | None:
+def _piece(seen: Sequence[tuple[RunOfMuseum, TriedLevels]]) -> Piece | None:
     occurrences = tuple(one.occurrence for _, one in seen if one.occurrence is not None)
     if not occurrences:
         return None

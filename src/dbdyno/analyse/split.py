@@ -21,7 +21,7 @@ from itertools import repeat
 import numpy as np
 
 from dbdyno.analyse.columns import OUTCOME, VARIANT, Columns, Fact, Figures, Floats, Places, or_zero
-from dbdyno.analyse.found import Condition, Estimate, Overhead, StageTime, TimeSplit
+from dbdyno.analyse.found import Estimate, HostCondition, Overhead, StageTime, TimeSplit
 from dbdyno.analyse.quantiles import t_quantile
 from dbdyno.driver.tally import Tally
 from dbdyno.records import metrics
@@ -292,7 +292,7 @@ def overhead(columns: Columns, places: Places) -> Overhead | None:
     )
 
 
-def conditions(columns: Columns, places: Places) -> tuple[Condition, ...]:
+def conditions(columns: Columns, places: Places) -> tuple[HostCondition, ...]:
     """Each condition that any measured one of these trials has a value of."""
     found = []
     for name in CONDITIONS:
@@ -301,7 +301,7 @@ def conditions(columns: Columns, places: Places) -> tuple[Condition, ...]:
         if len(known):
             lowest, highest = float(known.min()), float(known.max())
             found.append(
-                Condition(
+                HostCondition(
                     metric=name, trials=len(known), median=_median(known), lowest=lowest, highest=highest
                 )
             )

@@ -46,7 +46,7 @@ class Front:
     spent: Callable[[], Spent | None]
 
 
-class Life(Protocol):
+class ApplicationLife(Protocol):
     """From an empty database to a running application."""
 
     def populate(self, installation: Installation, wish: Application, place: ApplicationPlace) -> None:
@@ -71,7 +71,7 @@ class Product:
     own: frozenset[str]
     worker_bytes: int
     locate: Callable[[Application], Installation]
-    life: Life
+    life: ApplicationLife
 
     def mistakes(self, wish: Application, protocols: tuple[str, ...]) -> list[Mistake]:
         """What is wrong with the wish in front of a server that speaks these protocols."""
@@ -87,7 +87,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledApplication:
     """An application as a study asks for it, and where it is installed."""
 
     product: Product

@@ -99,7 +99,7 @@ class Against(Frozen):
         return f"gain {self.ratio:.2f}, needed {self.needed:.2f}"
 
 
-class Finding(Frozen):
+class BindingFinding(Frozen):
     """What the slices of one binding showed, which stored calibrations call `arrangement`.
 
     `against` is None for the binding that the others would replace, and for one that was not compared.
@@ -136,14 +136,14 @@ class Finding(Frozen):
         return self.pair_sd**2 * (self.arrangement.slice_s + SETTLE_S)
 
 
-def finding(binding: Binding, pairs: Sequence[Pair], trial: TrialCosts) -> Finding:
+def finding(binding: Binding, pairs: Sequence[Pair], trial: TrialCosts) -> BindingFinding:
     """Needs two pairs at least. `trial` is what a trial of the study takes."""
     logs = [math.log(speed) for pair in pairs for speed in (pair.first_per_s, pair.second_per_s)]
     mean = math.fsum(logs) / len(logs)
     variance = math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
     of_pairs = math.fsum(pair.log_ratio**2 for pair in pairs) / len(pairs)
     low, high = _spread_interval(variance, len(logs) - 1)
-    return Finding(
+    return BindingFinding(
         arrangement=binding,
         slices=len(logs),
         speed_per_s=math.exp(mean),
@@ -180,7 +180,7 @@ def minutes_to_tell(difference: float, pair_sd: float, slice_s: float, trial: Tr
     return None if found_s is None else found_s / 60.0
 
 
-def compared(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def compared(findings: Sequence[BindingFinding]) -> tuple[BindingFinding, ...]:
     """The first, and each other with how it stands against the first: by the F ratio of the costs at 95 %,
     corrected for the number of others (Šidák 1967)."""
     first, *others = findings
@@ -202,7 +202,7 @@ def compared(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     )
 
 
-def best(findings: Sequence[Finding]) -> Finding:
+def best(findings: Sequence[BindingFinding]) -> BindingFinding:
     """Of findings that were `compared`: the one that tells differences soonest of those that are shown to be
     better than the first; else the first, because what is bound without need is only another server. Where
     the driver was the limit in the first, any other takes its place."""
@@ -211,7 +211,7 @@ def best(findings: Sequence[Finding]) -> Finding:
     return min(fit, key=lambda one: one.cost, default=first)
 
 
-def reason(findings: Sequence[Finding], what: str) -> str:
+def reason(findings: Sequence[BindingFinding], what: str) -> str:
     """Why one of the findings that were `compared` is the best: the figure that decided. `what` is in what
     they differ."""
     first, *others = findings

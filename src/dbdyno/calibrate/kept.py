@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dbdyno.calibrate.binding import binds_itself
-from dbdyno.calibrate.finding import Finding
+from dbdyno.calibrate.finding import BindingFinding
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host import paths
 from dbdyno.host.fingerprint import Host, identity
@@ -43,9 +43,9 @@ class Calibration(Frozen):
     options: dict[str, Level]
     place: CalibratedHost
     made_unix_s: float
-    best: Finding
+    best: BindingFinding
     interval: Interval
-    findings: tuple[Finding, ...]
+    findings: tuple[BindingFinding, ...]
     why: str = ""
     why_slice: str = ""
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import DynoError, UserError, remedy
 from dbdyno.frozen import Frozen
-from dbdyno.host.cache import KINDS, Kept, Shelf, shelves
+from dbdyno.host.cache import KINDS, KeptThing, Shelf, shelves
 from dbdyno.records.metrics import bytes_text
 from dbdyno.report.words.numbers import moment_text
 from dbdyno.report.words.safe import json_text
@@ -87,7 +87,7 @@ def free(
 
 def _chosen(
     names: tuple[str, ...], kind: str | None, age_s: float | None, everything: bool
-) -> list[tuple[Shelf, Kept]]:
+) -> list[tuple[Shelf, KeptThing]]:
     ways = [bool(names), kind is not None or age_s is not None, everything]
     if sum(ways) != 1:
         raise UserError(
@@ -108,7 +108,7 @@ def _chosen(
     return [one for one in found if one in chosen]
 
 
-def _named(found: list[tuple[Shelf, Kept]], name: str) -> tuple[Shelf, Kept]:
+def _named(found: list[tuple[Shelf, KeptThing]], name: str) -> tuple[Shelf, KeptThing]:
     exact = [one for one in found if one[1].name == name]
     matches = exact or [one for one in found if one[1].name.startswith(name)]
     if not matches:
@@ -121,18 +121,18 @@ def _named(found: list[tuple[Shelf, Kept]], name: str) -> tuple[Shelf, Kept]:
     return matches[0]
 
 
-def _all() -> list[tuple[Shelf, Kept]]:
+def _all() -> list[tuple[Shelf, KeptThing]]:
     return [(shelf, kept) for shelf in shelves() for kept in shelf.kept()]
 
 
-def _free(shelf: Shelf, kept: Kept) -> bool:
+def _free(shelf: Shelf, kept: KeptThing) -> bool:
     try:
         return shelf.free(kept.name)
     except OSError as error:
         raise DynoError(f"cannot free {kept.folder}: {error.strerror}", remedy(error)) from None
 
 
-def _row(kept: Kept) -> KeptRow:
+def _row(kept: KeptThing) -> KeptRow:
     return KeptRow(
         kind=kept.kind,
         folder=str(kept.folder),

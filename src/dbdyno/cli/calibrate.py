@@ -19,7 +19,7 @@ from rich.text import Text
 from dbdyno import __version__
 from dbdyno.calibrate.binding import OTHER_SLICES_S, Binding, bindings
 from dbdyno.calibrate.finding import (
-    Finding,
+    BindingFinding,
     Pairs,
     TrialCosts,
     best,
@@ -189,10 +189,10 @@ def _calibrated(study: Study, time_s: float, allowed: Allowed) -> Calibration:
 class _Found:
     """The best binding, what decided for it and for its slices, and the findings and pairs of all."""
 
-    best: Finding
+    best: BindingFinding
     why: str
     why_slice: str
-    findings: tuple[Finding, ...]
+    findings: tuple[BindingFinding, ...]
     pairs: Pairs
 
 
@@ -278,7 +278,7 @@ def _words(arrangement: Binding) -> str:
     return f"{arrangement.words}, slices of {numbers.seconds_text(arrangement.slice_s)}"
 
 
-def _row(each: Finding) -> list[str]:
+def _row(each: BindingFinding) -> list[str]:
     return [
         each.arrangement.server,
         each.arrangement.driver,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from dbdyno.cli.patience import patient
-from dbdyno.driver.remote.load import RemoteDriver, install
+from dbdyno.driver.remote.load import DriverOnHost, install
 from dbdyno.study import grammars
 from dbdyno.study.catalogue import NOTHING
-from dbdyno.study.values import Fault
+from dbdyno.study.values import ValueFault
 
 
 class HostName(click.ParamType[str]):
@@ -19,7 +19,7 @@ class HostName(click.ParamType[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
             return grammars.HOST.read(value, NOTHING)
-        except Fault as fault:
+        except ValueFault as fault:
             self.fail(f"{fault.message}; {fault.hint}", param, ctx)
 
 
@@ -40,7 +40,7 @@ def install_(host: str) -> None:
     with patient() as patience:
         patience.tell(f"copying the driver to {host}")
         path = install(host)
-        driver = RemoteDriver(host)
+        driver = DriverOnHost(host)
         driver.close()
     about = driver.about
     click.echo(f"{host}: {path}; Python {about['python']}, {about['cpus']} CPUs, Linux {about['kernel']}")

@@ -12,7 +12,7 @@ import polars
 
 from dbdyno.cli.stored_run import run_to_read
 from dbdyno.errors import UserError
-from dbdyno.export.exchange import Form, Origin, exchanged
+from dbdyno.export.exchange import Form, RepositoryOrigin, exchanged
 from dbdyno.export.tables import csv_of, series_table, trials_table
 from dbdyno.prepare_run.stored_run import analysis_of
 from dbdyno.records.place import store_url
@@ -53,14 +53,14 @@ def _write_tables(records: Sequence[Record], csv: Path | None, parquet: Path | N
             _write(parquet / f"{name}.parquet", table.write_parquet)
 
 
-def _origin() -> Origin:
+def _origin() -> RepositoryOrigin:
     """What the variables of a pipeline say."""
     told = {
         name: next((value for variable in variables if (value := os.environ.get(variable))), "")
         for name, variables in IN_PIPELINES.items()
     }
     server, path = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
-    return Origin(**{**told, **({"repository": f"{server}/{path}"} if server and path else {})})
+    return RepositoryOrigin(**{**told, **({"repository": f"{server}/{path}"} if server and path else {})})
 
 
 def _deliver(form: Form, text: str, output: Path | None) -> None:

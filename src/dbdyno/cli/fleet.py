@@ -11,10 +11,10 @@ from dbdyno.cli.progress import shown
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import BaselineFailed, DynoError, UserError
 from dbdyno.fleet import kept_builds, parts
-from dbdyno.fleet.hosts import Seen, chosen, require_connected, seen
-from dbdyno.fleet.parts import Answer, Part, State
+from dbdyno.fleet.hosts import SeenHost, chosen, require_connected, seen
+from dbdyno.fleet.parts import HostAnswer, HostPart, PartState
 from dbdyno.fleet.session import Session, of_run
-from dbdyno.host.host_lock import Look
+from dbdyno.host.host_lock import LookBetweenBlocks
 from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.kinds.fleet import draft_of, run_on
 from dbdyno.plan import restarts
@@ -92,7 +92,7 @@ class Controller:
     def go_on(self, run: Run) -> None:
         """Gives hosts what is left of a run. Raises UserError for one whose worker does not live."""
         known = {one.member.name: one for one in seen(self.session)}
-        over = {part.host for part in parts.parts_of(self.session, run.run) if part.state is State.DONE}
+        over = {part.host for part in parts.parts_of(self.session, run.run) if part.state is PartState.DONE}
         for host in run.fleet:
             if host.left_out or host.name in over:
                 continue
@@ -109,7 +109,7 @@ class Controller:
         somebody has withdrawn the run."""
         study = study_of(run)
         self.session.listen(of_run(run.run))
-        following = Following(self.store, self.session, run)
+        following = FollowedRun(self.store, self.session, run)
         if self.quiet:
             found = following.to_the_end(Unwatched())
         else:
@@ -121,12 +121,12 @@ class Controller:
         _require_all_over(run, study, records, found)
         return self.store.run(run.run), records
 
-    def _answers(self, run: str, names: Sequence[str]) -> list[Answer]:
+    def _answers(self, run: str, names: Sequence[str]) -> list[HostAnswer]:
         """What all hosts make of the run. Raises UserError with all that is in the way, by host."""
         until_s, told = time.monotonic() + ANSWER_S, False
         while True:
             found = {part.host: part for part in parts.parts_of(self.session, run)}
-            waiting = [name for name in names if name in found and found[name].state is State.ASKED]
+            waiting = [name for name in names if name in found and found[name].state is PartState.ASKED]
             if not waiting or time.monotonic() > until_s:
                 break
             if not told:
@@ -142,11 +142,11 @@ class Controller:
             raise UserError(
                 "; ".join(filter(None, faults)), "mend that there, or name other hosts; nothing was measured"
             )
-        return [Answer.model_validate_json(found[name].told) for name in names]
+        return [HostAnswer.model_validate_json(found[name].told) for name in names]
 
-    def _say_left_out(self, found: Sequence[Part]) -> None:
+    def _say_left_out(self, found: Sequence[HostPart]) -> None:
         for part in found:
-            if part.state is State.LEFT_OUT:
+            if part.state is PartState.LEFT_OUT:
                 tell(f"host {part.host} was taken out: what it had not measured by then is left out")
 
     def _say(self, line: str) -> None:
@@ -155,7 +155,7 @@ class Controller:
 
 
 @dataclass
-class Following:
+class FollowedRun:
     """A run that is followed: its trials are told as they come, and hosts whose workers die, once."""
 
     store: Store
@@ -167,7 +167,7 @@ class Following:
         self._silent: set[str] = set()
         self._making: set[str] = set()
 
-    def to_the_end(self, progress: Unwatched) -> list[Part]:
+    def to_the_end(self, progress: Unwatched) -> list[HostPart]:
         """How all parts ended."""
         progress.asked(len(self._told))
         wait_s = 1.0
@@ -175,7 +175,7 @@ class Following:
             try:
                 self.session.reopen()
                 # On a host that measures, nobody looks before its block is over.
-                with Look():
+                with LookBetweenBlocks():
                     found = self.look(progress)
                 if all(part.state.over for part in found):
                     return found
@@ -188,7 +188,7 @@ class Following:
                 time.sleep(wait_s)
                 wait_s = min(2.0 * wait_s, LONGEST_WAIT_S)
 
-    def look(self, progress: Unwatched) -> list[Part]:
+    def look(self, progress: Unwatched) -> list[HostPart]:
         """Tells what is new, and returns how far all parts are."""
         found = parts.parts_of(self.session, self.run.run)
         fresh = sorted(self.store.trials_of(self.run.run) - self._told)
@@ -208,7 +208,7 @@ class Following:
                 progress.say(line)
             self._making.add(line)
 
-    def _tell_silent(self, progress: Unwatched, found: Sequence[Part]) -> None:
+    def _tell_silent(self, progress: Unwatched, found: Sequence[HostPart]) -> None:
         working = {part.host for part in found if not part.state.over}
         silent = {one.member.name for one in seen(self.session) if not one.connected} & working
         for name in sorted(silent - self._silent):
@@ -219,7 +219,7 @@ class Following:
         self._silent = silent
 
 
-def _require_same_code(one: Seen) -> None:
+def _require_same_code(one: SeenHost) -> None:
     """Raises UserError for a host whose Dyno is another one: it would measure in another way."""
     member = one.member
     if (member.dyno_version, member.code) == (__version__, code_digest()):
@@ -232,24 +232,24 @@ def _require_same_code(one: Seen) -> None:
     )
 
 
-def _fault(name: str, part: Part | None) -> str:
+def _fault(name: str, part: HostPart | None) -> str:
     """What is in the way on a host; empty where nothing is."""
     if part is None:
         return f"host {name} was taken out of the fleet"
-    if part.state is State.ASKED:
+    if part.state is PartState.ASKED:
         return f"host {name} does not answer, though its worker is connected"
-    return f"host {name}: {part.told}" if part.state is State.REFUSED else ""
+    return f"host {name}: {part.told}" if part.state is PartState.REFUSED else ""
 
 
-def _require_all_over(run: Run, study: Study, records: Sequence[Record], found: Sequence[Part]) -> None:
-    failed = [part for part in found if part.state is State.FAILED]
+def _require_all_over(run: Run, study: Study, records: Sequence[Record], found: Sequence[HostPart]) -> None:
+    failed = [part for part in found if part.state is PartState.FAILED]
     if failed:
         told = "; ".join(f"host {part.host}: {part.told}" for part in failed)
         # A host tells words alone. Its records say whether it had no baseline.
         alone = any(_has_no_baseline(part.host, run, study, records) for part in failed)
         fault = BaselineFailed if alone else DynoError
         raise fault(told, f"when that is mended: dyno run --resume {run.run}")
-    if any(part.state is State.WITHDRAWN for part in found):
+    if any(part.state is PartState.WITHDRAWN for part in found):
         raise DynoError(f"run {run.run} was withdrawn", f"to go on with it: dyno run --resume {run.run}")
 
 

@@ -14,7 +14,7 @@ from dbdyno.cli.stored_builds import stored_builds, stored_text
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import DynoError
 from dbdyno.fleet import kept_builds
-from dbdyno.fleet.hosts import Member, Seen, remove, seen
+from dbdyno.fleet.hosts import Member, SeenHost, remove, seen
 from dbdyno.fleet.session import Session, require_server
 from dbdyno.frozen import Frozen
 from dbdyno.prepare_run.stored_run import analysed
@@ -80,7 +80,7 @@ def take_out(name: str, store: str | None) -> None:
         click.echo(f"run {run} goes on without what {name} had not measured", err=True)
 
 
-def _row(one: Seen, builds: bool, floor: float | None, run: str) -> HostRow:
+def _row(one: SeenHost, builds: bool, floor: float | None, run: str) -> HostRow:
     state = "builds" if builds else "measures" if one.run else "idle"
     return HostRow(
         member=one.member,

@@ -15,8 +15,8 @@ from dbdyno.cli.verbs.measure import PGBENCH, SYSBENCH
 from dbdyno.errors import UserError
 from dbdyno.imported import pgbench, sysbench
 from dbdyno.imported.files import Repetition, of_threads, one_each
-from dbdyno.imported.run import Log, Question, records_of, run_of
-from dbdyno.imported.tallies import Counted
+from dbdyno.imported.run import ImportQuestion, RepetitionLog, records_of, run_of
+from dbdyno.imported.tallies import CountedRepetition
 from dbdyno.prepare_run.begun import keep, name_of_run, require_free
 from dbdyno.records import metrics
 from dbdyno.records.place import store_url
@@ -32,7 +32,7 @@ class Tool:
     """How a tool's logs lie in folders, and how one repetition is read."""
 
     repetitions: Callable[[Sequence[Path]], list[Repetition]]
-    read: Callable[[Repetition, str | None], Counted]
+    read: Callable[[Repetition, str | None], CountedRepetition]
 
 
 TOOLS: Mapping[str, Tool] = {
@@ -57,7 +57,7 @@ def main(
     metrics.find(response)
     share, by_variant = _margin(margin), _by_variant(logs, named)
     of_whom = f": {', '.join(by_variant)}" if len(by_variant) > 1 else ""
-    asked = Question(title or f"Logs of {tool}{of_whom}", response, share, paired)
+    asked = ImportQuestion(title or f"Logs of {tool}{of_whom}", response, share, paired)
     found = {variant: _read(tool, paths, seventh) for variant, paths in by_variant.items()}
     _require_each_file_once(found)
     run = run_of(name_of_run(), tool, found, asked, time.time())
@@ -83,15 +83,15 @@ def _by_variant(logs: Sequence[Path], named: Sequence[str]) -> dict[str, list[Pa
     return found
 
 
-def _read(tool: str, paths: Sequence[Path], seventh: str | None) -> list[Log]:
+def _read(tool: str, paths: Sequence[Path], seventh: str | None) -> list[RepetitionLog]:
     """The repetitions of one variant: pgbench's in the order in which they began, which its logs tell, others
     in the order given."""
     each = TOOLS[tool].repetitions(paths)
-    found = [Log(repetition, TOOLS[tool].read(repetition, seventh)) for repetition in each]
+    found = [RepetitionLog(repetition, TOOLS[tool].read(repetition, seventh)) for repetition in each]
     return sorted(found, key=lambda log: log.counted.started_unix_s) if tool == "pgbench" else found
 
 
-def _require_each_file_once(found: Mapping[str, Sequence[Log]]) -> None:
+def _require_each_file_once(found: Mapping[str, Sequence[RepetitionLog]]) -> None:
     """Raises UserError where two variants have one and the same file."""
     owners: dict[Path, str] = {}
     for variant, file in (
@@ -105,11 +105,11 @@ def _require_each_file_once(found: Mapping[str, Sequence[Log]]) -> None:
 def _margin(text: str) -> float:
     try:
         return values.share(text, 0.0, 50.0)
-    except values.Fault as fault:
+    except values.ValueFault as fault:
         raise UserError(f"--margin: {fault.message}", fault.hint) from None
 
 
-def _tell(run: Run, found: Mapping[str, Sequence[Log]]) -> None:
+def _tell(run: Run, found: Mapping[str, Sequence[RepetitionLog]]) -> None:
     click.echo(f"run {run.run}")
     for variant, logs in found.items():
         click.echo(f"  {variant}: {plural(len(logs), 'repetition')}", err=True)

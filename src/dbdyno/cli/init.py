@@ -23,7 +23,7 @@ from dbdyno.prepare_run.first_study import (
     CLIENTS_LEAST,
     GOALS,
     Answers,
-    Question,
+    StudyOutline,
     examples,
     files,
     host_here,
@@ -37,7 +37,7 @@ from dbdyno.study.values import nearest
 if TYPE_CHECKING:
     from dbdyno.prepare_run import own_files
     from dbdyno.prepare_run.first_study import (
-        Host,
+        HostCapacity,
     )
     from dbdyno.study.catalogue import WorkloadOffer
 
@@ -52,7 +52,7 @@ COUNTED = (
 Answer = TypeVar("Answer", str, int)
 
 
-class Size(click.IntRange):
+class SizeOption(click.IntRange):
     """How much of what a workload counts; a size in bytes is told what that is."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -111,7 +111,7 @@ def command(context: click.Context, example: str | None) -> None:
 @click.option("--goal", type=GOAL, help="What should become better.")
 @click.option("--workload", help="The workload that is closest to your load.")
 @click.option("--clients", type=COUNT, help="How many clients work at a time.")
-@click.option("--size", type=Size(1), help="The size of the data, in the unit of the workload.")
+@click.option("--size", type=SizeOption(1), help="The size of the data, in the unit of the workload.")
 @click.option("--time", "time_", type=TIME, help="How long a run may take, such as 30m.")
 @click.option(
     "--from",
@@ -226,7 +226,7 @@ def _answers(
     clients: int | None,
     size: int | None,
     time_: str | None,
-    host: Host,
+    host: HostCapacity,
 ) -> Answers:
     """Asks what no option answered."""
     goal = goal or _asked("What hurts", "throughput", GOAL)
@@ -259,7 +259,7 @@ def _size(offer: WorkloadOffer, sized: str, size: int | None) -> int:
     option = offer.option(sized) if sized else None
     if option is None:
         return 0
-    size = size or _asked(f"How large are the data, as {sized} ({option.help})", SIZES[sized], Size(1))
+    size = size or _asked(f"How large are the data, as {sized} ({option.help})", SIZES[sized], SizeOption(1))
     limits = option.limits
     if limits is not None and not limits.min <= size <= limits.max:
         raise UserError(
@@ -274,15 +274,15 @@ def _asked(question: str, default: Answer, kind: click.ParamType[Answer]) -> Ans
 
 
 def _asked_of(
-    reference: Reference, base: Path | None, other: Path | None, folder: Path, host: Host
-) -> own_files.Asked:
+    reference: Reference, base: Path | None, other: Path | None, folder: Path, host: HostCapacity
+) -> own_files.AskedStudy:
     """What the study is about: what is often varied, or what differs between two files."""
     from dbdyno.prepare_run import own_files
 
     engine = registry.engine(reference.engine)
     if base is None:
         title, proposals = f"What helps {engine.title}?", engine.settings.proposals(host.memory_bytes)
-        return own_files.Asked(Question(title, toml(reference.written), "one-at-a-time", proposals))
+        return own_files.AskedStudy(StudyOutline(title, toml(reference.written), "one-at-a-time", proposals))
     if other is None:
         return own_files.of_file(reference, base, folder, host.memory_bytes)
     return own_files.between(reference, base, other, folder, tell)

@@ -10,11 +10,11 @@ from typing import Any, get_args
 import click
 from click.core import ParameterSource
 
-from dbdyno.driver.job import File, Isolation, Job, Opening, Schedule, ThinkTime
+from dbdyno.driver.job import Isolation, Job, Opening, RateFile, Schedule, ThinkTime
 from dbdyno.errors import UserError
 from dbdyno.sql_logs.recording import about
 from dbdyno.study import pacing
-from dbdyno.study.values import Fault, rate
+from dbdyno.study.values import ValueFault, rate
 
 _FILE = "file:"
 
@@ -31,7 +31,7 @@ class _Read(click.ParamType[Any]):
             return value
         try:
             return self._read(value)
-        except Fault as fault:
+        except ValueFault as fault:
             self.fail("; ".join(filter(None, (fault.message, fault.hint))), param, ctx)
 
 
@@ -40,8 +40,8 @@ def _schedule(text: str) -> Schedule:
     if path == text:
         return pacing.schedule(text, pacing.seconds)
     if not Path(path).is_file():
-        raise Fault(f"there is no file {path}", "each of its lines has a second and a rate")
-    return File(path=path)
+        raise ValueFault(f"there is no file {path}", "each of its lines has a second and a rate")
+    return RateFile(path=path)
 
 
 def _think_time(text: str) -> float | ThinkTime:
@@ -52,14 +52,14 @@ def _rate(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise Fault(f"{text!r} is no number", "give transactions per second") from None
+        raise ValueFault(f"{text!r} is no number", "give transactions per second") from None
     return rate(number)
 
 
 def _above_zero(text: str) -> float:
     seconds = pacing.seconds(text)
     if seconds < 0.001:
-        raise Fault("no time at all", "give at least 1ms")
+        raise ValueFault("no time at all", "give at least 1ms")
     return seconds
 
 
@@ -69,13 +69,13 @@ def _cpus(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not (first.isdecimal() and (last.isdecimal() if dash else True)):
-            raise Fault(f"{part!r} in {text!r} is not a CPU", "write numbers and ranges: 0,2-3")
+            raise ValueFault(f"{part!r} in {text!r} is not a CPU", "write numbers and ranges: 0,2-3")
         numbers.extend(range(int(first), min(int(last or first), 1 << 16) + 1))
     allowed = os.sched_getaffinity(0)
     beyond = [number for number in numbers if number not in allowed]
     if beyond or not numbers:
         here = ", ".join(map(str, sorted(allowed)))
-        raise Fault(f"CPU {beyond[0] if beyond else text} is not available", f"available: {here}")
+        raise ValueFault(f"CPU {beyond[0] if beyond else text} is not available", f"available: {here}")
     return numbers
 
 

@@ -37,11 +37,11 @@ class Duration(click.ParamType[float]):
         if isinstance(value, float):
             return value
         # Here, because verbs that take no duration need nothing of studies.
-        from dbdyno.study.values import Fault, duration_s
+        from dbdyno.study.values import ValueFault, duration_s
 
         try:
             return duration_s(value, self.least_s)
-        except Fault as fault:
+        except ValueFault as fault:
             self.fail(f"{fault.message}; {fault.hint}", param, ctx)
 
 

@@ -34,10 +34,10 @@ PRINTED = ("terminal", "markdown", "json")
 
 
 @dataclass(frozen=True)
-class Key:
+class Preference:
     """One thing to set; `name` is what the file calls it. `read` makes a value of what the file holds, or
-    raises Fault, and `of_text` what the file would hold for a variable's text. `otherwise` says what is used
-    where it has no value."""
+    raises ValueFault, and `of_text` what the file would hold for a variable's text. `otherwise` says what is
+    used where it has no value."""
 
     name: str
     about: str
@@ -62,12 +62,12 @@ def _text(value: Any) -> str:
 
 
 def _store(value: Any) -> str:
-    from dbdyno.study.values import Fault
+    from dbdyno.study.values import ValueFault
 
     url = written(_text(value))
     if not url.startswith(("sqlite:///", "postgresql://")):
         hint = "write sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-        raise Fault("must be the URL of a store", hint)
+        raise ValueFault("must be the URL of a store", hint)
     return url
 
 
@@ -81,7 +81,7 @@ def _verdicts(value: Any) -> tuple[str, ...]:
     from dbdyno.study import values
 
     if not isinstance(value, list):
-        raise values.Fault(f"must be a list, not {values.kind(value)}", 'write ["slower", "broken"]')
+        raise values.ValueFault(f"must be a list, not {values.kind(value)}", 'write ["slower", "broken"]')
     return tuple(values.one_of(one, VERDICTS) for one in value)
 
 
@@ -103,27 +103,27 @@ def _wait(value: Any) -> str:
     return str(value)
 
 
-KEYS: Mapping[str, Key] = {
+KEYS: Mapping[str, Preference] = {
     key.name: key
     for key in (
-        Key("store", "where runs are kept", _store),
-        Key("format", "how reports are printed", _form, "terminal"),
-        Key(
+        Preference("store", "where runs are kept", _store),
+        Preference("format", "how reports are printed", _form, "terminal"),
+        Preference(
             "fail-on",
             "verdicts that end a report with an exit code of their own",
             _verdicts,
             (),
             of_text=_listed,
         ),
-        Key(
+        Preference(
             "quiet",
             "whether a run shows no progress",
             _quiet,
             False,
             of_text=lambda text: {"true": True, "false": False}.get(text, text),
         ),
-        Key("wait", "how long to wait while another Dyno measures on this machine", _wait, "0s"),
-        Key("mirror", "where engines are fetched from", _text, otherwise="the machine's mirror"),
+        Preference("wait", "how long to wait while another Dyno measures on this machine", _wait, "0s"),
+        Preference("mirror", "where engines are fetched from", _text, otherwise="the machine's mirror"),
     )
 }
 
@@ -140,7 +140,7 @@ class Origin(StrEnum):
 class Setting:
     """A key's value here, and where it comes from: `place` is a variable, or a file with its line."""
 
-    key: Key
+    key: Preference
     value: Value
     origin: Origin
     place: str = ""
@@ -201,11 +201,11 @@ def _read() -> dict[str, Setting]:
 def of_file(path: Path) -> dict[str, tuple[Value, int]]:
     """The values that a file holds, and their lines. Raises StudyError with every mistake in it."""
     from dbdyno.study import values
-    from dbdyno.study.document import Unreadable, parse_document, read_bytes
+    from dbdyno.study.document import UnreadableStudy, parse_document, read_bytes
 
     try:
         document = parse_document(read_bytes(path))
-    except Unreadable as error:
+    except UnreadableStudy as error:
         raise StudyError(str(path), error.mistakes) from None
     mistakes = list(document.mistakes)
     found: dict[str, tuple[Value, int]] = {}
@@ -213,20 +213,20 @@ def of_file(path: Path) -> dict[str, tuple[Value, int]]:
         line = document.line((name,))
         try:
             if name not in KEYS:
-                raise values.Fault("is no key of this file", values.nearest(name, KEYS))
+                raise values.ValueFault("is no key of this file", values.nearest(name, KEYS))
             found[name] = KEYS[name].read(value), line
-        except values.Fault as fault:
+        except values.ValueFault as fault:
             mistakes.append(Mistake(line, f"{values.name_shown(name)}: {fault.message}", fault.hint))
     if mistakes:
         raise StudyError(str(path), mistakes)
     return found
 
 
-def _of_variable(key: Key, text: str) -> Value:
+def _of_variable(key: Preference, text: str) -> Value:
     """The value that a variable's text means. Raises UserError for one that is none."""
-    from dbdyno.study.values import Fault
+    from dbdyno.study.values import ValueFault
 
     try:
         return key.read(key.of_text(text))
-    except Fault as fault:
+    except ValueFault as fault:
         raise UserError(f"{key.variable}: {fault.message}", fault.hint) from None

@@ -18,7 +18,7 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.fingerprint import Host, fingerprint
 from dbdyno.host.journal import open_journal
-from dbdyno.host.probe import Finding, probe
+from dbdyno.host.probe import ProbeFinding, probe
 from dbdyno.prepare_run.platform_probe import probe_platform
 from dbdyno.report.words.safe import json_text
 
@@ -30,7 +30,7 @@ class ProbeDocument(Frozen):
     """A probe as `--json` prints it. The fingerprint holds null for what cannot be read."""
 
     fingerprint: Host
-    findings: tuple[Finding, ...]
+    findings: tuple[ProbeFinding, ...]
 
 
 def main(as_json: bool, platform: str | None, programs: tuple[Path, ...]) -> None:
@@ -44,7 +44,7 @@ def main(as_json: bool, platform: str | None, programs: tuple[Path, ...]) -> Non
         _show(probe(journal, "" if ring["available"] else ring["why"]), as_json)
 
 
-def _show(found: Iterable[Finding], as_json: bool) -> None:
+def _show(found: Iterable[ProbeFinding], as_json: bool) -> None:
     findings = tuple(found)
     if as_json:
         told = ProbeDocument(fingerprint=fingerprint(), findings=findings)
@@ -53,7 +53,7 @@ def _show(found: Iterable[Finding], as_json: bool) -> None:
     _print(findings)
 
 
-def _print(findings: Sequence[Finding]) -> None:
+def _print(findings: Sequence[ProbeFinding]) -> None:
     """A row each: what was seen is folded within its column, and an answer that is long stands before it."""
     console = terminal()
     for group, of_group in groupby(findings, lambda finding: finding.group):

@@ -23,9 +23,9 @@ from dbdyno.prepare_run.first_study import (
     CLIENTS_EACH_CPU,
     CLIENTS_LEAST,
     GOALS,
-    Host,
-    Load,
-    Question,
+    HostCapacity,
+    RecordedLoad,
+    StudyOutline,
     host_here,
 )
 from dbdyno.prepare_run.study_here import given_mistakes
@@ -37,9 +37,9 @@ from dbdyno.sql_logs.groups import Traffic
 from dbdyno.sql_logs.inserts import draw_new_keys
 from dbdyno.sql_logs.lacks import lacks_of
 from dbdyno.sql_logs.read import traffic_of
-from dbdyno.sql_logs.schema import Reader, Schema
+from dbdyno.sql_logs.schema import Schema, SchemaReader
 from dbdyno.sql_logs.script import script, statement_of
-from dbdyno.sql_logs.seen import Reading
+from dbdyno.sql_logs.seen import LogReading
 from dbdyno.study import excludes
 from dbdyno.study.document import Row, toml
 from dbdyno.study.nouns import GivenData, Reference
@@ -72,7 +72,7 @@ def main(
     goal: str,
     clients: int | None,
     time_: str,
-    reading: Reading,
+    reading: LogReading,
     output: Path,
     as_json: bool,
 ) -> None:
@@ -81,7 +81,7 @@ def main(
             "a study runs on the log's own data, which hold no other values",
             "leave out --anonymise; dyno init workload --anonymise writes a file for others",
         )
-    data = Data(dumps, folder, database, output)
+    data = ProductionData(dumps, folder, database, output)
     for name in (STUDY, WORKLOAD):
         if (output / name).exists():
             raise UserError(f"{output / name} is there already", "give another folder with --output")
@@ -124,7 +124,7 @@ def _print(notes: tuple[str, ...], made: StudyMade, as_json: bool) -> None:
 
 
 @dataclass(frozen=True)
-class Data:
+class ProductionData:
     """The data that the study brings."""
 
     dumps: tuple[Path, ...]
@@ -172,7 +172,7 @@ class Data:
         found = [dump_at(path) for path in self.dumps]
         if not found or not all(dump.is_text for dump in found):
             return None
-        reader = Reader(dialect)
+        reader = SchemaReader(dialect)
         for dump in found:
             if dump.size_bytes > TOLD_BYTES:
                 click.echo(f"reading the keys of the tables from {dump.path}", err=True)
@@ -196,7 +196,7 @@ def _require_one_database(traffic: Traffic, sources: Sequence[Path], database: s
     )
 
 
-def _question(engine: str, factors: Sequence[Proposal], traffic: Traffic, host: Host) -> Question:
+def _question(engine: str, factors: Sequence[Proposal], traffic: Traffic, host: HostCapacity) -> StudyOutline:
     """What the study is about. Raises UserError for an engine that is not known."""
     name = re.split("[@:]", engine)[0]
     if name not in registry.ENGINES:
@@ -206,10 +206,10 @@ def _question(engine: str, factors: Sequence[Proposal], traffic: Traffic, host: 
     found = registry.engine(name)
     title = f"What helps {found.title} with what it is asked in production?"
     proposals = factors or tuple(found.settings.proposals(host.memory_bytes))
-    return Question(title, toml(engine), "one-at-a-time", proposals)
+    return StudyOutline(title, toml(engine), "one-at-a-time", proposals)
 
 
-def _load(traffic: Traffic, clients: int | None, goal: str, host: Host) -> Load:
+def _load(traffic: Traffic, clients: int | None, goal: str, host: HostCapacity) -> RecordedLoad:
     """How the statements are asked, with what the log tells of it."""
     proposed = clients or max(CLIENTS_LEAST, CLIENTS_EACH_CPU * host.cpus)
     told = []
@@ -217,4 +217,4 @@ def _load(traffic: Traffic, clients: int | None, goal: str, host: Host) -> Load:
         told.append(f"in the log {traffic.at_a_time:.2g} statements ran at a time on average")
     if traffic.sessions:
         told.append(f"of {plural(traffic.sessions, 'session')}")
-    return Load(WORKLOAD, GOALS[goal], proposed, ", ".join(told))
+    return RecordedLoad(WORKLOAD, GOALS[goal], proposed, ", ".join(told))

@@ -43,7 +43,7 @@ LOOK_EVERY_S = 2.0
 BAR_COLUMNS = 24
 
 
-class Lines(Unwatched):
+class ProgressLines(Unwatched):
     """One line when a trial has ended: what it gave, and about how long the rest will take. While the load
     goes round in slices, or one stage goes on for long, a line now and then.
 
@@ -191,7 +191,7 @@ class _OneLine(TextColumn):
         return text
 
 
-class Live(Lines):
+class Live(ProgressLines):
     """The same lines, and below them a bar with the stage that runs. A context manager."""
 
     def __init__(self, trials: int, study: Study, expected_s: float) -> None:
@@ -244,13 +244,13 @@ class Live(Lines):
 
 
 @contextmanager
-def shown(trials: int, study: Study, expected_s: float) -> Iterator[Lines]:
+def shown(trials: int, study: Study, expected_s: float) -> Iterator[ProgressLines]:
     """The progress of a run of so many trials, as standard error can show it."""
     with ExitStack() as stack:
         if sys.stderr.isatty():
-            progress: Lines = stack.enter_context(Live(trials, study, expected_s))
+            progress: ProgressLines = stack.enter_context(Live(trials, study, expected_s))
         else:
-            progress = Lines(trials, study, expected_s)
+            progress = ProgressLines(trials, study, expected_s)
         stack.enter_context(looking(progress.look, LOOK_EVERY_S))
         yield progress
 

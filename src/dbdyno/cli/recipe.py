@@ -19,7 +19,7 @@ from dbdyno.deploy.check import Checked, State, checked
 from dbdyno.deploy.deployment import Deployment
 from dbdyno.deploy.evidence import page
 from dbdyno.deploy.files import (
-    File,
+    RecipeFile,
     by_hand,
     files_beside,
     files_for_host,
@@ -114,12 +114,17 @@ def _made(store: Store, run: Run, name: str | None, any_verdict: bool) -> tuple[
     return deployment.but(build=facts), engine, build[1]
 
 
-def _files(deployment: Deployment, engine: Engine, build: Contents, also: tuple[str, ...]) -> list[File]:
+def _files(
+    deployment: Deployment, engine: Engine, build: Contents, also: tuple[str, ...]
+) -> list[RecipeFile]:
     production = production_of(engine)
     for_host = files_for_host(deployment, production)
     evidence = page(deployment, by_hand(deployment, for_host), engine.title)
     files = [*for_host, *files_beside(deployment, production, for_host)]
-    files += [File("EVIDENCE.md", evidence.encode()), *(File(name, text) for name, text in build.items())]
+    files += [
+        RecipeFile("EVIDENCE.md", evidence.encode()),
+        *(RecipeFile(name, text) for name, text in build.items()),
+    ]
     if TUNED in also:
         files += tuned_profile(deployment)
     if ANSIBLE in also:
@@ -127,7 +132,7 @@ def _files(deployment: Deployment, engine: Engine, build: Contents, also: tuple[
     return files
 
 
-def _tell_missing(also: tuple[str, ...], files: list[File]) -> None:
+def _tell_missing(also: tuple[str, ...], files: list[RecipeFile]) -> None:
     """Names the forms that were asked for and have nothing to hold."""
     for form in also:
         if not any(file.name.startswith(f"{form}/") for file in files):

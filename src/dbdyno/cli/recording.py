@@ -14,7 +14,7 @@ from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.read import log_of
 from dbdyno.sql_logs.record import record
 from dbdyno.sql_logs.recording import About
-from dbdyno.sql_logs.seen import Reading
+from dbdyno.sql_logs.seen import LogReading
 
 SHOWN_MOST = 10
 
@@ -28,7 +28,7 @@ class Made(About):
 def main(
     sources: tuple[Path, ...],
     database: str,
-    reading: Reading,
+    reading: LogReading,
     output: Path,
     as_json: bool,
 ) -> None:

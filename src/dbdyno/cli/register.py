@@ -11,7 +11,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.kinds.comparison import SEQUENTIAL_BLOCKS
 from dbdyno.prepare_run.begun import registration_of
 from dbdyno.prepare_run.study_here import study_at
-from dbdyno.records.chain import CHANGED, Entry, Plan, Registration, broken_at
+from dbdyno.records.chain import CHANGED, Entry, RegisteredPlan, Registration, broken_at
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store, writable_store
 from dbdyno.report.words import safe
@@ -41,7 +41,7 @@ def main(study: Path | None, blocks: int | None, until: str | None, as_json: boo
     click.echo("  commit the digest above, or send it to somebody, before the run begins", err=True)
 
 
-def plan_text(plan: Plan) -> str:
+def plan_text(plan: RegisteredPlan) -> str:
     """How a study will be analysed, in one line."""
     ends = "ends when its verdicts stand, at most " if plan.sequential else ""
     guards = f", guards {'; '.join(plan.guards)}" if plan.guards else ""

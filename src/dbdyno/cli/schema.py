@@ -106,12 +106,24 @@ OUTPUTS: Mapping[str, Callable[[], Schema]] = {
 """By the verb that prints it."""
 DEFINITIONS = "#/$defs/"
 KNOWN_AS = {
+    "BindingFinding": "Finding",
+    "BisectionAnswer": "Answer",
     "CalibratedHost": "Place",
+    "CpuTime": "Cpu",
     "ElfKind": "Kind",
+    "FolderCheck": "Check",
+    "FunctionDifference": "Change",
+    "LevelFinding": "Finding",
     "PartPlace": "Place",
+    "ProbeFinding": "Finding",
+    "ProductionChange": "Change",
     "RatioPosition": "Told",
+    "RegisteredPlan": "Plan",
+    "SettingWay": "Way",
     "TimeToTell": "Told",
     "TransactionType": "Kind",
+    "VerificationAnswer": "Answer",
+    "WorkloadPhase": "Phase",
 }
 """Types that schemas name as they always did, because programs are generated from them."""
 SCHEMAS = (STUDY, *OUTPUTS)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     # A server and its loop take long to import.
     import asyncio
 
-    from dbdyno.serve.application import Application
+    from dbdyno.serve.application import StoreApplication
 
 
 @click.command()
@@ -47,7 +47,7 @@ def command(port: int, token_file: Path | None, store: str | None) -> None:
         place = opened.place
     from dbdyno.serve.server import serve
 
-    def begun(_application: Application, _ended: asyncio.Event) -> None:
+    def begun(_application: StoreApplication, _ended: asyncio.Event) -> None:
         click.echo(address.url())
         click.echo(f"pages of {place}; open the address in a browser, Ctrl-C ends", err=True)
 

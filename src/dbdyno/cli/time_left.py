@@ -18,7 +18,7 @@ class Pace:
 
 
 @dataclass
-class Begun:
+class BegunTrial:
     """A trial that goes on: how many stretches of its load are over, how much of it in seconds, and the
     stretch on its server now. `trial_s` is what all of it is expected to take."""
 
@@ -54,7 +54,7 @@ class TimeLeft:
         self._now = self._in_blocks
         self._clock = clock
         self._since_s = clock()
-        self._begun: dict[str, Begun] = {}
+        self._begun: dict[str, BegunTrial] = {}
 
     def trial_began(self, variant: str) -> None:
         """Nothing is over of it, although it may have begun before with other slices."""
@@ -70,7 +70,7 @@ class TimeLeft:
         # Nobody knows how long counted work takes.
         start_s = max(0.0, trial_s - load_s) if load_s else 0.0
         over_s, stretch_s = start_s + sum(stretches_s[:over]), sum(stretches_s[over : over + 1])
-        self._begun[name] = Begun(over, trial_s, over_s, stretch_s, self._load_ended())
+        self._begun[name] = BegunTrial(over, trial_s, over_s, stretch_s, self._load_ended())
         return over
 
     def trial_ended(self, variant: str, of_no_block: bool = False) -> None:

@@ -27,7 +27,7 @@ from dbdyno.sql_logs.inserts import draw_new_keys
 from dbdyno.sql_logs.lacks import Lack, lacks_of, lacks_of_all
 from dbdyno.sql_logs.read import traffic_of
 from dbdyno.sql_logs.script import names_of, script, statement_of
-from dbdyno.sql_logs.seen import Reading
+from dbdyno.sql_logs.seen import LogReading
 
 SHOWN_MOST = 40
 """Rows of the table, and lines about statements; `--json` has them all."""
@@ -38,7 +38,7 @@ def main(
     sources: tuple[Path, ...],
     database: str,
     limit: int,
-    reading: Reading,
+    reading: LogReading,
     output: Path,
     as_json: bool,
 ) -> None:

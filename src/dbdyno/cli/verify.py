@@ -15,7 +15,7 @@ from dbdyno.cli.patience import waiting
 from dbdyno.cli.terminal import terminal
 from dbdyno.publish.folder import read_folder
 from dbdyno.publish.making import public_key
-from dbdyno.publish.verified import Answer, Fault, Verification, verified
+from dbdyno.publish.verified import Fault, Verification, VerificationAnswer, verified
 from dbdyno.report.words import safe
 
 STATES = {True: ("holds", "green"), False: ("BROKEN", "bold red"), None: ("not checked", "yellow")}
@@ -38,7 +38,7 @@ def main(folder: Path, key: Path | None, as_json: bool) -> None:
     if found.fault is not None:
         click.echo(f"exit code {found.fault.value}, {WORDS[found.fault]}", err=True)
         sys.exit(found.fault.value)
-    if found.answer is Answer.NOT_CHECKED:
+    if found.answer is VerificationAnswer.NOT_CHECKED:
         click.echo(f"exit code {NOT_CHECKED}, not all was checked", err=True)
         sys.exit(NOT_CHECKED)
 

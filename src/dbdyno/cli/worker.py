@@ -34,7 +34,7 @@ from dbdyno.fleet.hosts import (
     require_speaker,
     speak_again,
 )
-from dbdyno.fleet.parts import State
+from dbdyno.fleet.parts import PartState
 from dbdyno.fleet.session import Session, of_run, require_server
 from dbdyno.host.fingerprint import fingerprint
 from dbdyno.host.host_lock import alone
@@ -162,12 +162,15 @@ class Worker:
         if run is None:
             return False
         try:
-            state, told = State.READY, answer_of(run, self.place.name, self.allowed, tell).model_dump_json()
+            state, told = (
+                PartState.READY,
+                answer_of(run, self.place.name, self.allowed, tell).model_dump_json(),
+            )
         except (DynoError, OSError) as error:
-            state, told = State.REFUSED, words_of(error)
+            state, told = PartState.REFUSED, words_of(error)
         except Exception as fault:
             # Whoever starts the worker again would ask the same again.
-            parts.answer(self.session, self.place, run.run, State.REFUSED, fault_of_dyno(fault))
+            parts.answer(self.session, self.place, run.run, PartState.REFUSED, fault_of_dyno(fault))
             raise
         tell(f"asked about {run.study_path}: {state.value}")
         parts.answer(self.session, self.place, run.run, state, told)
@@ -187,14 +190,14 @@ class Worker:
             raise
         except (DynoError, OSError) as error:
             tell(f"run {name} failed here: {words_of(error)}")
-            parts.end(self.session, self.place, name, State.FAILED, words_of(error))
+            parts.end(self.session, self.place, name, PartState.FAILED, words_of(error))
             return True
         except Exception as fault:
-            parts.end(self.session, self.place, name, State.FAILED, fault_of_dyno(fault))
+            parts.end(self.session, self.place, name, PartState.FAILED, fault_of_dyno(fault))
             raise
         if over:
             tell(f"run {name}: all blocks of this host are over")
-            parts.end(self.session, self.place, name, State.DONE)
+            parts.end(self.session, self.place, name, PartState.DONE)
         return True
 
     def _pair(self, store: Store, begun: Begun) -> bool:

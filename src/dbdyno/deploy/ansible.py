@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from dbdyno.deploy.files import DISK, PLACE, SCRIPTS, File, Way
+from dbdyno.deploy.files import DISK, PLACE, SCRIPTS, FilePlacement, RecipeFile
 
 ROLE = "ansible"
 MARKS = {"marker": "# {mark} dyno", "marker_begin": "begin", "marker_end": "end"}
@@ -29,13 +29,15 @@ RELOADING = {
 """What makes a host read a file anew: a name for it, and the command."""
 
 
-def role(files: Iterable[File], service: str) -> list[File]:
+def role(files: Iterable[RecipeFile], service: str) -> list[RecipeFile]:
     """The role's own copies of the files that have a place, its tasks and its handlers; none where no file
     has one."""
     placed = [file for file in files if file.place]
     if not placed:
         return []
-    copies = [replace(file, name=f"{ROLE}/files/{file.name}", place="", way=Way.OWN) for file in placed]
+    copies = [
+        replace(file, name=f"{ROLE}/files/{file.name}", place="", way=FilePlacement.OWN) for file in placed
+    ]
     folders = dict.fromkeys(file.place.rpartition("/")[0] for file in placed)
     tasks = "\n".join(
         [
@@ -47,9 +49,9 @@ def role(files: Iterable[File], service: str) -> list[File]:
     handlers = "\n".join(_handlers(placed, service))
     return [
         *copies,
-        File(f"{ROLE}/files/{PLACE}", (SCRIPTS / PLACE).read_bytes(), is_program=True),
-        File(f"{ROLE}/tasks/main.yml", f"---\n{tasks}".encode()),
-        File(f"{ROLE}/handlers/main.yml", f"---\n{handlers}".encode()),
+        RecipeFile(f"{ROLE}/files/{PLACE}", (SCRIPTS / PLACE).read_bytes(), is_program=True),
+        RecipeFile(f"{ROLE}/tasks/main.yml", f"---\n{tasks}".encode()),
+        RecipeFile(f"{ROLE}/handlers/main.yml", f"---\n{handlers}".encode()),
     ]
 
 
@@ -64,14 +66,14 @@ def _folder(path: str) -> str:
     return _yaml(f"Make {path}", "ansible.builtin.file", {"path": path, "state": "directory"}, {})
 
 
-def _task(file: File, service: str) -> str:
+def _task(file: RecipeFile, service: str) -> str:
     """Puts a file to its place. That of a disk takes the variable `dyno_disk`."""
-    if file.way in (Way.FIRST, Way.LAST):
-        where = {"insertbefore": "BOF"} if file.way is Way.FIRST else {"insertafter": "EOF"}
+    if file.way in (FilePlacement.FIRST, FilePlacement.LAST):
+        where = {"insertbefore": "BOF"} if file.way is FilePlacement.FIRST else {"insertafter": "EOF"}
         block = f"{{{{ lookup('ansible.builtin.file', '{file.name}') }}}}"
         keys = {"path": file.place, "create": True, **MARKS, **where, "block": block, "validate": ONE_BLOCK}
         module = "blockinfile"
-    elif file.way is Way.DISK:
+    elif file.way is FilePlacement.DISK:
         content = f"{{{{ lookup('ansible.builtin.file', '{file.name}') | replace('{DISK}', dyno_disk) }}}}\n"
         module, keys = "copy", {"content": content, "dest": file.place, **COPIED}
     else:
@@ -81,7 +83,7 @@ def _task(file: File, service: str) -> str:
     return _yaml(f"Write {file.place}", f"ansible.builtin.{module}", {**keys, **KEEPING}, notify)
 
 
-def _handlers(placed: Iterable[File], service: str) -> Iterator[str]:
+def _handlers(placed: Iterable[RecipeFile], service: str) -> Iterator[str]:
     for file in placed:
         if file.place in RELOADING:
             name, command = RELOADING[file.place]

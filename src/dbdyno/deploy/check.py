@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
+from dbdyno.deploy.deployment import DeployedBuild, Deployment, ProductionChange
 from dbdyno.deploy.made import production_of
 from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import LoadProcess
@@ -23,7 +23,7 @@ from dbdyno.errors import Blocked, DriverFailed, UserError
 from dbdyno.frozen import Frozen, Level, layer_and_knob, level_text
 from dbdyno.host import cgroups, fingerprint, process
 from dbdyno.host.journal import open_journal
-from dbdyno.host.kernel_files import Unreadable
+from dbdyno.host.kernel_files import UnreadableFile
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import family
 from dbdyno.layers.layer import by_layer
@@ -164,7 +164,7 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Finding(Frozen):
+class LevelFinding(Frozen):
     """What the server shows of one level: what the recipe has, what is there, and why that is not known."""
 
     factor: str
@@ -181,11 +181,11 @@ class Checked(Frozen):
     run: str
     variant: str
     version: str
-    findings: tuple[Finding, ...]
-    conditions: tuple[Finding, ...] = ()
+    findings: tuple[LevelFinding, ...]
+    conditions: tuple[LevelFinding, ...] = ()
 
     @property
-    def differing(self) -> tuple[Finding, ...]:
+    def differing(self) -> tuple[LevelFinding, ...]:
         return tuple(finding for finding in self.findings if finding.state is State.DIFFERS)
 
 
@@ -208,11 +208,11 @@ def checked(deployment: Deployment, engine: Engine, url: str, process_id: int | 
         )
 
 
-def _version(deployment: Deployment, found: CheckedServer) -> Finding:
+def _version(deployment: Deployment, found: CheckedServer) -> LevelFinding:
     """Another release may not know a setting, or mean something else by it."""
     production, version = production_of(found.setup.engine), found.server.version
     same = production.release(deployment.version) == production.release(version)
-    return Finding(
+    return LevelFinding(
         factor=VERSION,
         wanted=production.release(deployment.version),
         found=version,
@@ -221,22 +221,22 @@ def _version(deployment: Deployment, found: CheckedServer) -> Finding:
     )
 
 
-def _findings(changes: Iterable[Change], found: CheckedServer) -> Iterator[Finding]:
+def _findings(changes: Iterable[ProductionChange], found: CheckedServer) -> Iterator[LevelFinding]:
     for change in changes:
         if not of_build(change.factor) and in_production(change.factor):
             yield _finding(change, found)
 
 
-def _finding(change: Change, found: CheckedServer) -> Finding:
+def _finding(change: ProductionChange, found: CheckedServer) -> LevelFinding:
     layer, knob = layer_and_knob(change.factor)
     wanted = level_text(change.level)
     if why := _unseen(change.factor, found):
-        return Finding(factor=change.factor, wanted=wanted, state=State.UNKNOWN, reason=why)
+        return LevelFinding(factor=change.factor, wanted=wanted, state=State.UNKNOWN, reason=why)
     try:
         [evidence] = LAYERS[layer].prove({knob: change.level}, found)
     except OSError as refused:
         reason = f"cannot read {refused.filename or 'it'}: {refused.strerror or refused}"
-        return Finding(factor=change.factor, wanted=wanted, state=State.UNKNOWN, reason=reason)
+        return LevelFinding(factor=change.factor, wanted=wanted, state=State.UNKNOWN, reason=reason)
     return _of_evidence(change, evidence, found)
 
 
@@ -252,7 +252,7 @@ def _unseen(factor: str, found: CheckedServer) -> str:
     return NO_DATA if layer in OF_DATA and not found.knows_data else ""
 
 
-def _of_evidence(change: Change, evidence: Evidence, found: CheckedServer) -> Finding:
+def _of_evidence(change: ProductionChange, evidence: Evidence, found: CheckedServer) -> LevelFinding:
     value = evidence.effective.value if evidence.effective else ""
     state = State.IN_EFFECT if evidence.in_effect else State.DIFFERS
     reason = evidence.reason
@@ -260,18 +260,18 @@ def _of_evidence(change: Change, evidence: Evidence, found: CheckedServer) -> Fi
         state = State.UNKNOWN
     elif state is State.DIFFERS and _of_a_connection(change, found):
         state, value, reason = State.UNKNOWN, "", OF_CONNECTIONS
-    return Finding(
+    return LevelFinding(
         factor=change.factor, wanted=level_text(change.level), found=value, state=state, reason=reason
     )
 
 
-def _of_a_connection(change: Change, found: CheckedServer) -> bool:
+def _of_a_connection(change: ProductionChange, found: CheckedServer) -> bool:
     """Whether a setting is one of who opens the database, and Dyno opened it by itself."""
     is_setting = any(part.place is PartPlace.SETTING for part in change.parts)
     return found.setup.engine.embedded and is_file(found.server.url) and is_setting
 
 
-def _build(build: DeployedBuild | None, found: CheckedServer) -> Iterator[Finding]:
+def _build(build: DeployedBuild | None, found: CheckedServer) -> Iterator[LevelFinding]:
     """Whether a process of the server has mapped the program, or the library, that was measured."""
     if build is None:
         return
@@ -284,7 +284,7 @@ def _build(build: DeployedBuild | None, found: CheckedServer) -> Iterator[Findin
         state, reason = State.IN_EFFECT, ""
     else:
         state, reason = State.DIFFERS, "the server runs another build"
-    yield Finding(
+    yield LevelFinding(
         factor=BUILD,
         wanted=build.build_id or build.key,
         found=build.build_id if state is State.IN_EFFECT else "",
@@ -297,7 +297,7 @@ def _build_ids(process_ids: Iterable[int]) -> frozenset[str]:
     """Of all programs and libraries that processes hold, as far as this user can read them."""
     files: set[Path] = set()
     for process_id in process_ids:
-        with suppress(Unreadable):
+        with suppress(UnreadableFile):
             files |= fingerprint.mapped(process_id)
     with suppress(Blocked):
         return frozenset(recorded(file).build_id for file in files if _is_code(file)) - {""}

@@ -15,7 +15,7 @@ FOLDERS = re.compile(r"(?<![\w.~}-])~?/(?:[^\s/]+/)*(?=[^\s/])")
 """What leads to a file on a host."""
 
 
-class Change(Frozen):
+class ProductionChange(Frozen):
     """One level as production takes it, by its `parts`. `was` is the level of the baseline; None where the
     variant shares this level with it.
 
@@ -80,20 +80,20 @@ class Deployment(Frozen):
     taken_back: bool = absent(False)
     optimism: float | None = absent(None)
     throughput_per_s: float | None = None
-    changes: tuple[Change, ...]
-    held: tuple[Change, ...] = ()
+    changes: tuple[ProductionChange, ...]
+    held: tuple[ProductionChange, ...] = ()
     whole: bool = False
     build: DeployedBuild | None = absent(None)
     service: str = ""
     configuration: str = ""
 
     @property
-    def deployed(self) -> tuple[Change, ...]:
+    def deployed(self) -> tuple[ProductionChange, ...]:
         """The levels that the recipe puts into production."""
         return (*self.changes, *self.held) if self.whole else self.changes
 
     @property
-    def given_up(self) -> tuple[Change, ...]:
+    def given_up(self) -> tuple[ProductionChange, ...]:
         """Those that give something up."""
         return tuple(change for change in self.deployed if change.gives_up is not None)
 

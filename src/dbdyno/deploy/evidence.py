@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dbdyno.analyse.model import Ratio, Verdict
-from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment
+from dbdyno.deploy.deployment import DeployedBuild, Deployment, ProductionChange
 from dbdyno.frozen import level_text
 from dbdyno.layers.part import Part, PartPlace
 from dbdyno.records import metrics
@@ -83,7 +83,7 @@ def _given_up(deployment: Deployment) -> str:
     return f"> **This recipe gives up {deployment.promises}.** {named}.{speed}"
 
 
-def _loss(change: Change) -> str:
+def _loss(change: ProductionChange) -> str:
     """What can be lost by a level; empty where nothing can."""
     return LOSSES[change.gives_up] if change.gives_up is not None else ""
 
@@ -137,7 +137,7 @@ def _where(parts: Sequence[Part]) -> str:
     return ", ".join(dict.fromkeys(PLACES[part.place] for part in parts)) or "the build"
 
 
-def _reasons(changes: Iterable[Change]) -> str:
+def _reasons(changes: Iterable[ProductionChange]) -> str:
     lines = []
     for change in changes:
         told = [change.why.rstrip(".")] if change.why else []
@@ -201,7 +201,7 @@ def _listed(title: str, lines: Sequence[str]) -> list[str]:
     return [title, "\n".join(lines)] if lines else []
 
 
-def _level(change: Change) -> str:
+def _level(change: ProductionChange) -> str:
     return _code(f"{change.factor} = {level_text(change.level)}")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dbdyno.deploy.deployment import FORMAT, Change, Deployment
+from dbdyno.deploy.deployment import FORMAT, Deployment, ProductionChange
 from dbdyno.engines.facts import Production
 from dbdyno.errors import UserError, remedy
 from dbdyno.frozen import Level, level_text
@@ -27,7 +27,7 @@ OF_THE_DISK = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
 """What TuneD calls the attributes of a queue."""
 
 
-def tuned_profile(deployment: Deployment) -> list[File]:
+def tuned_profile(deployment: Deployment) -> list[RecipeFile]:
     """The profile `dyno`; none where the recipe has nothing of the kernel."""
     values = {part.name: level_text(part.value) for part in deployment.parts(PartPlace.KERNEL)}
     queue = {OF_THE_DISK[part.name]: level_text(part.value) for part in deployment.parts(PartPlace.QUEUE)}
@@ -40,7 +40,7 @@ def tuned_profile(deployment: Deployment) -> list[File]:
         return []
     main = {"summary": f"dyno, run {deployment.run}"}
     text = "\n".join(_section(name, lines) for name, lines in {"main": main, **sections}.items() if lines)
-    return [File("tuned/dyno/tuned.conf", text.encode())]
+    return [RecipeFile("tuned/dyno/tuned.conf", text.encode())]
 
 
 def _section(name: str, lines: Mapping[str, str]) -> str:
@@ -60,7 +60,7 @@ ADDING = frozenset({"CPUAffinity"})
 """Directives of which a second one adds to the first. An empty one begins anew."""
 
 
-class Way(StrEnum):
+class FilePlacement(StrEnum):
     """How a file comes to its place: as one of its own; as the first or the last lines of one that holds
     others; or with the name of the disk in it."""
 
@@ -71,35 +71,37 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True)
-class File:
+class RecipeFile:
     """A file of a recipe's folder by its path there. `place` is its path on a host; empty where a person
     decides on that."""
 
     name: str
     content: bytes
     place: str = ""
-    way: Way = Way.OWN
+    way: FilePlacement = FilePlacement.OWN
     is_program: bool = False
 
 
-def files_for_host(deployment: Deployment, production: Production) -> list[File]:
+def files_for_host(deployment: Deployment, production: Production) -> list[RecipeFile]:
     """What a host takes: the server's settings and environment, its unit, values of the kernel, its disk."""
     return [file for make in _MAKERS for file in make(deployment, production)]
 
 
-def files_beside(deployment: Deployment, production: Production, for_host: Sequence[File]) -> list[File]:
+def files_beside(
+    deployment: Deployment, production: Production, for_host: Sequence[RecipeFile]
+) -> list[RecipeFile]:
     """The scripts that put these files to their places, what they read, and the recipe for `dyno`."""
     rows = "".join("\t".join(row) + "\n" for row in _rows(deployment, production, for_host))
     scripts = [
-        File(name, (SCRIPTS / name).read_bytes(), is_program=name in PROGRAMS)
+        RecipeFile(name, (SCRIPTS / name).read_bytes(), is_program=name in PROGRAMS)
         for name in (*PROGRAMS, *SOURCED)
     ]
     document = deployment.model_dump_json(indent=1) + "\n"
     return [*scripts, _text(ROWS, rows), _text(RECIPE, document)]
 
 
-def _text(name: str, text: str, place: str = "", way: Way = Way.OWN) -> File:
-    return File(name, text.encode(), place, way)
+def _text(name: str, text: str, place: str = "", way: FilePlacement = FilePlacement.OWN) -> RecipeFile:
+    return RecipeFile(name, text.encode(), place, way)
 
 
 def _commented(lines: Iterable[str], mark: str = "#") -> str:
@@ -112,7 +114,7 @@ def _head(deployment: Deployment, mark: str = "#") -> str:
     return _commented([told, "EVIDENCE.md of this recipe says what each line gains and costs."], mark)
 
 
-def _settings(deployment: Deployment, production: Production) -> Iterator[File]:
+def _settings(deployment: Deployment, production: Production) -> Iterator[RecipeFile]:
     """The settings, and as comments those that the variant shares with the baseline."""
     chosen = {part.name: part.value for part in deployment.parts(PartPlace.SETTING)}
     if not chosen:
@@ -124,7 +126,7 @@ def _settings(deployment: Deployment, production: Production) -> Iterator[File]:
         told = "The gain was measured with these levels, which this file leaves as they are:"
         text += _commented([told, *lines], production.comment)
     place = f"{deployment.configuration}/{production.file}" if deployment.configuration else ""
-    yield _text(production.file, text, place, Way.FIRST if production.shared else Way.OWN)
+    yield _text(production.file, text, place, FilePlacement.FIRST if production.shared else FilePlacement.OWN)
 
 
 def _held_settings(deployment: Deployment) -> dict[str, Level]:
@@ -132,16 +134,16 @@ def _held_settings(deployment: Deployment) -> dict[str, Level]:
     return {part.name: part.value for each in held for part in each.parts if part.place is PartPlace.SETTING}
 
 
-def _environment(deployment: Deployment, production: Production) -> Iterator[File]:
+def _environment(deployment: Deployment, production: Production) -> Iterator[RecipeFile]:
     """For a server that does not take the environment of its unit."""
     variables = deployment.parts(PartPlace.ENVIRONMENT)
     if variables and production.environment:
         lines = "".join(f"{one.name} = '{level_text(one.value)}'\n" for one in variables)
         place = production.of(production.environment, deployment.version)
-        yield _text("environment", _head(deployment) + lines, place, Way.LAST)
+        yield _text("environment", _head(deployment) + lines, place, FilePlacement.LAST)
 
 
-def _unit(deployment: Deployment, production: Production) -> Iterator[File]:
+def _unit(deployment: Deployment, production: Production) -> Iterator[RecipeFile]:
     """A drop-in of the server's unit."""
     variables = () if production.environment else deployment.parts(PartPlace.ENVIRONMENT)
     lines = [f'Environment="{one.name}={_unit_text(one.value)}"' for one in variables]
@@ -159,7 +161,7 @@ def _unit_text(value: Level) -> str:
     return level_text(value).replace("%", "%%").replace("\\", r"\\").replace('"', r"\"")
 
 
-def _kernel(deployment: Deployment, _production: Production) -> Iterator[File]:
+def _kernel(deployment: Deployment, _production: Production) -> Iterator[RecipeFile]:
     """The kernel's values for each start of the host."""
     values = {part.name: level_text(part.value) for part in deployment.parts(PartPlace.KERNEL)}
     sysctls = {path: value for path, value in values.items() if path.startswith(SYSCTLS)}
@@ -176,24 +178,26 @@ def sysctl_name(path: str) -> str:
     return path.removeprefix(SYSCTLS).replace("/", ".")
 
 
-def _queue(deployment: Deployment, _production: Production) -> Iterator[File]:
+def _queue(deployment: Deployment, _production: Production) -> Iterator[RecipeFile]:
     """A rule for the disk that holds the data."""
     attributes = deployment.parts(PartPlace.QUEUE)
     if attributes:
         match = f'ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="{DISK}"'
         sets = [f'ATTR{{queue/{one.name}}}="{level_text(one.value)}"' for one in attributes]
         rule = ", ".join([match, *sets]) + "\n"
-        yield _text("udev.rules", _head(deployment) + rule, "/etc/udev/rules.d/90-dyno.rules", Way.DISK)
+        yield _text(
+            "udev.rules", _head(deployment) + rule, "/etc/udev/rules.d/90-dyno.rules", FilePlacement.DISK
+        )
 
 
-def _mount(deployment: Deployment, _production: Production) -> Iterator[File]:
+def _mount(deployment: Deployment, _production: Production) -> Iterator[RecipeFile]:
     """A line for a person, who knows which file system it is and where."""
     for mount in deployment.parts(PartPlace.MOUNT):
         line = f"UUID=FILE_SYSTEM FOLDER_OF_THE_DATA {mount.name} {level_text(mount.value)} 0 2\n"
         yield _text("fstab", _head(deployment) + line)
 
 
-_MAKERS: tuple[Callable[[Deployment, Production], Iterator[File]], ...] = (
+_MAKERS: tuple[Callable[[Deployment, Production], Iterator[RecipeFile]], ...] = (
     _settings,
     _environment,
     _unit,
@@ -206,7 +210,7 @@ _MAKERS: tuple[Callable[[Deployment, Production], Iterator[File]], ...] = (
 Row = tuple[str, ...]
 
 
-def _rows(deployment: Deployment, production: Production, for_host: Sequence[File]) -> Iterator[Row]:
+def _rows(deployment: Deployment, production: Production, for_host: Sequence[RecipeFile]) -> Iterator[Row]:
     """What the scripts read: a kind, and its columns. A shell's `read` passes over empty columns, so there is
     none."""
     facts = {"service": deployment.service, "client": production.client, "data": production.data_sql}
@@ -228,7 +232,7 @@ def _plain(*columns: str) -> Row:
     return tuple(re.sub(r"\s+", " ", column) for column in columns)
 
 
-def by_hand(deployment: Deployment, for_host: Iterable[File]) -> Mapping[str, str]:
+def by_hand(deployment: Deployment, for_host: Iterable[RecipeFile]) -> Mapping[str, str]:
     """What a person must do, by its title."""
     deeds = {part.name: level_text(part.value) for part in deployment.parts(PartPlace.BY_HAND)}
     if deployment.build is not None and deployment.build.changed:
@@ -255,7 +259,7 @@ def require_free(folder: Path) -> None:
         raise UserError(f"{folder} is there already", "name another folder by --output, or remove that one")
 
 
-def write_folder(folder: Path, files: Iterable[File]) -> None:
+def write_folder(folder: Path, files: Iterable[RecipeFile]) -> None:
     """Makes the folder with all files. Raises UserError where it is there already, or cannot be made."""
     require_free(folder)
     making = folder.with_name(f".{folder.name}.making")
@@ -298,7 +302,7 @@ def read_folder(folder: Path) -> Deployment:
     return deployment
 
 
-def _require_known(change: Change, path: Path) -> None:
+def _require_known(change: ProductionChange, path: Path) -> None:
     """Raises UserError for a factor, or a level of one, that no layer here could prove."""
     if not knows(change.factor):
         raise UserError(f"{path}: this Dyno does not know {change.factor}", ANOTHER_DYNO)

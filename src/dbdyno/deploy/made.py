@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
-from dbdyno.deploy.deployment import Change, DeployedBuild, Deployment, without_folders
+from dbdyno.deploy.deployment import DeployedBuild, Deployment, ProductionChange, without_folders
 from dbdyno.engines.built import patches_of, recipe_file, recipe_of
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.facts import Production
@@ -23,7 +23,7 @@ from dbdyno.layers.part import Part, PartPlace
 from dbdyno.layers.registry import KNOBS, LAYERS, gives_up, in_production
 from dbdyno.layers.source import wish_among
 from dbdyno.obtain.source import making
-from dbdyno.obtain.source.build import BuildSpecification, Made
+from dbdyno.obtain.source.build import BuildAccount, BuildSpecification
 from dbdyno.obtain.source.profile import PROFILE
 from dbdyno.obtain.source.toolchain import recorded
 from dbdyno.records.record import Evidence, Outcome, Record
@@ -47,7 +47,7 @@ def build_of(
     return _facts(made, account), dict(_files(engine, wish, account, made, folder))
 
 
-def _kept(key: str) -> tuple[Path, Made]:
+def _kept(key: str) -> tuple[Path, BuildAccount]:
     """The folder of the build, which nobody frees until this process ends, and its account."""
     shelf = cache.shelf("builds")
     for name in shelf.names():
@@ -59,7 +59,7 @@ def _kept(key: str) -> tuple[Path, Made]:
     )
 
 
-def _facts(made: Path, account: Made) -> DeployedBuild:
+def _facts(made: Path, account: BuildAccount) -> DeployedBuild:
     build_id = ""
     with suppress(Blocked):
         build_id = recorded((made / making.PREFIX / account.program).resolve()).build_id
@@ -76,7 +76,7 @@ def _facts(made: Path, account: Made) -> DeployedBuild:
 
 
 def _files(
-    engine: Engine, wish: BuildSpecification, account: Made, made: Path, folder: Path
+    engine: Engine, wish: BuildSpecification, account: BuildAccount, made: Path, folder: Path
 ) -> Iterator[tuple[str, bytes]]:
     path = recipe_file(engine, wish, folder)
     if recipe_of(engine, wish, folder).digest != account.recipe:
@@ -207,7 +207,7 @@ def measured_record(records: Sequence[Record], variant: VariantResult) -> Record
 
 def _changes(
     levels: Mapping[str, Level], engine: Engine, record: Record, own: Mapping[str, Ratio]
-) -> dict[str, Change]:
+) -> dict[str, ProductionChange]:
     """Every level of a variant, by factor."""
     split = by_layer(levels)
     settings = split.get("config", {})
@@ -216,7 +216,7 @@ def _changes(
     reasons |= {one.name: one.why for one in engine.settings.proposals(0)}
     evidence = {one.factor: one for one in record.evidence}
     return {
-        factor: Change(
+        factor: ProductionChange(
             factor=factor,
             level=_level(factor, level),
             parts=tuple(part for part in parts if part.factor == factor) or _without_parts(factor, level),
@@ -250,7 +250,7 @@ def _without_parts(factor: str, level: Level) -> tuple[Part, ...]:
     return (Part(factor=factor, place=PartPlace.BY_HAND, name=factor, value=deed),)
 
 
-def _require_deployable(variant: VariantResult, found: Mapping[str, Change]) -> None:
+def _require_deployable(variant: VariantResult, found: Mapping[str, ProductionChange]) -> None:
     """Raises UserError where a change is of the load, or of a volume that Dyno made: nobody can deploy it."""
     for factor in variant.changed:
         if not found[factor].parts and not in_production(factor):

@@ -36,7 +36,7 @@ class Constant(Frozen):
     kind: Literal["constant"] = "constant"
 
 
-class Steps(Frozen):
+class RateSteps(Frozen):
     """Each step holds its rate from its second on: (second, rate per second)."""
 
     kind: Literal["steps"] = "steps"
@@ -66,14 +66,14 @@ class Points(Frozen):
     points: tuple[tuple[float, float], ...]
 
 
-class File(Frozen):
+class RateFile(Frozen):
     """Points from a file with lines of `second rate`."""
 
     kind: Literal["file"] = "file"
     path: str
 
 
-Schedule = Annotated[Constant | Steps | Ramp | Sine | Points | File, Field(discriminator="kind")]
+Schedule = Annotated[Constant | RateSteps | Ramp | Sine | Points | RateFile, Field(discriminator="kind")]
 """How an open loop's rate changes; seconds count from the start of the warm-up."""
 
 
@@ -113,7 +113,7 @@ class Opening(Frozen):
     sql: tuple[str, ...] = ()
 
 
-class Ledger(Frozen):
+class LedgerFile(Frozen):
     """Where each acknowledged transaction is noted: in the file at `path`, which lies on another file system
     than the data, and as a row with the number `cut` that commits with it."""
 
@@ -121,7 +121,7 @@ class Ledger(Frozen):
     cut: int
 
 
-class Share(Frozen):
+class LoadShare(Frozen):
     """One `of` so many processes whose clients are those of one load, by its `number` from 0: on hosts of
     their own, or for the nodes of a cluster. They take clients and arrivals in turn."""
 
@@ -167,11 +167,11 @@ class Job(Frozen):
     hdr_log: str | None = None
     metrics_port: int | None = None
     baseline: str | None = None
-    ledger: Ledger | None = None
+    ledger: LedgerFile | None = None
     by_statement: bool = False
     opening: Opening = Opening()
     network_delay_s: float = 0.0
-    share: Share | None = None
+    share: LoadShare | None = None
 
     @property
     def longest_s(self) -> float:

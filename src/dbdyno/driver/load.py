@@ -164,7 +164,7 @@ class Examined(Frozen):
     refused: tuple[Flaw, ...] = ()
 
 
-class Load(Protocol):
+class LoadDriver(Protocol):
     """One holder of the driver. Each method raises DriverFailed with the driver's own message and hint."""
 
     @property
@@ -214,7 +214,7 @@ class Load(Protocol):
     def kill(self) -> None: ...
 
 
-class LoadInShares(Load, shares.Sharing, Protocol):
+class LoadInShares(LoadDriver, shares.Sharing, Protocol):
     """A load process that takes a share of a load: `load_process.LoadProcess`."""
 
 

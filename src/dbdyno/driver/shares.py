@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any, Protocol
 
 from dbdyno.driver import _driver
-from dbdyno.driver.job import Job, Share
+from dbdyno.driver.job import Job, LoadShare
 from dbdyno.driver.tally import Acknowledged, Tally
 
 GRACE_S = 60.0
@@ -83,7 +83,7 @@ def share_of(request: Answer, number: int, urls: Sequence[str]) -> Answer:
     """A request as the driver with this number is to have it, where driver and URL go together."""
     if "job" not in request:
         return request
-    share = Share(number=number, of=len(urls)).model_dump() if len(urls) > 1 else None
+    share = LoadShare(number=number, of=len(urls)).model_dump() if len(urls) > 1 else None
     return {**request, "job": {**request["job"], "url": urls[number], "share": share}}
 
 

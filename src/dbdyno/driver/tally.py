@@ -57,7 +57,7 @@ class ByClient(Frozen):
     most: float
 
 
-class Cpu(Frozen):
+class CpuTime(Frozen):
     """CPU time in seconds."""
 
     user: float
@@ -123,7 +123,7 @@ class Recall(Frozen):
     p50: float
 
 
-class Phase(Frozen):
+class WorkloadPhase(Frozen):
     """One of the phases that a workload has by itself; `operations_per_s` is None where it did not end."""
 
     name: str
@@ -266,7 +266,7 @@ class Tally(Frozen):
     by_transaction: dict[str, TransactionType]
     by_statement: dict[str, Statement]
     driver_cpu_us_per_op: CpuPerOperation
-    driver_cpu_s: Cpu
+    driver_cpu_s: CpuTime
     driver_busy_share: tuple[float, ...]
     driver_run_wait_share: tuple[float, ...]
     engine_cpu_s: float | None
@@ -277,7 +277,7 @@ class Tally(Frozen):
     fine_series: FineSeries | None
     slices: tuple[Slice, ...]
     recall: Recall | None
-    phases: tuple[Phase, ...]
+    phases: tuple[WorkloadPhase, ...]
     replay: Replay | None
     histogram: str
     failed_histogram: str

@@ -21,9 +21,9 @@ from dbdyno.obtain.source.build import (
     GUIDED,
     INSTRUMENTING,
     NONE,
+    BuildAccount,
     BuildSpecification,
     Foreseen,
-    Made,
     Target,
     Trainer,
     all_flags,
@@ -33,8 +33,15 @@ from dbdyno.obtain.source.build import (
 from dbdyno.obtain.source.making import Materials
 from dbdyno.obtain.source.profile import Untrained
 from dbdyno.obtain.source.recipe import Recipe, SourcePackage, read_recipe
-from dbdyno.obtain.source.toolchain import Recorded, Toolchain, recorded, require_needs, toolchain, tried
-from dbdyno.obtain.source.tree import Patch, Source, git_revision, local_tree, read_patch
+from dbdyno.obtain.source.toolchain import (
+    RecordedCommands,
+    Toolchain,
+    recorded,
+    require_needs,
+    toolchain,
+    tried,
+)
+from dbdyno.obtain.source.tree import Patch, SourceTree, git_revision, local_tree, read_patch
 from dbdyno.records.binary import CodeBeside
 from dbdyno.study.nouns import Reference
 
@@ -49,9 +56,9 @@ class Built:
     installation: Installation
     wish: BuildSpecification
     toolchain: Toolchain
-    account: Made
+    account: BuildAccount
     program: Path
-    recorded: Recorded
+    recorded: RecordedCommands
     warnings: tuple[str, ...]
 
 
@@ -189,7 +196,7 @@ class _Looks:
 
     recipes: dict[Path, Recipe] = field(default_factory=dict)
     patches: dict[Path, Patch] = field(default_factory=dict)
-    sources: dict[_Asked, Source] = field(default_factory=dict)
+    sources: dict[_Asked, SourceTree] = field(default_factory=dict)
     refused: dict[_Asked, DynoError] = field(default_factory=dict)
 
 
@@ -304,7 +311,7 @@ def shares_data(recipe: Recipe, one: Installation, other: Installation) -> bool:
     return parts[0] == parts[1]
 
 
-def _source_here(wish: BuildSpecification, recipe: Recipe, folder: Path) -> Source | None:
+def _source_here(wish: BuildSpecification, recipe: Recipe, folder: Path) -> SourceTree | None:
     """The source that a study names, if it is on this machine. Raises UserError where it can be nowhere."""
     asked = _asked(wish, recipe, folder)
     if asked not in _looks.sources and (found := _look_for(wish, recipe, folder)) is not None:
@@ -316,7 +323,7 @@ def _asked(wish: BuildSpecification, recipe: Recipe, folder: Path) -> _Asked:
     return folder, wish.origin, wish.revision, recipe.debian
 
 
-def _look_for(wish: BuildSpecification, recipe: Recipe, folder: Path) -> Source | None:
+def _look_for(wish: BuildSpecification, recipe: Recipe, folder: Path) -> SourceTree | None:
     if wish.origin.partition(":")[0] == DEBIAN:
         if wish.revision != NONE:
             raise UserError(
@@ -328,7 +335,7 @@ def _look_for(wish: BuildSpecification, recipe: Recipe, folder: Path) -> Source 
     return local_tree(place) if wish.revision == NONE else git_revision(place, wish.revision)
 
 
-def _fetched(wish: BuildSpecification, recipe: Recipe, folder: Path, tell: Tell) -> Source:
+def _fetched(wish: BuildSpecification, recipe: Recipe, folder: Path, tell: Tell) -> SourceTree:
     asked = _asked(wish, recipe, folder)
     if (earlier := _looks.refused.get(asked)) is not None:
         raise earlier

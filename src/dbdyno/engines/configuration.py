@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.facts import A_PATH, A_PROGRAM, Include, Line, NoConfiguration
+from dbdyno.engines.facts import A_PATH, A_PROGRAM, ConfigurationLine, Include, NoConfiguration
 from dbdyno.engines.values import as_text
 from dbdyno.frozen import Configuration, IncludedFile, Level, LineCount, NotTaken
 from dbdyno.obtain.installation import Installation
@@ -71,8 +71,8 @@ def require_settings(found: Configuration) -> Configuration:
 
 
 def _judged(
-    line: Line, engine: Engine, installation: Installation | None, known: frozenset[str] | None
-) -> Line:
+    line: ConfigurationLine, engine: Engine, installation: Installation | None, known: frozenset[str] | None
+) -> ConfigurationLine:
     if line.untaken or line.include is not None:
         return line
     # A run refuses such a level, and no variant would be left.
@@ -83,11 +83,11 @@ def _judged(
     return _without(line, f"{engine.title} {installation.version} has no such setting")
 
 
-def _without(line: Line, why: str) -> Line:
+def _without(line: ConfigurationLine, why: str) -> ConfigurationLine:
     return replace(line, untaken=why)
 
 
-def _told(lines: Iterable[Line]) -> tuple[NotTaken, ...]:
+def _told(lines: Iterable[ConfigurationLine]) -> tuple[NotTaken, ...]:
     """In the order in which a server reads them."""
     return tuple(
         NotTaken(line=line.number, text=line.text, reason=line.untaken, file=line.file)
@@ -127,7 +127,7 @@ KEPT_BEFORE_SECRETS = (
 )
 """Each matches a secret; its group is what stands before it."""
 
-Parse = Callable[[str], list[Line]]
+Parse = Callable[[str], list[ConfigurationLine]]
 """The lines of one file's text that concern the server."""
 
 
@@ -141,12 +141,12 @@ class Follower:
         self._parse = parse
         self.files: list[IncludedFile] = []
 
-    def lines(self, name: str, folder: Path) -> list[Line]:
+    def lines(self, name: str, folder: Path) -> list[ConfigurationLine]:
         """All lines in the order in which a server reads them. `name` counts from the folder. Raises OSError
         and UnicodeDecodeError where the file itself cannot be read."""
         return list(self._lines(_resolved(folder, name), (), name))
 
-    def _lines(self, file: Path, above: tuple[Path, ...], name: str) -> Iterator[Line]:
+    def _lines(self, file: Path, above: tuple[Path, ...], name: str) -> Iterator[ConfigurationLine]:
         text = _text(file)
         digest, kept = hashlib.sha256(text.encode()).hexdigest(), without_secrets(text)
         self.files.append(IncludedFile(path=name, text=kept, digest=digest))
@@ -159,7 +159,9 @@ class Follower:
             else:
                 yield from self._included(here, line.include, (*above, file))
 
-    def _included(self, line: Line, include: Include, above: tuple[Path, ...]) -> Iterator[Line]:
+    def _included(
+        self, line: ConfigurationLine, include: Include, above: tuple[Path, ...]
+    ) -> Iterator[ConfigurationLine]:
         """The lines of the files that a line leads to; the line itself, with why, if one cannot be read."""
         try:
             files = _files(include, above[-1].parent)
@@ -242,7 +244,7 @@ NO_PROGRAM = (
 
 
 @dataclass(frozen=True)
-class Reach:
+class LevelReach:
     """Where a level leads, and what the study's user can do."""
 
     reason: str
@@ -251,7 +253,7 @@ class Reach:
 
 def reach(
     name: str, level: Level, confined: Mapping[str, Collection[str]], allowed: Collection[Path] = ()
-) -> Reach | None:
+) -> LevelReach | None:
     """What a level makes the server write, read or run outside of its own folders; None where it does not.
 
     `confined` names the settings that do so without naming a path, with the levels that do not. Files and
@@ -262,13 +264,15 @@ def reach(
     if kept is not None and text.lower() not in {one.lower() for one in kept}:
         named = " or ".join(repr(one) for one in kept)
         told = f"{text!r} lets the server run a program or open files of the host; allowed is {named}"
-        return Reach(told, NO_PROGRAM)
+        return LevelReach(told, NO_PROGRAM)
     if "$(" in text or "${" in text:
         told = f"{text!r} has a variable that can lead outside of the server's own folder"
-        return Reach(told, "write the file's name without a variable, or leave the setting out")
+        return LevelReach(told, "write the file's name without a variable, or leave the setting out")
     for word in _WORD.finditer(text):
         if _is_outside(word[0]) and not _is_allowed(text, word.start(), allowed):
-            return Reach(f"{word[0]!r} leads outside of the server's own folder", _remedy(word[0], allowed))
+            return LevelReach(
+                f"{word[0]!r} leads outside of the server's own folder", _remedy(word[0], allowed)
+            )
     return None
 
 
@@ -313,21 +317,21 @@ FLAG = re.compile(r"^[ ]*-[ ]+name:[ ]*(\S+)[ ]*\n[ ]*value:[ ]*(.*?)[ ]*$", re.
 
 
 @dataclass(frozen=True)
-class Entry:
+class SettingEntry:
     """A setting of an export, the how-manieth it is, and its value, which is empty where none is set."""
 
     number: int
     name: str
     value: str
 
-    def untaken(self, written: str) -> Line | None:
+    def untaken(self, written: str) -> ConfigurationLine | None:
         """The line that the entry is where it is no setting for a study; None where it may be one."""
         if self.value.startswith("*") or re.search(r"[{}]", self.value):
-            return Line(self.number, written, self.name, self.value, A_FORMULA)
+            return ConfigurationLine(self.number, written, self.name, self.value, A_FORMULA)
         return None
 
 
-def entries(text: str) -> list[Entry] | None:
+def entries(text: str) -> list[SettingEntry] | None:
     """The settings that an export gives a value; None for a text that is no export. Raises NoConfiguration
     for JSON of another kind."""
     found = _all(text)
@@ -340,7 +344,7 @@ def exported_lines(text: str) -> int:
     return len(text.splitlines()) if found is None else len(found)
 
 
-def _all(text: str) -> list[Entry] | None:
+def _all(text: str) -> list[SettingEntry] | None:
     if text.lstrip()[:1] in ("{", "["):
         try:
             pairs = list(_of_json(json.loads(text)))
@@ -352,7 +356,7 @@ def _all(text: str) -> list[Entry] | None:
         pairs = [(name, value.strip("'\"")) for name, value in FLAG.findall(flags[2])]
     else:
         return None
-    return [Entry(number, name, value) for number, (name, value) in enumerate(pairs, 1)]
+    return [SettingEntry(number, name, value) for number, (name, value) in enumerate(pairs, 1)]
 
 
 def _of_json(found: Any) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from dbdyno.engines.engine import Ask, HugePages
+from dbdyno.engines.engine import Ask, HugePageSettings
 from dbdyno.engines.server import tail
 from dbdyno.errors import ServerFailed, UserError
 from dbdyno.frozen import Level
@@ -70,7 +70,7 @@ def refuse_unknown(settings: Iterable[str], known: frozenset[str], refusal: str,
             raise ServerFailed(f"{refusal} `{name}`", hint)
 
 
-def huge_pages(_settings: Mapping[str, Level], _page_bytes: int) -> HugePages | None:
+def huge_pages(_settings: Mapping[str, Level], _page_bytes: int) -> HugePageSettings | None:
     """None: these engines allocate their cache as ordinary memory."""
     return None
 

@@ -16,7 +16,15 @@ from dbdyno.records.record import Loss
 
 if TYPE_CHECKING:
     from dbdyno.engines.cluster import Cluster
-    from dbdyno.engines.facts import ComparedBy, Guest, Line, Need, Production, ReadPlan, Shell
+    from dbdyno.engines.facts import (
+        ComparedBy,
+        ConfigurationLine,
+        GuestProgram,
+        Production,
+        ReadPlan,
+        SettingNeed,
+        Shell,
+    )
     from dbdyno.engines.runtime import Runtime
     from dbdyno.engines.server import Network
     from dbdyno.errors import DynoError
@@ -132,7 +140,7 @@ class Life(Protocol):
 
 
 @dataclass(frozen=True)
-class HugePages:
+class HugePageSettings:
     """What puts an engine's cache on explicit huge pages: its own settings, and how many bytes of pages.
 
     `cache_bytes` of them are the cache itself, without what the engine adds.
@@ -271,7 +279,7 @@ class Settings(Protocol):
     """Settings of which some levels give up durability, integrity or security. `permits` goes by them."""
     LOSING: Mapping[str, Level]
     """Settings under which a power cut must take commits along: who finds none lost has cut no power."""
-    NEEDS: Sequence[Need]
+    NEEDS: Sequence[SettingNeed]
     """Which settings cannot matter without another one."""
     CONFINED: Mapping[str, tuple[str, ...]]
     """Settings that run programs or open files of the host without naming a path, with the only levels that
@@ -291,7 +299,7 @@ class Settings(Protocol):
         """The names of every setting that this installation knows, as a study writes them after `config.`."""
         ...
 
-    def configured(self, text: str, installation: Installation | None) -> list[Line]:
+    def configured(self, text: str, installation: Installation | None) -> list[ConfigurationLine]:
         """The lines of the engine's own configuration file that say something, by the names that an
         installation knows; None where there is none to ask. Raises NoConfiguration for a text that the
         server would refuse as a whole.
@@ -325,7 +333,7 @@ class Settings(Protocol):
         """About how much memory a server takes with these settings: its cache, and a base for the rest."""
         ...
 
-    def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:
+    def huge_pages(self, settings: Mapping[str, Level], page_bytes: int) -> HugePageSettings | None:
         """How to put the cache that `settings` ask for on such pages; None when the engine cannot."""
         ...
 
@@ -517,7 +525,7 @@ class Engine:
     platforms: Platforms | None = None
     machine_sql: str = ""
     shell: Shell | None = None
-    guest: Guest | None = None
+    guest: GuestProgram | None = None
     cluster: Cluster | None = None
 
     def compensates(self, version: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dbdyno.engines.values import as_text, same_value
 from dbdyno.frozen import Level
-from dbdyno.obtain.debian import Recipe
+from dbdyno.obtain.debian import DebianRecipe
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Check, Reading, Recovery
 from dbdyno.study.soak import Act
@@ -134,11 +134,11 @@ def without_values(condition: str) -> str:
     return _LIST.sub("?", text)
 
 
-class Guest(Protocol):
+class GuestProgram(Protocol):
     """An engine's program in a guest without a disk or a network. `RECIPE` are its packages, `PROGRAM` its
     path in them, and `ASK` a command of the guest's shell that has it answer, a line for each answer."""
 
-    RECIPE: Recipe
+    RECIPE: DebianRecipe
     PROGRAM: str
     ASK: str
 
@@ -180,7 +180,7 @@ class Shell(Protocol):
 
 
 @dataclass(frozen=True)
-class Need:
+class SettingNeed:
     """`settings` do nothing while `other` has one of the levels `off`. Where nothing sets `other`, the engine
     gives it the level `unset`. `why` says what is missing then."""
 
@@ -191,7 +191,7 @@ class Need:
     why: str
 
 
-def unmet(needs: Sequence[Need], settings: Mapping[str, Level]) -> dict[str, str]:
+def unmet(needs: Sequence[SettingNeed], settings: Mapping[str, Level]) -> dict[str, str]:
     """Those of the settings that cannot matter beside the others, each with the reason."""
     found: dict[str, str] = {}
     for need in needs:
@@ -286,7 +286,7 @@ class Include:
 
 
 @dataclass(frozen=True)
-class Line:
+class ConfigurationLine:
     """A line that concerns the server. `untaken` says why it is no setting for a study, and `include` leads
     to other files; the other lines set `name` to `level`. `file` holds the line where that is not the file
     that the study names. A `fatal` line keeps the server from reading on, and says why: a file that is not

@@ -17,7 +17,7 @@ from dbdyno.frozen import Level
 from dbdyno.host.clone import clone_tree, tree_size_bytes
 from dbdyno.host.journal import Journal
 from dbdyno.host.launch import Launch
-from dbdyno.host.namespaces import Segment
+from dbdyno.host.namespaces import NetworkSegment
 from dbdyno.host.process import standing_still
 from dbdyno.host.room import require_disk
 from dbdyno.obtain.installation import Installation
@@ -41,7 +41,7 @@ class Ground:
 
 
 @dataclass
-class Node:
+class ClusterNode:
     """One of them, with the settings in which it differs from the others. Its server is there once it was
     started."""
 
@@ -71,8 +71,8 @@ class Nodes:
         self.engine = engine
         self.cluster: Cluster = engine.cluster
         self.count = count
-        self.by_name: dict[str, Node] = {}
-        self.segment = Segment(count)
+        self.by_name: dict[str, ClusterNode] = {}
+        self.segment = NetworkSegment(count)
         self.to_all = False
         self._first = ""
         self._ground: Ground | None = None
@@ -82,11 +82,11 @@ class Nodes:
         return bool(self.by_name)
 
     @property
-    def first(self) -> Node:
+    def first(self) -> ClusterNode:
         return self.by_name[self._first]
 
     @property
-    def others(self) -> list[Node]:
+    def others(self) -> list[ClusterNode]:
         """All but the first, in their order."""
         return [node for node in self.by_name.values() if node.name != self._first]
 
@@ -100,7 +100,7 @@ class Nodes:
         return self.to_all and self.count > 1
 
     @property
-    def homes(self) -> list[Node]:
+    def homes(self) -> list[ClusterNode]:
         """The nodes that clients are dealt out to, in turn."""
         return [self.first, *self.others] if self.to_all else [self.first]
 
@@ -126,7 +126,7 @@ class Nodes:
             site = Site(peer, ground.installation, data, runtime, steps)
             own = cluster.settings(site, peers, segment.network)
             given = {name: level for name, level in own.items() if name not in ground.settings}
-            self.by_name[peer.name] = Node(site, given)
+            self.by_name[peer.name] = ClusterNode(site, given)
         self._first = peers[0].name
         cluster.found(partial(self._started, self.first, cluster.FOUNDING))
         if self.others:
@@ -140,7 +140,7 @@ class Nodes:
         """Starts the first node on data of which no node has been started."""
         return self._started(self.first, self.cluster.FOUNDING)
 
-    def start(self, node: Node) -> Server:
+    def start(self, node: ClusterNode) -> Server:
         """Starts one node, once more where it has been there before. Raises ServerFailed where it does not
         come up."""
         alone = self.count == 1
@@ -150,11 +150,11 @@ class Nodes:
             more |= self.cluster.again(node.site, settings, alone)
         return self._started(node, more)
 
-    def _settings(self, node: Node) -> dict[str, Level]:
+    def _settings(self, node: ClusterNode) -> dict[str, Level]:
         assert self._ground is not None, "the nodes have their data"
         return {**self._ground.settings, **node.settings}
 
-    def _started(self, node: Node, more: Mapping[str, Level]) -> Server:
+    def _started(self, node: ClusterNode, more: Mapping[str, Level]) -> Server:
         ground, site = self._ground, node.site
         assert ground is not None, "the nodes have their data"
         launch = replace(
@@ -194,41 +194,41 @@ class Nodes:
         log = "\n".join(node.server.log() for node in self.by_name.values() if node.server)
         raise ServerFailed(f"not all nodes take part after {FULL_S:g} s: {seen}", "look at their logs", log)
 
-    def caught_up(self, node: Node) -> bool:
+    def caught_up(self, node: ClusterNode) -> bool:
         """Whether a node has all that the first one has by now."""
         if node is self.first and not (self.loads_all and self.cluster.EACH_WRITES):
             return True
         return self.cluster.reached(node.ask, self.cluster.position(self.first.ask))
 
     @contextmanager
-    def paused(self, node: Node) -> Iterator[None]:
+    def paused(self, node: ClusterNode) -> Iterator[None]:
         assert node.server is not None, "it was started"
         with standing_still(node.server.process_ids):
             yield
 
     @contextmanager
-    def cut_off(self, node: Node) -> Iterator[None]:
+    def cut_off(self, node: ClusterNode) -> Iterator[None]:
         self.segment.cut(node.site.peer.number)
         try:
             yield
         finally:
             self.segment.mend(node.site.peer.number)
 
-    def promote(self) -> Node:
+    def promote(self) -> ClusterNode:
         """The first node is lost: another one takes its place. Returns the lost one."""
         lost, rest = self.first, self.others
         asks = {node.name: node.ask for node in rest}
         self._first = self.cluster.promote(asks, {node.name: node.site.peer for node in rest})
         return lost
 
-    def rejoin(self, lost: Node) -> str:
+    def rejoin(self, lost: ClusterNode) -> str:
         """Brings a lost first node back as another one. Returns how its data were brought in line."""
         how = self.cluster.rejoin(lost.site, self.first.site, self.first.url)
         server = self.start(lost)
         self.full_s()
         return how or self.cluster.transfer(server.log())
 
-    def refill(self, node: Node) -> str:
+    def refill(self, node: ClusterNode) -> str:
         """Starts a node that has ended without its data, and waits until it has got all of them and takes
         part. Returns how."""
         how = self.cluster.refill(node.site, self.first.site)

@@ -24,11 +24,11 @@ from dbdyno.engines.runtime import (
     BEAT_S,
     MARK,
     STILL_S,
+    ChangeRow,
     FoundSettings,
-    Ledger,
     Read,
-    Row,
     Runtime,
+    ServerLedger,
     Value,
     connected,
     one_server,
@@ -37,7 +37,7 @@ from dbdyno.engines.runtime import (
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped, UserError
 from dbdyno.frozen import Frozen
 from dbdyno.host.journal import OF_SERVERS, Journal, LeavesAnother, undoes
-from dbdyno.records.in_use import Moved, ServerId, Way
+from dbdyno.records.in_use import Moved, ServerId, SettingWay
 
 SETTING, SCHEMA, LEDGER, MOVING, ASTRAY = OF_SERVERS
 """Kinds of journal entries, and of rows of the ledger."""
@@ -54,7 +54,7 @@ NOTHING: Mapping[str, str | None] = MappingProxyType({})
 Each = TypeVar("Each")
 
 
-class Standing(Frozen):
+class SettingBefore(Frozen):
     """A setting of a whole server before Dyno moves it. `line` is what stood where the server keeps its
     settings, None where nothing did, and `before` what was in force. Dyno gives it no other value than
     `levels`. `restart` is the command without which it does not come into force; empty where it does.
@@ -67,12 +67,12 @@ class Standing(Frozen):
     before: str
     levels: tuple[str, ...]
     restart: str = ""
-    led_by: tuple[Standing, ...] = ()
+    led_by: tuple[SettingBefore, ...] = ()
 
     @classmethod
     def of(
-        cls, server: ServerId, way: Way, line: str | None, levels: tuple[str, ...], restart: str
-    ) -> Standing:
+        cls, server: ServerId, way: SettingWay, line: str | None, levels: tuple[str, ...], restart: str
+    ) -> SettingBefore:
         """That of a setting which is moved in this way."""
         return cls(
             server=server,
@@ -95,7 +95,7 @@ class Standing(Frozen):
         return f"{self.name} {self.before}" + ("" if self.line is None else f", set as {self.line}")
 
 
-def note_settings(journal: Journal, url: str, standings: Sequence[Standing]) -> None:
+def note_settings(journal: Journal, url: str, standings: Sequence[SettingBefore]) -> None:
     """Journals settings before they are moved. They are put back together, because one may move another."""
     told = f"{', '.join(one.words for one in standings)} of {url}"
     texts = json.dumps([one.model_dump(mode="json") for one in standings])
@@ -153,7 +153,7 @@ class Strayed(ServerFailed):
 
 
 @dataclass(frozen=True)
-class Reached:
+class ReachedSession:
     """A session with a server that is known by its identity."""
 
     url: str
@@ -187,7 +187,7 @@ class Reached:
         """What a new session is told of a setting; empty where it is told nothing."""
         return self.values().get(name, "")
 
-    def unlike(self, standings: Sequence[Standing]) -> list[Standing]:
+    def unlike(self, standings: Sequence[SettingBefore]) -> list[SettingBefore]:
         """Those that are not in force as before."""
         now = self.values()
         return [
@@ -252,16 +252,16 @@ class Reached:
 
 
 @contextmanager
-def reached(url: str, server: ServerId) -> Iterator[Reached]:
+def reached(url: str, server: ServerId) -> Iterator[ReachedSession]:
     """A session with the server at a URL. Raises AnotherServer where that is not the one that is meant."""
     engine = urlsplit(url).scheme
     with conversation(with_own_password(url)) as ask:
-        found = Reached(url, server, ask, registry.engine(engine), registry.runtime_of(engine))
+        found = ReachedSession(url, server, ask, registry.engine(engine), registry.runtime_of(engine))
         found.require()
         yield found
 
 
-def ledger_on(url: str, server: ServerId) -> Ledger:
+def ledger_on(url: str, server: ServerId) -> ServerLedger:
     """The ledger of that server alone."""
 
     @contextmanager
@@ -270,11 +270,14 @@ def ledger_on(url: str, server: ServerId) -> Ledger:
             yield at.ask
 
     runtime = registry.runtime_of(urlsplit(url).scheme)
-    return Ledger(session, runtime.NOW, runtime.TURN)
+    return ServerLedger(session, runtime.NOW, runtime.TURN)
 
 
 def put_back(
-    url: str, standings: Sequence[Standing], here: bool = True, left: Mapping[str, str | None] = NOTHING
+    url: str,
+    standings: Sequence[SettingBefore],
+    here: bool = True,
+    left: Mapping[str, str | None] = NOTHING,
 ) -> tuple[Moved, ...]:
     """Puts settings back and reads them. Each is written where it has the value that Dyno `left`, or any of
     its levels where that is not known. The user's command is of the host where the run began, and is left out
@@ -317,8 +320,8 @@ def put_back(
 
 
 def _write_back(
-    at: Reached,
-    group: Mapping[str, Standing],
+    at: ReachedSession,
+    group: Mapping[str, SettingBefore],
     left: Mapping[str, str | None],
     moved: dict[str, Moved],
 ) -> None:
@@ -350,7 +353,9 @@ def _write_back(
         return
 
 
-def _read_again(at: Reached, standings: Sequence[Standing], moved: Mapping[str, Moved]) -> tuple[Moved, ...]:
+def _read_again(
+    at: ReachedSession, standings: Sequence[SettingBefore], moved: Mapping[str, Moved]
+) -> tuple[Moved, ...]:
     """What is kept of settings that are in force as before. Raises ServerFailed where one is not."""
     now = at.values()
     for one in at.unlike([one for one in standings if one.name not in moved]):
@@ -429,23 +434,23 @@ def put_back_noted(url: str) -> list[str]:
     return lines
 
 
-def _together(rows: Sequence[Row]) -> list[list[Row]]:
+def _together(rows: Sequence[ChangeRow]) -> list[list[ChangeRow]]:
     """The rows, where those of settings of one run are undone together."""
-    found = dict[tuple[str, ...], list[Row]]()
+    found = dict[tuple[str, ...], list[ChangeRow]]()
     for row in rows:
         by = (row.run, row.kind) if row.kind == SETTING else (row.run, row.kind, row.name)
         found.setdefault(by, []).append(row)
     return list(found.values())
 
 
-def _undone(url: str, rows: Sequence[Row]) -> Iterator[str]:
+def _undone(url: str, rows: Sequence[ChangeRow]) -> Iterator[str]:
     """Undoes changes that stand in a ledger; says what was done."""
     first = rows[0]
     if first.kind == SCHEMA:
         drop_schema(url, ServerId.model_validate_json(first.content), first.run, first.name)
         yield f"{SCHEMA} {first.name} of {url}"
         return
-    standings = {row.name: Standing.model_validate_json(row.content) for row in rows}
+    standings = {row.name: SettingBefore.model_validate_json(row.content) for row in rows}
     for moved in put_back(url, tuple(standings.values()), here=first.host == socket.gethostname()):
         left = f": {moved.left}" if moved.left else ""
         yield f"{SETTING} {moved.name} {moved.after} of {url}{left}"
@@ -470,7 +475,7 @@ def is_on(entry: Mapping[str, Any], url: str) -> bool:
 
 @undoes(SETTING)
 def _undo_setting(entry: Mapping[str, Any]) -> None:
-    standings = tuple(map(Standing.model_validate, json.loads(entry["standing"])))
+    standings = tuple(map(SettingBefore.model_validate, json.loads(entry["standing"])))
     _reaching(entry, lambda: put_back(entry["url"], standings))
 
 

@@ -13,13 +13,13 @@ from dbdyno.registry import registry
 
 if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine
-    from dbdyno.engines.facts import Guest
+    from dbdyno.engines.facts import GuestProgram
     from dbdyno.engines.runtime import Runtime
     from dbdyno.obtain.cross import Platforms
-    from dbdyno.registry import Table
+    from dbdyno.registry import LazyTable
     from dbdyno.study.nouns import Reference
 
-ENGINES: Table[Engine] = registry(
+ENGINES: LazyTable[Engine] = registry(
     {
         "mariadb": "dbdyno.engines.mariadb:MARIADB",
         "firebird": "dbdyno.engines.firebird:FIREBIRD",
@@ -47,7 +47,7 @@ def platforms(engine: Engine) -> Platforms:
     return engine.platforms
 
 
-def guest(engine: Engine) -> Guest:
+def guest(engine: Engine) -> GuestProgram:
     """How an engine is put into the guest of an emulated machine. Raises UserError where it is not."""
     if engine.guest is None:
         have = ", ".join(one.name for one in ENGINES.values() if one.guest)

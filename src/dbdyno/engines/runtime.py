@@ -25,7 +25,7 @@ from dbdyno.errors import DriverFailed, ServerFailed, UserError
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host import kernel_files, process
 from dbdyno.host.process import family
-from dbdyno.records.in_use import Identity, ServerId, Way
+from dbdyno.records.in_use import Identity, ServerId, SettingWay
 
 if TYPE_CHECKING:
     from dbdyno.engines.facts import Production
@@ -132,7 +132,7 @@ class Runtime(Protocol):
         """The names of all settings of the server."""
         ...
 
-    def ways(self, ask: Ask, names: Collection[str], hook: bool) -> dict[str, Way]:
+    def ways(self, ask: Ask, names: Collection[str], hook: bool) -> dict[str, SettingWay]:
         """How each setting can be moved, by reading alone. With a `hook` the server can be restarted."""
         ...
 
@@ -291,7 +291,7 @@ def server_at(url: str, production: Production, programs: Collection[str]) -> in
         return None
     try:
         arguments = kernel_files.text(f"/proc/{process_id}/cmdline").split("\0")
-    except kernel_files.Unreadable:
+    except kernel_files.UnreadableFile:
         return None
     names = {Path(argument).name for argument in arguments}
     return process_id if names & set(programs) else None
@@ -306,7 +306,7 @@ TURN_MOST_S = 60
 PLAIN = ' ,.:;=/@()[]{}"_-'
 
 
-class Row(Frozen):
+class ChangeRow(Frozen):
     """One change: of a run, made from a host, of a kind of the journal's, with what undoes it."""
 
     run: str
@@ -319,7 +319,7 @@ class Row(Frozen):
 
 
 @dataclass(frozen=True)
-class Ledger:
+class ServerLedger:
     """The table on the server that each `session` reaches. `now` is that server's clock in SQL, and `turn`
     has its session wait until no other one has said the same. Each method raises DriverFailed where the
     server refuses."""
@@ -342,7 +342,7 @@ class Ledger:
         with self._turn() as ask:
             _make(ask)
 
-    def note(self, run: str, kind: str, contents: Mapping[str, str], alone: bool = False) -> Row | None:
+    def note(self, run: str, kind: str, contents: Mapping[str, str], alone: bool = False) -> ChangeRow | None:
         """Notes changes of a kind by their names before they are made. Where they are to stand `alone` and
         another run's stand there, notes nothing and returns one of those."""
         with self._turn() as ask:
@@ -360,7 +360,7 @@ class Ledger:
         with self.session() as ask:
             ask(f"UPDATE {TABLE} SET beat = {self.now} WHERE run = {quoted(run)}")
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ChangeRow]:
         """All changes that stand, in the order of their names; none where there is no table."""
         with self._turn() as ask:
             return _rows(ask, self.now)
@@ -398,7 +398,7 @@ def _counts(ask: Ask, view: str, column: str) -> bool:
     return float(first_row(ask, sql)[0]) > 0
 
 
-def _rows(ask: Ask, now: str) -> list[Row]:
+def _rows(ask: Ask, now: str) -> list[ChangeRow]:
     if not _counts(ask, "tables", "table_schema"):
         return []
     columns = f"run, host, kind, name, content, {now} - beat, beat"
@@ -407,8 +407,10 @@ def _rows(ask: Ask, now: str) -> list[Row]:
     ]
 
 
-def _row(cells: tuple[str, ...]) -> Row:
+def _row(cells: tuple[str, ...]) -> ChangeRow:
     texts: Iterable[str] = map(unquote, cells[:5])
     run, host, kind, name, content = texts
     still_s, beat_s = map(float, cells[5:])
-    return Row(run=run, host=host, kind=kind, name=name, content=content, still_s=still_s, beat_s=beat_s)
+    return ChangeRow(
+        run=run, host=host, kind=kind, name=name, content=content, still_s=still_s, beat_s=beat_s
+    )

@@ -111,7 +111,7 @@ def _latest(analysis: Analysis) -> dict[str, Record]:
 
 
 @dataclass(frozen=True)
-class Origin:
+class RepositoryOrigin:
     """Of what a pipeline measured: the address of a repository, its branch and its commit, where known."""
 
     repository: str = ""
@@ -135,7 +135,7 @@ class Form(StrEnum):
     OPENMETRICS = "openmetrics"
 
 
-def exchanged(form: Form, analysis: Analysis, origin: Origin) -> str:
+def exchanged(form: Form, analysis: Analysis, origin: RepositoryOrigin) -> str:
     """The run in the form of a tool."""
     return _MAKERS[form](analysis, origin)
 
@@ -149,7 +149,7 @@ def _measured(analysis: Analysis) -> Iterator[tuple[VariantResult, Summary]]:
             yield from ((variant, one) for one in variant.summaries if one.metric != response)
 
 
-def _bencher(analysis: Analysis, origin: Origin) -> str:
+def _bencher(analysis: Analysis, origin: RepositoryOrigin) -> str:
     """Bencher's metric format: benchmarks are variants, and measures are metrics."""
     made: dict[str, dict[str, Any]] = {}
     for variant, found in _measured(analysis):
@@ -158,8 +158,8 @@ def _bencher(analysis: Analysis, origin: Origin) -> str:
     return json_text(made)
 
 
-def _of_action(direction: Direction) -> Callable[[Analysis, Origin], str]:
-    def made(analysis: Analysis, origin: Origin) -> str:
+def _of_action(direction: Direction) -> Callable[[Analysis, RepositoryOrigin], str]:
+    def made(analysis: Analysis, origin: RepositoryOrigin) -> str:
         entries = [
             {
                 "name": f"{variant.name}: {metrics.find(found.metric).title}",
@@ -176,7 +176,7 @@ def _of_action(direction: Direction) -> Callable[[Analysis, Origin], str]:
     return made
 
 
-def _nyrkio(analysis: Analysis, origin: Origin) -> str:
+def _nyrkio(analysis: Analysis, origin: RepositoryOrigin) -> str:
     """A list of one point in time: the body of a test result's request."""
     found = [
         {
@@ -196,7 +196,7 @@ def _nyrkio(analysis: Analysis, origin: Origin) -> str:
     return json_text([point])
 
 
-def _otava(analysis: Analysis, origin: Origin) -> str:
+def _otava(analysis: Analysis, origin: RepositoryOrigin) -> str:
     """CSV of one row, with a column for each variant's metric: rows of further runs are added below."""
     row: Mapping[str, object] = {
         "time": int(analysis.run.created_unix_s),
@@ -211,12 +211,12 @@ def _otava(analysis: Analysis, origin: Origin) -> str:
     return written.getvalue().removesuffix("\n")
 
 
-def _openmetrics(analysis: Analysis, origin: Origin) -> str:
+def _openmetrics(analysis: Analysis, origin: RepositoryOrigin) -> str:
 
     return exposed(analysis).removesuffix("\n")
 
 
-_MAKERS: Mapping[Form, Callable[[Analysis, Origin], str]] = {
+_MAKERS: Mapping[Form, Callable[[Analysis, RepositoryOrigin], str]] = {
     Form.BENCHER: _bencher,
     Form.SMALLER: _of_action(Direction.LOWER),
     Form.BIGGER: _of_action(Direction.HIGHER),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.analyse.bisect import Answer, Bisection, By, Course, Look, Placed, Side
+from dbdyno.analyse.bisect import Bisection, BisectionAnswer, By, Course, Look, Placed, Side
 from dbdyno.analyse.found import InstructionChange
 from dbdyno.findings import engines
 from dbdyno.frozen import ENGINE_FACTOR, level_text
@@ -26,10 +26,10 @@ from dbdyno.report.words.numbers import moment_text
 from dbdyno.study.trials import Along, Line, Point, TouchedFile
 
 LOOKS = {
-    Answer.FOUND: ("✓", Tone.GOOD),
-    Answer.RANGE: ("?", Tone.DOUBT),
-    Answer.NONE: ("–", Tone.QUIET),
-    Answer.UNFINISHED: ("?", Tone.DOUBT),
+    BisectionAnswer.FOUND: ("✓", Tone.GOOD),
+    BisectionAnswer.RANGE: ("?", Tone.DOUBT),
+    BisectionAnswer.NONE: ("–", Tone.QUIET),
+    BisectionAnswer.UNFINISHED: ("?", Tone.DOUBT),
 }
 """Glyph and tone of each answer."""
 NOUNS = {Along.COMMITS: "commit", Along.SETTINGS: "change", Along.VERSIONS: "version"}
@@ -89,14 +89,14 @@ def headline(found: Bisection) -> str:
     """The answer in a sentence or two."""
     line = line_of(found)
     noun = NOUNS[line.along]
-    if found.answer is Answer.NONE:
+    if found.answer is BisectionAnswer.NONE:
         return f"None of {numbers.plural(line.last, noun)} made it slower: {_why_none(found)}."
-    if found.answer is Answer.UNFINISHED:
+    if found.answer is BisectionAnswer.UNFINISHED:
         left = numbers.plural(found.bad - found.good, noun)
         return f"It is not over: {left} are left, after {name_of(line, found.good)}."
     if line.along is Along.VERSIONS:
         return _between(found)
-    if found.answer is Answer.FOUND:
+    if found.answer is BisectionAnswer.FOUND:
         return f"{_named(line.points[found.bad])} made it slower: {_confirmed(found)}."
     first, last = name_of(line, found.good + 1), name_of(line, found.bad)
     many = numbers.plural(len(found.suspects), noun)
@@ -110,7 +110,7 @@ def _between(found: Bisection) -> str:
     line = line_of(found)
     good, bad = line.points[found.good], line.points[found.bad]
     between = f"between {good.name} and {bad.name}"
-    if found.answer is Answer.FOUND:
+    if found.answer is BisectionAnswer.FOUND:
         return f"It became slower {between} ({bad.title}): {_confirmed(found)}."
     if len(found.suspects) == 1:
         return f"It seems to have become slower {between} ({bad.title}): {_confirmed(found)}."
@@ -161,12 +161,12 @@ def name_of(line: Line, place: int) -> str:
 def _sections(found: Bisection) -> Iterator[Section]:
     line = line_of(found)
     yield Section("The ends", (Lines(tuple(_of_ends(found))),))
-    if found.answer in (Answer.FOUND, Answer.RANGE) and len(found.suspects) > 1:
+    if found.answer in (BisectionAnswer.FOUND, BisectionAnswer.RANGE) and len(found.suspects) > 1:
         rows = [(point.name, point.title) for point in found.suspects]
         kinds = {"what it says": ColumnKind.TEXT}
         yield Section("Where it may be", (table(("point", "what it says"), rows, kinds),))
     point = line.points[found.bad]
-    if found.answer is Answer.FOUND and point.touched:
+    if found.answer is BisectionAnswer.FOUND and point.touched:
         yield Section("What it changes", (_files(point.touched),), aside=stat_text(point.touched))
     if found.changes:
         aside = "Instructions per transaction, counted under Valgrind, against the last good one."
@@ -229,21 +229,21 @@ def _notes(found: Bisection) -> Iterator[str]:
     line = line_of(found)
     if line.along is Along.SETTINGS:
         yield "Each point has its own change and those of all points before it."
-    elif line.along is Along.VERSIONS and found.answer is not Answer.NONE:
+    elif line.along is Along.VERSIONS and found.answer is not BisectionAnswer.NONE:
         yield "Where it became slower in several steps, this is the one past the middle between the ends."
-    elif found.by is By.TIME and found.answer is not Answer.NONE:
+    elif found.by is By.TIME and found.answer is not BisectionAnswer.NONE:
         yield "Time alone placed the points. The luck of layout can move a build's speed by some per cent."
 
 
 def _steps(found: Bisection) -> Iterator[str]:
-    if found.answer is Answer.UNFINISHED:
+    if found.answer is BisectionAnswer.UNFINISHED:
         yield f"dyno bisect --resume {found.run.run}"
-    if found.answer is Answer.NONE and found.ends_look is Look.UNKNOWN:
+    if found.answer is BisectionAnswer.NONE and found.ends_look is Look.UNKNOWN:
         yield "Take more blocks (--blocks), or longer trials."
     line = line_of(found)
-    if found.answer is Answer.FOUND and line.along is Along.COMMITS:
+    if found.answer is BisectionAnswer.FOUND and line.along is Along.COMMITS:
         yield "dyno diff compares the two builds function by function; dyno cache builds lists them."
-    if found.answer is Answer.FOUND and line.along is Along.VERSIONS:
+    if found.answer is BisectionAnswer.FOUND and line.along is Along.VERSIONS:
         levels = ", ".join(f'"{_level_of(line, place)}"' for place in (found.good, found.bad))
         yield (
             f"Tell the version from its defaults: dyno run a study of these two (engine = [{levels}]), then"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.analyse.code import Change, CodeDifference, Extent
+from dbdyno.analyse.code import CodeDifference, Extent, FunctionDifference
 from dbdyno.analyse.model import Analysis, VariantResult
 from dbdyno.records.binary import Binary, CodeBeside, Extension, Likeness, Matching
 from dbdyno.report.document import (
@@ -184,7 +184,7 @@ def changes(found: CodeDifference, most: int) -> list[list[str]]:
     return [_change(one) for one in found.changes[:most]]
 
 
-def _change(one: Change) -> list[str]:
+def _change(one: FunctionDifference) -> list[str]:
     growth = "constants" if one.constants_alone else f"{one.growth_bytes:+,}"
     return [
         one.name,

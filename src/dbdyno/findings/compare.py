@@ -19,7 +19,6 @@ from dbdyno.frozen import listed
 from dbdyno.records import metrics
 from dbdyno.records.metrics import number_text
 from dbdyno.report.document import (
-    Cell,
     ColumnKind,
     Document,
     Element,
@@ -28,6 +27,7 @@ from dbdyno.report.document import (
     Notes,
     Section,
     Steps,
+    TableCell,
     Words,
     table,
 )
@@ -121,7 +121,7 @@ def nothing_differs(found: Comparison) -> str:
 HEADS = ("variant", "left", "right", "right / left", "factors", "hardware", "the rest", "says")
 
 
-def row(gap: VariantGap, found: Comparison) -> tuple[Words | Cell, ...]:
+def row(gap: VariantGap, found: Comparison) -> tuple[Words | TableCell, ...]:
     """One variant's gap and its parts; their product is the gap."""
     metric = metrics.find(found.metric)
     return (
@@ -136,9 +136,9 @@ def row(gap: VariantGap, found: Comparison) -> tuple[Words | Cell, ...]:
     )
 
 
-def _multiple(ratio: Ratio) -> Cell:
+def _multiple(ratio: Ratio) -> TableCell:
     interval = () if ratio.low is None else (numbers.interval_text(ratio),)
-    return Cell(f"×{numbers.ratio_text(ratio.ratio)}", interval)
+    return TableCell(f"×{numbers.ratio_text(ratio.ratio)}", interval)
 
 
 PER_UNIT = {(1, 1): " per core and GHz", (-1, -1): " x cores x GHz", (0, -1): " x GHz"}

@@ -11,7 +11,6 @@ from dbdyno.records import metrics
 from dbdyno.records.record import Evidence, Outcome, Reading, Record
 from dbdyno.records.run import Run
 from dbdyno.report.document import (
-    Cell,
     Column,
     ColumnKind,
     Detail,
@@ -25,6 +24,7 @@ from dbdyno.report.document import (
     Row,
     Section,
     Table,
+    TableCell,
     Text,
     Tone,
     table,
@@ -118,13 +118,13 @@ def _proof(proof: Proof) -> Row:
         _reading(found.accepted),
         _reading(found.effective),
         _reading(found.exercised, differs),
-        Mark("yes", Tone.GOOD) if found.in_effect else Cell(Mark("no", Tone.BAD), (found.reason,)),
-        Cell(str(len(proof.trials)), (numbers.plural(len(proof.variants), "variant"),)),
+        Mark("yes", Tone.GOOD) if found.in_effect else TableCell(Mark("no", Tone.BAD), (found.reason,)),
+        TableCell(str(len(proof.trials)), (numbers.plural(len(proof.variants), "variant"),)),
     )
 
 
-def _reading(reading: Reading | None, remark: str = "") -> Cell:
-    return Cell("") if reading is None else Cell(reading.value, (f"{reading.source}{remark}",))
+def _reading(reading: Reading | None, remark: str = "") -> TableCell:
+    return TableCell("") if reading is None else TableCell(reading.value, (f"{reading.source}{remark}",))
 
 
 def _records(analysis: Analysis) -> Iterator[Element]:
@@ -154,7 +154,7 @@ def _columns(analysis: Analysis) -> Iterator[Column]:
     yield Column("checks and warnings", ColumnKind.TEXT)
 
 
-def _record(trial: TrialResult, analysis: Analysis) -> Iterator[str | Mark | Cell]:
+def _record(trial: TrialResult, analysis: Analysis) -> Iterator[str | Mark | TableCell]:
     record = trial.record
     yield str(record.trial)
     if naming.group_text(analysis.run):
@@ -162,7 +162,7 @@ def _record(trial: TrialResult, analysis: Analysis) -> Iterator[str | Mark | Cel
     if not analysis.run.of_logs:
         yield str(record.position + 1)
     yield record.variant
-    yield Cell(record.outcome.value, (record.cause,) if record.cause else ())
+    yield TableCell(record.outcome.value, (record.cause,) if record.cause else ())
     yield _response(record, analysis)
     yield f"{trial.steady.settled_at} s" if trial.steady else ""
     if _has_stages(analysis):
@@ -176,7 +176,7 @@ def _response(record: Record, analysis: Analysis) -> str:
     return numbers.DASH if value is None else metric.format(value)
 
 
-def _checks(trial: TrialResult) -> Cell:
+def _checks(trial: TrialResult) -> TableCell:
     record = trial.record
     checks = [
         f"{check.name}: {'holds' if check.holds else 'violated'}"
@@ -187,7 +187,7 @@ def _checks(trial: TrialResult) -> Cell:
     log = record.server_log if record.outcome is not Outcome.MEASURED else ""
     read = "; ".join(f"{one.factor} = {one.effective.value}" for one in record.evidence if one.effective)
     back = (f"read back: {read}",) if read else ()
-    return Cell("", (*back, *checks, *warnings), Fold("server log", (Text(log),)) if log else None)
+    return TableCell("", (*back, *checks, *warnings), Fold("server log", (Text(log),)) if log else None)
 
 
 def _host(run: Run) -> Iterator[Element]:

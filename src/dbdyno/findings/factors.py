@@ -284,7 +284,7 @@ Texts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Cell:
+class FactorCell:
     """One variant: its ratio x 100 and the interval, or the word for why there is none."""
 
     value: str
@@ -293,7 +293,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Grid:
+class FactorGrid:
     """The table as text. `heads` are the levels of the factor that runs across; each row has the other
     factors' levels, then a cell per column.
     """
@@ -301,7 +301,7 @@ class Grid:
     across: str
     down: tuple[str, ...]
     heads: tuple[str, ...]
-    rows: tuple[tuple[Texts, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[Texts, tuple[FactorCell, ...]], ...]
     note: str
 
     @property
@@ -309,7 +309,7 @@ class Grid:
         return f"Baseline = 100, by {self.across}"
 
 
-def grid(analysis: Analysis) -> Grid | None:
+def grid(analysis: Analysis) -> FactorGrid | None:
     """The table of a factorial study with two factors or more; None where there is none, or it is too
     large."""
     factors = analysis.study.factors
@@ -326,13 +326,13 @@ def grid(analysis: Analysis) -> Grid | None:
         if variant.role is not Role.TWIN
     }
 
-    def row(setting: tuple[Level, ...]) -> tuple[Cell, ...]:
+    def row(setting: tuple[Level, ...]) -> tuple[FactorCell, ...]:
         levels = {factor.name: level for factor, level in zip(down, setting, strict=True)}
         return tuple(
             _cell(found.get(_texts({**levels, across.name: level}, factors))) for level in across.levels
         )
 
-    return Grid(
+    return FactorGrid(
         across=naming.factor_text(across.name),
         down=tuple(naming.factor_text(factor.name) for factor in down),
         heads=tuple(level_text(level) for level in across.levels),
@@ -349,13 +349,13 @@ def grid_sections(analysis: Analysis) -> Iterator[Section]:
         yield Section(found.title, (layouts, Notes((found.note,))))
 
 
-def _across(found: Grid) -> Table:
+def _across(found: FactorGrid) -> Table:
     """The levels of the first factor run across."""
     columns = (*(Column(name, ColumnKind.PHRASE) for name in found.down), *map(Column, found.heads))
     return Table(columns, tuple((*setting, *map(_shown, cells)) for setting, cells in found.rows), dense=True)
 
 
-def _down(found: Grid) -> Table:
+def _down(found: FactorGrid) -> Table:
     """The same turned by a right angle: each column is a setting of the others."""
     heads = (Column(" ".join(setting)) for setting, _ in found.rows)
     rows = tuple(
@@ -364,9 +364,9 @@ def _down(found: Grid) -> Table:
     return Table((Column(found.across, ColumnKind.PHRASE), *heads), rows, dense=True)
 
 
-def _shown(cell: Cell) -> Words | document.Cell:
+def _shown(cell: FactorCell) -> Words | document.TableCell:
     value = Mark(cell.value, cell.verdict) if cell.verdict else cell.value
-    return document.Cell(value, (cell.spread,)) if cell.spread else value
+    return document.TableCell(value, (cell.spread,)) if cell.spread else value
 
 
 def _texts(levels: Mapping[str, Level], factors: tuple[Factor, ...]) -> Texts:
@@ -378,19 +378,19 @@ def _setting_text(setting: tuple[Level, ...]) -> Texts:
     return tuple(level_text(level) for level in setting)
 
 
-def _cell(variant: VariantResult | None) -> Cell:
+def _cell(variant: VariantResult | None) -> FactorCell:
     if variant is None:
-        return Cell(numbers.DASH)
+        return FactorCell(numbers.DASH)
     if variant.role is Role.BASELINE and variant.verdict is None:
-        return Cell("100")
+        return FactorCell("100")
     effect = variant.effect
     if effect is None or variant.verdict is Verdict.BROKEN:
-        return Cell(variant.verdict.value if variant.verdict else numbers.DASH, verdict=variant.verdict)
+        return FactorCell(variant.verdict.value if variant.verdict else numbers.DASH, verdict=variant.verdict)
     spread = ""
     if effect.low is not None and effect.high is not None:
         spread = f"{numbers.hundredths_text(effect.low)}{numbers.DASH}{numbers.hundredths_text(effect.high)}"
     mark = LOSS if variant.gives_up else ""
-    return Cell(f"{numbers.hundredths_text(effect.ratio)}{mark}", spread, variant.verdict)
+    return FactorCell(f"{numbers.hundredths_text(effect.ratio)}{mark}", spread, variant.verdict)
 
 
 def _note(analysis: Analysis) -> str:

@@ -27,7 +27,7 @@ from dbdyno.analyse.model import Frontier, FrontierCurve, FrontierPoint, Frontie
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import Level, level_text
 from dbdyno.records import metrics
-from dbdyno.report.document import Cell, Figure, Notes, Row, Section, Table, table
+from dbdyno.report.document import Figure, Notes, Row, Section, Table, TableCell, table
 from dbdyno.report.words import naming, numbers
 from dbdyno.study import Study
 
@@ -240,15 +240,15 @@ def points(curve: FrontierCurve) -> list[dict[str, Any]]:
     ]
 
 
-def _cell(curve: FrontierCurve, reading: FrontierReading) -> Cell:
+def _cell(curve: FrontierCurve, reading: FrontierReading) -> TableCell:
     if reading.queries_per_s is None:
-        return Cell("not reached", (_why(curve, reading),))
+        return TableCell("not reached", (_why(curve, reading),))
     below = []
     if reading.queries_per_s.low is not None and reading.queries_per_s.high is not None:
         below.append(f"{_speed(reading.queries_per_s.low)}–{_speed(reading.queries_per_s.high)}")
     if reading.effect is not None:
         below.append(_effect(reading.effect))
-    return Cell(_speed(reading.queries_per_s.ratio), tuple(below))
+    return TableCell(_speed(reading.queries_per_s.ratio), tuple(below))
 
 
 def _effect(effect: Ratio) -> str:

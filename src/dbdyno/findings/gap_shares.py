@@ -216,7 +216,7 @@ def _confounded_in(
     rows, groups = designs.fraction(len(factors)), designs.together(len(factors))
     each = confidence_each(estimator.method.confidence, len(groups))
 
-    def effect(group: designs.Together) -> Ratio | None:
+    def effect(group: designs.ConfoundedInteractions) -> Ratio | None:
         contrasts = _contrasts(logs, designs.column(rows, group.interactions[0]), 4.0)
         return estimator.ratio(estimator.method.response, contrasts, each)
 
@@ -229,7 +229,9 @@ def _confounded_in(
     )
 
 
-def _group_named(factors: tuple[Factor, ...], group: designs.Together) -> tuple[tuple[str, ...], ...]:
+def _group_named(
+    factors: tuple[Factor, ...], group: designs.ConfoundedInteractions
+) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(factors[index].name for index in one) for one in group.interactions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.analyse.floor import smallest
-from dbdyno.analyse.gate import RUNS_OWN_LEAST, Gate, HeldAnalysis, Source, Way
+from dbdyno.analyse.gate import RUNS_OWN_LEAST, Gate, GateWay, HeldAnalysis, Source
 from dbdyno.analyse.model import Analysis, Ratio, Reason, VariantResult, Verdict
 from dbdyno.frozen import level_text
 from dbdyno.records import metrics
@@ -18,9 +18,9 @@ from dbdyno.report.document import (
     Figure,
     From,
     Lines,
-    Look,
     Mark,
     Notes,
+    RowLook,
     Screen,
     Section,
     Steps,
@@ -110,7 +110,7 @@ def _sides_table(found: Gate) -> Table:
         Column(SIDE_HEADS[0], ColumnKind.NAME),
         *(Column(head, ColumnKind.CODE) for head in SIDE_HEADS[1:]),
     )
-    looks = {place: Look.DIFFERS for place, (_, theirs, ours) in enumerate(lines) if theirs != ours}
+    looks = {place: RowLook.DIFFERS for place, (_, theirs, ours) in enumerate(lines) if theirs != ours}
     return Table(columns, tuple(lines), looks=looks)
 
 
@@ -179,7 +179,7 @@ def notes(found: Gate) -> tuple[str, ...]:
 def way_text(found: Gate) -> str:
     """How the two were held against each other, and what the interval is made of."""
     pairs = found.result.effect.pairs if found.result.effect else 0
-    if found.way is Way.SIDE_BY_SIDE:
+    if found.way is GateWay.SIDE_BY_SIDE:
         return (
             f"The two runs took turns on this host: their trials ran next to each other in"
             f" {numbers.plural(pairs, 'block')}, and ratios are paired by block."
@@ -231,7 +231,7 @@ def next_steps(found: Gate) -> Iterator[str]:
         yield f"If the change is worth its price, later runs are held against it: {moved}"
     elif verdict is not Verdict.INCONCLUSIVE:
         yield f"See which trials ended so, and why: dyno report {run} --trials"
-    elif found.way is Way.STORED:
+    elif found.way is GateWay.STORED:
         yield f"If the reference's engine can be restored, measure both: dyno run {study} --against {against}"
     elif found.result.effect is not None and found.result.effect.images:
         yield (
@@ -256,7 +256,7 @@ def next_steps(found: Gate) -> Iterator[str]:
 def _why_open(found: Gate) -> str:
     if found.result.verdict is not Verdict.INCONCLUSIVE:
         return ""
-    if found.way is Way.STORED and found.result.reason is Reason.TOO_FEW_PAIRS:
+    if found.way is GateWay.STORED and found.result.reason is Reason.TOO_FEW_PAIRS:
         return (
             "One run cannot tell a change from the difference of two days; a verdict needs"
             f" {RUNS_OWN_LEAST} runs of the reference’s setup on this host, or the reference's engine, to"
@@ -301,7 +301,7 @@ def floor_text(found: Gate) -> str:
 def alarms_text(found: Gate) -> str:
     """How often this host's history called runs of one setup different."""
     alarms = found.alarms
-    how = "took turns" if found.way is Way.SIDE_BY_SIDE else "came after others"
+    how = "took turns" if found.way is GateWay.SIDE_BY_SIDE else "came after others"
     if not alarms.comparisons:
         return f"False alarms: no runs of one setup {how} here yet, so none can be counted."
     low, high, promised = map(numbers.tenth_text, (alarms.share_low, alarms.share_high, alarms.promised))

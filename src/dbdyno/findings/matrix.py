@@ -19,8 +19,7 @@ from dbdyno.findings.counted import UNTOLD
 from dbdyno.findings.versions import CLIENTS, Versions, versions_of
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records import metrics
-from dbdyno.report.document import Cell as TableCell
-from dbdyno.report.document import Document, Mark, Notes, Section, Table, Words, table
+from dbdyno.report.document import Document, Mark, Notes, Section, Table, TableCell, Words, table
 from dbdyno.report.words import numbers, verdicts
 from dbdyno.study.nouns import Promise
 
@@ -275,7 +274,7 @@ def _headline(found: Matrix) -> list[str]:
     return [f"Best: {_extreme_text(found.best)}.", f"Worst: {_extreme_text(found.worst)}."]
 
 
-class Grid(NamedTuple):
+class MatrixGrid(NamedTuple):
     """Runs that stand beside each other in a table: their places in the matrix, and the heads of their
     columns."""
 
@@ -285,7 +284,7 @@ class Grid(NamedTuple):
     heads: Sequence[str]
 
 
-def _grids(found: Matrix) -> list[Grid]:
+def _grids(found: Matrix) -> list[MatrixGrid]:
     """One where each workload was driven once, with a column for each; else one for each workload, with a
     column for each run of it, the fewest clients first."""
     by_workload: dict[str, list[int]] = {}
@@ -296,12 +295,12 @@ def _grids(found: Matrix) -> list[Grid]:
         alike = numbers.plural(min(clients), "client") if len(clients) == 1 else ""
         heads = [load.workload if alike else f"{load.workload}, {_head(load, found)}" for load in found.loads]
         title = f"Measured on each load, with {alike}" if alike else "Measured on each load"
-        return [Grid(title, "on each load", range(len(heads)), heads)]
+        return [MatrixGrid(title, "on each load", range(len(heads)), heads)]
     grids = []
     for workload, places in by_workload.items():
         places.sort(key=lambda place: found.loads[place].clients)
         heads = [_head(found.loads[place], found) for place in places]
-        grids.append(Grid(f"Measured on {workload}", f"on {workload}", places, heads))
+        grids.append(MatrixGrid(f"Measured on {workload}", f"on {workload}", places, heads))
     return grids
 
 
@@ -317,7 +316,7 @@ def _table(found: Matrix, places: Sequence[int], heads: Sequence[str]) -> Table:
     return table(("variant", *heads), rows)
 
 
-def _instructions_beside(found: Matrix, grid: Grid) -> Iterator[Section]:
+def _instructions_beside(found: Matrix, grid: MatrixGrid) -> Iterator[Section]:
     """What was counted in these runs; nothing where none counted. What placebos span stands in the last row,
     which says how far a count tells nothing of the code."""
     counted = [place for place in grid.places if any(_counted(row, place) for row in found.rows)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.analysis import Basis
-from dbdyno.analyse.found import Condition, Overhead
+from dbdyno.analyse.found import HostCondition, Overhead
 from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.split import LOAD, conditions, overhead
 from dbdyno.records import metrics
@@ -30,7 +30,7 @@ def find(basis: Basis) -> Overhead | None:
     return overhead(basis.columns, basis.shown)
 
 
-def find_conditions(basis: Basis) -> tuple[Condition, ...]:
+def find_conditions(basis: Basis) -> tuple[HostCondition, ...]:
     """What trials met beside their load."""
     return conditions(basis.columns, basis.shown)
 
@@ -68,7 +68,7 @@ def _rows(found: Overhead) -> list[list[str]]:
     ]
 
 
-def condition_rows(found: Sequence[Condition]) -> list[list[str]]:
+def condition_rows(found: Sequence[HostCondition]) -> list[list[str]]:
     """A row per condition, with its unit."""
     return [
         [

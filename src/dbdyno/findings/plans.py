@@ -25,9 +25,9 @@ from dbdyno.report.document import (
     Fold,
     From,
     Lines,
-    Look,
     Mark,
     Notes,
+    RowLook,
     Section,
     Table,
     Tone,
@@ -224,7 +224,7 @@ def _side_by_side(detail: tuple[str, PlanChange]) -> Fold:
     """Both plans as trees in two columns, their steps aligned, and those that differ marked."""
     variant, change = detail
     before, after = ([safe.clean(step) for step in forms[0].steps] for forms in (change.before, change.after))
-    rows, looks = list[tuple[str, str]](), dict[int, Look]()
+    rows, looks = list[tuple[str, str]](), dict[int, RowLook]()
     # Trees are aligned by what is done, at whatever depth.
     sides = [[step.strip() for step in side] for side in (before, after)]
     for how, left, left_end, right, right_end in SequenceMatcher(
@@ -232,7 +232,7 @@ def _side_by_side(detail: tuple[str, PlanChange]) -> Fold:
     ).get_opcodes():
         for pair in zip_longest(before[left:left_end], after[right:right_end], fillvalue=""):
             if how != "equal":
-                looks[len(rows)] = Look.DIFFERS
+                looks[len(rows)] = RowLook.DIFFERS
             rows.append(pair)
     columns = (Column("baseline", ColumnKind.CODE), Column(variant, ColumnKind.CODE))
     trees = Table(columns, tuple(rows), dense=True, looks=looks)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import Frozen
-from dbdyno.records.chain import Plan, Rerun
+from dbdyno.records.chain import RegisteredPlan, Rerun
 from dbdyno.records.run import BaseRun
 from dbdyno.report.document import Detail, Lines, Section
 from dbdyno.report.words.numbers import moment_text, plural
@@ -27,10 +27,10 @@ class Departure(Frozen):
     carried_out: str
 
 
-def plan_of(study: Study, sequential: bool = False, budget_s: float | None = None) -> Plan:
+def plan_of(study: Study, sequential: bool = False, budget_s: float | None = None) -> RegisteredPlan:
     """How a study is to be carried out and analysed. A search has its time from the study."""
     load, goal = study.workload, study.goal
-    return Plan(
+    return RegisteredPlan(
         design=study.design,
         blocks=study.blocks,
         sequential=sequential,
@@ -56,7 +56,7 @@ def departures(study: Study, run: BaseRun) -> tuple[Departure, ...]:
     return tuple(_differing(planned, done))
 
 
-def _differing(planned: Plan, done: Plan) -> Iterator[Departure]:
+def _differing(planned: RegisteredPlan, done: RegisteredPlan) -> Iterator[Departure]:
     for name, registered in planned:
         carried_out = getattr(done, name)
         if registered == carried_out or (registered is None and name in LEFT_OPEN):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.registry import Table
+from dbdyno.registry import LazyTable
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -114,5 +114,5 @@ _MADE = {
     ),
     "trend": _result("dbdyno.analyse.trend:Trend", "dbdyno.findings.trend:document"),
 }
-RESULTS: Table[Result] = Table(_MADE, lambda kind: _MADE[kind]())
+RESULTS: LazyTable[Result] = LazyTable(_MADE, lambda kind: _MADE[kind]())
 """By the verb that shows it. What one kind needs is imported when one of it is shown."""

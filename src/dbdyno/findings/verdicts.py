@@ -18,7 +18,6 @@ from dbdyno.analyse.second import aa_check, second_response
 from dbdyno.records import metrics
 from dbdyno.records.metrics import Metric
 from dbdyno.report.document import (
-    Cell,
     Column,
     ColumnKind,
     Detail,
@@ -26,12 +25,13 @@ from dbdyno.report.document import (
     Figure,
     Fitting,
     From,
-    Look,
     Mark,
     Notes,
     Row,
+    RowLook,
     Section,
     Table,
+    TableCell,
     Tone,
     Words,
 )
@@ -265,10 +265,10 @@ def _on_page(analysis: Analysis) -> Table:
     return Table(columns, rows, looks=looks(shown))
 
 
-def looks(shown: list[VariantResult]) -> Mapping[int, Look]:
+def looks(shown: list[VariantResult]) -> Mapping[int, RowLook]:
     """The baseline's row, and those of variants whose speed does not count."""
-    voided = {place: Look.VOID for place, one in enumerate(shown) if one.verdict is Verdict.BROKEN}
-    return voided | {place: Look.BASELINE for place, one in enumerate(shown) if one.role is Role.BASELINE}
+    voided = {place: RowLook.VOID for place, one in enumerate(shown) if one.verdict is Verdict.BROKEN}
+    return voided | {place: RowLook.BASELINE for place, one in enumerate(shown) if one.role is Role.BASELINE}
 
 
 def _row(variant: VariantResult, analysis: Analysis, name: str) -> Row:
@@ -277,20 +277,20 @@ def _row(variant: VariantResult, analysis: Analysis, name: str) -> Row:
     remark = remarks.remark(variant, analysis)
     told = remark if variant.cause or variant.verdict is not Verdict.BROKEN else ""
     return (
-        Cell(name, tuple(filter(None, below))),
-        Cell(_response(variant), (numbers.plural(found.trials, "trial"),)) if found else numbers.DASH,
+        TableCell(name, tuple(filter(None, below))),
+        TableCell(_response(variant), (numbers.plural(found.trials, "trial"),)) if found else numbers.DASH,
         ratio_cell(variant.effect),
-        Cell(verdict(variant), (*filter(None, (told,)), *map(_guard, variant.guards))),
+        TableCell(verdict(variant), (*filter(None, (told,)), *map(_guard, variant.guards))),
         *(failure_text(variant, name) for name in failures(analysis)),
         *(ratio_cell(variant.cost(cost)) for cost in COSTS),
     )
 
 
-def ratio_cell(ratio: Ratio | None) -> Words | Cell:
+def ratio_cell(ratio: Ratio | None) -> Words | TableCell:
     """A ratio above its interval."""
     if ratio is None:
         return Mark(numbers.DASH, Tone.QUIET)
-    return Cell(numbers.ratio_text(ratio.ratio), (numbers.interval_text(ratio),))
+    return TableCell(numbers.ratio_text(ratio.ratio), (numbers.interval_text(ratio),))
 
 
 def _guard(guard: GuardResult) -> Words:
@@ -315,7 +315,7 @@ def costs_sections(analysis: Analysis) -> Iterator[Section]:
     yield Section("Costs", (made, note), detail=Detail.PAGE)
 
 
-def _cell(variant: VariantResult, cost: Metric) -> Cell:
+def _cell(variant: VariantResult, cost: Metric) -> TableCell:
     summary, ratio = variant.summary(cost.name), variant.cost(cost.name)
     below = (numbers.ratio_text(ratio.ratio), numbers.interval_text(ratio)) if ratio else ()
-    return Cell(cost.format(summary.mean) if summary else numbers.DASH, below)
+    return TableCell(cost.format(summary.mean) if summary else numbers.DASH, below)

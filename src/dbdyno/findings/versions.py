@@ -198,7 +198,7 @@ def _table(found: Versions, version: str) -> Table:
     names = list(found.factors)
     down = [name for name in names if name != across]
     cells = {cell.condition: cell for cell in found.cells if cell.version == version}
-    rows: list[tuple[Words | document.Cell, ...]] = []
+    rows: list[tuple[Words | document.TableCell, ...]] = []
     for setting in product(*(found.factors[name] for name in down)):
         levels: dict[str, Level] = dict(zip(down, setting, strict=True))
         conditions = [
@@ -214,12 +214,12 @@ def _table(found: Versions, version: str) -> Table:
     return Table(columns, tuple(rows), dense=True)
 
 
-def _shown(cell: VersionCell) -> Words | document.Cell:
+def _shown(cell: VersionCell) -> Words | document.TableCell:
     if cell.effect is None:
         return cell.verdict.value if cell.verdict else numbers.DASH
     ratio = numbers.ratio_text(cell.effect.ratio)
     value = Mark(ratio, cell.verdict) if cell.verdict else ratio
-    return document.Cell(value, (numbers.interval_text(cell.effect),))
+    return document.TableCell(value, (numbers.interval_text(cell.effect),))
 
 
 def _note(found: Versions) -> str:

@@ -57,7 +57,7 @@ class Member(Frozen):
     calibrations: int
 
 
-class Seen(Frozen):
+class SeenHost(Frozen):
     """A host as the database knows it. `connected` says that its worker's session lives; `signed_unix_s` is
     when it last wrote. `run` is what it measures under a lease that ends at `until_unix_s`."""
 
@@ -140,7 +140,7 @@ def end_leases(session: Session, number: int) -> None:
     session.execute("UPDATE dyno_leases SET released = TRUE WHERE number = %s AND NOT released", number)
 
 
-def seen(session: Session) -> list[Seen]:
+def seen(session: Session) -> list[SeenHost]:
     """All hosts, by name."""
     rows = session.execute(
         "SELECT document, objid IS NOT NULL, extract(epoch FROM signed_at)::float8, lease.run, lease.until"
@@ -151,7 +151,7 @@ def seen(session: Session) -> list[Seen]:
         ADVISORY,
     )
     return [
-        Seen(
+        SeenHost(
             member=Member.model_validate_json(document),
             connected=lives,
             signed_unix_s=signed,
@@ -162,11 +162,11 @@ def seen(session: Session) -> list[Seen]:
     ]
 
 
-def chosen(session: Session, wanted: Iterable[str]) -> list[Seen]:
+def chosen(session: Session, wanted: Iterable[str]) -> list[SeenHost]:
     """The hosts that names and tags (`tag:big`) mean, by name. Raises UserError for one that is not there or
     whose worker does not live, and for a tag that no host has."""
     known = {one.member.name: one for one in seen(session)}
-    found: dict[str, Seen] = {}
+    found: dict[str, SeenHost] = {}
     for word in wanted:
         tag = word.removeprefix(TAG) if word.startswith(TAG) else None
         meant = [one for one in known.values() if tag in one.member.tags] if tag else [known.get(word)]
@@ -183,7 +183,7 @@ def chosen(session: Session, wanted: Iterable[str]) -> list[Seen]:
     return [found[name] for name in sorted(found)]
 
 
-def require_connected(name: str, one: Seen) -> None:
+def require_connected(name: str, one: SeenHost) -> None:
     """Raises UserError for a host whose worker does not live."""
     if not one.connected:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.signed_unix_s))

@@ -20,7 +20,7 @@ STALE = "interval '1 day'"
 """So long a question is kept whose controller died before the run began."""
 
 
-class State(StrEnum):
+class PartState(StrEnum):
     """Of a part, in the order in which they come. A worker answers what was asked by `ready` or `refused`."""
 
     ASKED = "asked"
@@ -35,7 +35,7 @@ class State(StrEnum):
     @property
     def over(self) -> bool:
         """Whether the host does nothing of it any more, unless it is given anew."""
-        return self in (State.WITHDRAWN, State.FAILED, State.DONE, State.LEFT_OUT)
+        return self in (PartState.WITHDRAWN, PartState.FAILED, PartState.DONE, PartState.LEFT_OUT)
 
 
 class BuildThere(Frozen):
@@ -49,7 +49,7 @@ class BuildThere(Frozen):
     target: tuple[str, ...]
 
 
-class Answer(Frozen):
+class HostAnswer(Frozen):
     """What a host makes of a study: itself with its engine, and how it would arrange the trials, and why;
     the architecture of its CPU; and the builds that the study asks for, in their order."""
 
@@ -60,12 +60,12 @@ class Answer(Frozen):
     builds: tuple[BuildThere, ...] = ()
 
 
-class Part(Frozen):
-    """How far a host is with a run. `told` is the Answer of one that is ready, and why one refused or
+class HostPart(Frozen):
+    """How far a host is with a run. `told` is the HostAnswer of one that is ready, and why one refused or
     failed."""
 
     host: str
-    state: State
+    state: PartState
     told: str
 
 
@@ -79,7 +79,7 @@ def ask(session: Session, run: Run, hosts: Sequence[str]) -> None:
         document = json_without_passwords(run.model_dump_json())
         session.execute("INSERT INTO dyno_asked (run, document) VALUES (%s, %s)", run.run, document)
         for host in hosts:
-            _put(session, run.run, host, State.ASKED)
+            _put(session, run.run, host, PartState.ASKED)
     session.tell(*map(of_host, hosts))
 
 
@@ -100,7 +100,7 @@ def asked_of(session: Session, host: str) -> Run | None:
     return run_of_document(rows[0][0]) if rows else None
 
 
-def answer(session: Session, place: HeldHost, run: str, state: State, told: str) -> None:
+def answer(session: Session, place: HeldHost, run: str, state: PartState, told: str) -> None:
     """Answers, unless nobody waits for it any more. Raises Replaced where this worker does not speak for the
     host any more, because another one may be on another machine."""
     with session.transaction():
@@ -122,8 +122,8 @@ def give(session: Session, run: Run) -> None:
         session.execute("DELETE FROM dyno_build_failures WHERE run = %s", run.run)
         kept = {part.host: part.state for part in parts_of(session, run.run)}
         for host in run.fleet:
-            if not host.left_out and kept.get(host.name) not in (State.DONE, State.LEFT_OUT):
-                _put(session, run.run, host.name, State.GIVEN)
+            if not host.left_out and kept.get(host.name) not in (PartState.DONE, PartState.LEFT_OUT):
+                _put(session, run.run, host.name, PartState.GIVEN)
     session.tell(of_run(run.run), *(of_host(host.name) for host in run.fleet))
 
 
@@ -154,7 +154,7 @@ def is_given(session: Session, run: str, host: str) -> bool:
     )
 
 
-def end(session: Session, place: HeldHost, run: str, state: State, told: str = "") -> None:
+def end(session: Session, place: HeldHost, run: str, state: PartState, told: str = "") -> None:
     """Ends a host's part as done or failed, and the run with the last one. Raises Replaced where this worker
     does not speak for the host any more."""
     with session.transaction():
@@ -168,13 +168,13 @@ def end(session: Session, place: HeldHost, run: str, state: State, told: str = "
     session.tell(of_run(run))
 
 
-def parts_of(session: Session, run: str) -> list[Part]:
+def parts_of(session: Session, run: str) -> list[HostPart]:
     """How far all hosts of a run are, by name."""
     rows = session.execute("SELECT host, state, told FROM dyno_parts WHERE run = %s ORDER BY host", run)
-    return [Part(host=host, state=State(state), told=told) for host, state, told in rows]
+    return [HostPart(host=host, state=PartState(state), told=told) for host, state, told in rows]
 
 
-def _put(session: Session, run: str, host: str, state: State) -> None:
+def _put(session: Session, run: str, host: str, state: PartState) -> None:
     session.execute(
         "INSERT INTO dyno_parts VALUES (%s, %s, %s, '') ON CONFLICT (run, host)"
         " DO UPDATE SET state = EXCLUDED.state, told = ''",

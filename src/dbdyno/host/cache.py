@@ -87,7 +87,7 @@ _in_use: dict[Path, IO[str]] = {}
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptThing:
     """A whole thing. `size_bytes` is what it has allocated on disk, without its parts of another kind."""
 
     kind: str
@@ -205,7 +205,7 @@ class Shelf:
                     self.keep(making, name, *make(making))
         return thing
 
-    def kept(self) -> Iterator[Kept]:
+    def kept(self) -> Iterator[KeptThing]:
         """All that is whole, by name. What is freed meanwhile is left out."""
         for name in self.names():
             with suppress(FileNotFoundError):
@@ -239,7 +239,7 @@ class Shelf:
     def _used(self, name: str) -> Path:
         return self.folder / f"{name}.used"
 
-    def _kept(self, thing: Path) -> Kept:
+    def _kept(self, thing: Path) -> KeptThing:
         used_unix_s = (thing / self._whole).stat().st_mtime
         try:
             account = json.loads((thing / ACCOUNT).read_text())
@@ -249,7 +249,7 @@ class Shelf:
         size_bytes = tree_size_bytes(thing)
         if self.kind in PARTS:
             size_bytes -= tree_size_bytes(thing / PARTS[self.kind])
-        return Kept(self.kind, thing, what, origin, size_bytes, made_unix_s, used_unix_s)
+        return KeptThing(self.kind, thing, what, origin, size_bytes, made_unix_s, used_unix_s)
 
 
 def shelf(kind: str, within: Path | None = None) -> Shelf:

@@ -25,7 +25,7 @@ Counts = tuple[int, ...]
 """One number for each event, in the order of the dump's `events`."""
 
 
-class Function(NamedTuple):
+class CalledFunction(NamedTuple):
     """A function, the source file that it begins in, and the object (program or library) that holds it.
 
     A file that is not known is `???`. A function without a symbol has its address for a name.
@@ -37,13 +37,13 @@ class Function(NamedTuple):
 
 
 @dataclass
-class Dump:
+class CallgrindDump:
     """One dump of one process. `own` are the counts of a function's own code, `calls` those of each pair of
     caller and callee with all that the callee calls; `totals` are those of the whole dump."""
 
     events: tuple[str, ...] = ()
-    own: dict[Function, Counts] = field(default_factory=dict)
-    calls: dict[tuple[Function, Function], Counts] = field(default_factory=dict)
+    own: dict[CalledFunction, Counts] = field(default_factory=dict)
+    calls: dict[tuple[CalledFunction, CalledFunction], Counts] = field(default_factory=dict)
     totals: Counts = ()
 
 
@@ -61,7 +61,7 @@ _KIND = {"ob": "ob", "cob": "ob", "fn": "fn", "cfn": "fn"}
 """Names are numbered by kind; all that is not here is a file."""
 
 
-def read_dump(lines: Iterable[str]) -> Dump:
+def read_dump(lines: Iterable[str]) -> CallgrindDump:
     """The dump in these lines. Raises DynoError at a line that the format does not allow."""
     reader = _Reader()
     for number, line in enumerate(lines, 1):
@@ -76,12 +76,12 @@ class _Reader:
     """Where a dump is being read: the names met so far, the function, and the call that costs are due for."""
 
     def __init__(self) -> None:
-        self.dump = Dump()
+        self.dump = CallgrindDump()
         self._names: dict[tuple[str, str], str] = {}
         self._positions = 1
         self._at = {"ob": "", "fl": "", "fi": "", "fn": "", "cob": "", "cfi": "", "cfn": ""}
-        self._function: Function | None = None
-        self._callee: Function | None = None
+        self._function: CalledFunction | None = None
+        self._callee: CalledFunction | None = None
 
     def take(self, line: str) -> None:
         if not line or line.startswith("#"):
@@ -107,7 +107,7 @@ class _Reader:
         at = self._at
         if key == "calls":
             # Where the callee's object or file is not named, it is the one that the caller is in just now.
-            self._callee = Function(at["cfn"], at["cfi"] or at["fi"], at["cob"] or at["ob"])
+            self._callee = CalledFunction(at["cfn"], at["cfi"] or at["fi"], at["cob"] or at["ob"])
             at["cob"] = at["cfi"] = ""
             return
         key = {"fe": "fi", "cfl": "cfi"}.get(key, key)
@@ -117,7 +117,7 @@ class _Reader:
         if key == "fl":
             at["fi"] = at["fl"]
         elif key == "fn":
-            self._function = Function(at["fn"], at["fl"], at["ob"])
+            self._function = CalledFunction(at["fn"], at["fl"], at["ob"])
 
     def _named(self, kind: str, value: str) -> str:
         found = _COMPRESSED.fullmatch(value)
@@ -140,11 +140,11 @@ class _Reader:
             self._callee = None
 
 
-Share = dict[Function, Counts]
+Share = dict[CalledFunction, Counts]
 """Counts by function; no count is in two of them."""
 
 
-def part_of(dump: Dump, functions: set[Function]) -> Share:
+def part_of(dump: CallgrindDump, functions: set[CalledFunction]) -> Share:
     """The counts of these functions' own code, and of what others do for them.
 
     What they call elsewhere (the C library's) counts under the name of what they call, with all that this
@@ -157,7 +157,7 @@ def part_of(dump: Dump, functions: set[Function]) -> Share:
     return share
 
 
-def wholes(dump: Dump) -> Iterator[tuple[Function, Counts]]:
+def wholes(dump: CallgrindDump) -> Iterator[tuple[CalledFunction, Counts]]:
     """Each function's counts with all that it calls. Those of a recursion count each time it is entered, so
     none is let exceed the dump's total."""
     found = dict(dump.own)
@@ -217,7 +217,7 @@ class Callgrind:
         for alive in _waited_for(process_id, others):
             self._tell(alive, "dump")
 
-    def dumps(self) -> list[Dump]:
+    def dumps(self) -> list[CallgrindDump]:
         """What was counted, one dump for each process. Raises DynoError when there is none."""
         found = []
         for path in sorted(self._written()):

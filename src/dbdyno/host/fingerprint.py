@@ -21,7 +21,7 @@ from dbdyno.host.launch import servers_text
 from dbdyno.host.room import memory_bytes
 
 
-class Facts(Frozen):
+class HostFacts(Frozen):
     """Facts by name. None stands for what could not be read. What was not looked at is left out of what is
     written, and facts that only another version knows stay as they are."""
 
@@ -32,7 +32,7 @@ class Facts(Frozen):
         return {name: value for name, value in handler(self).items() if name in self.model_fields_set}
 
 
-class Cpu(Facts):
+class Cpu(HostFacts):
     """The CPUs. `cache_bytes` is the size of the cache that is farthest from the first core."""
 
     model: str | None = None
@@ -45,7 +45,7 @@ class Cpu(Facts):
     cache_bytes: int | None = None
 
 
-class Memory(Facts):
+class Memory(HostFacts):
     """Memory, its pages and swap."""
 
     total_bytes: int | None = None
@@ -55,7 +55,7 @@ class Memory(Facts):
     transparent_huge_pages: str | None = None
 
 
-class DataPlace(Facts):
+class DataPlace(HostFacts):
     """The file system that holds the data of every trial."""
 
     filesystem: str | None = None
@@ -64,7 +64,7 @@ class DataPlace(Facts):
     free_bytes: int | None = None
 
 
-class Disk(Facts):
+class Disk(HostFacts):
     """A block device."""
 
     name: str | None = None
@@ -74,7 +74,7 @@ class Disk(Facts):
     scheduler: str | None = None
 
 
-class Host(Facts):
+class Host(HostFacts):
     """What a machine is: its fingerprint, or the part of it that tells it from others."""
 
     name: str | None = None
@@ -91,7 +91,7 @@ class Host(Facts):
     python: str | None = None
 
 
-class Installed(Facts):
+class Installed(HostFacts):
     """The engine that a run measured, and the application in front of it. Engines tell more of their
     builds."""
 

@@ -29,7 +29,7 @@ from dbdyno.errors import RunLocked
 from dbdyno.host import paths
 from dbdyno.host.cache import Tell, silently
 from dbdyno.host.journal import start_ticks, user_name
-from dbdyno.host.kernel_files import Unreadable
+from dbdyno.host.kernel_files import UnreadableFile
 
 NOTE = "measuring.json"
 NOTE_MAX_BYTES = 64 << 10
@@ -117,7 +117,7 @@ def _others() -> Iterator[Holder]:
 def _noted(folders: Iterable[Path]) -> Iterator[Holder]:
     """The notes that count."""
     for folder in folders:
-        with suppress(OSError, ValueError, TypeError, RecursionError, Unreadable):
+        with suppress(OSError, ValueError, TypeError, RecursionError, UnreadableFile):
             found = _read(folder / NOTE)
             # Only the process's own user can say so of it.
             process_user_id = Path(f"/proc/{found.process_id}").stat().st_uid
@@ -228,13 +228,13 @@ def undisturbed() -> Iterator[None]:
             paths.discard(mark)
 
 
-class Look:
+class LookBetweenBlocks:
     """Whoever draws, between blocks. A context manager that waits until no block is measured."""
 
     def __init__(self) -> None:
         self._room: IO[str] | None = None
 
-    def __enter__(self) -> Look:
+    def __enter__(self) -> LookBetweenBlocks:
         inside = paths.lock(ROOM).open()
         try:
             while _others_measure():
@@ -275,7 +275,7 @@ def _others_measure() -> bool:
     for mark in (
         path for folder in paths.hosts_of_all() if folder != own for path in folder.glob(f"{MARK}-*")
     ):
-        with suppress(OSError, ValueError, Unreadable):
+        with suppress(OSError, ValueError, UnreadableFile):
             process_id, started = map(int, mark.name.removeprefix(f"{MARK}-").split("-"))
             of_process = Path(f"/proc/{process_id}").stat().st_uid
             if mark.lstat().st_uid == of_process and start_ticks(process_id) == started:

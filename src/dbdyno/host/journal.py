@@ -398,7 +398,7 @@ def left_by_others() -> tuple[str, ...]:
     # Journals are private, so each has an empty file of its name where others can see it.
     folders = [folder / each for folder in paths.hosts_of_all() for each in ("journal", paths.MARKS)]
     for path in (path for folder in folders for path in folder.glob("*.jsonl")):
-        with suppress(OSError, ValueError, kernel_files.Unreadable):
+        with suppress(OSError, ValueError, kernel_files.UnreadableFile):
             owner, (process_id, started) = path.lstat().st_uid, path.name.split("-")[:2]
             if owner != os.getuid() and start_ticks(int(process_id)) != int(started):
                 users[user_name(owner)] = None
@@ -477,7 +477,7 @@ def _undo(entry: Mapping[str, Any], note: Callable[..., None]) -> str:
     except LeavesAnother as failed:
         note(**failed.entry)
         return f"{_describe(entry)}: {failed}"
-    except (OSError, ValueError, KeyError, TypeError, kernel_files.Unreadable) as error:
+    except (OSError, ValueError, KeyError, TypeError, kernel_files.UnreadableFile) as error:
         return f"{_describe(entry)}: {error}"
     return ""
 

@@ -18,11 +18,11 @@ T = TypeVar("T")
 HIDDEN = "run Dyno where nothing hides this file, as a sandbox may"
 
 
-class Unreadable(DynoError):
+class UnreadableFile(DynoError):
     """A file of the kernel's cannot be read here."""
 
 
-class Gone(Unreadable):
+class Gone(UnreadableFile):
     """A file of the kernel's is not there: its process or device is gone, or this kernel has none."""
 
 
@@ -34,7 +34,7 @@ def text(path: str | Path, may_be_empty: bool = False) -> str:
     except OSError as error:
         raise refused(path, error) from None
     if not found and not may_be_empty:
-        raise Unreadable(f"{path} is empty", HIDDEN)
+        raise UnreadableFile(f"{path} is empty", HIDDEN)
     return found
 
 
@@ -43,22 +43,23 @@ def text_or_none(path: str | Path) -> str | None:
     read or says nothing."""
     try:
         return os.fsencode(text(path)).decode(errors="replace")
-    except Unreadable:
+    except UnreadableFile:
         return None
 
 
 def by_psutil(read: Callable[[], T], path: str) -> T:
-    """What psutil reads of a file, without the right words where it cannot. Raises Gone, or Unreadable."""
+    """What psutil reads of a file, without the right words where it cannot. Raises Gone, or
+    UnreadableFile."""
     try:
         return read()
     except OSError as error:
         raise refused(path, error) from None
     except (LookupError, RuntimeError, ValueError):
-        raise Unreadable(f"{path} does not hold what Linux writes there", HIDDEN) from None
+        raise UnreadableFile(f"{path} does not hold what Linux writes there", HIDDEN) from None
 
 
 def names(folder: str | Path) -> list[str]:
-    """What a folder holds. Raises Gone, or Unreadable."""
+    """What a folder holds. Raises Gone, or UnreadableFile."""
     try:
         return os.listdir(folder)  # noqa: PTH208  as cheap as it gets
     except OSError as error:
@@ -66,14 +67,14 @@ def names(folder: str | Path) -> list[str]:
 
 
 def link(path: str | Path) -> str:
-    """Where a link leads. Raises Gone, or Unreadable."""
+    """Where a link leads. Raises Gone, or UnreadableFile."""
     try:
         return str(Path(path).readlink())
     except OSError as error:
         raise refused(path, error) from None
 
 
-def refused(path: str | Path, error: OSError) -> Unreadable:
+def refused(path: str | Path, error: OSError) -> UnreadableFile:
     """What an error says of a file of the kernel's. Raises the error itself where a limit of this
     process is its cause."""
     if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
@@ -82,5 +83,5 @@ def refused(path: str | Path, error: OSError) -> Unreadable:
         return Gone(f"there is no {path}", "look whether /proc and /sys are mounted and whole here")
     said = f"{path} cannot be read: {error.strerror or error}"
     if isinstance(error, PermissionError):
-        return Unreadable(said, "give this user the right to read it, or run Dyno as root")
-    return Unreadable(said)
+        return UnreadableFile(said, "give this user the right to read it, or run Dyno as root")
+    return UnreadableFile(said)

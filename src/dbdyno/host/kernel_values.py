@@ -39,7 +39,7 @@ def bound_threads(going: Collection[int]) -> list[tuple[int, str]]:
     everywhere, and does not bind them again."""
     found = []
     for task in PROC.glob("[0-9]*/task/[0-9]*"):
-        with suppress(OSError, ValueError, kernel_files.Unreadable):
+        with suppress(OSError, ValueError, kernel_files.UnreadableFile):
             fields = kernel_files.text(task / "stat").rpartition(")")[2].split()
             if int(fields[FLAGS_FIELD]) & KERNEL_THREAD:
                 continue
@@ -124,7 +124,7 @@ def set_value(journal: Journal, path: Path, value: str, factor: str) -> str:
         raise Blocked(factor, f"{path} may be set by root only", "run dyno as root for this level") from None
     except (FileNotFoundError, kernel_files.Gone):
         raise Blocked(factor, f"this kernel has no {path}", "use a kernel or device that offers it") from None
-    except kernel_files.Unreadable as hidden:
+    except kernel_files.UnreadableFile as hidden:
         raise Blocked(factor, hidden.message, hidden.hint) from None
     except OSError as error:
         raise Blocked(factor, f"the kernel refused {value!r} for {path}: {error.strerror}") from None

@@ -173,7 +173,7 @@ LOOPBACK = "127.0.98"
 BRIDGE, LINK = "nodes", "eth0"
 
 
-class Segment:
+class NetworkSegment:
     """The network of so many nodes, which count from 1. Raises Blocked where the kernel gives none."""
 
     def __init__(self, count: int) -> None:

@@ -171,7 +171,7 @@ STOP_S, READ_S = 20.0, 240.0
 
 
 @dataclass(frozen=True)
-class Way:
+class SamplingWay:
     """One way to find the callers: its name, what perf calls it, and samples per second and CPU."""
 
     name: str
@@ -180,9 +180,9 @@ class Way:
 
 
 WAYS = (
-    Way("frame pointers", "fp", 499),
-    Way("the CPU's branch stack (LBR)", "lbr", 499),
-    Way("DWARF unwind tables", "dwarf,8192", 199),
+    SamplingWay("frame pointers", "fp", 499),
+    SamplingWay("the CPU's branch stack (LBR)", "lbr", 499),
+    SamplingWay("DWARF unwind tables", "dwarf,8192", 199),
 )
 
 
@@ -246,7 +246,7 @@ class Sampler:
         except (DynoError, OSError, subprocess.SubprocessError) as error:
             self._failure = str(error)
 
-    def _working_way(self) -> Way:
+    def _working_way(self) -> SamplingWay:
         """The first way that finds callers on this server, under this load; the last when none is sure to."""
         for way in WAYS[:-1]:
             data = self._folder / "probe.data"
@@ -260,7 +260,7 @@ class Sampler:
                 data.unlink(missing_ok=True)
         return WAYS[-1]
 
-    def _record(self, way: Way, data: Path, duration_s: float | None) -> None:
+    def _record(self, way: SamplingWay, data: Path, duration_s: float | None) -> None:
         command = [self._perf, "record", "--quiet", "--event", EVENT, "--freq", str(way.samples_per_s),
                    "--clockid", "CLOCK_MONOTONIC", "--call-graph", way.call_graph, "--output", str(data),
                    "--pid", ",".join(map(str, self._ids))]  # fmt: skip

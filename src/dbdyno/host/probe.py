@@ -23,7 +23,7 @@ from dbdyno.errors import Blocked, DynoError
 from dbdyno.host import cgroups, kernel_files, kernel_values, paths, perf
 from dbdyno.host.fingerprint import ALLOCATORS, HUGE_PAGES, PAGE_BYTES, THP_MODE, find_library
 from dbdyno.host.journal import Journal
-from dbdyno.host.process import Pages, limit_huge_pages
+from dbdyno.host.process import HugePageFlags, limit_huge_pages
 from dbdyno.host.volumes import loop, mounts
 from dbdyno.host.volumes.volume import MKFS, SMALLEST_BYTES, VolumeSpecification, make_file_system
 
@@ -37,7 +37,7 @@ MADV_HUGEPAGE = 14
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProbeFinding:
     """One line of the probe. `answer` is yes, no, or a value; `detail` says what was done and seen."""
 
     group: str
@@ -47,14 +47,14 @@ class Finding:
     remedy: str = ""
 
 
-def probe(journal: Journal, io_uring_refusal: str) -> Iterator[Finding]:
+def probe(journal: Journal, io_uring_refusal: str) -> Iterator[ProbeFinding]:
     """Every finding, in the order in which people ask. Takes a few seconds; says what needs root.
 
     `io_uring_refusal` is why the driver cannot use io_uring here; empty when it can.
     """
     for group, examine in _probes(io_uring_refusal).items():
         for name, answer, detail, remedy in examine(journal):
-            yield Finding(group, name, answer, detail, remedy)
+            yield ProbeFinding(group, name, answer, detail, remedy)
 
 
 _Line = tuple[str, str, str, str]
@@ -182,7 +182,7 @@ def _memory(journal: Journal) -> Iterator[_Line]:
     mode = kernel_values.read(THP_MODE) if kernel_files.text_or_none(THP_MODE) else "none"
     yield "transparent huge pages, host", mode, str(THP_MODE), ""
     yield _in_child("transparent huge pages, advised", _advised_page, f"echo madvise > {THP_MODE}, as root")
-    for pages, remedy in ((Pages.NEVER, "Linux 3.15"), (Pages.ADVISED, "Linux 6.18")):
+    for pages, remedy in ((HugePageFlags.NEVER, "Linux 3.15"), (HugePageFlags.ADVISED, "Linux 6.18")):
         name = f"transparent huge pages, process limit {pages.name.lower()}"
         yield _in_child(name, partial(_limit, pages), remedy)
 
@@ -214,7 +214,7 @@ def _advised_page() -> str:
     return f"{int(huge[1])} KiB of 8 MiB written are on huge pages"
 
 
-def _limit(pages: Pages) -> str:
+def _limit(pages: HugePageFlags) -> str:
     limit_huge_pages(pages)()
     return "a process took the limit (prctl)"
 
@@ -334,7 +334,7 @@ def _schedulers(journal: Journal, scratch: Path) -> Iterator[_Line]:
             ]
             device.close()
         yield "schedulers of a volume", ", ".join(taken), "each was chosen and read back", ""
-    except (Blocked, kernel_files.Unreadable) as refused:
+    except (Blocked, kernel_files.UnreadableFile) as refused:
         yield _no("schedulers of a volume", refused.message, refused.hint)
 
 

@@ -31,7 +31,7 @@ import psutil
 
 from dbdyno.errors import DynoError
 from dbdyno.host import kernel_files
-from dbdyno.host.kernel_files import Unreadable, by_psutil
+from dbdyno.host.kernel_files import UnreadableFile, by_psutil
 
 PEER = struct.Struct("3i")
 """The process, user and group that SO_PEERCRED tells (unix(7))."""
@@ -56,7 +56,7 @@ def at_port(port: int) -> int | None:
     user."""
     try:
         connections = by_psutil(partial(psutil.net_connections, "tcp"), "/proc/net/tcp")
-    except (psutil.AccessDenied, Unreadable):
+    except (psutil.AccessDenied, UnreadableFile):
         return None
     listening = (
         each.pid
@@ -188,14 +188,14 @@ def _join(members: str) -> None:
     os.close(descriptor)
 
 
-class Pages(IntEnum):
+class HugePageFlags(IntEnum):
     """How far a process is kept from transparent huge pages: the flags of PR_SET_THP_DISABLE (prctl(2))."""
 
     NEVER = 0
     ADVISED = 2
 
 
-def limit_huge_pages(pages: Pages) -> Callable[[], None]:
+def limit_huge_pages(pages: HugePageFlags) -> Callable[[], None]:
     """For `before_exec`: forbids transparent huge pages, or all but those that the process asks for by
     madvise.
 

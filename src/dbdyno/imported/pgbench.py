@@ -20,7 +20,7 @@ import numpy as np
 from dbdyno.driver.tally import FineSeries, Latency, Second, TransactionType
 from dbdyno.errors import UserError
 from dbdyno.imported.files import lines_of, wrong
-from dbdyno.imported.tallies import Counted, Integers, distribution, summary
+from dbdyno.imported.tallies import CountedRepetition, Integers, distribution, summary
 
 EPOCH_LEAST_S = 10**8
 """A smaller first column is a client's number, not a time."""
@@ -40,7 +40,7 @@ ONE_RUN = "give the files of each run by themselves: dyno import pgbench --as NA
 Row = tuple[int, list[str]]
 
 
-def read(files: Sequence[Path], seventh: str | None = None) -> Counted:
+def read(files: Sequence[Path], seventh: str | None = None) -> CountedRepetition:
     """What the files of one run hold, one file for each of pgbench's threads.
 
     `seventh` says whether the last of seven columns is the schedule's `lag` or the number of `retries`, which
@@ -186,7 +186,7 @@ def _add(found: _Transactions, path: Path, line: int, fields: list[str], script:
     found.script.append(script)
 
 
-def _from_transactions(found: _Transactions, extra: Sequence[str]) -> Counted:
+def _from_transactions(found: _Transactions, extra: Sequence[str]) -> CountedRepetition:
     ended, took, script = (
         np.array(each, dtype=np.int64) for each in (found.ended_us, found.took_us, found.script)
     )
@@ -196,7 +196,7 @@ def _from_transactions(found: _Transactions, extra: Sequence[str]) -> Counted:
     times = found.numbered / found.logged.total() if found.gaps else 1.0
     latency, histogram = _sampled(took, times)
     duration_s = max(end_us - start_us, 1) / 1e6
-    return Counted(
+    return CountedRepetition(
         tool="pgbench",
         started_unix_s=start_us / 1e6,
         duration_s=duration_s,
@@ -326,7 +326,7 @@ def _interval(numbers: Sequence[int]) -> _Interval:
     return _Interval(start_s, done, sum_us, min_us, max_us, skipped, retries, (serialization, deadlock))
 
 
-def _from_intervals(threads: Sequence[Sequence[_Interval]]) -> Counted:
+def _from_intervals(threads: Sequence[Sequence[_Interval]]) -> CountedRepetition:
     """The intervals that all threads have whole."""
     whole = min(map(len, threads))
     lengths = {after.start_s - before.start_s for thread in threads for before, after in pairwise(thread)}
@@ -339,7 +339,7 @@ def _from_intervals(threads: Sequence[Sequence[_Interval]]) -> Counted:
     busy = [line for line in lines if line.count]
     failures = zip(FAILURES[1:], (sum(line.failures[kind] for line in lines) for kind in (0, 1)), strict=True)
     skipped = sum(line.skipped for line in lines)
-    return Counted(
+    return CountedRepetition(
         tool="pgbench",
         started_unix_s=float(min(thread[0].start_s for thread in threads)),
         duration_s=float(whole * length_s),

@@ -11,21 +11,21 @@ from dbdyno import __version__
 from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import Host
 from dbdyno.imported.files import Repetition
-from dbdyno.imported.tallies import Counted
+from dbdyno.imported.tallies import CountedRepetition
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.records.run import Brought, ImportedRun, Run
 
 
 @dataclass(frozen=True)
-class Log:
+class RepetitionLog:
     """One repetition: its files, and what they hold."""
 
     repetition: Repetition
-    counted: Counted
+    counted: CountedRepetition
 
 
 @dataclass(frozen=True)
-class Question:
+class ImportQuestion:
     """What the user asks of the logs. `margin` is a share; `paired` states that log i of each variant belongs
     to log i of the others."""
 
@@ -36,7 +36,11 @@ class Question:
 
 
 def run_of(
-    name: str, tool: str, logs: Mapping[str, Sequence[Log]], asked: Question, created_unix_s: float
+    name: str,
+    tool: str,
+    logs: Mapping[str, Sequence[RepetitionLog]],
+    asked: ImportQuestion,
+    created_unix_s: float,
 ) -> ImportedRun:
     """The run of these logs by variant, the baseline first. Raises UserError where pairs are asked for and
     variants do not have as many."""
@@ -72,7 +76,7 @@ def run_of(
     )
 
 
-def _listed(logs: Mapping[str, Sequence[Log]]) -> str:
+def _listed(logs: Mapping[str, Sequence[RepetitionLog]]) -> str:
     """Which files each repetition was made of."""
     return "".join(
         f"{variant}, repetition {number}: {', '.join(map(str, log.repetition.files))}\n"
@@ -86,7 +90,7 @@ def _digest(brought: Brought) -> str:
     return hashlib.sha256(json.dumps([brought.tool, brought.response]).encode()).hexdigest()
 
 
-def records_of(run: Run, logs: Mapping[str, Sequence[Log]], paired: bool) -> list[Record]:
+def records_of(run: Run, logs: Mapping[str, Sequence[RepetitionLog]], paired: bool) -> list[Record]:
     """A record for each repetition. Without pairs each is a block of its own, which nothing else is in."""
     placed = [(variant, number, log) for variant, each in logs.items() for number, log in enumerate(each)]
     return [
@@ -95,7 +99,7 @@ def records_of(run: Run, logs: Mapping[str, Sequence[Log]], paired: bool) -> lis
     ]
 
 
-def _record(run: Run, trial: int, block: int, variant: str, counted: Counted) -> Record:
+def _record(run: Run, trial: int, block: int, variant: str, counted: CountedRepetition) -> Record:
     return Record(
         run=run.run,
         trial=trial,

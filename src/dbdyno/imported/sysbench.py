@@ -16,7 +16,7 @@ import numpy as np
 from dbdyno.driver.tally import FineSeries, Latency
 from dbdyno.errors import UserError
 from dbdyno.imported.files import lines_of, wrong
-from dbdyno.imported.tallies import SHARES, Counted, Integers, encode, latency_of, summary
+from dbdyno.imported.tallies import SHARES, CountedRepetition, Integers, encode, latency_of, summary
 
 BEGINNING = re.compile(r"sysbench \d\S* \(using .*")
 INTERVAL = re.compile(r"\[ (\d+)s \] thds: \d+ tps: (\d+\.\d+) .*")
@@ -36,7 +36,7 @@ Line = tuple[int, str]
 Figures = dict[str, dict[str, float]]
 
 
-def read(path: Path) -> Counted:
+def read(path: Path) -> CountedRepetition:
     """What sysbench printed into a file. Raises UserError with file and line where it is not whole."""
     lines = list(_few_enough(path))
     _require_one_run(path, lines)
@@ -54,7 +54,7 @@ def read(path: Path) -> Counted:
     known = _latency(latency, operations, buckets)
     steps = [(int(found[1]), float(found[2])) for _, line in lines if (found := INTERVAL.fullmatch(line))]
     ended_unix_s = path.stat().st_mtime
-    return Counted(
+    return CountedRepetition(
         tool="sysbench",
         started_unix_s=ended_unix_s - took_s,
         duration_s=took_s,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.driver.tally import Cpu, CpuPerOperation, FineSeries, Latency, Second, Tally, TransactionType
+from dbdyno.driver.tally import CpuPerOperation, CpuTime, FineSeries, Latency, Second, Tally, TransactionType
 
 COOKIE, COMPRESSED_COOKIE = 0x1C849313, 0x1C849314
 HEADER = struct.Struct(">iiiiqqd")
@@ -72,7 +72,7 @@ UNKNOWN_CPU = CpuPerOperation(user=None, system=None)
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedRepetition:
     """What the logs of one repetition hold. Without single latencies there is no `histogram`. `remarks` tell
     what a reader of the figures must know."""
 
@@ -127,7 +127,7 @@ class Counted:
             by_transaction=dict(self.kinds),
             by_statement={},
             driver_cpu_us_per_op=UNKNOWN_CPU,
-            driver_cpu_s=Cpu(user=0.0, system=0.0),
+            driver_cpu_s=CpuTime(user=0.0, system=0.0),
             driver_busy_share=(),
             driver_run_wait_share=(),
             engine_cpu_s=None,

@@ -152,10 +152,10 @@ class Questions(Unwatched):
 
     def seen(self, records: Sequence[Record]) -> None:
         """The bisection looks for what it needs next, with these records."""
-        from dbdyno.analyse.bisect import Evidence, course_of
+        from dbdyno.analyse.bisect import BisectionEvidence, course_of
         from dbdyno.findings.bisect import way_text
 
-        told = way_text(self._run.line, course_of(Evidence(self._study, self._run, records)))
+        told = way_text(self._run.line, course_of(BisectionEvidence(self._study, self._run, records)))
         if told != self._said:
             self._say(told)
             self._said = told

@@ -79,7 +79,7 @@ class Comparing(KindOfRun):
         require_statements(begun.study, tell, allowed)
 
     def ask(self, run: Any, memory: Memory = no_memory, decided: Told | None = None) -> Ask:
-        asked = partial(sequential.ask, memory=sequential.Memory(tell=decided))
+        asked = partial(sequential.ask, memory=sequential.SequentialMemory(tell=decided))
         timed = asked if run.sequential else blocks.ask if run.budget_s is None else budget.ask
         return partial(restarts.then_in_blocks, partial(restarts.then_counted, timed))
 

@@ -19,7 +19,7 @@ from dbdyno.engines.built import Train, built, forget_failures, materials_of
 from dbdyno.errors import BuildFailed, DiskFull, DynoError, UserError
 from dbdyno.fleet import kept_builds
 from dbdyno.fleet.kept_builds import PIECE_BYTES, Failure, KeptBuild, Maker
-from dbdyno.fleet.parts import Answer, BuildThere
+from dbdyno.fleet.parts import BuildThere, HostAnswer
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host import cache
 from dbdyno.host.cache import Tell
@@ -66,7 +66,7 @@ def draft_of(beginning: Beginning, tell: Tell) -> ComparisonRun:
     return run.but(blocks=blocks)
 
 
-def answer_of(run: Run, name: str, allowed: Allowed, tell: Tell) -> Answer:
+def answer_of(run: Run, name: str, allowed: Allowed, tell: Tell) -> HostAnswer:
     """What this host, by its name in the fleet, makes of a run about which it is asked. Raises StudyError
     with all that is in the way here, and UserError."""
     study = study_again(run, run.run, run.blocks, run.seed, allowed)
@@ -74,7 +74,7 @@ def answer_of(run: Run, name: str, allowed: Allowed, tell: Tell) -> Answer:
         tell(line)
     found = adapted(study, calibration=False)
     installed = installed_of(registry.locate(study.engine), application_of(study))
-    return Answer(
+    return HostAnswer(
         host=FleetHost(name=name, host=fingerprint(), installation=installed),
         arrangement=found.study.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
         why=found.arranged.why,
@@ -101,7 +101,7 @@ def _build_there(study: Study, wish: BuildSpecification, tell: Tell) -> BuildThe
     )
 
 
-def run_on(draft: ComparisonRun, answers: Sequence[Answer], tell: Tell) -> ComparisonRun:
+def run_on(draft: ComparisonRun, answers: Sequence[HostAnswer], tell: Tell) -> ComparisonRun:
     """The run on the hosts that answered. Their trials follow one another where one host needs that, because
     hosts are compared. Raises UserError where engines differ, and for too many trials."""
     first = answers[0].host
@@ -126,7 +126,7 @@ def run_on(draft: ComparisonRun, answers: Sequence[Answer], tell: Tell) -> Compa
     return run
 
 
-def _require_same_builds(one: Answer, other: Answer, tell: Tell) -> None:
+def _require_same_builds(one: HostAnswer, other: HostAnswer, tell: Tell) -> None:
     """Raises UserError where two hosts would not make the same builds of a study, with the first cause. Says
     where they run other systems, because what one makes may lack a library on the other."""
     names = one.host.name, other.host.name

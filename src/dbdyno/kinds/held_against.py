@@ -28,7 +28,7 @@ from dbdyno.host.cache import Tell, silently
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.source import key_in
 from dbdyno.obtain.installation import Installation
-from dbdyno.obtain.source.tree import Source, git_revision, repository_of
+from dbdyno.obtain.source.tree import SourceTree, git_revision, repository_of
 from dbdyno.prepare_run.adapted import arranged_in_turn, require_timed
 from dbdyno.prepare_run.begun import Begun, new_run
 from dbdyno.prepare_run.building import require_baseline_build
@@ -119,7 +119,7 @@ def study_in_commit(path: Path, revision: str, tell: Tell) -> Path:
     return found
 
 
-def _lay(folder: Path, source: Source) -> tuple[str, str]:
+def _lay(folder: Path, source: SourceTree) -> tuple[str, str]:
     source.lay(folder / TREE)
     return f"files of {source.title}", source.title
 

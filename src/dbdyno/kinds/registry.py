@@ -11,14 +11,14 @@ from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, RunKind
 from dbdyno.records.store import Store
-from dbdyno.registry import Table, registry
+from dbdyno.registry import LazyTable, registry
 
 if TYPE_CHECKING:
     from dbdyno.plan import Ask
     from dbdyno.plan.search.ask import Memory
     from dbdyno.plan.sequential import Told
 
-KINDS: Table[KindOfRun] = registry(
+KINDS: LazyTable[KindOfRun] = registry(
     {
         RunKind.COMPARISON: "dbdyno.kinds.comparison:COMPARISON",
         RunKind.SEARCH: "dbdyno.kinds.search:SEARCH",

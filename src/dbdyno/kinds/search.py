@@ -66,7 +66,7 @@ from dbdyno.study.nouns import GivenData, Search
 from dbdyno.study.sections import WITH_SETUP
 from dbdyno.study.tables import KNOBS
 from dbdyno.study.trials import ACT_OF_METRIC, Purpose, Trial, Variant, phases_of
-from dbdyno.study.values import Fault
+from dbdyno.study.values import ValueFault
 from dbdyno.study.written import CLIENTS, filled, parse_workload, winner_on
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def load_on(study: Study, text: str) -> tuple[WorkloadOffer, Workload]:
         given = _placed(offer.name, given, Path.cwd())
         of_study = _placed(study.workload.name, study.workload.options, study.folder)
         options = filled(offer, given, of_study)
-    except Fault as fault:
+    except ValueFault as fault:
         raise UserError(f"--on: {fault.message}", fault.hint) from None
     defaults = {option.name: option.default for option in offer.options}
     return offer, Workload(
@@ -348,7 +348,7 @@ OVERHEAD_S = 30.0
 
 
 @dataclass
-class Counted:
+class CountersAroundLoad:
     """The engine's own counters right before and right after the load."""
 
     before: Mapping[str, float] = field(default_factory=dict)
@@ -376,7 +376,7 @@ def suggested(study: Study, allowed: Allowed, wait_s: float, tell: Tell) -> str:
         phases=phases_of(alone_study),
     )
     expected_s = expected_duration_s(1, alone_study, OVERHEAD_S)
-    counted = Counted()
+    counted = CountersAroundLoad()
     with alone(study.title, expected_s, wait_s, tell), open_journal() as journal:
         bench = bench_of(Begun(alone_study, run, installation), journal, None, allowed)
         record = run_trial(trial, bench, beside=counted.looking)
@@ -398,7 +398,7 @@ def _baseline_of(study: Study) -> Study:
     )
 
 
-def table_of(engine: Engine, installation: Installation, study: Study, counted: Counted) -> str:
+def table_of(engine: Engine, installation: Installation, study: Study, counted: CountersAroundLoad) -> str:
     """The factors that the load exercised, or of which no counter tells; the others as comments."""
     known = engine.settings.names(installation)
     proposals = [
@@ -415,7 +415,7 @@ def table_of(engine: Engine, installation: Installation, study: Study, counted: 
     return "\n".join(parts) + "\n"
 
 
-def _row(engine: Engine, one: Searchable, counted: Counted) -> tuple[str, bool | None]:
+def _row(engine: Engine, one: Searchable, counted: CountersAroundLoad) -> tuple[str, bool | None]:
     """A line of the table, and whether the load exercised the setting; None where no counter tells."""
     shown = engine.counters.exercised(one.name, counted.before, counted.after)
     unmoved = engine.counters.unmoved(one.name, counted.before, counted.after)

@@ -30,7 +30,7 @@ from dbdyno.study import Option, Study, WorkloadOffer, workload_offers
 from dbdyno.study.files import NamedFile
 from dbdyno.study.nouns import Promise
 from dbdyno.study.trials import Variant
-from dbdyno.study.values import Fault
+from dbdyno.study.values import ValueFault
 from dbdyno.study.written import CLIENTS, filled, parse_workload
 
 PGO, BOLT = "build.pgo", "build.bolt"
@@ -49,7 +49,7 @@ def offers() -> tuple[WorkloadOffer, ...]:
 
 
 def parsed(text: str) -> tuple[WorkloadOffer, dict[str, Level]]:
-    """The workload that a level names, and the options that it gives. Raises Fault."""
+    """The workload that a level names, and the options that it gives. Raises ValueFault."""
     return parse_workload(text, offers(), OWN, (OFF,), " that could train a build")
 
 
@@ -58,7 +58,7 @@ def refused(factor: str, text: str) -> Mistake | None:
     try:
         if text != OFF:
             parsed(text)
-    except Fault as fault:
+    except ValueFault as fault:
         return Mistake(0, f"{factor}: {fault.message}", fault.hint)
     return None
 
@@ -67,7 +67,7 @@ def files_named(text: str, folder: Path) -> tuple[NamedFile, ...]:
     """The files that a trainer's workload reads."""
     try:
         offer, given = parsed(text) if text != OFF else (None, {})
-    except Fault:
+    except ValueFault:
         return ()
     return of_workload(offer.name, given, folder) if offer is not None else ()
 
@@ -79,7 +79,7 @@ def trainer_of(factor: str, text: str, study: Study) -> Trainer:
     try:
         offer, given = parsed(text)
         options = filled(offer, given, study.workload.options)
-    except Fault as fault:
+    except ValueFault as fault:
         raise UserError(f"{factor}: {fault.message}", fault.hint) from None
     levels = {**study.settings, **study.baseline}
     return Trainer(

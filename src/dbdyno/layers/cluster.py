@@ -19,7 +19,7 @@ KNOWN = "take mariadb or postgresql"
 
 
 @dataclass(frozen=True)
-class Together(Request):
+class ServersTogether(Request):
     """So many servers of the engine, on a network of their own."""
 
     count: int
@@ -123,7 +123,7 @@ CLUSTER = LayerOfKnobs(
         pattern="[1-5]",
         effect="so many servers, each on data of its own, that replicate",
         proof="each node's word on who takes part, and its settings",
-        ask=lambda level, _: (Together(int(level)),),
+        ask=lambda level, _: (ServersTogether(int(level)),),
         prove=_prove,
         in_production=False,
         exercised=_followed,

@@ -146,7 +146,7 @@ def mistakes_beside(
 
 
 @dataclass(frozen=True)
-class Settings(Request):
+class SettingsRequest(Request):
     """Settings that the engine starts the server with, by its own names."""
 
     levels: Mapping[str, Level]
@@ -230,7 +230,7 @@ class ConfigLayer:
         return GivenUp(promise, risk.degree(level)) if risk is not None and promise is not None else None
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
-        return (Settings(levels),)
+        return (SettingsRequest(levels),)
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
         readings = running.readings(frozenset(levels))

@@ -53,7 +53,7 @@ class Affinity(Request):
 
 
 @dataclass(frozen=True)
-class Node(Request):
+class NumaNode(Request):
     """One NUMA node: the server runs on its CPUs and takes memory from it alone."""
 
     number: int
@@ -321,7 +321,7 @@ def _online() -> set[int]:
     """The CPUs that run, while a mask may name others. A sandbox may hide the list, but not their number."""
     try:
         return parse_cpu_list(kernel_files.text(CPUS / "online"))
-    except kernel_files.Unreadable:
+    except kernel_files.UnreadableFile:
         return set(range(os.sysconf("SC_NPROCESSORS_CONF")))
 
 
@@ -452,7 +452,7 @@ CPU = LayerOfKnobs(
         pattern=r"any|\d+",
         effect="affinity to its CPUs, memory bound to it",
         proof="/proc/PID/numa_maps, and Cpus_allowed_list of every thread",
-        ask=lambda level, _: () if level == "any" else (Node(int(level)),),
+        ask=lambda level, _: () if level == "any" else (NumaNode(int(level)),),
         prove=_prove_node,
         related=("cpu.numa_nodes",),
     ),

@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.engines.engine import Engine
-from dbdyno.engines.engine import HugePages as Wanted
+from dbdyno.engines.engine import HugePageSettings as Wanted
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.host import fingerprint, kernel_files, kernel_values
-from dbdyno.host.process import Pages, can_do, limit_huge_pages
+from dbdyno.host.process import HugePageFlags, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
 from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
@@ -106,9 +106,9 @@ class TransparentHugePages(Request):
             return
         launch = setup.launch
         if self.mode == "never":
-            launch.before_exec = (*launch.before_exec, limit_huge_pages(Pages.NEVER))
-        elif self.mode == "madvise" and host == "always" and can_do(limit_huge_pages(Pages.ADVISED)):
-            launch.before_exec = (*launch.before_exec, limit_huge_pages(Pages.ADVISED))
+            launch.before_exec = (*launch.before_exec, limit_huge_pages(HugePageFlags.NEVER))
+        elif self.mode == "madvise" and host == "always" and can_do(limit_huge_pages(HugePageFlags.ADVISED)):
+            launch.before_exec = (*launch.before_exec, limit_huge_pages(HugePageFlags.ADVISED))
         else:
             kernel_values.set_value(setup.journal, fingerprint.THP_MODE, self.mode, "memory.thp")
 

@@ -20,7 +20,7 @@ from dbdyno.registry import registry
 
 if TYPE_CHECKING:
     from dbdyno.layers.layer import GivenUp, Layer
-    from dbdyno.registry import Table
+    from dbdyno.registry import LazyTable
     from dbdyno.study.files import NamedFile
     from dbdyno.study.nouns import Promise
 
@@ -132,7 +132,7 @@ def _change(change: RequestedChange, variants: tuple[str, ...]) -> HostChange:
     )
 
 
-LAYERS: Table[Layer] = registry(
+LAYERS: LazyTable[Layer] = registry(
     {
         "engine": "dbdyno.layers.config:ENGINE",
         "platform": "dbdyno.layers.platform:PLATFORM",

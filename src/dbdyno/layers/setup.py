@@ -24,7 +24,7 @@ from dbdyno.obtain.source.build import BuildSpecification
 if TYPE_CHECKING:
     from dbdyno.applications.product import Front
     from dbdyno.driver.job import Job
-    from dbdyno.driver.load import Load
+    from dbdyno.driver.load import LoadDriver
     from dbdyno.driver.remote.load import RemoteLoad
     from dbdyno.driver.tally import Tally
     from dbdyno.engines.built import Built
@@ -175,7 +175,7 @@ class Running:
 
     setup: Setup
     server: Server
-    load: Load
+    load: LoadDriver
     tally: Tally | None = None
     told: Acknowledged = field(default_factory=Acknowledged)
     counted: Counted | None = None

@@ -13,7 +13,7 @@ from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import LayerOfKnobs, proof
 from dbdyno.layers.platform import OnPlatform
 from dbdyno.layers.setup import Building, Request, Running
-from dbdyno.obtain.source.build import DEFAULT, NONE, BuildSpecification, Made
+from dbdyno.obtain.source.build import DEFAULT, NONE, BuildAccount, BuildSpecification
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study.files import FileKind, NamedFile
 
@@ -78,7 +78,9 @@ def key_in(evidence: Sequence[Evidence]) -> str:
     return next((one[1] for one in found if one), "")
 
 
-def _by_account(knob: str, tell: Callable[[Made], str], more: str = "") -> Callable[[str, Running], Evidence]:
+def _by_account(
+    knob: str, tell: Callable[[BuildAccount], str], more: str = ""
+) -> Callable[[str, Running], Evidence]:
     """The proof of a knob that leaves nothing in the file itself: what the account of its build tells."""
 
     def prove(level: str, running: Running) -> Evidence:

@@ -59,7 +59,7 @@ def _vectors(dataset: str, folder: Path) -> tuple[NamedFile, ...]:
 
 
 @dataclass(frozen=True)
-class Change(Request):
+class DriverChange(Request):
     """A knob of the driver's job, or of its load or its workload's options, and the level it gets."""
 
     knob: str
@@ -95,7 +95,7 @@ class WorkloadLayer:
         return None
 
     def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
-        return tuple(Change(knob, level) for knob, level in levels.items())
+        return tuple(DriverChange(knob, level) for knob, level in levels.items())
 
     def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
         return [self._from_job(knob, level, running) for knob, level in levels.items()]

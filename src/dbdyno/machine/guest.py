@@ -30,7 +30,7 @@ SHOWN = 40
 
 
 @dataclass(frozen=True)
-class Line:
+class ConsoleLine:
     """A line of the console, and when it was read, in seconds of a clock that never goes back."""
 
     text: str
@@ -64,17 +64,17 @@ class Emulated:
         except BrokenPipeError:
             raise self._ended() from None
 
-    def until(self, marked: str) -> list[Line]:
+    def until(self, marked: str) -> list[ConsoleLine]:
         """All lines up to the one that the guest marks so. Raises ServerFailed for a machine that ends before
         that, and for one that hangs."""
-        found = list[Line]()
+        found = list[ConsoleLine]()
         for line in self._read():
             found.append(line)
             if line.marked == marked:
                 return found
         raise AssertionError("lines end with an error alone")
 
-    def _read(self) -> Iterator[Line]:
+    def _read(self) -> Iterator[ConsoleLine]:
         assert self.machine.stdout is not None
         while True:
             if not select.select([self.machine.stdout], [], [], SILENT_S)[0]:
@@ -88,7 +88,7 @@ class Emulated:
                 text = one.decode(errors="replace").strip()
                 # Logs have a line of their own, which nobody would read.
                 self._lines.append(text[:200])
-                yield Line(text, now_s)
+                yield ConsoleLine(text, now_s)
 
     def _ended(self) -> ServerFailed:
         told = how_it_ended(self.machine.wait())
@@ -96,7 +96,7 @@ class Emulated:
 
 
 @contextmanager
-def powered_on(kind: MachineKind, image: Image, folder: Path) -> Iterator[Emulated]:
+def powered_on(kind: MachineKind, image: BootImage, folder: Path) -> Iterator[Emulated]:
     """A machine with a TPM that has never been used, from its power on until the end of the block. `folder`
     is empty, and its path is short enough for a socket's. Raises ServerFailed where one of them does not
     start."""
@@ -147,7 +147,7 @@ ALIGNMENT = 4
 
 
 @dataclass(frozen=True)
-class Entry:
+class ImageEntry:
     """A file, a folder or a device below the root. `mode` holds its kind as well; a `device` has two
     numbers."""
 
@@ -157,23 +157,23 @@ class Entry:
     device: tuple[int, int] = (0, 0)
 
 
-def archive(entries: Iterable[Entry]) -> bytes:
+def archive(entries: Iterable[ImageEntry]) -> bytes:
     """The entries in their order. A folder has to come before what lies in it."""
-    return b"".join(_packed(entry) for entry in (*entries, Entry(LAST, 0)))
+    return b"".join(_packed(entry) for entry in (*entries, ImageEntry(LAST, 0)))
 
 
-def programs(files: Mapping[str, bytes]) -> list[Entry]:
+def programs(files: Mapping[str, bytes]) -> list[ImageEntry]:
     """Files that everybody may run, by their paths without a leading slash, and the folders that they lie
     in."""
     parents = {parent for name in files for parent in PurePosixPath(name).parents}
     folders = sorted(str(parent) for parent in parents if str(parent) != ".")
     return [
-        *(Entry(name, stat.S_IFDIR | 0o755) for name in folders),
-        *(Entry(name, stat.S_IFREG | 0o755, content) for name, content in files.items()),
+        *(ImageEntry(name, stat.S_IFDIR | 0o755) for name in folders),
+        *(ImageEntry(name, stat.S_IFREG | 0o755, content) for name, content in files.items()),
     ]
 
 
-def _packed(entry: Entry) -> bytes:
+def _packed(entry: ImageEntry) -> bytes:
     """The header's 13 numbers have eight hexadecimal digits each. Name and content end at a multiple of
     four."""
     name = entry.name.encode() + b"\0"
@@ -236,7 +236,7 @@ done
 
 
 @dataclass(frozen=True)
-class Image:
+class BootImage:
     """The files that an emulated machine is started with, and the options of its kernel."""
 
     kernel: Path
@@ -244,22 +244,25 @@ class Image:
     options: str
 
 
-def write(parts: Parts, data: Mapping[str, bytes], ask: str, folder: Path) -> Image:
+def write(parts: Parts, data: Mapping[str, bytes], ask: str, folder: Path) -> BootImage:
     """Puts the image into an empty folder. Raises DynoError where a part is missing, and OSError."""
     inner = archive(_inside(parts, data, ask))
     content = parts.kernel.read_bytes()
-    outer = [Entry(KERNEL, stat.S_IFREG | 0o644, content), Entry(INNER, stat.S_IFREG | 0o644, inner)]
+    outer = [
+        ImageEntry(KERNEL, stat.S_IFREG | 0o644, content),
+        ImageEntry(INNER, stat.S_IFREG | 0o644, inner),
+    ]
     initrd = folder / "initrd"
     # The kernel unpacks archives that follow one another.
     initrd.write_bytes(archive(outer) + inner)
-    return Image(parts.kernel, initrd, _options(parts.kind))
+    return BootImage(parts.kernel, initrd, _options(parts.kind))
 
 
-def _inside(parts: Parts, data: Mapping[str, bytes], ask: str) -> list[Entry]:
+def _inside(parts: Parts, data: Mapping[str, bytes], ask: str) -> list[ImageEntry]:
     files = {name: file.read_bytes() for name, file in parts.files().items()}
     return [
-        Entry("dev", stat.S_IFDIR | 0o755),
-        Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)),
+        ImageEntry("dev", stat.S_IFDIR | 0o755),
+        ImageEntry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)),
         *programs({**files, **data, "init": _script(ask).encode()}),
     ]
 

@@ -12,7 +12,7 @@ from dbdyno.host.cache import Tell
 from dbdyno.machine.kinds import KINDS, MachineKind
 from dbdyno.obtain import debian
 from dbdyno.obtain.binary.read import needed
-from dbdyno.obtain.debian import Fetched, Recipe
+from dbdyno.obtain.debian import DebianRecipe, Fetched
 from dbdyno.obtain.installation import Offer
 
 SHELL, KEXEC = "bin/busybox", "sbin/kexec"
@@ -72,7 +72,7 @@ class Parts:
         raise DynoError(f"no {name} below {self.copy.prefix}", "remove that folder and fetch it again")
 
 
-def recipe(kind: MachineKind, engine: Recipe) -> Recipe:
+def recipe(kind: MachineKind, engine: DebianRecipe) -> DebianRecipe:
     """The engine's packages with those of the guest."""
     return replace(
         engine,
@@ -84,7 +84,7 @@ def recipe(kind: MachineKind, engine: Recipe) -> Recipe:
     )
 
 
-def fetch(kind: MachineKind, engine: Recipe, version: str, mirror: str, tell: Tell) -> Parts:
+def fetch(kind: MachineKind, engine: DebianRecipe, version: str, mirror: str, tell: Tell) -> Parts:
     """Raises UserError where no suite holds the version or this host cannot fetch at all, Unreachable where
     there is no copy and no answer, and DynoError where the fetch fails in another way."""
     # Here, so that a wrong version is told by the engine's own name.
@@ -101,7 +101,7 @@ def fetch(kind: MachineKind, engine: Recipe, version: str, mirror: str, tell: Te
     return Parts(kind, copy, engine.binary)
 
 
-def locate(kind: MachineKind, engine: Recipe) -> Parts:
+def locate(kind: MachineKind, engine: DebianRecipe) -> Parts:
     """The newest copy. Raises EngineMissing with the command that obtains it."""
     for copy in debian.fetched(recipe(kind, engine).shelved):
         return Parts(kind, copy, engine.binary)
@@ -111,11 +111,11 @@ def locate(kind: MachineKind, engine: Recipe) -> Parts:
     )
 
 
-def _command(kind: MachineKind, engine: Recipe) -> str:
+def _command(kind: MachineKind, engine: DebianRecipe) -> str:
     return f"dyno engines fetch {engine.engine} --platform {kind.architecture} --machine"
 
 
-def offers(engine: Recipe) -> Iterator[Offer]:
+def offers(engine: DebianRecipe) -> Iterator[Offer]:
     """The copies that are here."""
     for kind in KINDS.values():
         for copy in debian.fetched(recipe(kind, engine).shelved):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno.errors import ServerFailed
-from dbdyno.machine.guest import Line
+from dbdyno.machine.guest import ConsoleLine
 from dbdyno.machine.kinds import MachineKind
 from dbdyno.records.reset import Log, Reset
 
@@ -171,7 +171,7 @@ class Started:
     """One start, from its first line to the one in which the guest waits for orders."""
 
     kind: MachineKind
-    lines: Sequence[Line]
+    lines: Sequence[ConsoleLine]
 
     @property
     def answers(self) -> list[str]:
@@ -263,7 +263,7 @@ class Resets:
     way: str
     earlier: tuple[Event, ...] = ()
 
-    def add(self, ordered_s: float, lines: Sequence[Line]) -> Reset:
+    def add(self, ordered_s: float, lines: Sequence[ConsoleLine]) -> Reset:
         """Of the lines from an order at `ordered_s` until the guest waits again. Raises ServerFailed where
         they lack something."""
         at = next((index for index, line in enumerate(lines) if line.marked == "reset"), None)

@@ -72,7 +72,7 @@ HINTS = (
 
 
 @dataclass(frozen=True)
-class Archive:
+class DebianArchive:
     """One .deb: its file name, its size, and the hash that the signed index gives it."""
 
     name: str
@@ -81,7 +81,7 @@ class Archive:
 
 
 @dataclass(frozen=True)
-class Source:
+class AptSource:
     """One line of a sources list: an archive, one of its suites, and the keys that must have signed it."""
 
     uri: str
@@ -92,7 +92,7 @@ class Source:
         return f"{kind} [signed-by={self.keyring}] {self.uri} {self.suite} main"
 
 
-def sources(suite: str, mirror: str = "", keyring: Path | None = None, kind: str = "deb") -> list[Source]:
+def sources(suite: str, mirror: str = "", keyring: Path | None = None, kind: str = "deb") -> list[AptSource]:
     """The archives to read: the given mirror alone, or those that the machine's apt names for Debian. `kind`
     is that of the session.
 
@@ -107,17 +107,17 @@ def sources(suite: str, mirror: str = "", keyring: Path | None = None, kind: str
         if urlsplit(mirror).scheme not in ("http", "https", "file", "copy"):
             raise UserError(f"`{mirror}` is not the address of a mirror", "give an http, https or file URL")
         # apt would read a `file` mirror in place; `copy` brings the packages over as from any other.
-        return [Source(mirror.replace("file:", "copy:", 1), suite, keys)]
+        return [AptSource(mirror.replace("file:", "copy:", 1), suite, keys)]
     configured = _configured()
     main = [uri for uri, release in configured if not release.endswith(("-security", "-updates"))]
     if not main:
         raise UserError("this machine's apt names no Debian mirror", WAYS_OUT[kind])
-    found = [Source(main[0], suite, keys)]
+    found = [AptSource(main[0], suite, keys)]
     for suffix in ("-updates", "-security"):
         uris = [uri for uri, release in configured if release.endswith(suffix)]
         # Unstable has neither; asking for them would fail.
         if uris and suite not in ("sid", "unstable"):
-            found.append(Source(uris[0], suite + suffix, keys))
+            found.append(AptSource(uris[0], suite + suffix, keys))
     return found
 
 
@@ -141,7 +141,7 @@ def _machine_keyring() -> Path:
     )
 
 
-class Session:
+class AptSession:
     """apt on a working folder of ours. The folder may be one that an earlier, killed session left.
 
     It reads the index of packages, `deb`, or that of source packages, `deb-src`. Packages are of this
@@ -153,7 +153,7 @@ class Session:
         folder: Path,
         *,
         suite: str,
-        sources: list[Source],
+        sources: list[AptSource],
         without: tuple[str, ...] = (),
         kind: str = "deb",
         architecture: str = "",
@@ -177,7 +177,7 @@ class Session:
         """
         self._apt("apt-get", "update", "--error-on=any")
 
-    def resolve(self, packages: tuple[str, ...]) -> list[Archive]:
+    def resolve(self, packages: tuple[str, ...]) -> list[DebianArchive]:
         """The packages and all that they depend on, in the versions that the index offers."""
         # apt leaves out what a killed fetch has downloaded already: here it looks where nothing is.
         nothing = f"Dir::Cache::archives={self._nothing}"
@@ -201,7 +201,7 @@ class Session:
             )
         return found[1]
 
-    def download(self, packages: tuple[str, ...], archives: list[Archive]) -> None:
+    def download(self, packages: tuple[str, ...], archives: list[DebianArchive]) -> None:
         """Puts every archive into `archive_folder` and checks its hash against the signed index."""
         self._apt("apt-get", "install", "--yes", "--download-only", *packages)
         _require_promised(archives, self.archive_folder, WAYS_OUT[self.kind])
@@ -214,7 +214,7 @@ class Session:
         shown = self._apt("apt-cache", "showsrc", "--only-source", package)
         return sorted(re.findall(r"^Version: (\S+)$", shown, re.MULTILINE), key=Version)
 
-    def source(self, package: str, version: str) -> list[Archive]:
+    def source(self, package: str, version: str) -> list[DebianArchive]:
         """The files of a source package, its .dsc and its archives, in a version that the indexes list. They
         are put into `archive_folder`, and their hashes checked against the signed index."""
         asked = f"{package}={version}"
@@ -238,13 +238,13 @@ class Session:
         return _run(list(command), environment, self.archive_folder, self.kind)
 
 
-def _archives(listing: str) -> list[Archive]:
+def _archives(listing: str) -> list[DebianArchive]:
     """Of what apt prints with `--print-uris`."""
     lines = (re.match(r"'[^']+' (\S+) (\d+) SHA256:([0-9a-f]{64})$", line) for line in listing.splitlines())
-    return [Archive(found[1], int(found[2]), found[3]) for found in lines if found]
+    return [DebianArchive(found[1], int(found[2]), found[3]) for found in lines if found]
 
 
-def _require_promised(archives: list[Archive], folder: Path, way_out: str) -> None:
+def _require_promised(archives: list[DebianArchive], folder: Path, way_out: str) -> None:
     """Removes a file that is not the promised one, and raises DynoError for it."""
     for archive in archives:
         path = folder / archive.name

@@ -41,10 +41,10 @@ class Platforms:
     engine: str
     title: str
     version: str
-    recipes: tuple[debian.Recipe, ...]
-    unpacked: Callable[[debian.Recipe, debian.Fetched], Installation]
+    recipes: tuple[debian.DebianRecipe, ...]
+    unpacked: Callable[[debian.DebianRecipe, debian.Fetched], Installation]
 
-    def recipe(self, version: str) -> debian.Recipe:
+    def recipe(self, version: str) -> debian.DebianRecipe:
         """The one that holds a version; the first for an empty one. Raises UserError where none does."""
         for recipe in self.recipes:
             if any(may_hold(version, held) for held in recipe.suites):
@@ -103,7 +103,7 @@ class Platforms:
             for copy in debian.fetched(self.recipes[0].of(name).shelved):
                 yield Offer(f"{self.engine} of {name}", copy.version, copy.origin, present=True)
 
-    def _installed(self, recipe: debian.Recipe, copy: debian.Fetched) -> Installation:
+    def _installed(self, recipe: debian.DebianRecipe, copy: debian.Fetched) -> Installation:
         known = copy.packages
         told = [f"{name} {known[name]}" for name in (recipe.server, C_LIBRARY) if name in known]
         found = self.unpacked(recipe, copy)
@@ -124,7 +124,7 @@ class ProgramStage(StrEnum):
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedProgram:
     """How far a program came, None where it did not compile, and what the step after that said; of one that
     ran, what it printed."""
 
@@ -152,25 +152,27 @@ def compiler_of(wanted: Architecture) -> Compiler:
     return Compiler(command, (*prefix, "-L", f"/usr/{wanted.triplet}") if prefix else ())
 
 
-def tried(source: str, compiler: Compiler, folder: Path) -> Tried:
+def tried(source: str, compiler: Compiler, folder: Path) -> TriedProgram:
     """Compiles, links and runs a program of C. It succeeds by ending with 0, and fails by another number or a
     signal; what it prints is kept. Raises Blocked where the compiler does not end."""
     file, made, program = folder / "program.c", folder / "program.o", folder / "program"
     file.write_text(source)
     compiled = ran([compiler.command, "-O2", "-c", "-o", made, file], folder)
     if compiled.returncode != 0:
-        return Tried(None, _fault(compiled.stderr, r"error: (.*)"))
+        return TriedProgram(None, _fault(compiled.stderr, r"error: (.*)"))
     linked = ran([compiler.command, "-pthread", "-o", program, made], folder)
     if linked.returncode != 0:
-        return Tried(ProgramStage.COMPILES, _fault(linked.stderr, r"(undefined reference.*|cannot find.*)"))
+        return TriedProgram(
+            ProgramStage.COMPILES, _fault(linked.stderr, r"(undefined reference.*|cannot find.*)")
+        )
     try:
         done = _run([*compiler.run, program], folder)
     except subprocess.TimeoutExpired:
-        return Tried(ProgramStage.LINKS, f"it did not end within {RUN_S:g} s")
+        return TriedProgram(ProgramStage.LINKS, f"it did not end within {RUN_S:g} s")
     said = (done.stdout or done.stderr).strip().replace("\n", "; ")[:SAID_MOST]
     if done.returncode != 0:
-        return Tried(ProgramStage.LINKS, said or how_it_ended(done.returncode))
-    return Tried(ProgramStage.RUNS, said)
+        return TriedProgram(ProgramStage.LINKS, said or how_it_ended(done.returncode))
+    return TriedProgram(ProgramStage.RUNS, said)
 
 
 def _run(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -31,7 +31,7 @@ MANIFEST = cache.WHOLE["engines"]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class DebianRecipe:
     """What makes up an engine in Debian. Engines declare theirs.
 
     `packages` are asked for by name, with all that they depend on except `without`, which stands for what
@@ -50,7 +50,7 @@ class Recipe:
     unneeded: tuple[str, ...] = ()
     architecture: str = ""
 
-    def of(self, architecture: str) -> Recipe:
+    def of(self, architecture: str) -> DebianRecipe:
         """The same engine's packages of an architecture, which are kept beside those of this machine."""
         return replace(self, architecture=architecture)
 
@@ -116,7 +116,7 @@ def fetched(engine: str) -> list[Fetched]:
     return sorted((one for one in found if one), key=lambda one: one.fetched_unix_s, reverse=True)
 
 
-def offers(recipe: Recipe) -> list[Offer]:
+def offers(recipe: DebianRecipe) -> list[Offer]:
     """What `fetch` can obtain and has not."""
     here = [copy.version for copy in fetched(recipe.engine)]
     return [
@@ -127,7 +127,7 @@ def offers(recipe: Recipe) -> list[Offer]:
 
 
 def fetch(
-    recipe: Recipe,
+    recipe: DebianRecipe,
     version: str = "",
     *,
     mirror: str = "",
@@ -153,7 +153,7 @@ def fetch(
         raise absent(recipe.engine, version, f"Debian {suite}", unreachable, of) from None
 
 
-def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell: Tell) -> Fetched:
+def _fetch(recipe: DebianRecipe, version: str, mirror: str, keyring: Path | None, tell: Tell) -> Fetched:
     suite = recipe.suite(version)
     shelf = cache.shelf("engines")
     with shelf.making(f"{recipe.shelved}-{suite}", tell) as work:
@@ -161,7 +161,7 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
         if recipe.architecture:
             # Its updates reach architectures on other days, and all are to have one version.
             sources = sources[:1]
-        session = apt.Session(
+        session = apt.AptSession(
             work, suite=suite, sources=sources, without=recipe.without, architecture=recipe.architecture
         )
         without = " of its last point release, without later updates" if recipe.architecture else ""
@@ -181,7 +181,7 @@ def _fetch(recipe: Recipe, version: str, mirror: str, keyring: Path | None, tell
             line = f"fetching {recipe.engine} {found}: {len(archives)} packages, {size_bytes / 1e6:.1f} MB"
             tell(ProgressStep.of(line, lambda: tree_size_bytes(session.archive_folder) / size_bytes))
             session.download(recipe.packages, archives)
-            over: list[apt.Archive] = []
+            over: list[apt.DebianArchive] = []
             tell(ProgressStep.of(f"unpacking {recipe.engine} {found}", lambda: len(over) / len(archives)))
             _unpack(archives, session.archive_folder, work / "unpacked", over, recipe.unneeded)
             if recipe.architecture:
@@ -222,10 +222,10 @@ def _upstream(version: str) -> str:
 
 
 def _unpack(
-    archives: list[apt.Archive],
+    archives: list[apt.DebianArchive],
     folder: Path,
     target: Path,
-    over: list[apt.Archive],
+    over: list[apt.DebianArchive],
     without: tuple[str, ...],
 ) -> None:
     """Notes each archive in `over` once it is unpacked."""
@@ -245,7 +245,12 @@ def _unpack(
 
 
 def _write_manifest(
-    folder: Path, recipe: Recipe, version: str, digest: str, session: apt.Session, archives: list[apt.Archive]
+    folder: Path,
+    recipe: DebianRecipe,
+    version: str,
+    digest: str,
+    session: apt.AptSession,
+    archives: list[apt.DebianArchive],
 ) -> None:
     manifest = {
         "engine": recipe.engine,

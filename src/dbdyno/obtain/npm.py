@@ -39,7 +39,7 @@ MACHINES: Mapping[str, str] = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
 
 
 @dataclass(frozen=True)
-class Package:
+class NpmPackage:
     """An engine's package. `versions` are those of the engine that it has releases of, the latest first. In
     the package stand the server's `binary`, and the file `links` with the symbolic links, which a package of
     npm cannot hold: a list of `source` and `target`."""
@@ -59,7 +59,7 @@ class Package:
 
 
 @dataclass(frozen=True)
-class Copy:
+class NpmCopy:
     """A package in the cache, whole. `release` is its version as npm writes it, `version` the engine's."""
 
     name: str
@@ -73,7 +73,7 @@ class Copy:
         return f"npm package {self.name} {self.release} in {self.prefix}"
 
 
-def copies(package: Package) -> list[Copy]:
+def copies(package: NpmPackage) -> list[NpmCopy]:
     """Every whole copy, the one that was fetched last first."""
     shelf = cache.shelf("engines")
     found = [
@@ -82,7 +82,7 @@ def copies(package: Package) -> list[Copy]:
     return [copy for _, copy in sorted(filter(None, found), key=lambda one: one[0], reverse=True)]
 
 
-def offers(package: Package) -> list[Offer]:
+def offers(package: NpmPackage) -> list[Offer]:
     """What `fetch` can obtain."""
     source = f"npm package {package.name}"
     return [
@@ -91,7 +91,7 @@ def offers(package: Package) -> list[Offer]:
     ]
 
 
-def fetch(package: Package, version: str, tell: Tell = silently) -> Copy:
+def fetch(package: NpmPackage, version: str, tell: Tell = silently) -> NpmCopy:
     """Fetches, checks and unpacks the latest release of a version, or returns the copy that is there. Raises
     UserError where this machine has no npm or the registry no such version, Unreachable where there is no
     copy and the registry does not answer, DynoError where the fetch fails in another way."""
@@ -105,7 +105,7 @@ def fetch(package: Package, version: str, tell: Tell = silently) -> Copy:
         raise absent(package.engine, version, "npm's registry", unreachable) from None
 
 
-def _fetch(package: Package, version: str, tell: Tell) -> Copy:
+def _fetch(package: NpmPackage, version: str, tell: Tell) -> NpmCopy:
     shelf = cache.shelf("engines")
     with shelf.making(f"npm-{package.engine}", tell) as work:
         release = _latest(package, version, work)
@@ -131,7 +131,7 @@ def _fetch(package: Package, version: str, tell: Tell) -> Copy:
         return there[1]
 
 
-def _latest(package: Package, version: str, work: Path) -> str:
+def _latest(package: NpmPackage, version: str, work: Path) -> str:
     """The latest release of a version. Numbers of releases rise with those of the engine."""
     listed = json.loads(_npm(work, "view", package.name, "versions", "--json"))
     releases = [listed] if isinstance(listed, str) else [str(one) for one in listed]
@@ -153,7 +153,7 @@ def _numbers(release: str) -> list[int]:
     return [int(part) for part in release.replace("-", ".").split(".") if part.isdigit()]
 
 
-def _downloaded(package: Package, release: str, work: Path) -> Path:
+def _downloaded(package: NpmPackage, release: str, work: Path) -> Path:
     """The archive of a release, whose hash is the one that the registry gives it."""
     wanted = _npm(work, "view", f"{package.name}@{release}", "dist.integrity").strip()
     packed = json.loads(_npm(work, "pack", "--json", "--ignore-scripts", f"{package.name}@{release}"))
@@ -170,7 +170,7 @@ def _downloaded(package: Package, release: str, work: Path) -> Path:
     return archive
 
 
-def _unpack(package: Package, archive: Path, target: Path) -> None:
+def _unpack(package: NpmPackage, archive: Path, target: Path) -> None:
     target.mkdir()
     try:
         with tarfile.open(archive) as opened:
@@ -196,10 +196,10 @@ def _link(folder: Path, links: list[dict[str, str]]) -> None:
         place.symlink_to(os.path.relpath(source, place.parent))
 
 
-def _copy_at(prefix: Path) -> tuple[float, Copy] | None:
+def _copy_at(prefix: Path) -> tuple[float, NpmCopy] | None:
     try:
         manifest: dict[str, Any] = json.loads((prefix / MANIFEST).read_text())
-        copy = Copy(
+        copy = NpmCopy(
             name=manifest["name"],
             release=manifest["release"],
             version=manifest["version"],

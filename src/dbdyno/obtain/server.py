@@ -23,7 +23,7 @@ ARGV0 = "--argv0"
 """The loader's option with the name by which a program is called."""
 
 
-def program(installation: Installation, recipe: debian.Recipe, *names: str) -> list[str]:
+def program(installation: Installation, recipe: debian.DebianRecipe, *names: str) -> list[str]:
     """The command of the first of these programs that is here: beside the server or in the `bin` of its
     folder, then among the packages of `recipe`, then on the host. Raises EngineMissing with what obtains
     it."""
@@ -36,7 +36,7 @@ def program(installation: Installation, recipe: debian.Recipe, *names: str) -> l
     return found
 
 
-def programs(installation: Installation, recipe: debian.Recipe, *names: str) -> Iterator[list[str]]:
+def programs(installation: Installation, recipe: debian.DebianRecipe, *names: str) -> Iterator[list[str]]:
     """The commands of all that are here, in that order."""
     server = Path(installation.command[-1])
     for name in names:
@@ -90,13 +90,13 @@ class PackagedServer:
     `client` are the packages with the programs that load a dump, and those of `beside` are fetched as well.
     """
 
-    recipe: debian.Recipe
+    recipe: debian.DebianRecipe
     title: str
     version: str
     names: tuple[str, ...]
     places: tuple[str, ...]
-    client: debian.Recipe
-    beside: tuple[debian.Recipe, ...] = ()
+    client: debian.DebianRecipe
+    beside: tuple[debian.DebianRecipe, ...] = ()
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:

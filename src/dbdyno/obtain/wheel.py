@@ -27,7 +27,7 @@ MANIFEST = cache.WHOLE["engines"]
 
 
 @dataclass(frozen=True)
-class Package:
+class WheelPackage:
     """An engine's wheel, by its name in the index. A copy of it must hold a file whose name has this
     `ending`."""
 
@@ -37,7 +37,7 @@ class Package:
 
 
 @dataclass(frozen=True)
-class Copy:
+class WheelCopy:
     """A wheel that is unpacked in the cache, whole. `release` is its version."""
 
     name: str
@@ -69,7 +69,7 @@ def file(wheel: str, ending: str) -> tuple[str, Path]:
     )
 
 
-def copies(package: Package) -> list[Copy]:
+def copies(package: WheelPackage) -> list[WheelCopy]:
     """Every whole copy, the one that was fetched last first."""
     shelf = cache.shelf("engines")
     names = (name for name in shelf.names() if name.startswith(f"wheel-{package.engine}-"))
@@ -77,7 +77,7 @@ def copies(package: Package) -> list[Copy]:
     return [copy for _, copy in sorted(filter(None, found), key=lambda one: one[0], reverse=True)]
 
 
-def fetch(package: Package, version: str, tell: Tell = silently) -> Copy:
+def fetch(package: WheelPackage, version: str, tell: Tell = silently) -> WheelCopy:
     """Fetches and unpacks the latest release of a version. Raises UserError where this Python has no pip,
     DynoError where the index has no such release for this machine, or the fetch fails."""
     shelf = cache.shelf("engines")
@@ -96,7 +96,7 @@ def fetch(package: Package, version: str, tell: Tell = silently) -> Copy:
         return there[1]
 
 
-def _downloaded(package: Package, version: str, work: Path) -> Path:
+def _downloaded(package: WheelPackage, version: str, work: Path) -> Path:
     if find_spec("pip") is None:
         raise UserError(
             "this Python has no pip, which fetches wheels",
@@ -121,7 +121,7 @@ def _downloaded(package: Package, version: str, work: Path) -> Path:
     return archive
 
 
-def _unpack(package: Package, archive: Path, target: Path) -> None:
+def _unpack(package: WheelPackage, archive: Path, target: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as opened:
             opened.extractall(target)
@@ -132,11 +132,11 @@ def _unpack(package: Package, archive: Path, target: Path) -> None:
         raise DynoError(f"{archive.name} holds no {package.ending}", "give the path of the library")
 
 
-def _copy_at(prefix: Path, package: Package) -> tuple[float, Copy] | None:
+def _copy_at(prefix: Path, package: WheelPackage) -> tuple[float, WheelCopy] | None:
     try:
         manifest = json.loads((prefix / MANIFEST).read_text())
         found = next(prefix.rglob(f"*{package.ending}"))
-        copy = Copy(name=manifest["name"], release=manifest["release"], prefix=prefix, file=found)
+        copy = WheelCopy(name=manifest["name"], release=manifest["release"], prefix=prefix, file=found)
         return float(manifest["fetched_unix_s"]), copy
     except (OSError, ValueError, KeyError, StopIteration):
         return None

@@ -14,7 +14,7 @@ from dbdyno.study import Study
 from dbdyno.study.trials import COUNTED, COUNTED_FROM, NO_BLOCK, Trial, Variant, phases_of
 
 if TYPE_CHECKING:
-    from dbdyno.analyse.bisect import Need
+    from dbdyno.analyse.bisect import BisectionNeed
 
 
 def ask(study: Study, run: BisectionRun, records: Sequence[Record]) -> Sequence[Trial]:
@@ -38,14 +38,14 @@ def ask(study: Study, run: BisectionRun, records: Sequence[Record]) -> Sequence[
     return ()
 
 
-def _need(study: Study, run: BisectionRun, records: Sequence[Record]) -> Need | None:
+def _need(study: Study, run: BisectionRun, records: Sequence[Record]) -> BisectionNeed | None:
     # Here, because a plan that is only shown has no use for numpy.
-    from dbdyno.analyse.bisect import Evidence, course_of
+    from dbdyno.analyse.bisect import BisectionEvidence, course_of
 
-    return course_of(Evidence(study, run, records)).need
+    return course_of(BisectionEvidence(study, run, records)).need
 
 
-def _block(study: Study, run: BisectionRun, need: Need, earlier: Sequence[Record]) -> list[Trial]:
+def _block(study: Study, run: BisectionRun, need: BisectionNeed, earlier: Sequence[Record]) -> list[Trial]:
     """The block after the earlier ones. Blocks come in pairs, so one of other points begins a pair."""
     names = tuple(run.line.variant(place) for place in need.places)
     last = max((record.block for record in earlier), default=-1)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Memory:
+class SequentialMemory:
     """What a run that asks after each block has read already, so that a block costs the same at its end as at
     its beginning, and who is told of each verdict, once, with the number of blocks. It changes no answer."""
 
@@ -31,13 +31,15 @@ class Memory:
     known: set[str] = field(default_factory=set)
 
 
-def ask(study: Study, run: Run, records: Sequence[Record], memory: Memory | None = None) -> Sequence[Trial]:
+def ask(
+    study: Study, run: Run, records: Sequence[Record], memory: SequentialMemory | None = None
+) -> Sequence[Trial]:
     """The variants that are not decided; nothing when all are."""
     return next_trials(study, Order.of(run), records, partial(_left_out, study, run, memory))
 
 
 def decided(
-    study: Study, run: Run, records: Sequence[Record], memory: Memory | None = None
+    study: Study, run: Run, records: Sequence[Record], memory: SequentialMemory | None = None
 ) -> dict[str, VariantResult]:
     """The variants whose verdict stands, whatever may follow, by name. What restarts showed stood before the
     first block, and a variant that lost something is measured all the same: the report says what it gains."""
@@ -46,12 +48,14 @@ def decided(
 
     guards = tuple(guard for guard in study.goal.guards if guard.metric != DURABLE)
     timed = study.but(goal=study.goal.but(guards=guards))
-    memory = memory or Memory()
+    memory = memory or SequentialMemory()
     memory.looks = memory.looks or analysis.Looks()
     return analysis.decided(timed, run, records, memory.looks)
 
 
-def _left_out(study: Study, run: Run, memory: Memory | None, records: Sequence[Record]) -> frozenset[str]:
+def _left_out(
+    study: Study, run: Run, memory: SequentialMemory | None, records: Sequence[Record]
+) -> frozenset[str]:
     """The decided variants; all of them, the baseline too, when it has none left to be compared with. A run
     that is held against another has that.
 
@@ -73,7 +77,7 @@ def _left_out(study: Study, run: Run, memory: Memory | None, records: Sequence[R
     return over
 
 
-def _tell(results: dict[str, VariantResult], blocks: int, memory: Memory | None) -> None:
+def _tell(results: dict[str, VariantResult], blocks: int, memory: SequentialMemory | None) -> None:
     """Tells of each verdict once."""
     if memory is None or memory.tell is None:
         return

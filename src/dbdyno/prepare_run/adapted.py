@@ -37,7 +37,7 @@ from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.trials import Variant, phases_of
 
 if TYPE_CHECKING:
-    from dbdyno.prepare_run.stored_run import Basis
+    from dbdyno.prepare_run.stored_run import EstimateBasis
     from dbdyno.records.store import Store
 
 
@@ -155,7 +155,7 @@ class Adapted:
     calibrated: Calibrated | None
     told: str
     counting: Counting | None
-    basis: Basis | None = None
+    basis: EstimateBasis | None = None
 
 
 def adapted(
@@ -189,7 +189,7 @@ def seed_of(study: Study) -> int:
 
 def _fitted(
     study: Study, budget_s: float, made: Calibration | None, store: Store | None
-) -> tuple[Study, Basis]:
+) -> tuple[Study, EstimateBasis]:
     """The study with blocks and a measured part that fill a budget, in the slices that it will have, and
     what that rests on."""
     # Here, because it reads runs, which a command without a budget never does before it measures.
@@ -201,7 +201,7 @@ def _fitted(
     return fit.but(slice_s=study.slice_s), basis
 
 
-def budget_text(study: Study, basis: Basis) -> str:
+def budget_text(study: Study, basis: EstimateBasis) -> str:
     """What was made of a budget, what the intervals can tell apart, and what that rests on."""
     given = f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial"
     if not basis.measured:

@@ -32,7 +32,7 @@ from dbdyno.trial.count import require_countable
 
 if TYPE_CHECKING:
     from dbdyno.engines.built import Instrumented, Train
-    from dbdyno.trial.correctness import Asked
+    from dbdyno.trial.correctness import GateQuestion
 
 
 def counting_of(study: Study, budget_s: float | None = None) -> Counting | None:
@@ -156,7 +156,7 @@ def _foreseen(study: Study, wishes: Mapping[BuildSpecification, tuple[str, ...]]
     return [_with_gate(build, asked, gate_s) for build, asked in zip(found, each, strict=True)]
 
 
-def _with_gate(build: Foreseen, each: Sequence[Asked], gate_s: float) -> Foreseen:
+def _with_gate(build: Foreseen, each: Sequence[GateQuestion], gate_s: float) -> Foreseen:
     """A build with what the correctness gate found of it, or with the time that it will take. The gate can
     ask under `each` of its variants."""
     if build.problem:

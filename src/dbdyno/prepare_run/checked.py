@@ -45,7 +45,7 @@ from dbdyno.study.designs import extremes_of
 from dbdyno.study.document import parse_document
 from dbdyno.study.trials import Variant
 from dbdyno.trial import beside
-from dbdyno.trial.beside import Asked, not_in_effect
+from dbdyno.trial.beside import AskedStatements, not_in_effect
 from dbdyno.trial.pristine import place_brought
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ class _Checks:
         if not startable:
             return
         engine, levels = registry.engine(reference.engine), {**self.study.settings, **self.study.baseline}
-        asked = Asked(
+        asked = AskedStatements(
             study=self.study,
             engine=engine,
             installation=found,
@@ -347,7 +347,7 @@ class _Checks:
             f" {options['file']} on {copy}{rest}"
         )
 
-    def _examined(self, asked: Asked) -> Examined:
+    def _examined(self, asked: AskedStatements) -> Examined:
         if (found := beside.kept(asked)) is not None:
             return found
         if self.has_host:

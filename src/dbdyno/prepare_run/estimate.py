@@ -55,12 +55,12 @@ def require_load_host(study: Study) -> None:
     if study.driver is None:
         return
     # Here, because most loads come from this host.
-    from dbdyno.driver.remote.load import RemoteDriver
+    from dbdyno.driver.remote.load import DriverOnHost
     from dbdyno.engines.server import free_port
 
     free_port(study.driver.address)
     for host in study.driver.hosts:
-        RemoteDriver(host).close()
+        DriverOnHost(host).close()
 
 
 def load_host_lines(study: Study) -> Iterator[str]:
@@ -120,7 +120,7 @@ NODE_ROUND_S = 10.0
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RunEstimate:
     """What a run takes: `trials_s` all its trials, with the `again` of a reference that takes turns with it,
     and `builds_s` the builds before them. `trials_seen` is how many earlier trials it rests on."""
 
@@ -134,13 +134,13 @@ class Estimate:
         return self.builds_s + self.trials_s
 
 
-def estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) -> Estimate:
+def estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) -> RunEstimate:
     """By the median of what measured trials of the engine's latest run took beside their load. The `again`
     trials of a reference are taken to be as long as the study's."""
     seen_s = beside_load_s(store, study.engine.engine)
     beside_s = median(seen_s) if seen_s else overhead_s(study)
     timed_s = expected_duration_s(trial_count(study) + again, study, beside_s)
-    return Estimate(timed_s + beside_blocks_s(study), len(seen_s), again, builds_s)
+    return RunEstimate(timed_s + beside_blocks_s(study), len(seen_s), again, builds_s)
 
 
 def overhead_s(study: Study) -> float:
@@ -194,7 +194,7 @@ def restarts_s(study: Study) -> float:
     return restart_trial_count(study) * overhead_s(study) + rounds_s
 
 
-def header(study: Study, run: Run, found: Estimate, kept: int, now_unix_s: float) -> str:
+def header(study: Study, run: Run, found: RunEstimate, kept: int, now_unix_s: float) -> str:
     """What begins: the study, the run, its size, and when it will end by the estimate."""
     trials = trials_in_all(study)
     whole = trials + found.again

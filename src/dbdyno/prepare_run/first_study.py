@@ -31,7 +31,7 @@ CLIENTS_EACH_CPU, CLIENTS_LEAST = 4, 8
 
 
 @dataclass(frozen=True)
-class Host:
+class HostCapacity:
     """What of this host decides how large a first study may be."""
 
     cpus: int
@@ -47,12 +47,12 @@ class Host:
         )
 
 
-def host_here() -> Host:
+def host_here() -> HostCapacity:
     """What of this host decides how large a first study may be."""
     # Here, because help looks at no host.
     from dbdyno.host.fingerprint import core_count
 
-    return Host(
+    return HostCapacity(
         cpus=core_count(),
         memory_bytes=room.available_memory_bytes(),
         disk_bytes=room.free_disk_bytes(paths.cache_place()),
@@ -72,7 +72,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Question:
+class StudyOutline:
     """What the study is about: its title, its engine as TOML, its design and its factors. `left_out` are
     sentences on what it does not vary. The design `list` has `variants`, by their names, each with the
     factors that have their last level in it."""
@@ -86,7 +86,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Load:
+class RecordedLoad:
     """A workload that was made of logs: its file, what is compared, its clients, and what the logs tell of
     these."""
 
@@ -96,7 +96,7 @@ class Load:
     told: str
 
 
-def text(question: Question, answers: Answers, host: Host, path: str) -> str:
+def text(question: StudyOutline, answers: Answers, host: HostCapacity, path: str) -> str:
     """The whole file, which `dyno plan` accepts where the engine takes the levels."""
     workload = ["[workload]", *comments(_sentence(answers.workload.description)), *_workload(answers, host)]
     run = f"dyno run {path} --budget {answers.time}"
@@ -106,7 +106,7 @@ def text(question: Question, answers: Answers, host: Host, path: str) -> str:
 
 
 def of_production(
-    question: Question, load: Load, data: Sequence[Row], host: Host, path: str, time: str
+    question: StudyOutline, load: RecordedLoad, data: Sequence[Row], host: HostCapacity, path: str, time: str
 ) -> str:
     """A study of a load that was made of logs, on the data that it brings."""
     cpus = numbers.plural(host.cpus, "CPU")
@@ -127,7 +127,7 @@ def of_production(
     )
 
 
-def _begin(verb: str, question: Question, host: Host, path: str, run: str) -> list[list[str]]:
+def _begin(verb: str, question: StudyOutline, host: HostCapacity, path: str, run: str) -> list[list[str]]:
     """What stands above the tables."""
     words = comments(
         f"Written by {verb} for this host: {host.words}.",
@@ -137,7 +137,7 @@ def _begin(verb: str, question: Question, host: Host, path: str, run: str) -> li
     return [words, rows(_head(question))]
 
 
-def _end(question: Question, response: str) -> list[list[str]]:
+def _end(question: StudyOutline, response: str) -> list[list[str]]:
     """What is compared, and by what."""
     first = comments("The first level of each factor is the baseline's.")
     if question.variants:
@@ -145,7 +145,7 @@ def _end(question: Question, response: str) -> list[list[str]]:
     return [["[factors]", *first, *_factors(question)], _goal(response)]
 
 
-def _listed(question: Question) -> list[list[str]]:
+def _listed(question: StudyOutline) -> list[list[str]]:
     """The baseline, which gives every factor, and each other variant with what it changes."""
     last = {factor.name: factor.levels[-1] for factor in question.factors}
     first = {factor.name: factor.levels[0] for factor in question.factors}
@@ -159,7 +159,7 @@ def _listed(question: Question) -> list[list[str]]:
 GUARDS = "A guard is what must hold as well before a variant counts as faster. For example:"
 
 
-def _head(question: Question) -> list[Row]:
+def _head(question: StudyOutline) -> list[Row]:
     return [
         STUDY.row("title", question.title),
         ("engine", question.engine, "NAME@VERSION or NAME:/PATH/TO/SERVER takes another build"),
@@ -176,7 +176,7 @@ DESIGNS = {
 }
 
 
-def _workload(answers: Answers, host: Host) -> list[str]:
+def _workload(answers: Answers, host: HostCapacity) -> list[str]:
     """What is asked of the workload; its other options as comments, with their defaults."""
     offer = answers.workload
     size = offer.option(answers.sized) if answers.sized else None
@@ -196,7 +196,7 @@ def _workload(answers: Answers, host: Host) -> list[str]:
     return rows([*chosen, *others])
 
 
-def _factors(question: Question) -> Iterator[str]:
+def _factors(question: StudyOutline) -> Iterator[str]:
     for factor in question.factors:
         yield from comments(factor.why) if factor.why else ()
         yield line((toml(factor.name), toml(list(factor.levels)), ""))

@@ -29,7 +29,7 @@ from dbdyno.layers.config import untaken
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import LAYERS
 from dbdyno.obtain.installation import Installation
-from dbdyno.prepare_run.first_study import Question
+from dbdyno.prepare_run.first_study import StudyOutline
 from dbdyno.prepare_run.study_here import installation_of, located
 from dbdyno.records.record import Record
 from dbdyno.report.words.numbers import plural
@@ -50,7 +50,7 @@ STARTS_S = 30.0
 
 
 @dataclass(frozen=True)
-class File:
+class OwnFile:
     """A configuration file that was read, by the path that the user gave."""
 
     path: Path
@@ -72,29 +72,29 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedStudy:
     """A question, and what the user is told of the files that it came from."""
 
-    question: Question
+    question: StudyOutline
     told: tuple[str, ...] = ()
     then: str = ""
 
 
-def of_file(reference: Reference, base: Path, folder: Path, memory_bytes: int) -> Asked:
+def of_file(reference: Reference, base: Path, folder: Path, memory_bytes: int) -> AskedStudy:
     """What helps beyond a file's settings."""
     engine, own = registry.engine(reference.engine), read(reference, base)
     settings = own.found.settings
     proposals = [_beyond(one, settings, engine) for one in engine.settings.proposals(memory_bytes)]
-    question = Question(
+    question = StudyOutline(
         f"What helps {engine.title} beyond {base.name}?",
         _engine_table(reference, base, folder),
         "one-at-a-time",
         [one for one in proposals if len(one.levels) > 1],
     )
-    return Asked(question, tuple(configuration.lines(own.found)))
+    return AskedStudy(question, tuple(configuration.lines(own.found)))
 
 
-def between(reference: Reference, base: Path, other: Path, folder: Path, tell: Tell) -> Asked:
+def between(reference: Reference, base: Path, other: Path, folder: Path, tell: Tell) -> AskedStudy:
     """What differs between two files. Starts servers on empty data. Raises UserError where nothing does."""
     engine, (left, right) = registry.engine(reference.engine), (read(reference, base), read(reference, other))
     installation = installation_of(reference)
@@ -106,7 +106,7 @@ def between(reference: Reference, base: Path, other: Path, folder: Path, tell: T
         )
     factors = [Proposal(name, levels, "") for name, levels in split.varied.items()]
     variants = _variants(split, engine, installation, left.found.settings, right.name)
-    question = Question(
+    question = StudyOutline(
         f"What makes the difference between {base.name} and {other.name}?",
         _engine_table(reference, base, folder),
         "list" if variants else _design(len(factors)),
@@ -115,7 +115,7 @@ def between(reference: Reference, base: Path, other: Path, folder: Path, tell: T
         variants,
     )
     then = f"--settings (where {right.name} is faster: --good {right.name} --bad baseline)"
-    return Asked(question, told, then if len(factors) > VARIED_MOST else "")
+    return AskedStudy(question, told, then if len(factors) > VARIED_MOST else "")
 
 
 def _variants(
@@ -167,12 +167,12 @@ def written_by(url: str, reference: Reference, path: Path) -> Reference:
     return Reference(reference.engine, reference.version or release)
 
 
-def read(reference: Reference, path: Path) -> File:
+def read(reference: Reference, path: Path) -> OwnFile:
     """Raises UserError for what no server takes, and for a file that gives a study nothing."""
     engine = registry.engine(reference.engine)
     try:
         found = read_configuration(engine, installation_of(reference), str(path), Path())
-        return File(path, require_settings(found))
+        return OwnFile(path, require_settings(found))
     except (OSError, ValueError) as error:
         hint = error.hint if isinstance(error, NoConfiguration) else "give the path of a configuration file"
         raise UserError(f"{path} cannot be read: {unread(error)}", hint) from None
@@ -204,7 +204,9 @@ def _engine_table(reference: Reference, path: Path, folder: Path) -> str:
     return inline([ENGINE.row("name", reference), ENGINE.row("configuration", place)])
 
 
-def _split(engine: Engine, installation: Installation | None, left: File, right: File, tell: Tell) -> Split:
+def _split(
+    engine: Engine, installation: Installation | None, left: OwnFile, right: OwnFile, tell: Tell
+) -> Split:
     mine, theirs = left.found.settings, right.found.settings
     alone_in_one = mine.keys() ^ theirs.keys()
     split = Split()
@@ -259,7 +261,7 @@ def _leave_out(split: Split, engine: Engine, installation: Installation, base: M
 
 
 def _told(
-    split: Split, left: File, right: File, engine: Engine, installation: Installation | None
+    split: Split, left: OwnFile, right: OwnFile, engine: Engine, installation: Installation | None
 ) -> Iterator[str]:
     """What of each file is varied, and what is not and why. The counts add up to the lines of the file."""
     for file in (left, right):

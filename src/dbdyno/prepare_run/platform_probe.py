@@ -14,10 +14,10 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.host.cache import Tell, scratch
 from dbdyno.host.host_lock import alone
 from dbdyno.host.journal import Journal
-from dbdyno.host.probe import Finding
+from dbdyno.host.probe import ProbeFinding
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.architecture import Architecture, architecture, emulator_version
-from dbdyno.obtain.cross import PROGRAMS, ProgramStage, Tried, compiler_of, tried
+from dbdyno.obtain.cross import PROGRAMS, ProgramStage, TriedProgram, compiler_of, tried
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.restarts import turn_of
 from dbdyno.prepare_run.begun import Begun, bench_of, new_run
@@ -47,13 +47,15 @@ load = "1s"
 EMULATED = "seen under the emulator; that machine itself may run it"
 
 
-def probe_platform(name: str, programs: Sequence[Path], journal: Journal, tell: Tell) -> Iterator[Finding]:
+def probe_platform(
+    name: str, programs: Sequence[Path], journal: Journal, tell: Tell
+) -> Iterator[ProbeFinding]:
     """Every finding on an architecture. `programs` are files of C that are tried beside Dyno's own. Raises
     UserError for an architecture that Dyno does not know, and for one without an emulator."""
     wanted = architecture(name)
-    yield Finding("platform", "run by", emulator_version(wanted.name) or "this machine")
+    yield ProbeFinding("platform", "run by", emulator_version(wanted.name) or "this machine")
     sizes = ", ".join(f"{size} KiB" for size in wanted.page_kib)
-    yield Finding("platform", "pages of its usual kernels", sizes)
+    yield ProbeFinding("platform", "pages of its usual kernels", sizes)
     yield from _programs(wanted, _sources(programs))
     with alone(f"the probe of {name}", TAKES_S):
         for engine in registry.ENGINES.values():
@@ -73,11 +75,11 @@ def _sources(programs: Sequence[Path]) -> dict[str, str]:
     return found
 
 
-def _programs(wanted: Architecture, own: dict[str, str]) -> Iterator[Finding]:
+def _programs(wanted: Architecture, own: dict[str, str]) -> Iterator[ProbeFinding]:
     try:
         compiler = compiler_of(wanted)
     except UserError as missing:
-        yield Finding("programs", "cross compiler", "no", missing.message, missing.hint)
+        yield ProbeFinding("programs", "cross compiler", "no", missing.message, missing.hint)
         return
     group = f"programs, compiled by {compiler.command}"
     with scratch("cross") as folder:
@@ -85,20 +87,22 @@ def _programs(wanted: Architecture, own: dict[str, str]) -> Iterator[Finding]:
             yield _finding(group, name, tried(source, compiler, folder), bool(compiler.run))
 
 
-def _finding(group: str, name: str, found: Tried, emulated: bool) -> Finding:
+def _finding(group: str, name: str, found: TriedProgram, emulated: bool) -> ProbeFinding:
     """How far a program came, in words."""
     if found.reached is ProgramStage.RUNS:
-        return Finding(group, name, "yes", found.said)
+        return ProbeFinding(group, name, "yes", found.said)
     did = {
         None: "does not compile",
         ProgramStage.COMPILES: "compiles, does not link",
         ProgramStage.LINKS: "compiles and links, does not run",
     }[found.reached]
     ran = emulated and found.reached is ProgramStage.LINKS
-    return Finding(group, name, "no", f"{did}: {found.said}", EMULATED if ran else "")
+    return ProbeFinding(group, name, "no", f"{did}: {found.said}", EMULATED if ran else "")
 
 
-def engine_findings(engine: Engine, wanted: Architecture, journal: Journal, tell: Tell) -> Iterator[Finding]:
+def engine_findings(
+    engine: Engine, wanted: Architecture, journal: Journal, tell: Tell
+) -> Iterator[ProbeFinding]:
     """Whether an engine works, in one line for each question."""
     assert engine.platforms is not None
     group = engine.title
@@ -106,31 +110,31 @@ def engine_findings(engine: Engine, wanted: Architecture, journal: Journal, tell
         found = engine.platforms.locate("", wanted.name)
         platform = described(found)
     except DynoError as missing:
-        yield Finding(group, "here", "no", missing.message, missing.hint)
+        yield ProbeFinding(group, "here", "no", missing.message, missing.hint)
         return
-    yield Finding(group, "here", "yes", platform.packages)
+    yield ProbeFinding(group, "here", "yes", platform.packages)
     page_kib = platform.alignment_bytes >> 10
-    yield Finding(group, "byte order", platform.byte_order)
-    yield Finding(group, "largest pages that its file allows", f"{page_kib} KiB")
+    yield ProbeFinding(group, "byte order", platform.byte_order)
+    yield ProbeFinding(group, "largest pages that its file allows", f"{page_kib} KiB")
     tell(f"{engine.title} {found.version} of {wanted.name}: started, loaded, killed and stopped")
     yield from _tried(group, _record(engine, found, wanted, journal, tell))
 
 
-def _tried(group: str, record: Record) -> Iterator[Finding]:
+def _tried(group: str, record: Record) -> Iterator[ProbeFinding]:
     """What one trial with a kill and a stop showed."""
     if record.outcome in (Outcome.BLOCKED, Outcome.FAILED):
         log = next(iter(record.server_log.strip().splitlines()), "")
-        yield Finding(group, "works", "no", record.cause or log, record.remedy)
+        yield ProbeFinding(group, "works", "no", record.cause or log, record.remedy)
         return
     effective = next((one.effective for one in record.evidence if one.factor == PLATFORM_FACTOR), None)
-    yield Finding(group, "starts", "yes", effective.value if effective else "")
+    yield ProbeFinding(group, "starts", "yes", effective.value if effective else "")
     one = survivor(record.variant, [record])
     for act in one.acts:
         kept = act.acknowledged - act.lost
         there = f"{kept:,} of {act.acknowledged:,} acknowledged commits are there"
         sound = "the invariants hold" if not act.damaged else "; ".join(one.faults)
         good = not (act.damaged or act.lost)
-        yield Finding(group, f"after a {act.act.words}", "yes" if good else "no", f"{there}; {sound}")
+        yield ProbeFinding(group, f"after a {act.act.words}", "yes" if good else "no", f"{there}; {sound}")
 
 
 def _record(

@@ -13,8 +13,8 @@ from dbdyno.driver.passwords import conversation
 from dbdyno.engines import registry
 from dbdyno.engines.put_back import (
     SETTING,
-    Reached,
-    Standing,
+    ReachedSession,
+    SettingBefore,
     Strayed,
     ledger_on,
     moving,
@@ -22,18 +22,25 @@ from dbdyno.engines.put_back import (
     note_settings,
     note_strayed,
 )
-from dbdyno.engines.runtime import Ledger, Row, connected, one_server, server_at, with_own_password
+from dbdyno.engines.runtime import (
+    ChangeRow,
+    ServerLedger,
+    connected,
+    one_server,
+    server_at,
+    with_own_password,
+)
 from dbdyno.errors import DriverFailed, DynoError, ServerFailed, UserError
 from dbdyno.frozen import Level, level_text
 from dbdyno.host.journal import Journal, open_journal
 from dbdyno.host.writers import Allowed
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import Refusal
-from dbdyno.records.in_use import InUse, Means, Moved, ServerId, Way
+from dbdyno.records.in_use import InUse, Means, Moved, ServerId, SettingWay
 from dbdyno.records.run import Run
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import Study
-from dbdyno.trial.running.switch import OF_RUNNING, Guard, Switch, unprovable, words_of
+from dbdyno.trial.running.switch import OF_RUNNING, SettingsSwitch, SwitchGuard, unprovable, words_of
 
 if TYPE_CHECKING:
     from dbdyno.driver.passwords import Ask
@@ -65,12 +72,12 @@ class Looked:
     server: ServerId
     lines: Mapping[str, str | None]
 
-    def standing(self, study: Study) -> tuple[Standing, ...]:
+    def standing(self, study: Study) -> tuple[SettingBefore, ...]:
         """What a run of the study moves, before it is moved."""
         levels, server = settings_of(study), study.server
         restart = server.restart if server is not None else ""
         return tuple(
-            Standing.of(
+            SettingBefore.of(
                 self.server,
                 way,
                 self.lines[way.name],
@@ -101,8 +108,8 @@ def _looked_by(ask: Ask, reference: Reference, names: tuple[str, ...], hook: boo
     runtime = registry.runtime_of(reference.engine)
     production = registry.engine(reference.engine).production
     server = runtime.who(ask)
-    at = Reached(reference.url, server, ask, registry.engine(reference.engine), runtime)
-    ways, lines = dict[str, Way](), dict[str, str | None]()
+    at = ReachedSession(reference.url, server, ask, registry.engine(reference.engine), runtime)
+    ways, lines = dict[str, SettingWay](), dict[str, str | None]()
     for name, way in sorted(runtime.ways(ask, names, hook).items()):
         ways[name] = way
         if way.refused or way.means is Means.SESSION:
@@ -143,7 +150,7 @@ def needs_restarts(study: Study) -> str:
     return next((way.name for way in looked.in_use.ways if way.name in looked.lines and _restarts(way)), "")
 
 
-def _restarts(way: Way) -> bool:
+def _restarts(way: SettingWay) -> bool:
     return way.means is Means.RESTART
 
 
@@ -163,7 +170,7 @@ def refusals_of(study: Study, variants: tuple[Variant, ...]) -> Iterator[Refusal
         return
     engine = registry.engine(study.engine.engine)
     looked = looked_at(study)
-    switch = Switch(engine, looked.in_use, looked.server, ())
+    switch = SettingsSwitch(engine, looked.in_use, looked.server, ())
     found: dict[tuple[str, str, str], list[str]] = {}
     for variant in variants:
         config = by_layer({**study.settings, **variant.levels}).get("config", {})
@@ -293,7 +300,7 @@ def _require_paced(study: Study, found: InUse) -> None:
         raise UserError(told, "write rate_per_s = N under [workload]")
 
 
-def require_unchanged(row: Row | None, url: str) -> None:
+def require_unchanged(row: ChangeRow | None, url: str) -> None:
     """Raises UserError where a change of another Dyno stands on the server."""
     if row is not None:
         told = f"run {row.run} of a Dyno on {row.host} has changed {row.name} on {url}, and not put it back"
@@ -306,12 +313,12 @@ class Noted:
     there is one."""
 
     journal: Journal
-    ledger: Ledger | None
+    ledger: ServerLedger | None
     url: str
     server: ServerId
     run: str
 
-    def settings(self, standings: Sequence[Standing]) -> None:
+    def settings(self, standings: Sequence[SettingBefore]) -> None:
         """Notes settings before they are moved, or as soon as they moved along."""
         if not standings:
             return
@@ -319,7 +326,7 @@ class Noted:
         if self.ledger is not None:
             self.ledger.note(self.run, SETTING, contents_of(standings))
 
-    def begin(self, standings: Sequence[Standing]) -> None:
+    def begin(self, standings: Sequence[SettingBefore]) -> None:
         """Notes settings before the first move. Raises UserError where another Dyno has come before, on the
         same machine or another, since this one looked."""
         if standings and self.ledger is not None:
@@ -338,13 +345,15 @@ class Noted:
         return moving(self.journal, self.url, self.server, tuple(levels), before)
 
 
-def contents_of(standings: Sequence[Standing]) -> dict[str, str]:
+def contents_of(standings: Sequence[SettingBefore]) -> dict[str, str]:
     """What the ledger keeps of settings, by their names."""
     return {one.name: one.model_dump_json() for one in standings}
 
 
 @contextmanager
-def held(study: Study, run: Run, journal: Journal, store: Store, allowed: Allowed) -> Iterator[Switch | None]:
+def held(
+    study: Study, run: Run, journal: Journal, store: Store, allowed: Allowed
+) -> Iterator[SettingsSwitch | None]:
     """The settings of the run's server may be moved within. They are put back at its end, however it comes,
     and the run keeps what became of them. None where the run starts its own servers."""
     if study.server is None:
@@ -363,7 +372,7 @@ def held(study: Study, run: Run, journal: Journal, store: Store, allowed: Allowe
         with open_journal() as moves:
             note = Noted(moves, ledger, study.engine.url, looked.server, run.run)
             note.begin(standing)
-            switch = Switch(
+            switch = SettingsSwitch(
                 registry.engine(study.engine.engine),
                 looked.in_use,
                 looked.server,
@@ -372,7 +381,7 @@ def held(study: Study, run: Run, journal: Journal, store: Store, allowed: Allowe
                 ledger,
                 allow_writes=allowed.writes,
             )
-            guard = Guard(switch, study.server, run.run)
+            guard = SwitchGuard(switch, study.server, run.run)
             moved: tuple[Moved, ...] = ()
             resisting: DynoError | None = None
             try:
@@ -392,7 +401,7 @@ def held(study: Study, run: Run, journal: Journal, store: Store, allowed: Allowe
         journal.undo_to(mark)
 
 
-def put_back_by(switch: Switch, journal: Journal) -> tuple[tuple[Moved, ...], DynoError | None]:
+def put_back_by(switch: SettingsSwitch, journal: Journal) -> tuple[tuple[Moved, ...], DynoError | None]:
     """Puts back what a switch moved; says what became of it, and what resisted."""
     try:
         moved = switch.put_back()
@@ -407,7 +416,7 @@ def put_back_by(switch: Switch, journal: Journal) -> tuple[tuple[Moved, ...], Dy
     return moved, None
 
 
-def _ledger(study: Study, server: ServerId, journal: Journal, run: str) -> tuple[Ledger | None, str]:
+def _ledger(study: Study, server: ServerId, journal: Journal, run: str) -> tuple[ServerLedger | None, str]:
     """Where changes are noted on the server itself, and what is told of that."""
     ledger = ledger_on(study.engine.url, server)
     note_ledger(journal, study.engine.url, server, run)

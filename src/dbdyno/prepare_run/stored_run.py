@@ -349,7 +349,7 @@ BLOCKS_SUPPOSED = 6
 not to vary at all would ask for very long trials."""
 
 
-class Basis(Frozen):
+class EstimateBasis(Frozen):
     """How speeds are taken to spread, what a trial is taken to need beside its load, and where both are from.
     `measured` tells spreads that were seen here from a guess."""
 
@@ -359,7 +359,7 @@ class Basis(Frozen):
     measured: bool = True
 
 
-def basis_of(study: Study, store: Store | None, made: Calibration | None) -> Basis:
+def basis_of(study: Study, store: Store | None, made: Calibration | None) -> EstimateBasis:
     """Of a study that is arranged and begins now on this host; `made` is the calibration that it takes over.
     A plan may have no store."""
     overhead, of_trials = _overhead(study, store)
@@ -376,7 +376,9 @@ def basis_of(study: Study, store: Store | None, made: Calibration | None) -> Bas
         words = f"fitted to guessed spreads, {spreads.starts:.0%} from start to start and "
         words += f"{spreads.seconds:.0%} from second to second"
     measured = bool(seen) or made is not None
-    return Basis(spreads=spreads, overhead_s=overhead, words=f"{words}; {of_trials}", measured=measured)
+    return EstimateBasis(
+        spreads=spreads, overhead_s=overhead, words=f"{words}; {of_trials}", measured=measured
+    )
 
 
 def _overhead(study: Study, store: Store | None) -> tuple[float, str]:

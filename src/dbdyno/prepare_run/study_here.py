@@ -29,7 +29,7 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.records import metrics
 from dbdyno.records.metrics import bytes_text
 from dbdyno.records.run import Data, Run
-from dbdyno.registry import Table, Those
+from dbdyno.registry import LazyTable, Those
 from dbdyno.sql_logs import recording
 from dbdyno.study import Catalogue, Factor, Study, read_study, workload_offers
 from dbdyno.study.catalogue import BesideCheck, NamesFiles
@@ -155,10 +155,10 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         engines=frozenset(registry.ENGINES),
         choosing=Those(registry.ENGINES, lambda engine: engine.sessions_choose),
         workloads=workload_offers(_driver.workloads()),
-        layers=Table(LAYERS, lambda name: _factor_check(name, ask_engines, allowed)),
+        layers=LazyTable(LAYERS, lambda name: _factor_check(name, ask_engines, allowed)),
         beside=_beside_check(allowed) if ask_engines else None,
         metrics=frozenset(metrics.METRICS),
-        knobs=Table(KNOBS, lambda name: f"{KNOBS[name].effect}; levels: {KNOBS[name].levels}"),
+        knobs=LazyTable(KNOBS, lambda name: f"{KNOBS[name].effect}; levels: {KNOBS[name].levels}"),
         configure=_configure,
         # What a stored run may give up was decided when it began.
         gives_up=_gives_up if ask_engines else None,

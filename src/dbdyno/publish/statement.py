@@ -24,7 +24,7 @@ from dbdyno.analyse.soak import SoakResult, SoakVerdict
 from dbdyno.findings.registered import departures
 from dbdyno.findings.results import RESULTS
 from dbdyno.frozen import Frozen
-from dbdyno.obtain.source.build import Made
+from dbdyno.obtain.source.build import BuildAccount
 from dbdyno.prepare_run.begun import code_digest
 from dbdyno.records.chain import Entry, Rerun, canonical, sha256
 from dbdyno.records.record import Record
@@ -63,7 +63,7 @@ class Account(Frozen):
 class PublishedBuild(Frozen):
     """A build of the run: the account of how it was made, and the digest of its program."""
 
-    made: Made
+    made: BuildAccount
     program_sha256: str
 
 

@@ -59,7 +59,7 @@ class Fault(IntEnum):
     CONTENTS = 11
 
 
-class Check(Frozen):
+class FolderCheck(Frozen):
     """One check: whether it `holds`, what was looked at, and where it does not hold, the first difference."""
 
     name: str
@@ -68,7 +68,7 @@ class Check(Frozen):
     fault: Fault | None = absent(None)
 
 
-class Answer(StrEnum):
+class VerificationAnswer(StrEnum):
     """What was found of a folder: all that must hold was checked and holds, something does not, or something
     was not checked."""
 
@@ -84,10 +84,10 @@ class Verification(Frozen):
 
     folder: str
     run: str
-    answer: Answer
+    answer: VerificationAnswer
     signed_by: str
     trusted: bool
-    checks: tuple[Check, ...]
+    checks: tuple[FolderCheck, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -107,7 +107,7 @@ class _Signed:
     """Who signed the folder, and what: the payload of the statement on all files, if there is one that can be
     read."""
 
-    check: Check
+    check: FolderCheck
     key: PublicKey | None
     stated: bytes | None
 
@@ -121,7 +121,7 @@ def verified(
     if not is_signed and f"{STATEMENT}{UNSIGNED}" not in contents:
         told = f"{folder} holds no {STATEMENT}{SIGNED}, so nobody published it"
         raise UserError(told, "name the folder that dyno publish wrote, with all its files")
-    run, notes, checks = "", list[str](), list[Check]()
+    run, notes, checks = "", list[str](), list[FolderCheck]()
     signed = _Signed(_broken("signature", "it was not read"), None, None)
     try:
         signed = _signature(contents, trusted) if is_signed else _unsigned(contents, trusted)
@@ -140,7 +140,11 @@ def verified(
     return Verification(
         folder=folder,
         run=run,
-        answer=Answer.BROKEN if False in held else Answer.NOT_CHECKED if None in held else Answer.HOLDS,
+        answer=VerificationAnswer.BROKEN
+        if False in held
+        else VerificationAnswer.NOT_CHECKED
+        if None in held
+        else VerificationAnswer.HOLDS,
         signed_by=signed.key.fingerprint if signed.key and signed.check.holds else "",
         trusted=trusted is not None and signed.check.holds is True,
         checks=tuple(checks),
@@ -160,7 +164,7 @@ def _signature(contents: Mapping[str, bytes], trusted: PublicKey | None) -> _Sig
     told = f"by the key {key.fingerprint}"
     if trusted is None:
         told += ", which lies in the folder itself: it shows that the folder is whole, and not whose it is"
-    return _Signed(Check(name="signature", holds=True, detail=told), key, stated)
+    return _Signed(FolderCheck(name="signature", holds=True, detail=told), key, stated)
 
 
 def _unsigned(contents: Mapping[str, bytes], trusted: PublicKey | None) -> _Signed:
@@ -169,7 +173,7 @@ def _unsigned(contents: Mapping[str, bytes], trusted: PublicKey | None) -> _Sign
         why = f"nobody signed it, and the key {trusted.fingerprint[:16]} was asked for"
         return _Signed(_broken("signature", why, Fault.SIGNATURE), None, stated)
     told = "not signed: whoever has the folder could have changed all of it"
-    return _Signed(Check(name="signature", holds=None, detail=told), None, stated)
+    return _Signed(FolderCheck(name="signature", holds=None, detail=told), None, stated)
 
 
 def _key_beside(contents: Mapping[str, bytes]) -> PublicKey:
@@ -186,7 +190,7 @@ def _payload(envelope: bytes) -> bytes | None:
         return None
 
 
-def _files(contents: Mapping[str, bytes], strange: list[str], stated: bytes | None) -> Check:
+def _files(contents: Mapping[str, bytes], strange: list[str], stated: bytes | None) -> FolderCheck:
     """Whether the folder holds the files that the statement names, and no others."""
     own = {f"{STATEMENT}{SIGNED}"} if f"{STATEMENT}{SIGNED}" in contents else {f"{STATEMENT}{UNSIGNED}"}
     named = _named_by(stated)
@@ -205,7 +209,9 @@ def _files(contents: Mapping[str, bytes], strange: list[str], stated: bytes | No
     if faults:
         more = f"; {len(seen) - 1} more" if len(seen) > 1 else ""
         return _broken("files", f"{faults[0]}{more}", Fault.FILES)
-    return Check(name="files", holds=True, detail=f"{plural(len(named), 'file')}, each with its SHA-256")
+    return FolderCheck(
+        name="files", holds=True, detail=f"{plural(len(named), 'file')}, each with its SHA-256"
+    )
 
 
 def _named_by(stated: bytes | None) -> dict[str, str]:
@@ -216,7 +222,9 @@ def _named_by(stated: bytes | None) -> dict[str, str]:
         return {}
 
 
-def _of_contents(given: FolderSource, contents: Mapping[str, bytes], signed: _Signed) -> Iterator[Check]:
+def _of_contents(
+    given: FolderSource, contents: Mapping[str, bytes], signed: _Signed
+) -> Iterator[FolderCheck]:
     """What the files say of each other."""
     yield _chain(given)
     yield _registration(given)
@@ -228,7 +236,7 @@ def _of_contents(given: FolderSource, contents: Mapping[str, bytes], signed: _Si
     yield _statements(given, found, contents, signed)
 
 
-def _study(given: FolderSource) -> Check:
+def _study(given: FolderSource) -> FolderCheck:
     """Whether the texts of the study and of its files are those whose digests the run kept when it began."""
     run = given.run
     texts = {run.study_path: (run.study_text, run.study_digest)} if not run.of_logs else {}
@@ -238,10 +246,10 @@ def _study(given: FolderSource) -> Check:
         possible = (sha256(text.encode()), sha256(BOM_UTF8 + text.encode()))
         if digest not in possible and LEFT_OUT not in text:
             return _broken("study", f"run.json: the text of {path} is not the one with the digest beside it")
-    return Check(name="study", holds=True, detail=f"{plural(len(texts), 'text')}, each with its digest")
+    return FolderCheck(name="study", holds=True, detail=f"{plural(len(texts), 'text')}, each with its digest")
 
 
-def _signer(given: FolderSource, signed: _Signed) -> Iterator[Check]:
+def _signer(given: FolderSource, signed: _Signed) -> Iterator[FolderCheck]:
     """A fault where the folder was made to be signed by another key, or to be signed at all."""
     wanted, found = given.account.key, signed.key.fingerprint if signed.key else ""
     if wanted != found and signed.check.holds is not False:
@@ -250,20 +258,20 @@ def _signer(given: FolderSource, signed: _Signed) -> Iterator[Check]:
         yield _broken("signer", f"{told}, and {by}", Fault.SIGNATURE)
 
 
-def _chain(given: FolderSource) -> Check:
+def _chain(given: FolderSource) -> FolderCheck:
     broken = broken_at(given.chain)
     if broken:
         return _broken("chain", broken)
     told = f"each of {len(given.chain)} entries follows from the one before" if given.chain else "it is empty"
-    return Check(name="chain", holds=True, detail=told)
+    return FolderCheck(name="chain", holds=True, detail=told)
 
 
-def _registration(given: FolderSource) -> Check:
+def _registration(given: FolderSource) -> FolderCheck:
     """Whether the run carries out an entry that stands in the chain before the one with which it began."""
     run, kept = given.run, given.run.registered
     places = {one.run: entry.number for entry in given.chain if isinstance(one := entry.told, RunBegan)}
     if kept is None:
-        return Check(name="registration", holds=True, detail="the run was not registered, and says so")
+        return FolderCheck(name="registration", holds=True, detail="the run was not registered, and says so")
     entry = next((one for one in given.chain if one.number == kept.number), None)
     told = entry.told if entry is not None else None
     if entry is None or entry.digest != kept.digest or not isinstance(told, Registration):
@@ -280,22 +288,22 @@ def _registration(given: FolderSource) -> Check:
         detail = f"entry {kept.number}; its file was spelled otherwise, and asks the same"
     else:
         detail = f"entry {kept.number}, and the run began as entry {places[run.run]}"
-    return Check(name="registration", holds=True, detail=detail)
+    return FolderCheck(name="registration", holds=True, detail=detail)
 
 
-def _analysis(given: FolderSource, found: Found, contents: Mapping[str, bytes]) -> Check:
+def _analysis(given: FolderSource, found: Found, contents: Mapping[str, bytes]) -> FolderCheck:
     """Whether the report follows from the records, digit by digit."""
     made = made_files(given, found)[REPORT]()
     there = contents.get(REPORT)
     if there == made:
         told = f"{REPORT} follows from {plural(len(given.records), 'record')}, digit by digit"
-        return Check(name="analysis", holds=True, detail=told)
+        return FolderCheck(name="analysis", holds=True, detail=told)
     if there is None:
         return _broken("analysis", f"{REPORT} is missing")
     return _broken("analysis", f"{REPORT}: {_difference(there, made)}{_other_dyno(given)}")
 
 
-def _beside(given: FolderSource, found: Found, contents: Mapping[str, bytes]) -> Iterator[Check]:
+def _beside(given: FolderSource, found: Found, contents: Mapping[str, bytes]) -> Iterator[FolderCheck]:
     """Whether all other files are what is made of the same records. What another Dyno drew may differ by
     that."""
     for name, make in made_files(given, found).items():
@@ -304,24 +312,30 @@ def _beside(given: FolderSource, found: Found, contents: Mapping[str, bytes]) ->
         label = "page" if name == PAGE else name
         there, made = contents.get(name), make()
         if there == made:
-            yield Check(name=label, holds=True, detail="as it is made from run and records")
+            yield FolderCheck(name=label, holds=True, detail="as it is made from run and records")
         elif there is None:
             yield _broken(label, f"{name} is missing")
         elif other := _other_dyno(given):
-            yield Check(name=label, holds=None, detail=f"{name} is not what this Dyno makes of it{other}")
+            yield FolderCheck(
+                name=label, holds=None, detail=f"{name} is not what this Dyno makes of it{other}"
+            )
         else:
             yield _broken(label, f"{name}: {_first_line(there, made)}")
     for name, made in given_files(given).items():
         if contents.get(name) == made:
             continue
         if other := _other_dyno(given):
-            yield Check(name=name, holds=None, detail=f"{name} is not spelled as this Dyno writes it{other}")
+            yield FolderCheck(
+                name=name, holds=None, detail=f"{name} is not spelled as this Dyno writes it{other}"
+            )
         else:
             where = _first_line(contents[name], made)
             yield _broken(name, f"{name} is not spelled as it was written: {where}")
 
 
-def _statements(given: FolderSource, found: Found, contents: Mapping[str, bytes], signed: _Signed) -> Check:
+def _statements(
+    given: FolderSource, found: Found, contents: Mapping[str, bytes], signed: _Signed
+) -> FolderCheck:
     """Whether each statement says what follows from the files, and has the same signature."""
     ending = SIGNED if f"{STATEMENT}{SIGNED}" in contents else UNSIGNED
     expected = {f"{name}{ending}": made for name, made in statements_beside(given, found, contents).items()}
@@ -340,7 +354,7 @@ def _statements(given: FolderSource, found: Found, contents: Mapping[str, bytes]
         if said != made:
             told = f"{name}: {_difference(said, made)}"
             if other := _other_dyno(given):
-                return Check(name="statements", holds=None, detail=f"{told}{other}")
+                return FolderCheck(name="statements", holds=None, detail=f"{told}{other}")
             return _broken("statements", told)
     unknown = [
         name
@@ -349,7 +363,9 @@ def _statements(given: FolderSource, found: Found, contents: Mapping[str, bytes]
     ]
     if unknown:
         return _broken("statements", f"{unknown[0]} belongs to nothing in the folder")
-    return Check(name="statements", holds=True, detail=f"{plural(len(expected), 'statement')} on these files")
+    return FolderCheck(
+        name="statements", holds=True, detail=f"{plural(len(expected), 'statement')} on these files"
+    )
 
 
 def _notes(given: FolderSource) -> Iterator[str]:
@@ -379,8 +395,8 @@ def _named(runs: list[str]) -> str:
     return f"{plural(len(runs), 'run')} ({', '.join(runs)})"
 
 
-def _broken(name: str, detail: str, fault: Fault = Fault.CONTENTS) -> Check:
-    return Check(name=name, holds=False, detail=detail, fault=fault)
+def _broken(name: str, detail: str, fault: Fault = Fault.CONTENTS) -> FolderCheck:
+    return FolderCheck(name=name, holds=False, detail=detail, fault=fault)
 
 
 def _other_dyno(given: FolderSource) -> str:

@@ -47,7 +47,7 @@ class EntryKind(StrEnum):
     PUBLICATION = "publication"
 
 
-class Plan(Frozen):
+class RegisteredPlan(Frozen):
     """How a study is to be carried out and analysed, as far as the command line can change it or defaults
     decide it. What is None was left open. A `sequential` run ends when its verdicts stand. `confidence` and
     `margin` are shares."""
@@ -89,7 +89,7 @@ class Registration(Frozen):
     study_sha256: str
     files: tuple[RegisteredFile, ...] = ()
     configuration_sha256: str | None = None
-    plan: Plan
+    plan: RegisteredPlan
     dyno_version: str
     dyno_code: str
     host: Host
@@ -208,7 +208,7 @@ class Registered(Frozen):
     number: int
     digest: str
     registered_unix_s: float
-    plan: Plan
+    plan: RegisteredPlan
 
 
 class Rerun(Frozen):

@@ -17,7 +17,7 @@ class Means(StrEnum):
     RESTART = "restart"
 
 
-class Way(Frozen):
+class SettingWay(Frozen):
     """How a setting is moved on a server that runs, with the least right that does it.
 
     `does` are the statements in words. `right` is what the account needs, empty where it needs none, and
@@ -102,7 +102,7 @@ class InUse(Frozen):
     identity: Identity
     here: bool
     data: str
-    ways: tuple[Way, ...]
+    ways: tuple[SettingWay, ...]
     moved: tuple[Moved, ...] = absent(())
     ledger: str = ""
     guard: str = ""

@@ -34,7 +34,7 @@ class Direction(StrEnum):
     LOWER = "lower"
 
 
-class Format(StrEnum):
+class ValueFormat(StrEnum):
     """How values are written. `NUMBER` has four significant digits; `BYTES` has a binary unit of its own, and
     `MICROSECONDS` the unit of time that a person would take."""
 
@@ -56,7 +56,7 @@ class Metric:
     direction: Direction
     definition: str
     read: Callable[[Record], float | None]
-    style: Format = Format.NUMBER
+    style: ValueFormat = ValueFormat.NUMBER
     transaction: str = ""
     of_successes: bool = False
 
@@ -66,7 +66,7 @@ class Metric:
 
     def format(self, value: float) -> str:
         """The value without its unit; bytes carry theirs."""
-        return bytes_text(value) if self.style is Format.BYTES else number_text(value)
+        return bytes_text(value) if self.style is ValueFormat.BYTES else number_text(value)
 
 
 def find(name: str) -> Metric:
@@ -352,13 +352,13 @@ _HARDWARE = tuple(
 _RESOURCES = (
     Metric("read_bytes_per_op", "storage read per transaction", "per op", _LOWER,
            f"Bytes read from storage (not from the page cache) {_SERVER_CPU}.",
-           _per_operation("read_bytes"), Format.BYTES),
+           _per_operation("read_bytes"), ValueFormat.BYTES),
     Metric("written_bytes_per_op", "storage written per transaction", "per op", _LOWER,
-           f"Bytes sent towards storage {_SERVER_CPU}.", _per_operation("written_bytes"), Format.BYTES),
+           f"Bytes sent towards storage {_SERVER_CPU}.", _per_operation("written_bytes"), ValueFormat.BYTES),
     Metric("resident_bytes", "resident memory", "", _LOWER,
            "The most memory that the server's processes held resident at any sample of the measured part. "
            "What they share counts once, as the process that holds most of it has it.",
-           _total("resident_bytes_max"), Format.BYTES),
+           _total("resident_bytes_max"), ValueFormat.BYTES),
     Metric("ready_s", "time until ready", "s", _LOWER,
            "Time from the start of the server's process until it answered.", lambda record: record.ready_s),
     Metric("ready_after_stop_s", "time until ready after a clean stop", "s", _LOWER,
@@ -503,7 +503,7 @@ METRICS: dict[str, Metric] = {
 """All metrics by name, in the order in which help lists them."""
 
 
-class Source(StrEnum):
+class GaugeSource(StrEnum):
     """Who tells a gauge's value."""
 
     KERNEL = "the kernel"
@@ -520,9 +520,9 @@ class Gauge:
 
     name: str
     title: str
-    source: Source
+    source: GaugeSource
     definition: str
-    style: Format = Format.NUMBER
+    style: ValueFormat = ValueFormat.NUMBER
     counted: bool = True
     fault: bool = True
     judged_after_s: float = 0.0
@@ -530,7 +530,7 @@ class Gauge:
 
     def format(self, value: float) -> str:
         """A value with its unit."""
-        return {Format.BYTES: bytes_text, Format.MICROSECONDS: microseconds_text}.get(
+        return {ValueFormat.BYTES: bytes_text, ValueFormat.MICROSECONDS: microseconds_text}.get(
             self.style, number_text
         )(value)
 
@@ -547,32 +547,33 @@ P99 = "p99_us"
 GAUGES: dict[str, Gauge] = {
     gauge.name: gauge
     for gauge in (
-        Gauge("resident_bytes", "resident memory", Source.KERNEL,
+        Gauge("resident_bytes", "resident memory", GaugeSource.KERNEL,
               "Memory of the server's processes that is resident. What they share counts once, as the "
-              "process that holds most of it has it.", Format.BYTES),
-        Gauge("private_bytes", "private memory", Source.KERNEL,
+              "process that holds most of it has it.", ValueFormat.BYTES),
+        Gauge("private_bytes", "private memory", GaugeSource.KERNEL,
               "Memory that the server's processes have to themselves, resident or swapped out (RssAnon and "
-              "VmSwap of /proc/PID/status).", Format.BYTES),
-        Gauge(SHARED, "shared memory", Source.KERNEL,
+              "VmSwap of /proc/PID/status).", ValueFormat.BYTES),
+        Gauge(SHARED, "shared memory", GaugeSource.KERNEL,
               "What the server's processes have touched of the memory that they share, as the one that "
-              "touched most of it has it (RssShmem of /proc/PID/status).", Format.BYTES, fault=False),
-        Gauge("heap_bytes", "memory by the engine's own count", Source.ENGINE,
-              "What the engine says that it has allocated.", Format.BYTES),
-        Gauge(CACHE, "pages in the cache", Source.ENGINE,
-              "What the engine's cache of pages holds: InnoDB's buffer pool.", Format.BYTES, fault=False),
-        Gauge("open_files", "open files", Source.KERNEL,
+              "touched most of it has it (RssShmem of /proc/PID/status).", ValueFormat.BYTES, fault=False),
+        Gauge("heap_bytes", "memory by the engine's own count", GaugeSource.ENGINE,
+              "What the engine says that it has allocated.", ValueFormat.BYTES),
+        Gauge(CACHE, "pages in the cache", GaugeSource.ENGINE,
+              "What the engine's cache of pages holds: InnoDB's buffer pool.", ValueFormat.BYTES,
+              fault=False),
+        Gauge("open_files", "open files", GaugeSource.KERNEL,
               "Open descriptors of the server's processes, sockets included."),
-        Gauge("threads", "threads", Source.KERNEL, "Threads of the server's processes."),
-        Gauge("disk_bytes", "data on the disk", Source.KERNEL,
-              "Blocks that the files of the data directory occupy.", Format.BYTES, fault=False),
-        Gauge("undo", "undo log", Source.ENGINE,
+        Gauge("threads", "threads", GaugeSource.KERNEL, "Threads of the server's processes."),
+        Gauge("disk_bytes", "data on the disk", GaugeSource.KERNEL,
+              "Blocks that the files of the data directory occupy.", ValueFormat.BYTES, fault=False),
+        Gauge("undo", "undo log", GaugeSource.ENGINE,
               "Versions of rows that the engine still keeps for older readers: InnoDB's history list, "
               "PostgreSQL's dead rows.", judged_after_s=600.0, harmless=UNDO_HARMLESS),
-        Gauge("redo_bytes", "redo log", Source.ENGINE,
+        Gauge("redo_bytes", "redo log", GaugeSource.ENGINE,
               "Redo log that the engine still needs: InnoDB's checkpoint age, the files of PostgreSQL's "
-              "write-ahead log.", Format.BYTES, fault=False),
-        Gauge(P99, "99th percentile latency", Source.DRIVER,
-              "Of the transactions that ended in each second.", Format.MICROSECONDS, counted=False),
+              "write-ahead log.", ValueFormat.BYTES, fault=False),
+        Gauge(P99, "99th percentile latency", GaugeSource.DRIVER,
+              "Of the transactions that ended in each second.", ValueFormat.MICROSECONDS, counted=False),
     )
 }  # fmt: skip
 """All gauges by name, in the order in which reports list them."""

@@ -347,11 +347,11 @@ def _asks_a_search(study_text: str) -> bool:
     if Design.SEARCH not in study_text:
         return False
     # Here, because it takes long to import, and most runs say what they are.
-    from dbdyno.study.document import Unreadable, values_of
+    from dbdyno.study.document import UnreadableStudy, values_of
 
     try:
         return values_of(study_text).get("design") == Design.SEARCH
-    except Unreadable:
+    except UnreadableStudy:
         return False
 
 
@@ -422,7 +422,7 @@ class RunLine(RunState):
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableRun:
     """A run of the store that this Dyno cannot read, and why: it is damaged, or of a later version."""
 
     run: str

@@ -34,7 +34,7 @@ from dbdyno.records.database import (
 )
 from dbdyno.records.place import LAST, SQLITE, from_root, place_of
 from dbdyno.records.record import Record
-from dbdyno.records.run import Run, RunLine, RunSummary, Unreadable, run_of_document
+from dbdyno.records.run import Run, RunLine, RunSummary, UnreadableRun, run_of_document
 
 SCHEMA = 1
 """Rises with every change of the tables below that an older Dyno could not follow."""
@@ -418,17 +418,17 @@ class Store:
         """Every run that can be read, the latest first."""
         return self.runs_and_unreadable()[0]
 
-    def runs_and_unreadable(self) -> tuple[list[RunSummary], list[Unreadable]]:
+    def runs_and_unreadable(self) -> tuple[list[RunSummary], list[UnreadableRun]]:
         """The runs that can be read, and those that cannot, each the latest first."""
         with self._transaction(writes=False) as execute:
             documents: dict[str, str] = dict(execute("SELECT run, document FROM dyno_runs"))
-        readable, unreadable = list[RunSummary](), list[Unreadable]()
+        readable, unreadable = list[RunSummary](), list[UnreadableRun]()
         # One that was added meanwhile is for the next look.
         for line in (line for line in self.lines() if line.run in documents):
             try:
                 readable.append(line.read(self._parse_run(documents[line.run])))
             except DynoError as error:
-                unreadable.append(Unreadable(line.run, line.created_unix_s, error.message))
+                unreadable.append(UnreadableRun(line.run, line.created_unix_s, error.message))
         return readable, unreadable
 
     def lines(self) -> list[RunLine]:

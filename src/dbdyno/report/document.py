@@ -94,7 +94,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """Words, and what stands smaller below them: an interval, a source."""
 
     words: Words
@@ -102,7 +102,7 @@ class Cell:
     fold: Fold | None = None
 
 
-Row = Sequence[Words | Cell]
+Row = Sequence[Words | TableCell]
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,10 @@ class Table:
     rows: tuple[Row, ...]
     dense: bool = False
     note: str = ""
-    looks: Mapping[int, Look] = field(default_factory=dict)
+    looks: Mapping[int, RowLook] = field(default_factory=dict)
 
 
-class Look(StrEnum):
+class RowLook(StrEnum):
     """How a row stands out on a page."""
 
     BASELINE = "baseline"
@@ -274,9 +274,9 @@ def plain(words: Words) -> str:
     return "".join(piece if isinstance(piece, str) else piece.text for piece in marks(words))
 
 
-def cell(content: Words | Cell) -> Cell:
+def cell(content: Words | TableCell) -> TableCell:
     """What a table holds at a place, as a cell."""
-    return content if isinstance(content, Cell) else Cell(content)
+    return content if isinstance(content, TableCell) else TableCell(content)
 
 
 def sections_of(document: Document, detail: Detail) -> list[tuple[Section, list[Element]]]:

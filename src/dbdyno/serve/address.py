@@ -40,7 +40,7 @@ NO_TOKEN = (
 )
 
 
-class Guard:
+class AddressGuard:
     """Stands before all pages. A token in the address becomes a cookie, so that links need none. A program
     may send it as a bearer token (RFC 6750)."""
 

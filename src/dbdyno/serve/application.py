@@ -15,9 +15,9 @@ from starlette.routing import Route
 
 from dbdyno.host.host_lock import holder, measured_now
 from dbdyno.report.renderers import page
-from dbdyno.serve.address import Address, Guard
+from dbdyno.serve.address import Address, AddressGuard
 from dbdyno.serve.drawer import Drawer, KeptPages
-from dbdyno.serve.pages import LIVE, METRICS, RUN, Pages, is_page
+from dbdyno.serve.pages import LIVE, METRICS, RUN, StorePages, is_page
 
 ASK_AGAIN_S = 0.05
 NOTHING_HERE = "There is no such page. The list of runs is at /\n"
@@ -45,7 +45,7 @@ def waiting(drawn: Iterable[str]) -> str:
     return WAITING.format(who=who, drawn=f"<p>These pages are there:</p><ul>{links}</ul>" if links else "")
 
 
-class Following:
+class PageFollowers:
     """Those who have a page open. All of it happens in the event loop."""
 
     def __init__(self) -> None:
@@ -65,14 +65,14 @@ class Following:
             queue.put_nowait(self.farewell)
 
 
-class Application:
+class StoreApplication:
     """The pages of a store, behind their guard."""
 
-    def __init__(self, pages: Pages, address: Address, pinned: str = "") -> None:
+    def __init__(self, pages: StorePages, address: Address, pinned: str = "") -> None:
         self._pages = pages
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sent: dict[str, str] = {}
-        self.following = Following()
+        self.following = PageFollowers()
         self.drawer = Drawer(pages.draw, pages.state, self._drawn, KeptPages.of_store(pages.store_url))
         if self.drawer.ready:
             # Their figures ask for it, and during a block nobody draws a page that would load it.
@@ -86,7 +86,7 @@ class Application:
             Route(LIVE, self._live),
             Route("/{path:path}", self._page),
         ]
-        self.guarded = Guard(Starlette(routes=routes), address)
+        self.guarded = AddressGuard(Starlette(routes=routes), address)
 
     def begin(self) -> None:
         """Draws from now on; called in the event loop."""

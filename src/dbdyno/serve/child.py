@@ -12,7 +12,7 @@ import sys
 
 from dbdyno.report.renderers import page
 from dbdyno.serve.address import Address
-from dbdyno.serve.application import Application
+from dbdyno.serve.application import StoreApplication
 from dbdyno.serve.errand import READY, Errand
 from dbdyno.serve.server import serve
 
@@ -25,7 +25,7 @@ def main() -> None:
     errand = Errand.model_validate_json(sys.stdin.readline())
     farewells = set[asyncio.Task[None]]()
 
-    def begin(application: Application, ended: asyncio.Event) -> None:
+    def begin(application: StoreApplication, ended: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
 
         def run_is_over() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
     serve(listener, Address(errand.port, errand.token), errand.store_url, begin, errand.pinned)
 
 
-async def _farewell(application: Application, path: str, ended: asyncio.Event) -> None:
+async def _farewell(application: StoreApplication, path: str, ended: asyncio.Event) -> None:
     """Whoever has the run's page open gets the one of the run that is over."""
     try:
         async with asyncio.timeout(FAREWELL_S):

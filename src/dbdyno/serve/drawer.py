@@ -15,7 +15,7 @@ from pathlib import Path
 from dbdyno.errors import DynoError
 from dbdyno.host import paths
 from dbdyno.host.cache import keep_beside
-from dbdyno.host.host_lock import Look, holder
+from dbdyno.host.host_lock import LookBetweenBlocks, holder
 
 LOOK_EVERY_S = 1.0
 """How often the store is asked for more, while somebody has a page open and no block is measured."""
@@ -30,7 +30,7 @@ SHOWN = b'data-shown=""'
 
 
 @dataclass(frozen=True)
-class Page:
+class DrawnPage:
     """A page as it is sent. `shown` differs where what it says differs."""
 
     body: bytes
@@ -54,17 +54,17 @@ class KeptPages:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(folder)
 
-    def read(self) -> dict[str, Page]:
+    def read(self) -> dict[str, DrawnPage]:
         """All of them by path, the latest last. What cannot be read is none."""
-        found: list[tuple[float, str, Page]] = []
+        found: list[tuple[float, str, DrawnPage]] = []
         for file in self.folder.glob("*.json"):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 told = json.loads(file.read_text(encoding="utf-8"))
                 path, body = told.pop("path"), told.pop("body").encode()
-                found.append((file.stat().st_mtime, path, Page(body=body, **told)))
+                found.append((file.stat().st_mtime, path, DrawnPage(body=body, **told)))
         return {path: page for _, path, page in sorted(found, key=lambda one: one[:2])}
 
-    def keep(self, path: str, page: Page) -> None:
+    def keep(self, path: str, page: DrawnPage) -> None:
         """A page that could not be drawn takes the place of none."""
         if page.status == 200:
             told = {**asdict(page), "path": path, "body": page.body.decode()}
@@ -78,14 +78,14 @@ class KeptPages:
         return self.folder / f"{hashlib.sha256(path.encode()).hexdigest()[:16]}.json"
 
 
-def page_of(text: str, status: int = 200, media_type: str = "text/html") -> Page:
+def page_of(text: str, status: int = 200, media_type: str = "text/html") -> DrawnPage:
     """A page that tells its own script which one it is."""
     body = text.encode()
     shown = hashlib.sha256(body).hexdigest()[:16]
-    return Page(body.replace(SHOWN, f'data-shown="{shown}"'.encode(), 1), shown, status, media_type)
+    return DrawnPage(body.replace(SHOWN, f'data-shown="{shown}"'.encode(), 1), shown, status, media_type)
 
 
-Draw = Callable[[str, Look], Page]
+Draw = Callable[[str, LookBetweenBlocks], DrawnPage]
 """Makes the page at a path."""
 Drawn = Callable[[str], None]
 """Is told of each path whose page is another one now, in the thread that draws."""
@@ -100,7 +100,7 @@ class Drawer:
     state: Callable[[], Hashable]
     drawn: Drawn
     kept: KeptPages
-    ready: dict[str, Page] = field(default_factory=dict)
+    ready: dict[str, DrawnPage] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.ready |= self.kept.read()
@@ -142,7 +142,7 @@ class Drawer:
     def _go_on(self) -> None:
         while True:
             try:
-                with Look() as look:
+                with LookBetweenBlocks() as look:
                     self._take()
                     self._look_for_more()
                     for path in self._next():
@@ -178,7 +178,7 @@ class Drawer:
             watched = []
         return list(dict.fromkeys((*asked, *watched)))
 
-    def _draw(self, path: str, look: Look) -> None:
+    def _draw(self, path: str, look: LookBetweenBlocks) -> None:
         if path in self._stale or path not in self.ready:
             began_s = time.monotonic()
             page, before = self.draw(path, look), self.ready.get(path)

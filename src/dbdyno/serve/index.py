@@ -70,7 +70,7 @@ class IndexRow:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunQuery:
     """What of a list is asked for: runs with all these words, of a study's file, of an engine, with a
     verdict, that began between two days; and how many of the latest are left out before the first."""
 
@@ -83,7 +83,7 @@ class Asked:
     skip: int = 0
 
     @classmethod
-    def of(cls, query: str) -> Asked:
+    def of(cls, query: str) -> RunQuery:
         """What a query string asks for; what it does not know asks for nothing."""
         given = dict(parse_qsl(query))
         known = {
@@ -201,13 +201,13 @@ class Index:
         """What an earlier process has read."""
         if not self._is_loaded:
             self._is_loaded = True
-            kept = readings.kept_index(Kept)
+            kept = readings.kept_index(KeptRuns)
             self._seen |= kept.runs if kept is not None else {}
 
     def _keep(self, readings: Readings, lines: Sequence[RunLine]) -> None:
         """Of runs that are over."""
         over = {line.run: self._seen[line.run] for line in lines if line.finished and line.run in self._seen}
-        readings.keep_index(Kept(runs=over))
+        readings.keep_index(KeptRuns(runs=over))
 
 
 class Seen(Frozen):
@@ -222,7 +222,7 @@ class Seen(Frozen):
         return self.finished == line.finished and self.outcomes == line.outcomes
 
 
-class Kept(Frozen):
+class KeptRuns(Frozen):
     """The same of all runs of a store by their names."""
 
     runs: dict[str, Seen]

@@ -17,7 +17,7 @@ from dbdyno.errors import DynoError, UserError
 from dbdyno.export import exchange
 from dbdyno.findings.results import RESULTS
 from dbdyno.findings.trend import omitted
-from dbdyno.host.host_lock import Holder, Look, holder
+from dbdyno.host.host_lock import Holder, LookBetweenBlocks, holder
 from dbdyno.kinds.held_against import with_gate
 from dbdyno.kinds.registry import without_speeds
 from dbdyno.passwords import without_passwords
@@ -48,8 +48,8 @@ from dbdyno.report.words.numbers import (
     seconds_text,
 )
 from dbdyno.report.words.remarks import WARNINGS
-from dbdyno.serve.drawer import Page, page_of
-from dbdyno.serve.index import Asked, Index
+from dbdyno.serve.drawer import DrawnPage, page_of
+from dbdyno.serve.index import Index, RunQuery
 from dbdyno.study import Study
 from dbdyno.study.trials import NO_BLOCK
 
@@ -180,7 +180,7 @@ def under_way_in(store: Store) -> Holder | None:
 
 
 @dataclass
-class Pages:
+class StorePages:
     """The pages of one store."""
 
     store_url: str
@@ -204,7 +204,7 @@ class Pages:
             return ""
         return found.run if found else ""
 
-    def draw(self, path: str, look: Look) -> Page:
+    def draw(self, path: str, look: LookBetweenBlocks) -> DrawnPage:
         """The page at a path. What fails is a page as well, which says what to do."""
         try:
             with Store(self.store_url) as store:
@@ -219,7 +219,7 @@ class Pages:
             hint = "this is a fault in Dyno; dyno report shows whether the terminal can tell it"
             return page_of(self._said(path, f"Dyno failed: {told}", hint), FAILED)
 
-    def _drawn(self, path: str, store: Store, look: Look) -> str:
+    def _drawn(self, path: str, store: Store, look: LookBetweenBlocks) -> str:
         if path.partition("?")[0] == RUNS:
             return self._runs(store, path, look)
         if path.startswith(COMPARE):
@@ -236,9 +236,9 @@ class Pages:
             return self._document(_trend(store, name, look.give_way), path, TRENDS)
         return self._run(store, store.run(unquote(path.removeprefix(RUN))), path, look)
 
-    def _runs(self, store: Store, path: str, look: Look) -> str:
+    def _runs(self, store: Store, path: str, look: LookBetweenBlocks) -> str:
         """The latest runs of those that are asked for."""
-        asked = Asked.of(path.partition("?")[2])
+        asked = RunQuery.of(path.partition("?")[2])
         rows = self._index.rows(store, look.give_way)
         fitting = [row for row in rows if asked.fits(row)]
         shown = fitting[asked.skip : asked.skip + ROWS_MOST]
@@ -259,7 +259,7 @@ class Pages:
         template = self._template(f"{title.lower()}.html")
         return page.page(template, report=report, figures={}, here=path, path=path, **values)
 
-    def _run(self, store: Store, run: Run, path: str, look: Look) -> str:
+    def _run(self, store: Store, run: Run, path: str, look: LookBetweenBlocks) -> str:
         found = under_way_in(store)
         live = found if found and found.run == run.run else None
         records = store.summary(run).outcomes

@@ -14,8 +14,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dbdyno.interrupts import SIGNALS
 from dbdyno.serve.address import Address
-from dbdyno.serve.application import Application
-from dbdyno.serve.pages import Pages
+from dbdyno.serve.application import StoreApplication
+from dbdyno.serve.pages import StorePages
 
 GRACE_S = 2
 """So long open connections have at the end."""
@@ -28,7 +28,7 @@ BACKLOG = 16
 """So many connections are accepted at once. At the limit of descriptors Python tries as often each second."""
 SERVED_NO_MORE = "Dyno no longer serves this page. It stays as it was drawn last."
 
-Begin = Callable[[Application, asyncio.Event], None]
+Begin = Callable[[StoreApplication, asyncio.Event], None]
 """Is called in the event loop when pages can be asked for, with what ends the server once it is set."""
 
 
@@ -83,7 +83,7 @@ class Connection(H11Protocol):
 class Still(uvicorn.Server):
     """uvicorn's own loop wakes ten times a second, which a measurement beside it would feel."""
 
-    def __init__(self, config: uvicorn.Config, application: Application, begin: Begin) -> None:
+    def __init__(self, config: uvicorn.Config, application: StoreApplication, begin: Begin) -> None:
         super().__init__(config)
         self._application = application
         self._begin = begin
@@ -109,7 +109,7 @@ def _told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 def serve(listener: socket.socket, address: Address, store_url: str, begin: Begin, pinned: str = "") -> None:
     """Serves the pages of a store until a signal comes, or `begin` ends it. The page at the `pinned` path is
     always drawn."""
-    application = Application(Pages(store_url), address, pinned)
+    application = StoreApplication(StorePages(store_url), address, pinned)
     strangers = Strangers()
     application.guarded.admits = strangers.admit
     config = uvicorn.Config(

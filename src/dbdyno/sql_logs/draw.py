@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from dbdyno.sql_logs.keys import Beyond, Column
+from dbdyno.sql_logs.keys import Beyond, SqlColumn
 
 CHOICES_MOST = 50
 """Of a place's texts so many are drawn among: the most frequent ones, which are all that the driver tells."""
@@ -79,7 +79,7 @@ def _decimal(text: str) -> Decimal | None:
 
 
 @dataclass(frozen=True)
-class Values:
+class SeenValues:
     """What was seen in one place. Of binary values, which no script can draw, it is known how many were told
     apart, two at most."""
 
@@ -89,7 +89,7 @@ class Values:
     unknown: bool
 
     @classmethod
-    def of(cls, told: Any) -> Values:
+    def of(cls, told: Any) -> SeenValues:
         """Values as the driver tells them."""
         texts, numbers, binaries, unknown = told
         return cls(Texts.of(texts), Numbers.of(numbers), binaries, unknown)
@@ -105,7 +105,7 @@ Cell = tuple[bool, str]
 
 
 @dataclass(frozen=True)
-class Together:
+class PlacesTogether:
     """Places of a statement whose values belong together. Of the ends of a range, where `distance` is true
     and both are numbers, it is known how far they lay apart. Of others `rows` are what stood side by side
     most often, with how often, and `distinct` says how many were told apart. `others` tells that something
@@ -119,13 +119,13 @@ class Together:
     others: bool
 
     @classmethod
-    def of(cls, told: Any) -> Together:
+    def of(cls, told: Any) -> PlacesTogether:
         """What the driver tells of them."""
         distance, places, distances, rows, distinct, others = told
         made = tuple((tuple(cells), count) for cells, count in rows)
         return cls(distance, tuple(places), Numbers.of(distances), made, distinct, others)
 
-    def draws(self, values: Sequence[Values], names: Mapping[int, str]) -> dict[str, Draw]:
+    def draws(self, values: Sequence[SeenValues], names: Mapping[int, str]) -> dict[str, Draw]:
         """How those places that have a name are drawn; empty where nothing is known of them together."""
         drawn = [place for place in self.places if place in names]
         if self.others or len(drawn) < 2 or bool(self.rows) == bool(self.distances.distinct):
@@ -172,10 +172,10 @@ class Draw:
     expression: str
     words: str
     invented: bool = False
-    asked: Column | Beyond | None = None
+    asked: SqlColumn | Beyond | None = None
 
 
-def draw(values: Values) -> Draw:
+def draw(values: SeenValues) -> Draw:
     """How values such as these are drawn."""
     if values.unknown:
         return Draw(FILL_IN, "to be filled in")
@@ -217,7 +217,7 @@ def _long(texts: Texts) -> Draw | None:
     return Draw(f"text({short}, {long})", f"letters, {short:,} to {long:,} of them")
 
 
-def _choice(values: Values) -> Draw:
+def _choice(values: SeenValues) -> Draw:
     seen = Counter({_text(text): count for text, count in values.texts.most})
     for text, count in values.numbers.most:
         seen[_number(text)] += count

@@ -15,22 +15,22 @@ from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.groups import Grouping
 from dbdyno.sql_logs.postgresql import entries
 from dbdyno.sql_logs.postgresql.prefix import pattern
-from dbdyno.sql_logs.seen import Clock, Reading, Seen
+from dbdyno.sql_logs.seen import LogClock, LogReading, SeenStatement
 
 Lines = Iterable[tuple[int, str]]
 BATCH = 4096
 """So many lines are handed over at a time."""
 
 
-class Reader(Protocol):
+class LogReader(Protocol):
     """Reads the files of one log, one after another, and carries over what stays from file to file."""
 
     takes_bytes: bool
 
-    def read(self, lines: Lines) -> Iterator[Seen]:
+    def read(self, lines: Lines) -> Iterator[SeenStatement]:
         """What a file tells."""
 
-    def ended(self) -> Iterator[Seen]:
+    def ended(self) -> Iterator[SeenStatement]:
         """What is left when all files are read."""
 
     def group(self, file: Lines | Iterable[bytes], grouping: Grouping) -> None:
@@ -49,26 +49,26 @@ class DriverReader:
     def __init__(
         self,
         form: str,
-        reading: Reading,
+        reading: LogReading,
         prefix: str | None = None,
         cut: Callable[[Lines], Iterator[tuple[Any, ...]]] | None = None,
     ) -> None:
         lines = "" if prefix is None else pattern(prefix).pattern
-        at_s = Clock(reading.zone).at_s
+        at_s = LogClock(reading.zone).at_s
         self._log = _driver.LogReader(form, lines, reading.whole, of_files.LINE_BYTES_MOST, at_s, reading.key)
         self._cut = cut
         self.takes_bytes = cut is None
 
-    def read(self, lines: Lines) -> Iterator[Seen]:
+    def read(self, lines: Lines) -> Iterator[SeenStatement]:
         """What a file tells."""
         for batch in _batches(lines if self._cut is None else self._cut(lines)):
             told = self._log.take(batch) if self._cut is None else self._log.parts(batch)
-            yield from (Seen(*each) for each in told)
-        yield from (Seen(*each) for each in self._log.end(False))
+            yield from (SeenStatement(*each) for each in told)
+        yield from (SeenStatement(*each) for each in self._log.end(False))
 
-    def ended(self) -> Iterator[Seen]:
+    def ended(self) -> Iterator[SeenStatement]:
         """What is left when all files are read."""
-        yield from (Seen(*each) for each in self._log.end(True))
+        yield from (SeenStatement(*each) for each in self._log.end(True))
 
     def group(self, file: Lines | Iterable[bytes], grouping: Grouping) -> None:
         """Hands over what a file tells, of which either lines are given or pieces of its bytes."""
@@ -94,15 +94,15 @@ def _batches(each: Iterable[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-AS_TOLD = Reading()
+AS_TOLD = LogReading()
 
 
-def _as_it_is(_lines: Lines, reading: Reading) -> Reading:
+def _as_it_is(_lines: Lines, reading: LogReading) -> LogReading:
     return reading
 
 
 @dataclass(frozen=True)
-class Format:
+class LogFormat:
     """A kind of file. `in_head` says that only its first line tells. `learn` adds what all of a file's lines
     say of its form. What `for_...` names are instructions: for statements at all, and for their times, their
     values and their databases."""
@@ -110,15 +110,17 @@ class Format:
     name: str
     dialect: Dialect
     begins: Callable[[str], bool]
-    reader: Callable[[Reading], Reader]
+    reader: Callable[[LogReading], LogReader]
     for_statements: str
     for_times: str = ""
     for_values: str = ""
     for_databases: str = ""
     in_head: bool = False
-    learn: Callable[[Lines, Reading], Reading] = _as_it_is
+    learn: Callable[[Lines, LogReading], LogReading] = _as_it_is
 
-    def statements(self, lines: list[tuple[int, str]], reading: Reading = AS_TOLD) -> Iterator[Seen]:
+    def statements(
+        self, lines: list[tuple[int, str]], reading: LogReading = AS_TOLD
+    ) -> Iterator[SeenStatement]:
         """What the lines of one file tell."""
         reader = self.reader(self.learn(lines, reading))
         yield from reader.read(lines)
@@ -134,11 +136,11 @@ PLANNED = "auto_explain.log_parameter_max_length = -1 (PostgreSQL 16 and later)"
 def _postgresql(
     name: str,
     begins: Callable[[str], bool],
-    reader: Callable[[Reading], Reader],
+    reader: Callable[[LogReading], LogReader],
     prefix: str = "",
-    learn: Callable[[Lines, Reading], Reading] = _as_it_is,
-) -> Format:
-    return Format(
+    learn: Callable[[Lines, LogReading], LogReading] = _as_it_is,
+) -> LogFormat:
+    return LogFormat(
         name,
         Dialect.POSTGRESQL,
         begins,
@@ -151,13 +153,13 @@ def _postgresql(
     )
 
 
-def _of_entries(cut: Callable[[Reading], entries.Entries]) -> Callable[[Reading], Reader]:
+def _of_entries(cut: Callable[[LogReading], entries.Entries]) -> Callable[[LogReading], LogReader]:
     return lambda reading: DriverReader("entries", reading, cut=cut(reading).read)
 
 
 PREFIX = "log_line_prefix = '%m [%p] %q%u@%d '; --prefix names the one of the log"
 FORMATS = (
-    Format(
+    LogFormat(
         "pg_stat_statements",
         Dialect.POSTGRESQL,
         pg_stat_statements.begins,
@@ -182,7 +184,7 @@ FORMATS = (
         PREFIX,
         lambda lines, reading: entries.learnt(wrapped.texts_of(lines), reading),
     ),
-    Format(
+    LogFormat(
         "slow log",
         Dialect.MYSQL,
         _driver.slow_log_begins,
@@ -197,7 +199,7 @@ FORMATS = (
         PREFIX,
         entries.learnt,
     ),
-    Format(
+    LogFormat(
         "general log",
         Dialect.MYSQL,
         _driver.general_log_begins,
@@ -215,7 +217,7 @@ MYSQL = re.compile(
 )
 
 
-def engine_of(kind: Format, head: list[str]) -> str:
+def engine_of(kind: LogFormat, head: list[str]) -> str:
     """The name of the engine whose server wrote a log that begins with these lines; empty where it does not
     tell."""
     if kind.dialect is Dialect.POSTGRESQL:
@@ -228,7 +230,7 @@ def engine_of(kind: Format, head: list[str]) -> str:
     return ""
 
 
-def format_of(head: list[str]) -> Format | None:
+def format_of(head: list[str]) -> LogFormat | None:
     """The kind of a file that begins with these lines, the one that most of them tell, because a statement
     can hold lines of any kind; None for one that Dyno does not know."""
     votes = {each.name: sum(map(each.begins, head[:1] if each.in_head else head)) for each in FORMATS}

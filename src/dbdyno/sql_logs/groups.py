@@ -12,9 +12,9 @@ from typing import Any
 
 from dbdyno.driver import _driver
 from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Token, written
-from dbdyno.sql_logs.draw import Draw, Together, Values
+from dbdyno.sql_logs.draw import Draw, PlacesTogether, SeenValues
 from dbdyno.sql_logs.keys import together_in
-from dbdyno.sql_logs.seen import Seen, is_text
+from dbdyno.sql_logs.seen import SeenStatement, is_text
 
 READS = frozenset({"SELECT", "WITH", "VALUES"})
 WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "CALL"})
@@ -46,9 +46,9 @@ class Shape:
 
     pieces: tuple[str, ...]
     first: tuple[Token, ...]
-    values: tuple[Values, ...]
+    values: tuple[SeenValues, ...]
     dialect: Dialect
-    together: tuple[Together, ...] = ()
+    together: tuple[PlacesTogether, ...] = ()
     count: int = 0
     new: dict[int, Draw] = field(default_factory=dict)
     may_meet: tuple[str, ...] = ()
@@ -57,8 +57,10 @@ class Shape:
     def of(cls, told: Any, dialect: Dialect) -> Shape:
         """A shape as the driver tells it."""
         pieces, first, values, together, count = told
-        places = tuple(map(Values.of, values))
-        return cls(tuple(pieces), written(first), places, dialect, tuple(map(Together.of, together)), count)
+        places = tuple(map(SeenValues.of, values))
+        return cls(
+            tuple(pieces), written(first), places, dialect, tuple(map(PlacesTogether.of, together)), count
+        )
 
     def kept(self, place: int) -> bool:
         """Whether the value of a place stays in the text."""
@@ -259,7 +261,7 @@ class Grouping:
         self._kind, self._dialect, self._files = kind, dialect, files
         self.groups = _driver.LogGroups(dialect is Dialect.MYSQL, database, together_in, key)
 
-    def take(self, statements: Iterable[Seen]) -> None:
+    def take(self, statements: Iterable[SeenStatement]) -> None:
         """Takes statements that Python read."""
         rest = iter(statements)
         while batch := list(islice(rest, BATCH)):
@@ -281,7 +283,7 @@ class Grouping:
         )
 
 
-def grouped(kind: str, statements: Iterable[Seen], dialect: Dialect, database: str = "") -> Traffic:
+def grouped(kind: str, statements: Iterable[SeenStatement], dialect: Dialect, database: str = "") -> Traffic:
     """The groups of statements that Python read."""
     grouping = Grouping(kind, dialect, database)
     grouping.take(statements)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Token, between_commas, tokens
 from dbdyno.sql_logs.draw import FILL_IN, Draw, draw
 from dbdyno.sql_logs.groups import Group, Shape
-from dbdyno.sql_logs.keys import Beyond, Column
-from dbdyno.sql_logs.schema import ColumnType, Schema, Table, plain
+from dbdyno.sql_logs.keys import Beyond, SqlColumn
+from dbdyno.sql_logs.schema import ColumnType, Schema, SqlTable, plain
 
 WHOLE = frozenset({"mediumint", "int", "integer", "bigint", "int4", "int8", "serial", "bigserial"})
 """Types that hold a sequence for longer than a run lasts."""
@@ -23,7 +23,7 @@ FOREIGN = "each as likely as the others, because a foreign key leads there"
 
 
 @dataclass(frozen=True)
-class Cell:
+class InsertedValue:
     """What an INSERT writes into a column: the value of a place, or an expression."""
 
     place: int | None
@@ -35,9 +35,9 @@ class Insert:
 
     table: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[InsertedValue, ...], ...]
 
-    def written(self, table: Table, dialect: Dialect) -> tuple[str, ...]:
+    def written(self, table: SqlTable, dialect: Dialect) -> tuple[str, ...]:
         """The names of its columns as a statement writes them."""
         quote = "`" if dialect is Dialect.MYSQL else '"'
         return self.columns or tuple(f"{quote}{name}{quote}" for name in table.columns)
@@ -73,11 +73,11 @@ class _Places:
     def __init__(self, before: Sequence[Token]) -> None:
         self._next = _count(before)
 
-    def cell(self, item: Sequence[Token]) -> Cell:
+    def cell(self, item: Sequence[Token]) -> InsertedValue:
         first, inside = self._next, _count(item)
         self._next += inside
         is_value = bool(item) and item[0].text == PLACE and (len(item) == 1 or item[1].text == "::")
-        return Cell(first if inside == 1 and is_value else None)
+        return InsertedValue(first if inside == 1 and is_value else None)
 
 
 def _count(parts: Sequence[Token]) -> int:
@@ -111,7 +111,7 @@ def draw_new_keys(groups: Sequence[Group], schema: Schema | None, dialect: Diale
     """Has the INSERTs among statements draw keys that no row has, as far as the `schema` tells which columns
     are keys. Without one `source` is what holds none. Notes with each shape what it draws, and which keys it
     may meet nevertheless."""
-    sites = list[tuple[Shape, int, Column]]()
+    sites = list[tuple[Shape, int, SqlColumn]]()
     for shape in [shape for group in groups for shape, _ in group.lengths]:
         insert = insert_of(shape, dialect)
         if insert is None:
@@ -128,7 +128,7 @@ def draw_new_keys(groups: Sequence[Group], schema: Schema | None, dialect: Diale
     _number(sites)
 
 
-def _number(sites: Sequence[tuple[Shape, int, Column]]) -> None:
+def _number(sites: Sequence[tuple[Shape, int, SqlColumn]]) -> None:
     """Gives each place of a column every n-th number, so that no two of them draw the same one."""
     totals, seen = Counter(_same(column) for _, _, column in sites), Counter[tuple[str, str]]()
     for shape, place, column in sites:
@@ -142,7 +142,7 @@ def _number(sites: Sequence[tuple[Shape, int, Column]]) -> None:
         shape.new[place] = Draw(expression, words, asked=beyond)
 
 
-def _same(column: Column) -> tuple[str, str]:
+def _same(column: SqlColumn) -> tuple[str, str]:
     """A column, however statements write it."""
     return plain(column.table.rpartition(".")[2]), plain(column.column)
 
@@ -153,10 +153,10 @@ class _OfTable:
 
     shape: Shape
     insert: Insert
-    table: Table
+    table: SqlTable
     dialect: Dialect
 
-    def sites(self) -> Iterator[tuple[Shape, int, Column]]:
+    def sites(self) -> Iterator[tuple[Shape, int, SqlColumn]]:
         """The places that draw from a sequence. Notes what else is drawn."""
         self._draw_parents()
         fresh, met = set[str](), list[str]()
@@ -170,7 +170,7 @@ class _OfTable:
                 continue
             fresh.add(column)
             if self._sort(column) == "number":
-                written = Column(self.insert.table, self._written[column])
+                written = SqlColumn(self.insert.table, self._written[column])
                 yield from ((self.shape, place, written) for place in self._places(column))
             else:
                 made = self._text(column)
@@ -182,7 +182,7 @@ class _OfTable:
         """The columns of the INSERT by their plain names."""
         return {plain(name): name for name in self.insert.written(self.table, self.dialect)}
 
-    def _cells(self, column: str) -> list[Cell]:
+    def _cells(self, column: str) -> list[InsertedValue]:
         at = list(self._written).index(column)
         return [row[at] for row in self.insert.rows if at < len(row)]
 
@@ -217,7 +217,7 @@ class _OfTable:
         return "text" if _text_draw(kind) else ""
 
     def _text(self, column: str) -> Draw:
-        written = Column(self.insert.table, column)
+        written = SqlColumn(self.insert.table, column)
         return Draw(_text_draw(self.table.columns[column]), f"random texts, because {written.words} is a key")
 
     def _draw_parents(self) -> None:
@@ -225,7 +225,7 @@ class _OfTable:
         for column, (table, other) in self.table.parents.items():
             if not table or column not in self._written:
                 continue
-            parent = Column(table, other)
+            parent = SqlColumn(table, other)
             for place in self._places(column):
                 drawn = draw(self.shape.values[place]).expression
                 if not self.shape.kept(place) and (drawn == FILL_IN or drawn.startswith("uniform(")):

@@ -36,7 +36,7 @@ VALUES_MOST = 100_000
 
 
 @dataclass(frozen=True)
-class Column:
+class SqlColumn:
     """A column of a table, both as the statement writes them. A script asks for its values as a `list`."""
 
     table: str
@@ -76,7 +76,7 @@ class Column:
 class Beyond:
     """The number after the largest one of a column."""
 
-    column: Column
+    column: SqlColumn
     capture: ClassVar[str] = "into"
 
     @property
@@ -88,7 +88,7 @@ class Beyond:
         return f"SELECT coalesce(max({self.column.column}), 0) + 1 FROM {self.column.table}"
 
 
-def column_of(pieces: Sequence[str], place: int) -> Column | None:
+def column_of(pieces: Sequence[str], place: int) -> SqlColumn | None:
     """What the value of a place is compared with; None where that is no column of a table, or unclear."""
     while place > 0 and pieces[place].strip() == ",":
         place -= 1
@@ -99,7 +99,7 @@ def column_of(pieces: Sequence[str], place: int) -> Column | None:
     return range_of(pieces, place) or _found(COMPARED, pieces, place)
 
 
-def range_of(pieces: Sequence[str], place: int) -> Column | None:
+def range_of(pieces: Sequence[str], place: int) -> SqlColumn | None:
     """The column of `BETWEEN`, where the value of this place is the lower end and another value the upper."""
     upper = place + 1 < len(pieces) - 1 and pieces[place + 1].strip().upper() == "AND"
     return _found(RANGE, pieces, place) if upper else None
@@ -179,12 +179,12 @@ def part_of(pieces: Sequence[str], place: int) -> str:
     return found[1].upper() if found else ""
 
 
-def _found(pattern: re.Pattern[str], pieces: Sequence[str], place: int) -> Column | None:
+def _found(pattern: re.Pattern[str], pieces: Sequence[str], place: int) -> SqlColumn | None:
     found = pattern.search(pieces[place])
     if found is None or re.match(r"\s*WITH\b", pieces[0], re.IGNORECASE):
         return None
     table = _table(PLACE.join(pieces), found["table"])
-    return Column(table, found["column"]) if table else None
+    return SqlColumn(table, found["column"]) if table else None
 
 
 def _table(statement: str, named: str | None) -> str:

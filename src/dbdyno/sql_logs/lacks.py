@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbdyno.sql_logs.formats import FORMATS, Format
+from dbdyno.sql_logs.formats import FORMATS, LogFormat
 from dbdyno.sql_logs.groups import Group, Traffic
 
 SLOW_LEAST_S = 0.05
@@ -46,5 +46,5 @@ def _of(count: int, group: Group) -> str:
     return "" if count == group.count else f" ({count:,} of {group.count:,} times)"
 
 
-def _format(traffic: Traffic) -> Format:
+def _format(traffic: Traffic) -> LogFormat:
     return next(each for each in FORMATS if each.name == traffic.kind)

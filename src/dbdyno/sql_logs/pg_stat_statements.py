@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno.errors import UserError
 from dbdyno.sql_logs.groups import Grouping
-from dbdyno.sql_logs.seen import Reading, Seen
+from dbdyno.sql_logs.seen import LogReading, SeenStatement
 
 TIMES = ("total_exec_time", "total_time")
 """The column with the milliseconds of all calls: of PostgreSQL 13 and later, and of earlier versions."""
@@ -44,7 +44,7 @@ class _Head:
     def _place(self, *names: str) -> int | None:
         return next((self.names.index(name) for name in names if name in self.names), None)
 
-    def seen(self, line: int, row: list[str]) -> Seen | None:
+    def seen(self, line: int, row: list[str]) -> SeenStatement | None:
         """A row's statement; None for one that was never called. Raises IndexError or ValueError."""
         took, named = self._place(*TIMES), self._place(*DATABASES)
         took_s = None if took is None else float(row[took]) / 1000
@@ -53,8 +53,8 @@ class _Head:
             return None
         if text in ("", HIDDEN):
             rest = "statement of another user" if text else "statement whose text is lost"
-            return Seen("", line, took_s, times, rest)
-        return Seen(text, line, took_s, times, database="" if named is None else row[named])
+            return SeenStatement("", line, took_s, times, rest)
+        return SeenStatement(text, line, took_s, times, database="" if named is None else row[named])
 
 
 class View:
@@ -62,14 +62,14 @@ class View:
 
     takes_bytes = False
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: LogReading) -> None:
         """Takes what is known of every kind of file; nothing of it matters here."""
 
-    def read(self, lines: Iterable[tuple[int, str]]) -> Iterator[Seen]:
+    def read(self, lines: Iterable[tuple[int, str]]) -> Iterator[SeenStatement]:
         """What one file tells."""
         return statements(lines)
 
-    def ended(self) -> Iterator[Seen]:
+    def ended(self) -> Iterator[SeenStatement]:
         """Nothing goes on from file to file."""
         yield from ()
 
@@ -81,7 +81,7 @@ class View:
         """Nothing goes on from file to file."""
 
 
-def statements(lines: Iterable[tuple[int, str]]) -> Iterator[Seen]:
+def statements(lines: Iterable[tuple[int, str]]) -> Iterator[SeenStatement]:
     """A row each. Raises UserError with the line of one that is not what it should be."""
     rows = _rows(lines)
     head = _Head(_names(next(rows)[1]))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from dbdyno.errors import UserError
 from dbdyno.sql_logs import KNOWN
-from dbdyno.sql_logs.formats import AS_TOLD, Format, engine_of, format_of
+from dbdyno.sql_logs.formats import AS_TOLD, LogFormat, engine_of, format_of
 from dbdyno.sql_logs.groups import Grouping, Traffic
 from dbdyno.sql_logs.lines import beginning, lines, pieces
-from dbdyno.sql_logs.seen import LAST, Reading, Seen
+from dbdyno.sql_logs.seen import LAST, LogReading, SeenStatement
 from dbdyno.sql_logs.wrapped import is_wrapped, unwrapped
 
 LOOKED_AT = 1000
@@ -28,21 +28,21 @@ RECONNECT = "log for longer; a connection that was open before is not logged, so
 
 
 @dataclass(frozen=True)
-class Log:
+class SqlLog:
     """Files of one kind in the order of their times. `engine` is the one that wrote them, as far as that is
     told; `notes` say how they are read."""
 
-    kind: Format
+    kind: LogFormat
     engine: str
     paths: tuple[Path, ...]
-    reading: Reading
+    reading: LogReading
 
     @property
     def notes(self) -> tuple[str, ...]:
         return self.reading.notes
 
     @property
-    def statements(self) -> Iterator[Seen]:
+    def statements(self) -> Iterator[SeenStatement]:
         """What they tell, one after the other, read as it is asked for."""
         reader = self.kind.reader(self.reading)
         for path in self.paths:
@@ -67,7 +67,7 @@ class Log:
         return found
 
 
-def traffic_of(paths: Sequence[Path], database: str = "", reading: Reading = AS_TOLD) -> Traffic:
+def traffic_of(paths: Sequence[Path], database: str = "", reading: LogReading = AS_TOLD) -> Traffic:
     """The statements in files of one kind, by digest; with a `database`, its own alone. Raises UserError for
     a file that is none of the known ones, and for files that hold no statement."""
     log = log_of(paths, reading)
@@ -77,7 +77,7 @@ def traffic_of(paths: Sequence[Path], database: str = "", reading: Reading = AS_
     return found
 
 
-def log_of(paths: Sequence[Path], reading: Reading = AS_TOLD) -> Log:
+def log_of(paths: Sequence[Path], reading: LogReading = AS_TOLD) -> SqlLog:
     """What files of one kind hold, in the order of their times. Raises UserError for a file that is none of
     the known ones."""
     if len({*paths}) < len(paths):
@@ -92,7 +92,7 @@ def log_of(paths: Sequence[Path], reading: Reading = AS_TOLD) -> Log:
             )
     ordered = _in_order(kind, heads, reading)
     learnt = kind.learn(chain.from_iterable(map(_lines, ordered)), reading)
-    return Log(kind, engine_of(kind, heads[first]), tuple(ordered), learnt)
+    return SqlLog(kind, engine_of(kind, heads[first]), tuple(ordered), learnt)
 
 
 @contextmanager
@@ -115,12 +115,12 @@ def _head(path: Path) -> list[str]:
     return [line.rstrip("\n") for _, line in unwrapped(head, [(0, f"{line}\n") for line in head])]
 
 
-def _in_order(kind: Format, heads: Mapping[Path, list[str]], reading: Reading) -> list[Path]:
+def _in_order(kind: LogFormat, heads: Mapping[Path, list[str]], reading: LogReading) -> list[Path]:
     """Files in the order of their first moments; as they are given where one tells none."""
     firsts = dict[Path, float]()
     for path, head in heads.items():
         numbered = [(0, f"{line}\n") for line in head]
-        known = Reading(reading.prefix, reading.zone, whole=True) if len(heads) > 1 else None
+        known = LogReading(reading.prefix, reading.zone, whole=True) if len(heads) > 1 else None
         try:
             told = kind.statements(numbered, known) if known else ()
             firsts[path] = next(seen.at_s for seen in told if seen.at_s is not None)
@@ -129,7 +129,7 @@ def _in_order(kind: Format, heads: Mapping[Path, list[str]], reading: Reading) -
     return sorted(heads, key=firsts.__getitem__)
 
 
-def _refuse(paths: Sequence[Path], found: Traffic, kind: Format, database: str) -> None:
+def _refuse(paths: Sequence[Path], found: Traffic, kind: LogFormat, database: str) -> None:
     holds = f"{' and '.join(map(str, paths))} {'holds' if len(paths) == 1 else 'hold'}"
     if found.databases:
         known = ", ".join(name or "(not told)" for name in found.databases)
@@ -139,7 +139,7 @@ def _refuse(paths: Sequence[Path], found: Traffic, kind: Format, database: str) 
     raise UserError(f"{holds} no statement", f"log for longer; {kind.for_statements}")
 
 
-def _kind(path: Path, head: list[str]) -> Format:
+def _kind(path: Path, head: list[str]) -> LogFormat:
     found = format_of(head)
     if found is None and any(map(HEAD.search, head)):
         raise UserError(f"{path} holds the head of a log and no statement", RECONNECT)

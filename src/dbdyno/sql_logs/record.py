@@ -11,18 +11,18 @@ from typing import Protocol
 from dbdyno.driver import _driver
 from dbdyno.errors import UserError
 from dbdyno.sql_logs.digest import Dialect, Kind, shaped
-from dbdyno.sql_logs.formats import Format
+from dbdyno.sql_logs.formats import LogFormat
 from dbdyno.sql_logs.read import CERTAIN
 from dbdyno.sql_logs.recording import (
     NS_PER_S,
     About,
+    RecordedSession,
+    RecordedStatement,
     RecordingFile,
-    Statement,
     StatementKind,
     StatementPlace,
-    Visit,
 )
-from dbdyno.sql_logs.seen import LAST, Reading, Seen, is_text
+from dbdyno.sql_logs.seen import LAST, LogReading, SeenStatement, is_text
 
 EARLIEST_S = 86_400
 """A log tells of a statement when it is over, so one may have begun before the first that is told."""
@@ -43,17 +43,17 @@ SAMPLED = "a replay needs all of them: SET GLOBAL log_slow_rate_limit = 1; dyno 
 HOW = "log for longer, with the sessions and the times: log_slow_verbosity, or log_line_prefix with %m and %c"
 
 
-class Recorded(Protocol):
+class RecordedLog(Protocol):
     """A log as far as a recording needs it."""
 
     @property
-    def kind(self) -> Format: ...
+    def kind(self) -> LogFormat: ...
 
     @property
-    def reading(self) -> Reading: ...
+    def reading(self) -> LogReading: ...
 
     @property
-    def statements(self) -> Iterable[Seen]: ...
+    def statements(self) -> Iterable[SeenStatement]: ...
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ class LoggedStatement:
     """A statement or command of a log, at a moment in seconds since 1970. Where the log writes whole
     seconds, `coarse`, the moment is a guess."""
 
-    seen: Seen
+    seen: SeenStatement
     at_s: float
     coarse: bool
 
 
-def in_time(log: Iterable[Seen], left_out: Counter[str]) -> Iterator[LoggedStatement]:
+def in_time(log: Iterable[SeenStatement], left_out: Counter[str]) -> Iterator[LoggedStatement]:
     """The entries of a log that tell their session and time. Where a log writes whole seconds, those of one
     second are spread over it in the log's order."""
-    waiting: list[Seen] = []
+    waiting: list[SeenStatement] = []
     for seen in log:
         if seen.at_s is None or not seen.session:
             left_out[seen.rest or UNTOLD] += seen.times
@@ -85,14 +85,14 @@ def in_time(log: Iterable[Seen], left_out: Counter[str]) -> Iterator[LoggedState
     yield from _spread(waiting)
 
 
-def _whole_s(seen: Seen) -> float | None:
+def _whole_s(seen: SeenStatement) -> float | None:
     """The whole second that a log tells of a statement; None where it tells more."""
     if seen.whole_s is None and seen.at_s is not None and seen.at_s.is_integer():
         return seen.at_s
     return seen.whole_s
 
 
-def _spread(second: list[Seen]) -> Iterator[LoggedStatement]:
+def _spread(second: list[SeenStatement]) -> Iterator[LoggedStatement]:
     for place, seen in enumerate(second):
         yield LoggedStatement(seen, (seen.at_s or 0.0) + place / len(second), len(second) > 1)
 
@@ -109,12 +109,12 @@ class _Session:
     last: StatementPlace | None = None
     statements: int = 0
 
-    def visit(self, closed_ns: int) -> Visit | None:
+    def visit(self, closed_ns: int) -> RecordedSession | None:
         """None where it sent nothing that can be played."""
         if self.first is None:
             return None
         closed_ns = max(closed_ns, self.free_ns)
-        return Visit(self.opened_ns, closed_ns, self.opening_seen, self.first, self.statements)
+        return RecordedSession(self.opened_ns, closed_ns, self.opening_seen, self.first, self.statements)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class _Recorder:
     database: str
     left_out: Counter[str]
     open: dict[str, _Session] = field(default_factory=dict)
-    visits: list[Visit] = field(default_factory=list)
+    visits: list[RecordedSession] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     verbs: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -189,7 +189,7 @@ class _Recorder:
         if visit is not None:
             self.visits.append(visit)
 
-    def _write(self, seen: Seen, at_ns: int, coarse: bool) -> None:
+    def _write(self, seen: SeenStatement, at_ns: int, coarse: bool) -> None:
         sort = self.sorts.of(seen.text)
         if why := self._why_not(sort, seen.text, seen.database):
             self.left_out[why] += 1
@@ -197,7 +197,7 @@ class _Recorder:
         session = self.open.setdefault(seen.session, _Session(at_ns, False, at_ns))
         took_ns = None if seen.took_s is None else round(seen.took_s * NS_PER_S)
         due_ns = max(at_ns, session.opened_ns, session.free_ns if coarse else session.due_ns)
-        statement = Statement(
+        statement = RecordedStatement(
             text=seen.text,
             due_ns=due_ns,
             took_ns=took_ns,
@@ -238,7 +238,7 @@ class _Recorder:
         return self.numbers[digest]
 
 
-def record(log: Recorded, source: str, output: Path, database: str = "") -> About:
+def record(log: RecordedLog, source: str, output: Path, database: str = "") -> About:
     """Makes a recording of a log at `output`. Of several databases `database` names one; empty takes all.
     Raises UserError where nothing can be played."""
     left_out: Counter[str] = Counter()
@@ -286,7 +286,7 @@ def _about(recorder: _Recorder, kind: str, source: str) -> About:
     )
 
 
-def _open_most(visits: list[Visit]) -> int:
+def _open_most(visits: list[RecordedSession]) -> int:
     """How many sessions were open at one time at most. One that closes as another opens is not counted."""
     changes = sorted(change for visit in visits for change in ((visit.opened_ns, 1), (visit.closed_ns, -1)))
     most = now = 0

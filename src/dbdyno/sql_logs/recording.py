@@ -101,7 +101,7 @@ class StatementPlace:
 
 
 @dataclass(frozen=True)
-class Statement:
+class RecordedStatement:
     """A statement as the file holds it; times in nanoseconds, None where the log does not tell."""
 
     text: str
@@ -115,7 +115,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Visit:
+class RecordedSession:
     """A session as the file holds it."""
 
     opened_ns: int
@@ -147,7 +147,7 @@ class RecordingFile:
         if error is not None:
             self._path.unlink(missing_ok=True)
 
-    def add(self, statement: Statement, before: StatementPlace | None) -> StatementPlace:
+    def add(self, statement: RecordedStatement, before: StatementPlace | None) -> StatementPlace:
         """Writes a statement behind the one `before` it in its session, and gives its place."""
         text = statement.text.encode("utf-8", "replace")
         place = StatementPlace(self._end, STATEMENT.size + len(text))
@@ -169,7 +169,7 @@ class RecordingFile:
             self._flush()
         return place
 
-    def finish(self, visits: Iterable[Visit], about: About) -> None:
+    def finish(self, visits: Iterable[RecordedSession], about: About) -> None:
         """Writes the sessions in the order of their opening, and what the recording says of itself."""
         sessions_offset, count = self._end, 0
         for visit in sorted(visits, key=lambda visit: visit.opened_ns):

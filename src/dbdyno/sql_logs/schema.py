@@ -30,7 +30,7 @@ NO_COLUMN = frozenset(
 """What an item of a CREATE TABLE begins with that defines no column."""
 
 
-class Source(Protocol):
+class DumpSource(Protocol):
     """Where a dump's text comes from."""
 
     def read(self, size: int, /) -> bytes: ...
@@ -46,7 +46,7 @@ class ColumnType:
 
 
 @dataclass
-class Table:
+class SqlTable:
     """A table; names are in lower case. `keys` are the columns of each unique key, and `parents` the tables
     and columns that foreign keys lead to, as they are written."""
 
@@ -55,12 +55,12 @@ class Table:
     parents: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-Schema = dict[str, Table]
+Schema = dict[str, SqlTable]
 """Tables by their names in lower case, without the database or the schema that they are in."""
 
 
 @dataclass
-class Reader:
+class SchemaReader:
     """Takes in the files of a dump, whose definitions may be spread over them."""
 
     dialect: Dialect
@@ -72,7 +72,7 @@ class Reader:
         """The tables. Of those with one name, in different databases, none is known."""
         return {name: table for name, table in self.found.items() if name not in self.twice}
 
-    def take(self, source: Source) -> None:
+    def take(self, source: DumpSource) -> None:
         """Reads one file to its end."""
         for text in _definitions(source):
             parts = [token for token in tokens(text, self.dialect) if token.kind is not Kind.BLANK]
@@ -96,7 +96,7 @@ def plain(name: str) -> str:
     return name.lower()
 
 
-def _definitions(source: Source) -> Iterator[str]:
+def _definitions(source: DumpSource) -> Iterator[str]:
     """The statements that define tables and their keys. Rows are passed over."""
     text, copying, ended = b"\n", False, False
     while not ended:
@@ -127,8 +127,8 @@ def _named(parts: Sequence[Token]) -> tuple[str, Sequence[Token]]:
     return (plain(parts[place].text) if parts[place:] else ""), parts[place + 1 :]
 
 
-def _created(parts: Sequence[Token]) -> Table:
-    table = Table()
+def _created(parts: Sequence[Token]) -> SqlTable:
+    table = SqlTable()
     for item in between_commas(_within(parts)):
         _take(table, item)
     return table
@@ -160,7 +160,7 @@ def _index(found: Schema, parts: Sequence[Token]) -> None:
         _add_key(found[name], _within(rest))
 
 
-def _take(table: Table, item: Sequence[Token]) -> None:
+def _take(table: SqlTable, item: Sequence[Token]) -> None:
     """An item of a CREATE TABLE: a column, or a key."""
     words = [token.text.upper() for token in item]
     if words[:1] == ["CONSTRAINT"]:
@@ -195,12 +195,12 @@ def _type(item: Sequence[Token], words: Sequence[str]) -> ColumnType:
     return ColumnType(name, int(length) if length.isdecimal() else None, numbered)
 
 
-def _add_key(table: Table, parts: Sequence[Token]) -> None:
+def _add_key(table: SqlTable, parts: Sequence[Token]) -> None:
     if columns := _columns(table, parts):
         table.keys.append(columns)
 
 
-def _columns(table: Table, parts: Sequence[Token]) -> tuple[str, ...]:
+def _columns(table: SqlTable, parts: Sequence[Token]) -> tuple[str, ...]:
     """The columns that a key names, also those within an expression."""
     named = [plain(token.text) for token in parts if token.kind is Kind.NAME]
     return tuple(dict.fromkeys(name for name in named if name in table.columns))

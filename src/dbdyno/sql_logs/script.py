@@ -28,7 +28,7 @@ PARTS = {"LIMIT": "10", "OFFSET": "0"}
 
 
 @dataclass(frozen=True)
-class Statement:
+class ScriptStatement:
     """A statement of the script: its text with `:p1` in the place of values, and how these are drawn. The
     draws of `new` ones are of keys that no row has."""
 
@@ -51,7 +51,7 @@ class Statement:
         return tuple(f"{name}: {self.draws[name].words}" for name in sorted(self.new))
 
 
-def statement_of(shape: Shape) -> Statement:
+def statement_of(shape: Shape) -> ScriptStatement:
     """The statement that draws values as they were seen. A value that nobody saw is drawn from the column
     that it is compared with."""
     text, draws, new = _escaped(shape.pieces[0]), dict[str, Draw](), set[str]()
@@ -76,7 +76,7 @@ def statement_of(shape: Shape) -> Statement:
             else:
                 text += f" :{name}" if text.endswith(":") and not text.endswith("::") else f":{name}"
         text += _escaped(shape.pieces[place + 1])
-    return Statement(text.strip(), draws, frozenset(new))
+    return ScriptStatement(text.strip(), draws, frozenset(new))
 
 
 def _together(shape: Shape, names: Mapping[int, str]) -> dict[int, dict[str, Draw]]:

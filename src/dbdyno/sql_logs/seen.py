@@ -11,7 +11,7 @@ from dbdyno.errors import UserError
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenStatement:
     """A statement that was executed `times`, in `took_s` all together, or None where the log does not tell.
     `line` is where it begins; `rest` names what is no statement (a command of the protocol), or why one is
     left out. Bytes that are no UTF-8 stand in `text` as `surrogateescape` writes them.
@@ -42,7 +42,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LogReading:
     """What a user says of a log. `prefix` is PostgreSQL's `log_line_prefix`, None where it is to be found in
     the file. `zone` names the time zone of local times, and `whole` says that no file was cut, so that its
     last entry counts. `notes` are sentences on what was found in the file. Values are replaced by a hash of
@@ -74,7 +74,7 @@ HOW_ZONE = "name the server's time zone, such as --zone Europe/Berlin"
 
 
 @dataclass
-class Clock:
+class LogClock:
     """Moments of one log in seconds since 1970. Local ones count as UTC unless a zone is named."""
 
     name: str = ""

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.errors import UserError
-from dbdyno.sql_logs.postgresql.entries import Entry, JsonEntries, of_json
+from dbdyno.sql_logs.postgresql.entries import JsonEntries, LogEntry, of_json
 from dbdyno.sql_logs.postgresql.prefix import LINE
-from dbdyno.sql_logs.seen import CUT_OFF, Clock, Reading
+from dbdyno.sql_logs.seen import CUT_OFF, LogClock, LogReading
 
 Lines = Iterable[tuple[int, str]]
-Part = Entry | tuple[int, str, str, float | None] | tuple[str]
+Part = LogEntry | tuple[int, str, str, float | None] | tuple[str]
 """An entry, a line of a process with the moment that syslog tells, or a process whose entry has its end."""
 BREAK = ""
 """A line in the place of one that is damaged: nothing before it goes on behind it."""
@@ -162,8 +162,8 @@ class _Message:
 class SyslogEntries:
     """Reads PostgreSQL's messages out of syslog, as lines of their processes."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._clock = Clock(reading.zone)
+    def __init__(self, reading: LogReading) -> None:
+        self._clock = LogClock(reading.zone)
         self._open: dict[str, _Message] = {}
         self._skipped: set[str] = set()
 
@@ -174,7 +174,7 @@ class SyslogEntries:
             if process:
                 yield from self._take(number, process, text, at_s)
             elif line.strip() and _syslog(line) is None:
-                yield Entry(number, "", "", lacks=CUT_OFF)
+                yield LogEntry(number, "", "", lacks=CUT_OFF)
         for process in list(self._open):
             yield from self._whole(process)
 
@@ -209,10 +209,10 @@ class SyslogEntries:
             elif opened:
                 del self._open[process]
                 self._skipped.add(process)
-                yield Entry(opened.line, "", "", lacks=CUT_OFF)
+                yield LogEntry(opened.line, "", "", lacks=CUT_OFF)
             elif process not in self._skipped:
                 self._skipped.add(process)
-                yield Entry(number, "", "", lacks=CUT_OFF)
+                yield LogEntry(number, "", "", lacks=CUT_OFF)
             return
         if not numbered and text.startswith("\t") and opened:
             self._join(opened, 0, text)
@@ -221,7 +221,7 @@ class SyslogEntries:
             # A process numbers its messages one by one. Where one is missing, or the file goes back, the last
             # pieces of the one before it may be missing as well.
             del self._open[process]
-            yield Entry(opened.line, "", "", lacks=CUT_OFF)
+            yield LogEntry(opened.line, "", "", lacks=CUT_OFF)
         else:
             yield from self._whole(process)
         self._skipped.discard(process)
@@ -249,7 +249,7 @@ class SyslogEntries:
             text = CONTROL.sub(lambda found: chr(int(found[1], 8)), text)
         if not message.certain:
             yield (process,)
-            yield Entry(message.line, "", "", lacks=NOT_CERTAIN)
+            yield LogEntry(message.line, "", "", lacks=NOT_CERTAIN)
             return
         for line in text.split("\n"):
             yield message.line, f"{line}\n", process, message.at_s
@@ -273,11 +273,11 @@ def cluster_begins(line: str) -> bool:
 class ClusterEntries(JsonEntries):
     """Reads the logs of CloudNativePG, which hold PostgreSQL's entries by the names of CSV's columns."""
 
-    def read(self, lines: Lines) -> Iterator[Entry]:
+    def read(self, lines: Lines) -> Iterator[LogEntry]:
         """The entries of one file."""
         for number, line in lines:
             told = of_json(line) if line.strip() else {}
             if told is None:
-                yield Entry(number, "", "", lacks=CUT_OFF)
+                yield LogEntry(number, "", "", lacks=CUT_OFF)
             elif isinstance(record := told.get("record"), dict) and "error_severity" in record:
                 yield self.entry(number, record, "log_time", "database_name")

@@ -92,7 +92,7 @@ Configure = Callable[[str, Path, Reference], Configuration]
 be read, or is none: the latter may have a `hint`."""
 
 
-class Recorded(Protocol):
+class RecordingFacts(Protocol):
     """What a study asks of a recording: how long it is, and how many sessions were open at a time."""
 
     @property
@@ -140,7 +140,7 @@ class Catalogue:
     given: GivenCheck | None = None
     lone: bool = False
     files: NamesFiles | None = None
-    recorded: Callable[[Path], Recorded] | None = None
+    recorded: Callable[[Path], RecordingFacts] | None = None
     networked: Set[str] = frozenset()
     each_writes: Set[str] = frozenset()
     beside: BesideCheck | None = None

@@ -180,14 +180,14 @@ def trial_count(study: Study, left_out: int = 0) -> int:
 COUNTED_TO = 10**9
 
 
-class Size(Frozen):
+class StudySize(Frozen):
     """How many trials a study has, counted up to `COUNTED_TO`, and the arithmetic that gives them."""
 
     trials: int
     arithmetic: str
 
 
-def size_of_study(study: Study) -> Size:
+def size_of_study(study: Study) -> StudySize:
     """The size of a study as it is."""
     listed = len(study.variants)
     return size_of(study.design, study.factors, listed, study.blocks, study.aa, study.baselines)
@@ -195,7 +195,7 @@ def size_of_study(study: Study) -> Size:
 
 def size_of(
     design: Design, factors: tuple[Factor, ...], listed: int, blocks: int, aa: bool, baselines: int
-) -> Size:
+) -> StudySize:
     """The size of a study before any of its trials is made: a full factorial can exceed every memory."""
     if design is Design.LIST:
         variants, words = listed, f"{listed} variants"
@@ -218,7 +218,7 @@ def size_of(
         more = "1 second baseline" if copies == 1 else f"{copies} further baselines"
         variants, words = variants + copies, f"{words} + {more}"
     trials = min(variants * blocks, COUNTED_TO)
-    return Size(trials=trials, arithmetic=f"{words}, x {blocks:,} blocks = {_counted(trials)} trials")
+    return StudySize(trials=trials, arithmetic=f"{words}, x {blocks:,} blocks = {_counted(trials)} trials")
 
 
 def _counted(count: int) -> str:
@@ -245,7 +245,7 @@ Signs = tuple[int, ...]
 """-1 for a factor's first level and 1 for its second, in the order of the factors."""
 
 
-class Together(Frozen):
+class ConfoundedInteractions(Frozen):
     """Interactions that are one figure in a fraction: each the numbers of its factors, and the sign with
     which it goes into the figure; the first goes in with 1.
     """
@@ -302,7 +302,7 @@ def resolution(factors: int) -> int:
 
 
 @cache
-def together(factors: int, size: int = 2) -> tuple[Together, ...]:
+def together(factors: int, size: int = 2) -> tuple[ConfoundedInteractions, ...]:
     """All interactions of `size` factors, those that cannot be told apart put together."""
     rows = fraction(factors)
     groups: dict[Signs, list[tuple[tuple[int, ...], int]]] = {}
@@ -311,7 +311,7 @@ def together(factors: int, size: int = 2) -> tuple[Together, ...]:
         sign = signs[0]
         groups.setdefault(tuple(sign * each for each in signs), []).append((one, sign))
     return tuple(
-        Together(
+        ConfoundedInteractions(
             interactions=tuple(one for one, _ in group),
             signs=tuple(sign * group[0][1] for _, sign in group),
         )
@@ -320,7 +320,7 @@ def together(factors: int, size: int = 2) -> tuple[Together, ...]:
 
 
 @cache
-def within(factors: int, index: int) -> Together | None:
+def within(factors: int, index: int) -> ConfoundedInteractions | None:
     """The interactions of three factors that a factor's effect holds besides; None where there is none. Signs
     are those with which they go into the effect.
     """

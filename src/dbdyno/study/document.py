@@ -33,7 +33,7 @@ _GRAMMAR = Language(tree_sitter_toml.language())
 _KEY_NODES = ("bare_key", "quoted_key", "dotted_key")
 
 
-class Unreadable(Exception):
+class UnreadableStudy(Exception):
     """The file holds no document at all; `mistakes` say why."""
 
     def __init__(self, message: str, hint: str = "", line: int = 0, column: int = 0) -> None:
@@ -42,7 +42,7 @@ class Unreadable(Exception):
 
 
 @dataclass
-class Document:
+class StudyDocument:
     """`values` as tomllib reads them; `lines` maps a key's path (array elements by index) to its line."""
 
     text: str
@@ -58,35 +58,35 @@ class Document:
         return self.lines.get(path, 0)
 
 
-def parse_document(content: bytes) -> Document:
+def parse_document(content: bytes) -> StudyDocument:
     """Parses the bytes of a file. Keys given twice are mistakes of the document; the first one counts."""
     text = _decode(content)
-    document = Document(text=text, digest=hashlib.sha256(content).hexdigest())
+    document = StudyDocument(text=text, digest=hashlib.sha256(content).hexdigest())
     # Newlines inside the grammar's tree and tomllib's must be the same ones, and a BOM is in neither.
     source = text.replace("\r\n", "\n").encode()
     repeated = _index(source, document)
     try:
         document.values = _load(_without(source, repeated).decode())
-    except Unreadable as error:
+    except UnreadableStudy as error:
         error.mistakes += document.mistakes
         raise
     return document
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file. Raises Unreadable when there are none to be had, or too many."""
+    """The bytes of a file. Raises UnreadableStudy when there are none to be had, or too many."""
     try:
         with path.open("rb") as file:
             content = file.read(BYTES_MAX + 1)
     except FileNotFoundError:
-        raise Unreadable("there is no such file", "give the path of a study, a TOML file") from None
+        raise UnreadableStudy("there is no such file", "give the path of a study, a TOML file") from None
     except IsADirectoryError:
-        raise Unreadable("this is a directory", "give the path of a TOML file in it") from None
+        raise UnreadableStudy("this is a directory", "give the path of a TOML file in it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise Unreadable(f"cannot be read: {reason}", "check the path and its permissions") from None
+        raise UnreadableStudy(f"cannot be read: {reason}", "check the path and its permissions") from None
     if len(content) > BYTES_MAX:
-        raise Unreadable(
+        raise UnreadableStudy(
             "the file is larger than 1 MiB", "it should be a short text: is this the right file?"
         )
     return content
@@ -94,13 +94,13 @@ def read_bytes(path: Path) -> bytes:
 
 def _decode(content: bytes) -> str:
     if b"\0" in content:
-        raise Unreadable("this is not a text file: it holds zero bytes", "write TOML in UTF-8")
+        raise UnreadableStudy("this is not a text file: it holds zero bytes", "write TOML in UTF-8")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
-        raise Unreadable(
+        raise UnreadableStudy(
             f"the text is not UTF-8: byte 0x{content[error.start]:02x}",
             "save the file as UTF-8",
             line,
@@ -109,7 +109,7 @@ def _decode(content: bytes) -> str:
 
 
 def values_of(text: str) -> dict[str, Any]:
-    """The values of a study's text, whatever they mean. Raises Unreadable where it is no TOML."""
+    """The values of a study's text, whatever they mean. Raises UnreadableStudy where it is no TOML."""
     return _load(text)
 
 
@@ -117,7 +117,7 @@ def _load(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise Unreadable("values are nested too deeply", "write lists of plain values") from None
+        raise UnreadableStudy("values are nested too deeply", "write lists of plain values") from None
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
     except ValueError:
@@ -126,7 +126,7 @@ def _load(text: str) -> dict[str, Any]:
     line = int(place[1]) if place and place[1] else text.count("\n") + 1 if place else 0
     column = int(place[2]) if place and place[2] else 0
     what = reason[: place.start()] if place else reason
-    raise Unreadable(
+    raise UnreadableStudy(
         f"not valid TOML: {what[:1].lower()}{what[1:]}",
         "see https://toml.io; texts stand in quotes, keys once per table",
         line,
@@ -145,7 +145,7 @@ def _without(source: bytes, nodes: list[Node]) -> bytes:
     return bytes(blanked)
 
 
-def _index(source: bytes, document: Document) -> list[Node]:
+def _index(source: bytes, document: StudyDocument) -> list[Node]:
     """Fills in the document's lines; returns the nodes of tables and pairs whose key was given before."""
     indexer = _Indexer(document)
     for node in Parser(_GRAMMAR).parse(source).root_node.named_children:
@@ -159,7 +159,7 @@ def _index(source: bytes, document: Document) -> list[Node]:
 class _Indexer:
     """Walks the grammar's tree without recursion: its depth is the writer's choice."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: StudyDocument) -> None:
         self.document = document
         self.repeated: list[Node] = []
         self.defined: dict[Place, int] = {}
@@ -239,7 +239,7 @@ def _key_parts(node: Node) -> Place:
     leaves = [leaf for leaf in _leaves(node) if leaf.type != "comment"]
     if len(leaves) > KEY_PARTS_MAX:
         row, column = node.start_point
-        raise Unreadable(
+        raise UnreadableStudy(
             f"a key of {len(leaves)} parts", f"a key has at most {KEY_PARTS_MAX}", row + 1, column + 1
         )
     return tuple(_unquoted(leaf) for leaf in leaves)

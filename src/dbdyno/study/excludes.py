@@ -20,7 +20,7 @@ KEEP_ONE = "keep one of the two"
 
 
 @dataclass(frozen=True)
-class Reason:
+class ExclusionReason:
     """Why two do not go together, and what to do: the second one is named first in a message, and has the
     line."""
 
@@ -30,8 +30,8 @@ class Reason:
 
 def _each(
     first: str, others: Iterable[str], why: str, remedy: str = KEEP_ONE
-) -> dict[tuple[str, str], Reason]:
-    return {(first, other): Reason(why, remedy) for other in others}
+) -> dict[tuple[str, str], ExclusionReason]:
+    return {(first, other): ExclusionReason(why, remedy) for other in others}
 
 
 PLATFORM, MACHINE, NODES = "platform.architecture", "machine.reset", "cluster.nodes"
@@ -44,36 +44,44 @@ LEDGER_HERE = "what clients were told is kept on the server's host, so that it o
 OTHER_DESIGN = "leave it out; a study of another design can have it"
 SEARCH, REPLAY, DURABLE = "design = search", "workload.name = replay", "goal.guards = durable"
 
-EXCLUDES: Mapping[tuple[str, str], Reason] = {
-    ("[driver]", "[application]"): Reason(
+EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
+    ("[driver]", "[application]"): ExclusionReason(
         "an application stands on the server's host and takes the load there"
     ),
-    ("[driver]", "[restarts]"): Reason(LEDGER_HERE),
-    ("[driver]", "[soak]"): Reason("the clients that misbehave in a soak are processes of this host"),
-    ("[driver]", DURABLE): Reason(LEDGER_HERE),
-    ("[driver]", "cpu.driver"): Reason(
+    ("[driver]", "[restarts]"): ExclusionReason(LEDGER_HERE),
+    ("[driver]", "[soak]"): ExclusionReason(
+        "the clients that misbehave in a soak are processes of this host"
+    ),
+    ("[driver]", DURABLE): ExclusionReason(LEDGER_HERE),
+    ("[driver]", "cpu.driver"): ExclusionReason(
         "it binds the driver on this host, and the load comes from another one", "leave it out"
     ),
-    (NODES, "[driver]"): Reason("the nodes are on a network of their own, which no other host is on"),
-    (NODES, "[application]"): Reason("an application stands in front of one server"),
-    ("workload.name = flexasync", "cluster.load = all"): Reason(ONE_PROCESS, 'write "cluster.load" = "one"'),
-    (REPLAY, "cluster.load = all"): Reason(ONE_PROCESS, 'write "cluster.load" = "one"'),
-    ("[application]", "[restarts]"): Reason("what the server was told is known to the application alone"),
-    ("[application]", "[soak]"): Reason("the clients that misbehave in a soak speak to a server"),
-    ("[application]", "[data]"): Reason(OWN_TABLES),
-    ("[application]", "data = upgraded"): Reason(OWN_TABLES),
-    ("data.dump", "images"): Reason(ONE_LAYOUT, "leave it out"),
-    ("data.folder", "images"): Reason(ONE_LAYOUT, "leave it out"),
-    ("data.dump", "data.folder"): Reason("each of the two is all of the data"),
-    ("factors.engine", BUILDS): Reason(
+    (NODES, "[driver]"): ExclusionReason(
+        "the nodes are on a network of their own, which no other host is on"
+    ),
+    (NODES, "[application]"): ExclusionReason("an application stands in front of one server"),
+    ("workload.name = flexasync", "cluster.load = all"): ExclusionReason(
+        ONE_PROCESS, 'write "cluster.load" = "one"'
+    ),
+    (REPLAY, "cluster.load = all"): ExclusionReason(ONE_PROCESS, 'write "cluster.load" = "one"'),
+    ("[application]", "[restarts]"): ExclusionReason(
+        "what the server was told is known to the application alone"
+    ),
+    ("[application]", "[soak]"): ExclusionReason("the clients that misbehave in a soak speak to a server"),
+    ("[application]", "[data]"): ExclusionReason(OWN_TABLES),
+    ("[application]", "data = upgraded"): ExclusionReason(OWN_TABLES),
+    ("data.dump", "images"): ExclusionReason(ONE_LAYOUT, "leave it out"),
+    ("data.folder", "images"): ExclusionReason(ONE_LAYOUT, "leave it out"),
+    ("data.dump", "data.folder"): ExclusionReason("each of the two is all of the data"),
+    ("factors.engine", BUILDS): ExclusionReason(
         "a build takes the engine's place",
         "keep one of the two; a build that is there is a level by its path",
     ),
-    (SEARCH, "factors.engine"): Reason(
+    (SEARCH, "factors.engine"): ExclusionReason(
         "a search tries levels of one engine",
         "search on each engine by itself, and compare the winners in a study of another design",
     ),
-    (SEARCH, BUILDS): Reason(
+    (SEARCH, BUILDS): ExclusionReason(
         "each build takes minutes",
         "choose the build with a study of another design, and write it under [settings] here",
     ),
@@ -92,14 +100,14 @@ EXCLUDES: Mapping[tuple[str, str], Reason] = {
         "a search has its own end and its own verdict",
         "leave it out; --budget gives it more time",
     ),
-    ("design = list", "[factors]"): Reason(
+    ("design = list", "[factors]"): ExclusionReason(
         "that design takes its levels from [[variants]]", "give every level there, or choose another design"
     ),
-    ("goal.interval = signed-rank", "baselines > 1"): Reason(
+    ("goal.interval = signed-rank", "baselines > 1"): ExclusionReason(
         "one candidate over the mean of several is not as often large as small by chance",
         'keep one baseline, or write interval = "student" under [goal]',
     ),
-    ("goal.response = instructions_per_op", "goal.counted"): Reason(
+    ("goal.response = instructions_per_op", "goal.counted"): ExclusionReason(
         "that response is counted in every block", "leave it out"
     ),
     **_each(
@@ -117,7 +125,7 @@ EXCLUDES: Mapping[tuple[str, str], Reason] = {
         TIMES_NOTHING,
         "leave it out",
     ),
-    (PLATFORM, SEARCH): Reason(TIMES_NOTHING, "choose another design"),
+    (PLATFORM, SEARCH): ExclusionReason(TIMES_NOTHING, "choose another design"),
     **_each(
         PLATFORM,
         (
@@ -127,7 +135,7 @@ EXCLUDES: Mapping[tuple[str, str], Reason] = {
         TIMES_NOTHING,
         "dyno run STUDY and dyno report RUN say what works",
     ),
-    ("counted work", "--budget"): Reason(
+    ("counted work", "--budget"): ExclusionReason(
         "it takes as long as its transactions", "leave --budget out, and give --blocks"
     ),
     **_each(
@@ -137,7 +145,7 @@ EXCLUDES: Mapping[tuple[str, str], Reason] = {
         "leave it out",
     ),
     **_each(PLATFORM, ("build.pgo", "build.bolt", "build.layout"), TIMES_NOTHING, "leave it out"),
-    (PLATFORM, HOST_LEVELS): Reason(
+    (PLATFORM, HOST_LEVELS): ExclusionReason(
         "programs of other machines run under emulation",
         "keep one of the two: other architectures take settings of the server and of the load, and builds",
     ),
@@ -147,7 +155,7 @@ EXCLUDES: Mapping[tuple[str, str], Reason] = {
         "what a volume keeps says nothing of another machine's disks",
         "give kills and stops",
     ),
-    (MACHINE, BUILDS): Reason("the guest starts packages", "leave it out"),
+    (MACHINE, BUILDS): ExclusionReason("the guest starts packages", "leave it out"),
     **_each(
         MACHINE,
         ("restarts.kills", "restarts.stops"),
@@ -155,7 +163,7 @@ EXCLUDES: Mapping[tuple[str, str], Reason] = {
         "leave it out, or ask it of `platform.architecture` in a study of its own",
     ),
     **{
-        (RUNNING, other): Reason(why, "leave it out, or name an installation as the engine")
+        (RUNNING, other): ExclusionReason(why, "leave it out, or name an installation as the engine")
         for other, why in {
             "[application]": "an application in front of it would be the server's own",
             "[driver]": "a load comes from this host",
@@ -169,10 +177,12 @@ EXCLUDES: Mapping[tuple[str, str], Reason] = {
             "factors.engine": "a study is of one such server",
         }.items()
     },
-    ("--budget", "--blocks"): Reason("a budget says how many blocks there are"),
-    ("--budget", "--until"): Reason("each of the two ends the run"),
-    ("--against", "--budget"): Reason("a gate has as many blocks as the run that it is held against"),
-    ("--against", "--until"): Reason("a gate has as many blocks as the run that it is held against"),
+    ("--budget", "--blocks"): ExclusionReason("a budget says how many blocks there are"),
+    ("--budget", "--until"): ExclusionReason("each of the two ends the run"),
+    ("--against", "--budget"): ExclusionReason(
+        "a gate has as many blocks as the run that it is held against"
+    ),
+    ("--against", "--until"): ExclusionReason("a gate has as many blocks as the run that it is held against"),
     **_each(
         "--resume",
         (
@@ -192,14 +202,14 @@ EXCLUDES: Mapping[tuple[str, str], Reason] = {
         ("--against", "--budget", "--live", "--suggest", "--until"),
         "the hosts of a fleet take blocks as they come",
     ),
-    ("--on", "--budget"): Reason("the other study says how long each is measured"),
+    ("--on", "--budget"): ExclusionReason("the other study says how long each is measured"),
     **_each("--suggest", ("--budget", "--on"), "a suggestion measures nothing"),
-    ("--versions", "--settings"): Reason("a line goes over one kind of changes"),
-    ("--url", "--from"): Reason("each of the two is a whole configuration"),
+    ("--versions", "--settings"): ExclusionReason("a line goes over one kind of changes"),
+    ("--url", "--from"): ExclusionReason("each of the two is a whole configuration"),
     **_each("--study", ("--machine", "--platform"), "the study says what it needs"),
-    ("--key", "--unsigned"): Reason("a folder is signed or not"),
-    ("--json", "--format"): Reason("each of the two is a format"),
-    ("--dump", "--folder"): Reason("each of the two is all of the data"),
+    ("--key", "--unsigned"): ExclusionReason("a folder is signed or not"),
+    ("--json", "--format"): ExclusionReason("each of the two is a format"),
+    ("--dump", "--folder"): ExclusionReason("each of the two is all of the data"),
 }
 OF_STUDIES = tuple(pair for pair in EXCLUDES if not any(name.startswith(("--", "dyno ")) for name in pair))
 """The pairs of which a study can have both."""

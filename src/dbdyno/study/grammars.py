@@ -19,7 +19,7 @@ from dbdyno.study.catalogue import Catalogue, Option
 from dbdyno.study.designs import CONTROL
 from dbdyno.study.nouns import BASELINE, CANDIDATE, DURABLE, TWIN, Constraint, Guard, Reference, Term, amount
 from dbdyno.study.schema import LEVEL, TEXT, TEXTS, Schema, pattern
-from dbdyno.study.values import Fault, Faults, kind, shown
+from dbdyno.study.values import Faults, ValueFault, kind, shown
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -51,7 +51,7 @@ def _as_it_is(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Grammar(Generic[T]):
-    """`read` makes of a value of TOML what it means, or raises Fault. `schema` is what editors check.
+    """`read` makes of a value of TOML what it means, or raises ValueFault. `schema` is what editors check.
     `written` is the value of TOML again. `allowed` says for a page which values there are, where that is
     not clear from the words beside it."""
 
@@ -148,21 +148,21 @@ def listed(
     whole: Callable[[tuple[T, ...]], None] = lambda found: None,
     limits: Schema | None = None,
 ) -> Grammar[tuple[T, ...]]:
-    """A list, of which each element can be wrong by itself. `whole` raises Fault for a list that is wrong
-    although its elements are right, and `limits` tell editors of that."""
+    """A list, of which each element can be wrong by itself. `whole` raises ValueFault for a list that is
+    wrong although its elements are right, and `limits` tell editors of that."""
 
     def read(value: Any, catalogue: Catalogue) -> tuple[T, ...]:
         if not isinstance(value, list):
-            raise Fault(f"must be a list, not {kind(value)}", hint)
+            raise ValueFault(f"must be a list, not {kind(value)}", hint)
         found: list[T] = []
-        faults: list[tuple[int, Fault]] = []
+        faults: list[tuple[int, ValueFault]] = []
         for index, element in enumerate(value):
             try:
                 one = each.read(element, catalogue)
                 if unique and one in found:
-                    raise Fault(f"{shown(element)} is given twice", "keep one of the two")
+                    raise ValueFault(f"{shown(element)} is given twice", "keep one of the two")
                 found.append(one)
-            except Fault as fault:
+            except ValueFault as fault:
                 faults.append((index, fault))
         if faults:
             raise Faults(faults, tuple(found))
@@ -185,7 +185,9 @@ def listed(
 def _require_ladder(rungs: tuple[int, ...]) -> None:
     if not rungs or list(rungs) != sorted(rungs) or len(rungs) > RUNGS_MAX:
         told = ", ".join(map(str, rungs)) or "empty"
-        raise Fault(f"is no ladder: {told}", f"write 1 to {RUNGS_MAX} numbers, each more than the one before")
+        raise ValueFault(
+            f"is no ladder: {told}", f"write 1 to {RUNGS_MAX} numbers, each more than the one before"
+        )
 
 
 def ladder(clients: Grammar[int]) -> Grammar[tuple[int, ...]]:
@@ -197,9 +199,9 @@ def ladder(clients: Grammar[int]) -> Grammar[tuple[int, ...]]:
 def _paths(value: Any) -> tuple[str, ...]:
     paths = values.texts(value)
     if not 1 <= len(paths) <= DUMPS_MAX:
-        raise Fault(f"names {len(paths):,} files", f"allowed: 1 to {DUMPS_MAX}")
+        raise ValueFault(f"names {len(paths):,} files", f"allowed: 1 to {DUMPS_MAX}")
     if len({*paths}) < len(paths):
-        raise Fault("names a file twice", "each file is loaded once, in the order written")
+        raise ValueFault("names a file twice", "each file is loaded once, in the order written")
     return paths
 
 
@@ -214,7 +216,7 @@ PATHS = _plain(_paths, {"anyOf": [TEXT, _SEVERAL]}, _paths_written)
 def _database(value: Any) -> str:
     name = values.text(value)
     if any(mark in name for mark in "`\"'/\\?#%"):
-        raise Fault(f"cannot be {shown(name)}", "write the name as the server has it, without quotes")
+        raise ValueFault(f"cannot be {shown(name)}", "write the name as the server has it, without quotes")
     return name
 
 
@@ -225,14 +227,14 @@ def _host(value: Any) -> str:
     name = values.text(value)
     # An option of ssh would begin with a dash.
     if not re.fullmatch(HOST_NAME, name):
-        raise Fault(f"cannot be {shown(name)}", 'write the name of one host, as `ssh` knows it: "load1"')
+        raise ValueFault(f"cannot be {shown(name)}", 'write the name of one host, as `ssh` knows it: "load1"')
     return name
 
 
 def _hosts(value: Any) -> tuple[str, ...]:
     names = [_host(name) for name in (values.texts(value) if isinstance(value, list) else [value])]
     if len(set(names)) < len(names):
-        raise Fault("names a host twice", "name each host once")
+        raise ValueFault("names a host twice", "name each host once")
     return tuple(names)
 
 
@@ -248,7 +250,7 @@ def _address(value: Any) -> str:
         found = None
     if found is None or found.is_loopback or found.is_unspecified or found.is_multicast:
         hint = 'write an address that the load host reaches: "10.0.0.1"'
-        raise Fault(f"{shown(text)} is no address of one host on a network", hint)
+        raise ValueFault(f"{shown(text)} is no address of one host on a network", hint)
     return str(found)
 
 
@@ -304,9 +306,9 @@ def reference(names: Names, what: str, forms: str, examples: bool = False) -> Gr
 def _variant_name(value: Any) -> str:
     name = values.text(value)
     if name in (TWIN, CONTROL) or re.fullmatch(rf"{BASELINE}(-\d+)?", name):
-        raise Fault(f"`{name}` is a name of Dyno's own", "only the first variant is the baseline")
+        raise ValueFault(f"`{name}` is a name of Dyno's own", "only the first variant is the baseline")
     if not re.fullmatch(values.VARIANT_NAME, name) or len(name) > NAME_LENGTH_MAX:
-        raise Fault(
+        raise ValueFault(
             f"{shown(name)} cannot name a variant",
             f"up to {NAME_LENGTH_MAX} characters, none of them `=` or `,`",
         )
@@ -316,7 +318,7 @@ def _variant_name(value: Any) -> str:
 def _known_name(value: Any) -> str:
     name = _variant_name(value)
     if name == BASELINE or re.match(rf"{CANDIDATE}\b", name):
-        raise Fault(f"`{name}` is a name of Dyno's own", "choose another")
+        raise ValueFault(f"`{name}` is a name of Dyno's own", "choose another")
     return name
 
 
@@ -326,9 +328,9 @@ KNOWN_NAME = replace(VARIANT_NAME, read=lambda value, _: _known_name(value))
 
 
 def constraint(value: Any) -> Constraint:
-    """`config.A + 2 * config.B <= 6G`: sums of amounts on both sides. Raises Fault for another form."""
+    """`config.A + 2 * config.B <= 6G`: sums of amounts on both sides. Raises ValueFault for another form."""
     text = values.text(value)
-    form = Fault(f"{shown(text)} is no constraint", 'write "config.A + 2 * config.B <= 6G"')
+    form = ValueFault(f"{shown(text)} is no constraint", 'write "config.A + 2 * config.B <= 6G"')
     sides = text.split("<=")
     if len(sides) != 2:
         raise form

@@ -37,7 +37,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Section:
+class StudySection:
     """A table of a study: its keys, and the noun that they make up. `rules` are of the JSON Schema."""
 
     name: str

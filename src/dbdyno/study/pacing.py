@@ -1,7 +1,7 @@
 """When transactions start: the small grammars of rate schedules and think times.
 
 A study and the command line write the same. Each reader returns the part of the driver's job that is meant,
-or raises Fault.
+or raises ValueFault.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from dbdyno.driver.job import (
     Arrivals,
     Closed,
     Constant,
-    File,
     Load,
     Open,
     Points,
     Ramp,
+    RateFile,
+    RateSteps,
     Schedule,
     Sine,
-    Steps,
     ThinkTime,
 )
 from dbdyno.study import values
-from dbdyno.study.values import NUMBER, Fault, shown
+from dbdyno.study.values import NUMBER, ValueFault, shown
 
 Seconds = Callable[[str], float]
 """How a time is read: a study demands a unit, the command line takes plain seconds as well."""
@@ -65,16 +65,16 @@ def schedule(value: Any, time: Seconds = with_unit) -> Schedule:
     if kind == "sine":
         amplitude_per_s, period_s = _rate_and_time(text, rest, time)
         if period_s < PERIOD_S_MIN:
-            raise Fault(
+            raise ValueFault(
                 f"{shown(text)} waves faster than the driver can follow",
                 f"give a period of at least {PERIOD_S_MIN * 1000:g}ms",
             )
         return Sine(amplitude_per_s=amplitude_per_s, period_s=period_s)
     if kind == "steps":
-        return Steps(steps=_rates_at(text, rest, time))
+        return RateSteps(steps=_rates_at(text, rest, time))
     if kind == "points":
         return Points(points=_rates_at(text, rest, time))
-    raise Fault(f"{shown(text)} is no schedule", f"write {SCHEDULE_FORMS}")
+    raise ValueFault(f"{shown(text)} is no schedule", f"write {SCHEDULE_FORMS}")
 
 
 def think_time(value: Any, time: Seconds = with_unit) -> float | ThinkTime:
@@ -82,7 +82,7 @@ def think_time(value: Any, time: Seconds = with_unit) -> float | ThinkTime:
     text = values.text(value)
     kind, separator, mean = text.rpartition(":")
     if separator and kind != "exponential":
-        raise Fault(f"{shown(text)} is no think time", f"write {THINK_TIME_FORMS}")
+        raise ValueFault(f"{shown(text)} is no think time", f"write {THINK_TIME_FORMS}")
     mean_s = time(mean)
     return ThinkTime(mean_s=mean_s, distribution="exponential") if separator else mean_s
 
@@ -100,28 +100,28 @@ def clash(
     arrivals: bool,
     think_time: bool,
     rate_key: str,
-) -> tuple[str, Fault] | None:
+) -> tuple[str, ValueFault] | None:
     """What of all that a load may have does not go together: the key to blame, and why. `rate_key` is what
     the rate is called where it was written."""
-    needs_rate = [form for form in schedules if not isinstance(form, Points | File)]
+    needs_rate = [form for form in schedules if not isinstance(form, Points | RateFile)]
     waves = [form.amplitude_per_s for form in schedules if isinstance(form, Sine)]
     if think_time and (rates or schedules):
         message = f"is of the closed loop; {rate_key} or a schedule makes it open"
-        return "think_time", Fault(message, f"give either a think time or {rate_key}")
+        return "think_time", ValueFault(message, f"give either a think time or {rate_key}")
     if needs_rate and not rates:
-        return "schedule", Fault(
+        return "schedule", ValueFault(
             f"needs {rate_key}", "the rate that it begins with; only points give all rates"
         )
     if schedules and not needs_rate and rates:
-        return "schedule", Fault("gives every rate itself", f"leave out {rate_key}")
+        return "schedule", ValueFault("gives every rate itself", f"leave out {rate_key}")
     if waves and max(waves) > min(rates):
-        return "schedule", Fault("has a sine that goes below 0", f"its amplitude is at most {rate_key}")
+        return "schedule", ValueFault("has a sine that goes below 0", f"its amplitude is at most {rate_key}")
     if waves and max(waves) + max(rates) > RATE_PER_S_MAX:
         hint = f"the driver can send at most {RATE_PER_S_MAX:,.0f} per second"
-        return "schedule", Fault("has a sine that rises too high", hint)
+        return "schedule", ValueFault("has a sine that rises too high", hint)
     if arrivals and not rates and not schedules:
         hint = "without a rate each client sends when it is answered"
-        return "arrivals", Fault(f"needs {rate_key}", hint)
+        return "arrivals", ValueFault(f"needs {rate_key}", hint)
     return None
 
 
@@ -140,10 +140,10 @@ def load(
 def _rate_and_time(text: str, rest: str, time: Seconds) -> tuple[float, float]:
     rate, separator, written = rest.partition("/")
     if not separator:
-        raise Fault(f"{shown(text)} has no `/` between rate and time", f"write {SCHEDULE_FORMS}")
+        raise ValueFault(f"{shown(text)} has no `/` between rate and time", f"write {SCHEDULE_FORMS}")
     span_s = time(written)
     if span_s <= 0:
-        raise Fault(f"{shown(text)} takes no time", "give a time above 0")
+        raise ValueFault(f"{shown(text)} takes no time", "give a time above 0")
     return _rate(text, rate), span_s
 
 
@@ -152,16 +152,18 @@ def _rates_at(text: str, rest: str, time: Seconds) -> tuple[tuple[float, float],
     for part in rest.split(","):
         at, separator, rate = part.partition("=")
         if not separator:
-            raise Fault(f"{shown(part)} in {shown(text)} is no AT=RATE", f"write {SCHEDULE_FORMS}")
+            raise ValueFault(f"{shown(part)} in {shown(text)} is no AT=RATE", f"write {SCHEDULE_FORMS}")
         points.append((time(at), _rate(text, rate)))
     if text.startswith("points:") and all(rate == 0 for _, rate in points):
-        raise Fault(f"{shown(text)} is never above 0", "give at least one rate above 0")
+        raise ValueFault(f"{shown(text)} is never above 0", "give at least one rate above 0")
     if any(later[0] < earlier[0] for earlier, later in itertools.pairwise(points)):
-        raise Fault(f"the times in {shown(text)} go back", "write them in rising order")
+        raise ValueFault(f"the times in {shown(text)} go back", "write them in rising order")
     return tuple(points)
 
 
 def _rate(text: str, written: str) -> float:
     if not re.fullmatch(NUMBER, written.strip()):
-        raise Fault(f"{shown(written)} in {shown(text)} is no rate", "write transactions per second: 500")
+        raise ValueFault(
+            f"{shown(written)} in {shown(text)} is no rate", "write transactions per second: 500"
+        )
     return values.rate_of_schedule(float(written))

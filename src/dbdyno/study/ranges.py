@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from dbdyno.frozen import Level
 from dbdyno.study.nouns import SIZE_LETTERS, amount, size_unit_bytes
-from dbdyno.study.values import INT_MAX, Fault, shown
+from dbdyno.study.values import INT_MAX, ValueFault, shown
 
 STEPS_MOST = 40
 """About as many levels has a linear range that names no step."""
@@ -44,35 +44,37 @@ class _Unit(NamedTuple):
 def rising_levels(low: Level, high: Level, scale: Scale, step: Level | None = None) -> tuple[Level, ...]:
     """The levels from `low` to `high`, both included. `step` is the difference of a linear range.
 
-    Raises Fault for ends that make no range, and for a step that does not go with them.
+    Raises ValueFault for ends that make no range, and for a step that does not go with them.
     """
     unit = _shared_unit(low, high)
     first, last = _amount(low) / unit.worth, _amount(high) / unit.worth
     if not first < last:
-        raise Fault(f"goes from {shown(low)} to {shown(high)}", "`from` is the smaller one")
+        raise ValueFault(f"goes from {shown(low)} to {shown(high)}", "`from` is the smaller one")
     if scale is Scale.LOG:
         if step is not None:
-            raise Fault("has a step and a log scale", "leave one of the two out")
+            raise ValueFault("has a step and a log scale", "leave one of the two out")
         if first <= 0:
-            raise Fault(f"begins at {shown(low)} on a log scale", "begin above 0, or use the linear scale")
+            raise ValueFault(
+                f"begins at {shown(low)} on a log scale", "begin above 0, or use the linear scale"
+            )
         inner = _log_steps(first, last, unit)
     else:
         inner = _linear_steps(first, last, unit, _step(step, unit))
     between = [number for number in inner if first < number < last]
     if len(between) + 2 > LEVELS_MAX:
-        raise Fault(f"has {len(between) + 2:,} levels", f"at most {LEVELS_MAX:,}: make the step larger")
+        raise ValueFault(f"has {len(between) + 2:,} levels", f"at most {LEVELS_MAX:,}: make the step larger")
     return (low, *(_written(number, unit) for number in between), high)
 
 
 def with_level(rising: tuple[Level, ...], level: Level) -> tuple[Level, ...]:
-    """The levels with one more in its place, unless one of them is equal to it. Raises Fault for a level
+    """The levels with one more in its place, unless one of them is equal to it. Raises ValueFault for a level
     beyond their ends."""
     number, amounts = _amount(level), [_amount(one) for one in rising]
     if number in amounts:
         place = amounts.index(number)
         return (*rising[:place], level, *rising[place + 1 :])
     if not amounts[0] < number < amounts[-1]:
-        raise Fault(
+        raise ValueFault(
             f"the baseline {shown(level)} lies beyond {shown(rising[0])} to {shown(rising[-1])}",
             "widen the range, so that the search can come back to it",
         )
@@ -84,7 +86,7 @@ def _amount(level: Any) -> float:
     try:
         return amount(level)
     except ValueError:
-        raise Fault(
+        raise ValueFault(
             f"cannot hold {shown(level)}", 'write a number, or one with its unit: 200, 0.5, "64M", "10ms"'
         ) from None
 
@@ -97,7 +99,7 @@ def _shared_unit(low: Level, high: Level) -> _Unit:
     if all(sizes):
         return _Unit(units[0], float(sizes[0]), whole=True, is_size=True)
     if units[0] != units[1]:
-        raise Fault(f"has {shown(low)} and {shown(high)} as its ends", "write both in the same unit")
+        raise ValueFault(f"has {shown(low)} and {shown(high)} as its ends", "write both in the same unit")
     texts = isinstance(low, str) or isinstance(high, str)
     whole = all(float(_amount(end)).is_integer() and not isinstance(end, float) for end in (low, high))
     return _Unit(units[0] if texts else "", 1.0, whole)
@@ -108,10 +110,10 @@ def _step(step: Level | None, unit: _Unit) -> float | None:
         return None
     own = _shared_unit(step, step)
     if own.is_size != unit.is_size or (not own.is_size and own.text != unit.text):
-        raise Fault(f"has the step {shown(step)} in another unit", "write it in the unit of `from`")
+        raise ValueFault(f"has the step {shown(step)} in another unit", "write it in the unit of `from`")
     number = _amount(step) / unit.worth
     if number <= 0 or (unit.whole and not number.is_integer()):
-        raise Fault(f"has the step {shown(step)}", "a step is above 0, and whole where the ends are")
+        raise ValueFault(f"has the step {shown(step)}", "a step is above 0, and whole where the ends are")
     return number
 
 
@@ -133,7 +135,7 @@ def _linear_steps(first: float, last: float, unit: _Unit, step: float | None) ->
     else:
         begin, each = first, step
     if (last - begin) / each > LEVELS_MAX + 2:
-        raise Fault(f"has about {(last - begin) / each:,.0f} levels", f"at most {LEVELS_MAX:,}")
+        raise ValueFault(f"has about {(last - begin) / each:,.0f} levels", f"at most {LEVELS_MAX:,}")
     for number in range(1, int((last - begin) / each) + 1):
         yield _tidy(begin + number * each)
 

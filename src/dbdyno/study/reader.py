@@ -14,7 +14,7 @@ from dbdyno.study import excludes, grammars, pacing
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.designs import FACTORS_LEAST, FACTORS_MOST, size_of
 from dbdyno.study.differences import read_files
-from dbdyno.study.document import Place, Unreadable, parse_document, read_bytes
+from dbdyno.study.document import Place, UnreadableStudy, parse_document, read_bytes
 from dbdyno.study.files import folder_of
 from dbdyno.study.nouns import (
     BASELINE,
@@ -59,7 +59,7 @@ from dbdyno.study.tables import (
     WORKLOAD,
 )
 from dbdyno.study.trials import ACT_OF_METRIC, FULL_SPEED
-from dbdyno.study.values import Fault, shown
+from dbdyno.study.values import ValueFault, shown
 
 MISTAKES_MAX = 100
 Compared = tuple[tuple[Factor, ...], tuple[ListedVariant, ...]]
@@ -69,7 +69,7 @@ def read_study(path: str | Path, catalogue: Catalogue) -> Study:
     """Reads the study at `path`. Raises StudyError with all its mistakes."""
     try:
         content = read_bytes(Path(path))
-    except Unreadable as error:
+    except UnreadableStudy as error:
         raise StudyError(str(path), error.mistakes) from None
     return parse_study(content, catalogue, str(path))
 
@@ -81,7 +81,7 @@ def parse_study(
     without one, from that of the path. Raises StudyError like `read_study`."""
     try:
         document = parse_document(content)
-    except Unreadable as error:
+    except UnreadableStudy as error:
         raise StudyError(path, _at_most(error.mistakes)) from None
     reader = _Reader(document, catalogue, folder if folder is not None else folder_of(path))
     study = reader.study(path)
@@ -454,7 +454,7 @@ def _variant(reader: SectionReader, index: int) -> _Own:
 
 def _baseline_name(value: Any) -> str:
     if value != BASELINE:
-        raise Fault(
+        raise ValueFault(
             f"the first variant is the baseline, not {shown(value)}", f'write name = "{BASELINE}", or none'
         )
     return BASELINE

@@ -11,7 +11,7 @@ from dbdyno.study.nouns import Condition, Constraint, Design, Factor, ListedVari
 from dbdyno.study.ranges import Scale, rising_levels, with_level
 from dbdyno.study.section import SectionReader
 from dbdyno.study.tables import RANGE, SEARCH, VARIANT
-from dbdyno.study.values import Fault, nearest, shown
+from dbdyno.study.values import ValueFault, nearest, shown
 
 
 def read_factor(reader: SectionReader, name: str, table: dict[str, Any], path: Place) -> list[Factor]:
@@ -95,7 +95,7 @@ def _range(reader: SectionReader, name: str, path: Place, only_if: tuple[Conditi
     first = given.get("baseline", low)
     try:
         rising = with_level(rising_levels(low, high, given.get("scale", Scale.LINEAR), step), first)
-    except Fault as fault:
+    except ValueFault as fault:
         reader.note(path, f"`{name}` {fault.message}", fault.hint)
         return []
     others = tuple(one for one in rising if level_text(one) != level_text(first))
@@ -116,7 +116,7 @@ def _conditions(reader: SectionReader, path: Place) -> tuple[Condition, ...]:
         for level in value if isinstance(value, list) else [value]:
             try:
                 levels.append(values.level(level))
-            except Fault as fault:
+            except ValueFault as fault:
                 reader.note(where, f"`{factor}`: {fault.message}", fault.hint)
         if levels:
             found.append(Condition(factor=factor, levels=tuple(levels)))

@@ -14,12 +14,12 @@ from dbdyno.errors import Mistake
 from dbdyno.frozen import ENGINE_FACTOR, Level
 from dbdyno.study import grammars, values
 from dbdyno.study.catalogue import Catalogue, FactorCheck, WorkloadOffer
-from dbdyno.study.document import Document, Place
+from dbdyno.study.document import Place, StudyDocument
 from dbdyno.study.grammars import Grammar
-from dbdyno.study.keys import Key, Section
+from dbdyno.study.keys import Key, StudySection
 from dbdyno.study.nouns import Factor, ListedVariant, Reference
 from dbdyno.study.tables import ENGINE, FIXED_KEYS, HOMES, KNOBS, RANGE
-from dbdyno.study.values import Fault, Faults, is_sweep, name_shown, nearest, shown, sweep
+from dbdyno.study.values import Faults, ValueFault, is_sweep, name_shown, nearest, shown, sweep
 
 SWEPT = frozenset(f"workload.{key.name}" for key in KNOBS.values() if key.sweeps)
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class SectionReader:
     """One document being read against one catalogue; `mistakes` grows. Its paths count from `folder`. The
     `engine` is the baseline's, and `engines` are those of all variants."""
 
-    def __init__(self, document: Document, catalogue: Catalogue, folder: Path) -> None:
+    def __init__(self, document: StudyDocument, catalogue: Catalogue, folder: Path) -> None:
         self.document = document
         self.catalogue = catalogue
         self.folder = folder
@@ -71,13 +71,13 @@ class SectionReader:
                 self.note((*path, key), f"unknown key {name_shown(key)}{where}", hint)
         return table
 
-    def section(self, section: Section, place: Place = ()) -> dict[str, Any]:
+    def section(self, section: StudySection, place: Place = ()) -> dict[str, Any]:
         """What the keys of a section are given, by the noun's fields. Other keys in it are mistakes."""
         place = place or ((section.name,) if section.name else ())
         self.table(place, section.names)
         return self.given(section, place)
 
-    def given(self, section: Section, place: Place) -> dict[str, Any]:
+    def given(self, section: StudySection, place: Place) -> dict[str, Any]:
         """The same, whatever else there is."""
         keys = [key for key in section.keys if key.field and not key.varies]
         found = {key.field: self.value(key, (*place, key.name)) for key in keys}
@@ -107,7 +107,7 @@ class SectionReader:
             for index, fault in found.faults:
                 self.note((*place, index), f"`{place[-1]}`: {fault.message}", fault.hint)
             return cast("T", found.sound)
-        except Fault as fault:
+        except ValueFault as fault:
             self.note(place, f"`{place[-1]}`: {fault.message}", fault.hint)
             return None
 
@@ -138,7 +138,7 @@ class SectionReader:
         if name in SWEPT and is_sweep(value):
             try:
                 value = sweep(value)
-            except Fault as fault:
+            except ValueFault as fault:
                 self.note(path, f"`{path[-1]}`: {fault.message}", fault.hint)
                 return []
         if not isinstance(value, list):
@@ -197,7 +197,7 @@ class SectionReader:
             if name == ENGINE_FACTOR:
                 return cast("Reference", ENGINE.key("name").grammar.read(value, self.catalogue)).written
             return self.knob(knob, value) if layer == "workload" else values.level(value)
-        except Fault as fault:
+        except ValueFault as fault:
             self.note(path, f"`{name}`: {fault.message}", fault.hint)
             return None
 

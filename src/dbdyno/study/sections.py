@@ -36,7 +36,7 @@ from dbdyno.study.nouns import (
 from dbdyno.study.section import SectionReader
 from dbdyno.study.soak import OF_POWER, SMOKE, Act, Soak
 from dbdyno.study.tables import APPLICATION, DATA, DRIVER, ENGINE, SERVER, SOAK, UPGRADED
-from dbdyno.study.values import Fault, shown
+from dbdyno.study.values import ValueFault, shown
 
 OF_REQUESTS = "script"
 """The workload whose file can hold requests."""
@@ -73,7 +73,7 @@ def _settings_of_application(reader: SectionReader) -> dict[str, Level]:
     for name, value, path in reader.flat((*APPLICATION_AT, "settings")):
         try:
             settings[name] = values.level(value)
-        except values.Fault as fault:
+        except values.ValueFault as fault:
             reader.note(path, f"`{name}`: {fault.message}", fault.hint)
     return settings
 
@@ -273,7 +273,7 @@ def _varied(reader: SectionReader) -> Iterator[Reference]:
         try:
             if level is not None:
                 yield NAME.grammar.read(level, reader.catalogue)
-        except Fault:
+        except ValueFault:
             continue
 
 
@@ -474,7 +474,7 @@ def read_soak(reader: SectionReader, workload: Workload | None) -> Soak | None:
 
 
 def rungs(value: Any) -> tuple[int, ...]:
-    """A ladder: numbers of clients, each more than the one before. Raises Fault."""
+    """A ladder: numbers of clients, each more than the one before. Raises ValueFault."""
     return cast("tuple[int, ...]", SOAK.key("clients").grammar.read(value, NOTHING))
 
 

@@ -15,7 +15,7 @@ from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.study import excludes, grammars, pacing, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
 from dbdyno.study.grammars import Grammar, duration, integer, listed, one_of
-from dbdyno.study.keys import Key, Section
+from dbdyno.study.keys import Key, StudySection
 from dbdyno.study.nouns import (
     BASELINE,
     SLICE_S,
@@ -64,7 +64,7 @@ def _name_one(names: grammars.Names) -> Callable[[Catalogue], str]:
     return lambda catalogue: f"name one: {', '.join(names(catalogue))}"
 
 
-ENGINE = Section(
+ENGINE = StudySection(
     "engine",
     (
         Key("name", grammars.reference(grammars.engines, "engine", ENGINE_FORMS, examples=True),
@@ -75,7 +75,7 @@ ENGINE = Section(
     ),
     rules={"required": ["name"]},
 )  # fmt: skip
-APPLICATION = Section(
+APPLICATION = StudySection(
     "application",
     (
         Key("name", grammars.reference(grammars.applications, "application", APPLICATION_FORMS),
@@ -88,7 +88,7 @@ APPLICATION = Section(
     Application,
     {"required": ["name"]},
 )  # fmt: skip
-SERVER = Section(
+SERVER = StudySection(
     "server",
     (
         Key("data", grammars.word_of(("own", "mine")),
@@ -108,7 +108,7 @@ SERVER = Section(
     "How a server that runs already is treated. For an engine that is a URL.",
     ServerInUse,
 )  # fmt: skip
-DRIVER = Section(
+DRIVER = StudySection(
     "driver",
     (
         Key("host", grammars.HOSTS, "The host that the load comes from, as `ssh` knows it, or several that"
@@ -127,7 +127,7 @@ DRIVER = Section(
     RemoteDriver,
     {"required": ["host", "address"]},
 )  # fmt: skip
-DATA = Section(
+DATA = StudySection(
     "data",
     (
         Key("dump", grammars.PATHS, "A dump as the engine's own tool writes it, or several in their order.",
@@ -150,7 +150,7 @@ DATA = Section(
     GivenData,
     {"oneOf": [{"required": ["dump"]}, {"required": ["folder"]}]},
 )  # fmt: skip
-WORKLOAD = Section(
+WORKLOAD = StudySection(
     "workload",
     (
         Key("name", grammars.WORKLOAD_NAME, more="The [workload](workloads.md).",
@@ -198,7 +198,7 @@ KNOBS = {key.name: key for key in WORKLOAD.keys if key.varies}
 FIXED_KEYS = WORKLOAD.names - KNOBS.keys()
 CHOSEN_KEYS = ("isolation", "storage_engine")
 """What each session has of its own, on engines that let it choose."""
-RANGE = Section(
+RANGE = StudySection(
     "factors",
     (
         Key("from", grammars.ONE_LEVEL, 'The smallest level, in the unit that all have: 200, "64M".',
@@ -222,7 +222,7 @@ RANGE = Section(
     rules={"anyOf": [{"required": ["from", "to"]}, {"required": ["levels"]}]},
 )  # fmt: skip
 """A factor of a search that is written as a table. A table with one of these keys is a factor, no layer."""
-VARIANT = Section(
+VARIANT = StudySection(
     "variants",
     (
         Key("name", grammars.VARIANT_NAME),
@@ -230,7 +230,7 @@ VARIANT = Section(
     ),
     rules={"required": ["levels"]},
 )  # fmt: skip
-SEARCH = Section(
+SEARCH = StudySection(
     "search",
     (
         Key("time", duration(60.0),
@@ -277,14 +277,14 @@ ACTS = (
     Key("resets", integer(0, RESTARTS_MAX, ""), "Resets of an emulated machine.",
         "With `machine.reset`: see [resets](../guides/resets.md).", "resets"),
 )  # fmt: skip
-RESTARTS = Section(
+RESTARTS = StudySection(
     "restarts",
     (*ACTS, Key("load", duration(0.5), "How long the load goes on before each, on average.", field="load_s")),
     "How often each variant's engine is restarted beside the blocks, to see what "
     f"survives. With the guard `durable`, {CUTS_OF_GUARD} power cuts unless it says otherwise.",
     Restarts,
 )  # fmt: skip
-GOAL = Section(
+GOAL = StudySection(
     "goal",
     (
         Key("response", grammars.METRIC, more="The metric that is compared.", field="response"),
@@ -305,7 +305,7 @@ GOAL = Section(
     ),
     noun=Goal,
 )  # fmt: skip
-SOAK = Section(
+SOAK = StudySection(
     "soak",
     (
         Key("clients", grammars.ladder(CLIENTS), "The ladder: so many clients on each rung, a trial each.",
@@ -384,7 +384,7 @@ def _variants(catalogue: Catalogue) -> Schema:
     }
 
 
-STUDY = Section(
+STUDY = StudySection(
     "",
     (
         Key("engine", structured(_engine), more="Which server, as a text or a table: see below. Where engines"

@@ -1,7 +1,7 @@
 """The small grammars of a study's values: durations, percentages, guards, engine references, levels.
 
-Each function takes a value as TOML gives it and returns what it means, or raises Fault with what is allowed.
-The patterns are shared with the JSON Schema.
+Each function takes a value as TOML gives it and returns what it means, or raises ValueFault with what is
+allowed. The patterns are shared with the JSON Schema.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TYPES = {
 }
 
 
-class Fault(Exception):
+class ValueFault(Exception):
     """A value that is not allowed: what is wrong and what would be right, without the place."""
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -51,11 +51,11 @@ class Fault(Exception):
         self.hint = hint
 
 
-class Faults(Fault):
+class Faults(ValueFault):
     """What is wrong with elements of a list, by their index; of itself it says what the first one says.
     `sound` are the other elements."""
 
-    def __init__(self, faults: Sequence[tuple[int, Fault]], sound: tuple[Any, ...]) -> None:
+    def __init__(self, faults: Sequence[tuple[int, ValueFault]], sound: tuple[Any, ...]) -> None:
         super().__init__(faults[0][1].message, faults[0][1].hint)
         self.faults = faults
         self.sound = sound
@@ -107,13 +107,13 @@ def nearest(
 def text(value: Any) -> str:
     """A text of one line."""
     if not isinstance(value, str):
-        raise Fault(f"must be a text, not {kind(value)}", 'write it in quotes: "..."')
+        raise ValueFault(f"must be a text, not {kind(value)}", 'write it in quotes: "..."')
     if not value.strip():
-        raise Fault("is empty", "give a text of at least one character")
+        raise ValueFault("is empty", "give a text of at least one character")
     if len(value) > TEXT_MAX:
-        raise Fault(f"is {len(value):,} characters long", f"at most {TEXT_MAX:,} are allowed")
+        raise ValueFault(f"is {len(value):,} characters long", f"at most {TEXT_MAX:,} are allowed")
     if not value.isprintable():
-        raise Fault(
+        raise ValueFault(
             f"holds a character that cannot be printed: {shown(value)}",
             "write it on one line, without control characters",
         )
@@ -124,7 +124,7 @@ def word(value: Any) -> str:
     """A name in SQL that needs no quotes there."""
     name = text(value)
     if not re.fullmatch(WORD, name):
-        raise Fault(f"cannot be {shown(name)}", "write letters, digits and _")
+        raise ValueFault(f"cannot be {shown(name)}", "write letters, digits and _")
     return name
 
 
@@ -135,35 +135,35 @@ def texts(value: Any) -> tuple[str, ...]:
 
 def one_of(value: Any, allowed: Collection[str]) -> str:
     if not isinstance(value, str):
-        raise Fault(f"must be a text, not {kind(value)}", f"allowed: {', '.join(sorted(allowed))}")
+        raise ValueFault(f"must be a text, not {kind(value)}", f"allowed: {', '.join(sorted(allowed))}")
     if value not in allowed:
-        raise Fault(f"cannot be {shown(value)}", nearest(value, allowed, "allowed"))
+        raise ValueFault(f"cannot be {shown(value)}", nearest(value, allowed, "allowed"))
     return value
 
 
 def boolean(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Fault(f"must be true or false, not {shown(value)}", "write true or false without quotes")
+        raise ValueFault(f"must be true or false, not {shown(value)}", "write true or false without quotes")
     return value
 
 
 def integer(value: Any, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Fault(
+        raise ValueFault(
             f"must be a whole number, not {shown(value)}", f"allowed: {low:,} to {high:,}, without quotes"
         )
     if not low <= value <= high:
-        raise Fault(f"cannot be {shown(value)}", f"allowed: {low:,} to {high:,}")
+        raise ValueFault(f"cannot be {shown(value)}", f"allowed: {low:,} to {high:,}")
     return value
 
 
 def number(value: Any, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Fault(
+        raise ValueFault(
             f"must be a number, not {shown(value)}", f"allowed: {low:,g} to {high:,g}, without quotes"
         )
     if not low <= value <= high:  # false for nan as well
-        raise Fault(f"cannot be {shown(value)}", f"allowed: {low:,g} to {high:,g}")
+        raise ValueFault(f"cannot be {shown(value)}", f"allowed: {low:,g} to {high:,g}")
     return float(value)
 
 
@@ -179,7 +179,7 @@ def rate_of_schedule(value: Any) -> float:
 
 def _sendable(value: Any, low: float) -> float:
     if isinstance(value, int | float) and value > RATE_PER_S_MAX:
-        raise Fault(
+        raise ValueFault(
             f"cannot be {shown(value)}", f"the driver can send at most {RATE_PER_S_MAX:,.0f} per second"
         )
     return number(value, low, RATE_PER_S_MAX)
@@ -188,33 +188,33 @@ def _sendable(value: Any, low: float) -> float:
 def duration_s(value: Any, least_s: float) -> float:
     """Seconds of a duration with its unit: `500ms`, `20s`, `1.5m`, `1h`."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise Fault(
+        raise ValueFault(
             f"a duration needs its unit: {shown(value)} has none",
             f'did you mean "{shown(value)}s"? units: ms, s, m, h',
         )
     match = re.fullmatch(DURATION, value) if isinstance(value, str) else None
     if match is None:
-        raise Fault(
+        raise ValueFault(
             f"{shown(value)} is no duration", 'write a number and its unit: "500ms", "20s", "2m", "1h"'
         )
     seconds = float(match[1]) * SECONDS[match[2]]
     if not least_s <= seconds <= DURATION_MAX_S:
-        raise Fault(f"cannot be {shown(value)}", f"allowed: {least_s:g}s to 24h")
+        raise ValueFault(f"cannot be {shown(value)}", f"allowed: {least_s:g}s to 24h")
     return seconds
 
 
 def share(value: Any, low: float, high: float) -> float:
     """The share that a percentage means: `2%` is 0.02."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise Fault(
+        raise ValueFault(
             f"a percentage needs its sign: {shown(value)} has none", 'write it as a text with its sign: "2%"'
         )
     match = re.fullmatch(PERCENTAGE, value) if isinstance(value, str) else None
     if match is None:
-        raise Fault(f"{shown(value)} is no percentage", 'write a number and the sign: "2%"')
+        raise ValueFault(f"{shown(value)} is no percentage", 'write a number and the sign: "2%"')
     percent = float(match[1])
     if not low <= percent <= high:
-        raise Fault(f"cannot be {shown(value)}", f"allowed: {low:g}% to {high:g}%")
+        raise ValueFault(f"cannot be {shown(value)}", f"allowed: {low:g}% to {high:g}%")
     return percent / 100
 
 
@@ -222,7 +222,7 @@ def metric(value: Any, metrics: frozenset[str]) -> str:
     """The name of a metric."""
     name = text(value)
     if name not in metrics:
-        raise Fault(f"unknown metric {shown(name)}", nearest(name, metrics, elsewhere=METRICS))
+        raise ValueFault(f"unknown metric {shown(name)}", nearest(name, metrics, elsewhere=METRICS))
     return name
 
 
@@ -230,7 +230,7 @@ def workload_name(value: Any, known: Collection[str]) -> str:
     """The name of a workload."""
     name = text(value)
     if name not in known:
-        raise Fault(f"unknown workload {shown(name)}", nearest(name, known, elsewhere=WORKLOADS))
+        raise ValueFault(f"unknown workload {shown(name)}", nearest(name, known, elsewhere=WORKLOADS))
     return name
 
 
@@ -243,15 +243,15 @@ def guard(value: Any, metrics: frozenset[str]) -> Guard:
         return Guard(text=value, metric=value)
     match = re.fullmatch(GUARD, value) if isinstance(value, str) else None
     if match is None:
-        raise Fault(f"{shown(value)} is no guard", forms)
+        raise ValueFault(f"{shown(value)} is no guard", forms)
     metric, comparison, bound, relative = match[1], match[2], float(match[3]), bool(match[4])
     if metric not in metrics:
-        raise Fault(
+        raise ValueFault(
             f"unknown metric `{metric}` in the guard {shown(value)}",
             nearest(metric, metrics, elsewhere=METRICS),
         )
     if (relative and bound == 0) or not math.isfinite(bound):
-        raise Fault(f"the guard {shown(value)} has a bound that nothing can be measured against", forms)
+        raise ValueFault(f"the guard {shown(value)} has a bound that nothing can be measured against", forms)
     return Guard(
         text=value.strip(), metric=metric, bound=bound, relative=relative, at_most=comparison == "<="
     )
@@ -267,9 +267,9 @@ def level(value: Any) -> Level:
         return integer(value, INT_MIN, INT_MAX)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise Fault(f"cannot be {shown(value)}", "a level is finite")
+            raise ValueFault(f"cannot be {shown(value)}", "a level is finite")
         return value
-    raise Fault(f"a level cannot be {kind(value)}", "a level is a text, a number, true or false")
+    raise ValueFault(f"a level cannot be {kind(value)}", "a level is a text, a number, true or false")
 
 
 def first_alike(levels: Iterable[Level | None]) -> int | None:
@@ -309,18 +309,20 @@ RUNNING = ("mariadb", "mysql", "postgresql")
 
 
 def _running(url: str, names: Collection[str], forms: str) -> Reference:
-    """A server that runs already. Raises Fault for a URL that leads to none."""
+    """A server that runs already. Raises ValueFault for a URL that leads to none."""
     scheme, _, rest = url.partition("://")
     known = [name for name in RUNNING if name in names]
     if scheme not in known:
         if not known:
-            raise Fault("is a URL", forms)
+            raise ValueFault("is a URL", forms)
         forms = " or ".join(f"{name}://USER@HOST/DATABASE" for name in known)
-        raise Fault(f"is the URL of no server that can be studied while it runs: {scheme}", f"write {forms}")
+        raise ValueFault(
+            f"is the URL of no server that can be studied while it runs: {scheme}", f"write {forms}"
+        )
     account, _, place = rest.partition("?")[0].rpartition("@")
     if not account or not place.partition("/")[2]:
         hint = f"write {scheme}://USER@HOST:PORT/DATABASE, with ?socket=PATH for a socket"
-        raise Fault("names no account, or no database", hint)
+        raise ValueFault("names no account, or no database", hint)
     return Reference(engine=scheme, path=f"//{rest}")
 
 
@@ -331,10 +333,10 @@ def reference(value: Any, names: Collection[str], what: str, forms: str) -> Refe
         return _running(written, names, forms)
     name, separator, rest = re.fullmatch(r"([^@:]*)([@:]?)(.*)", written).groups()  # type: ignore[union-attr]
     if name not in names:
-        raise Fault(f"unknown {what} {shown(name)}", nearest(name, names))
+        raise ValueFault(f"unknown {what} {shown(name)}", nearest(name, names))
     if separator == "@":
         if not re.fullmatch(VERSION, rest):
-            raise Fault(
+            raise ValueFault(
                 f"{shown(rest)} is no version",
                 f'{forms}; a version is letters, digits and .+~_- as in "11.8"',
             )
@@ -342,7 +344,9 @@ def reference(value: Any, names: Collection[str], what: str, forms: str) -> Refe
     if separator == ":":
         path = os.path.expanduser(rest)  # noqa: PTH111 - pathlib would raise where there is no home
         if not path.startswith("/"):
-            raise Fault(f"the path {shown(rest)} is not absolute", f"{forms}; a path starts with / or ~/")
+            raise ValueFault(
+                f"the path {shown(rest)} is not absolute", f"{forms}; a path starts with / or ~/"
+            )
         return Reference(engine=name, path=path)
     return Reference(engine=name)
 
@@ -360,20 +364,20 @@ def is_sweep(value: Any) -> bool:
 def sweep(text: str) -> list[int]:
     """The numbers of a sweep, rising from the first; the end is the last of them only where a step meets it.
 
-    Raises Fault for a text that is no sweep, and for one of fewer than two or of too many numbers.
+    Raises ValueFault for a text that is no sweep, and for one of fewer than two or of too many numbers.
     """
     found = re.match(SWEEP, text)
     if found is None:
-        raise Fault(f"{shown(text)} is no sweep", f"write {SWEEP_FORMS}")
+        raise ValueFault(f"{shown(text)} is no sweep", f"write {SWEEP_FORMS}")
     first, last, step = (int(found[part]) for part in (1, 2, 4))
     times = found[3] == "x"
     if first < 1 or step < (2 if times else 1):
-        raise Fault(f"{shown(text)} does not rise", f"write {SWEEP_FORMS}")
+        raise ValueFault(f"{shown(text)} does not rise", f"write {SWEEP_FORMS}")
     levels = [first]
     while (following := levels[-1] * step if times else levels[-1] + step) <= last:
         levels.append(following)
         if len(levels) > SWEEP_MOST:
-            raise Fault(f"{shown(text)} has more than {SWEEP_MOST} levels", "take a larger step")
+            raise ValueFault(f"{shown(text)} has more than {SWEEP_MOST} levels", "take a larger step")
     if len(levels) < 2:
-        raise Fault(f"{shown(text)} has one level", "a factor needs two or more")
+        raise ValueFault(f"{shown(text)} has one level", "a factor needs two or more")
     return levels

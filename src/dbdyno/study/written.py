@@ -13,7 +13,7 @@ from dbdyno.study.document import Row, document, inline, levels_of, rows, table,
 from dbdyno.study.nouns import BASELINE, Design, GivenData, Goal, Study, Workload
 from dbdyno.study.tables import CLIENTS_MAX, DATA, DRIVER, ENGINE, GOAL, STUDY, UPGRADED, VARIANT, WORKLOAD
 from dbdyno.study.trials import Variant
-from dbdyno.study.values import Fault, nearest, option_value, shown
+from dbdyno.study.values import ValueFault, nearest, option_value, shown
 
 OF_LOAD = "workload."
 """How names of factors begin that stand under [workload]."""
@@ -166,22 +166,22 @@ def parse_workload(
 ) -> tuple[WorkloadOffer, dict[str, Level]]:
     """The workload that a text names, and the options that it gives: the workload's, and those that are the
     asker's `own`. `others` are words that could stand in the place of a workload, and `purpose` is what it
-    would do, as the end of a sentence. Raises Fault."""
+    would do, as the end of a sentence. Raises ValueFault."""
     name, *words = text.split() or [""]
     offer = next((offer for offer in offers if offer.name == name), None)
     if offer is None:
         hint = nearest(name, [*others, *(offer.name for offer in offers)], elsewhere=WORKLOADS)
-        raise Fault(f"{shown(name)} is no workload{purpose}", hint)
+        raise ValueFault(f"{shown(name)} is no workload{purpose}", hint)
     options = {option.name: option for option in (*offer.options, *own)}
     given: dict[str, Level] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
-            raise Fault(f"{shown(word)} is no option of the workload {name}", FORM)
+            raise ValueFault(f"{shown(word)} is no option of the workload {name}", FORM)
         if key not in options:
-            raise Fault(f"the workload {name} has no option {shown(key)}", nearest(key, options))
+            raise ValueFault(f"the workload {name} has no option {shown(key)}", nearest(key, options))
         if key in given:
-            raise Fault(f"the workload {name} has the option `{key}` twice", "keep one of the two")
+            raise ValueFault(f"the workload {name} has the option `{key}` twice", "keep one of the two")
         given[key] = _value(value, options[key])
     return offer, given
 
@@ -202,7 +202,7 @@ def _level(option: Option, given: Mapping[str, Level], of_study: Mapping[str, Le
 
 
 def _value(text: str, option: Option) -> Level:
-    """An option's value in a text, which has no types. Raises Fault."""
+    """An option's value in a text, which has no types. Raises ValueFault."""
     value: Level = text
     if option.type == "bool":
         value = {"true": True, "false": False}.get(text, text)
@@ -212,13 +212,13 @@ def _value(text: str, option: Option) -> Level:
         try:
             value = int(text) if option.type == "int" else float(text)
         except ValueError:
-            raise Fault(f"`{option.name}`: {shown(text)} is no number", FORM) from None
+            raise ValueFault(f"`{option.name}`: {shown(text)} is no number", FORM) from None
     return _checked(value, option)
 
 
 def _checked(value: Level, option: Option) -> Level:
-    """A value that an option can have. Raises Fault, which names the option."""
+    """A value that an option can have. Raises ValueFault, which names the option."""
     try:
         return option_value(value, option)
-    except Fault as fault:
-        raise Fault(f"`{option.name}`: {fault.message}", fault.hint) from None
+    except ValueFault as fault:
+        raise ValueFault(f"`{option.name}`: {fault.message}", fault.hint) from None

@@ -26,7 +26,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.records.record import Check
 
 if TYPE_CHECKING:
-    from dbdyno.driver.load import Load
+    from dbdyno.driver.load import LoadDriver
     from dbdyno.engines.facts import ComparedBy
 
 TABLE, VECTORS, DIMENSIONS, QUERIES, NEAREST = "dyno_known_vectors", 600, 16, 40, 10
@@ -236,7 +236,7 @@ class TableRows(Frozen):
         return f"{self.name}: {self.rows} rows, {self.digest}"
 
 
-def rows_of(load: Load, url: str, asked: ComparedBy) -> tuple[TableRows, ...]:
+def rows_of(load: LoadDriver, url: str, asked: ComparedBy) -> tuple[TableRows, ...]:
     """Of every table of the database at a URL. Reads all of it. Raises DriverFailed where a table cannot be
     read."""
     columns: dict[str, list[str]] = {}
@@ -245,7 +245,7 @@ def rows_of(load: Load, url: str, asked: ComparedBy) -> tuple[TableRows, ...]:
     return tuple(_table(load, url, name, named) for name, named in sorted(columns.items()))
 
 
-def _table(load: Load, url: str, table: str, columns: list[str]) -> TableRows:
+def _table(load: LoadDriver, url: str, table: str, columns: list[str]) -> TableRows:
     count, total = 0, 0
     for where in _parts(load, url, table, columns[0]):
         for row in load.query(url, f"SELECT {', '.join(columns)} FROM {table}{where}"):
@@ -255,7 +255,7 @@ def _table(load: Load, url: str, table: str, columns: list[str]) -> TableRows:
     return TableRows(name=table.lower(), rows=count, digest=shown)
 
 
-def _parts(load: Load, url: str, table: str, key: str) -> Iterator[str]:
+def _parts(load: LoadDriver, url: str, table: str, key: str) -> Iterator[str]:
     """Conditions that take a table apart by its first column, so that not all of it is in memory at once. One
     whose first column holds no numbers is read whole."""
     [[count, low, high]] = load.query(url, f"SELECT COUNT(*), MIN({key}), MAX({key}) FROM {table}")

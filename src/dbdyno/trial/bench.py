@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Load
-from dbdyno.driver.remote.load import Reached, RemoteDriver, RemoteLoad
+from dbdyno.driver.load import LoadDriver
+from dbdyno.driver.remote.load import DriverOnHost, ReachedServer, RemoteLoad
 from dbdyno.engines.engine import Server
 from dbdyno.engines.server import Listening, Network, listening_at
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
@@ -33,7 +33,7 @@ from dbdyno.study.trials import Trial
 from dbdyno.trial.running.switch import OF_RUNNING
 
 if TYPE_CHECKING:
-    from dbdyno.applications.product import Installed
+    from dbdyno.applications.product import InstalledApplication
     from dbdyno.engines.built import Built, Instrumented
     from dbdyno.engines.engine import Engine
     from dbdyno.host.cache import Tell
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dbdyno.obtain.installation import Installation
     from dbdyno.records.run import Run
     from dbdyno.study import Study
-    from dbdyno.trial.running.switch import Switch
+    from dbdyno.trial.running.switch import SettingsSwitch
 
 INDEXING_S = 3600.0
 """A server that makes an index is silent until it is done."""
@@ -92,7 +92,7 @@ def trial_seed(run_seed: int, block: int) -> int:
     return (run_seed * 1_000_003 + block) % 2**64
 
 
-OpenLoad = Callable[[Mapping[str, str], Launch], Load]
+OpenLoad = Callable[[Mapping[str, str], Launch], LoadDriver]
 """Starts a load process with an environment, in the way that an embedded engine asks for."""
 
 Drop = Callable[[Mapping[str, Sequence[int]]], frozenset[str]]
@@ -163,11 +163,11 @@ class Bench:
     counter: Callgrind | None = None
     instrumented: Instrumented | None = None
     built: Built | None = None
-    application: Installed | None = None
+    application: InstalledApplication | None = None
     drop: Drop = nobody
     tell: Tell = silently
     engines: Mapping[str, OnEngine] = field(default_factory=dict)
-    switch: Switch | None = None
+    switch: SettingsSwitch | None = None
     leased: Leased | None = None
     lengthens: Callable[[], bool] = never
 
@@ -206,17 +206,17 @@ class OnNetwork:
     listening: Listening
     settings: Mapping[str, Level]
 
-    def load(self, server: Server, beside: Load, undo: ExitStack) -> RemoteLoad:
+    def load(self, server: Server, beside: LoadDriver, undo: ExitStack) -> RemoteLoad:
         """Lets the load in, and starts its driver on each load host, which `undo` ends. Raises DriverFailed
         where one cannot be reached, has no driver, or does not reach the server."""
         database = unquote(urlsplit(server.url).path.removeprefix("/"))
         for statement in self.network.account(self.listening, server.version, database):
             beside.query(server.url, statement)
-        at, drivers = self.listening, list[RemoteDriver]()
+        at, drivers = self.listening, list[DriverOnHost]()
         shown = at.certificate.certificate.read_text() if at.certificate else ""
-        reached = Reached(at.address, at.port, at.url(server.url), shown)
+        reached = ReachedServer(at.address, at.port, at.url(server.url), shown)
         for host in self.wish.hosts:
-            drivers.append(RemoteDriver(host))
+            drivers.append(DriverOnHost(host))
             undo.callback(drivers[-1].kill)
             drivers[-1].connects_s(reached, 1)
         return RemoteLoad(beside, drivers, reached)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from dbdyno import __version__
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Examined, Flaw, Load
+from dbdyno.driver.load import Examined, Flaw, LoadDriver
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.engine import Ask, Engine, Server, ending
 from dbdyno.errors import DriverFailed, ServerFailed
@@ -66,7 +66,7 @@ def serving(
 
 
 @contextmanager
-def loading(bench: Bench, server: Server, launch: Launch) -> Iterator[Load]:
+def loading(bench: Bench, server: Server, launch: Launch) -> Iterator[LoadDriver]:
     """A load process for the server."""
     load = bench.open_load(server.driver_environment, launch.confined_to(*server.driver_folders))
     try:
@@ -205,7 +205,7 @@ Place = Callable[[Setup, Bench, Path], None]
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedStatements:
     """Statements that are put before a server: those of the study's workload with these options, which are
     `own_sql`. `settings` are the engine's, by their own names. `digests` are of the data that the study
     brings, in the order in which they are loaded. The user lets the server write to what is `writable`."""
@@ -246,13 +246,13 @@ class Asked:
         )
 
 
-def kept(asked: Asked) -> Examined | None:
+def kept(asked: AskedStatements) -> Examined | None:
     """What a server said to the same statements before; None where nobody asked."""
     found = cache.shelf(KIND).take(asked.key)
     return Examined.model_validate_json((found / FOUND).read_text()) if found else None
 
 
-def examined(asked: Asked, place: Place, tell: Tell = silently) -> Examined:
+def examined(asked: AskedStatements, place: Place, tell: Tell = silently) -> Examined:
     """What a server says to the statements. Starts one where that is not kept, and removes it with its copy
     of the data, which `place` puts there. Pristine data that had to be made of what the study brings stay,
     and the run clones them.
@@ -270,7 +270,9 @@ def examined(asked: Asked, place: Place, tell: Tell = silently) -> Examined:
     return Examined.model_validate_json((folder / FOUND).read_text())
 
 
-def _make(making: Path, asked: Asked, place: Place, journal: Journal, tell: Tell) -> tuple[str, str]:
+def _make(
+    making: Path, asked: AskedStatements, place: Place, journal: Journal, tell: Tell
+) -> tuple[str, str]:
     with journal.scope():
         try:
             if asked.study.data is not None:
@@ -302,7 +304,7 @@ def _first(refused: DriverFailed) -> Examined:
     return Examined(asked=1, refused=(Flaw(message=refused.message, hint=hint),))
 
 
-def _trial_of(asked: Asked, journal: Journal, tell: Tell) -> tuple[Setup, Bench]:
+def _trial_of(asked: AskedStatements, journal: Journal, tell: Tell) -> tuple[Setup, Bench]:
     """What a trial of the baseline would find its data by."""
     study = asked.study
     run = ComparisonRun(
@@ -325,7 +327,7 @@ def _trial_of(asked: Asked, journal: Journal, tell: Tell) -> tuple[Setup, Bench]
 
 
 @contextmanager
-def _server(folder: Path, asked: Asked, journal: Journal) -> Iterator[tuple[LoadProcess, Job]]:
+def _server(folder: Path, asked: AskedStatements, journal: Journal) -> Iterator[tuple[LoadProcess, Job]]:
     """A server of the baseline on data below a folder, how it is asked, and what with. It ends with all that
     it has made when the scope of the journal does."""
     life, installation = asked.engine.life, asked.installation

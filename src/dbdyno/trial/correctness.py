@@ -21,7 +21,7 @@ from dbdyno.frozen import Frozen, Level, level_text
 from dbdyno.host.cache import keep_beside
 from dbdyno.layers.build import variants_by_wish
 from dbdyno.obtain.source import making
-from dbdyno.obtain.source.build import BuildSpecification, Made
+from dbdyno.obtain.source.build import BuildAccount, BuildSpecification
 from dbdyno.records.record import Check
 from dbdyno.study import Design, Study
 from dbdyno.study.designs import LAYOUT, changed_levels, is_placebo, of_build, variants_of
@@ -46,7 +46,7 @@ USUAL_S = 12.0
 """What the gate takes where none was passed yet."""
 
 
-class Asked(Frozen):
+class GateQuestion(Frozen):
     """What the gate asks of a build: the study's load, under the levels that shape answers. `reference` is
     the baseline's build where recall is held against that one's, and `scripts` digests the text of the files
     that a load is written in."""
@@ -130,7 +130,7 @@ def recall_held(recall: float, reference: float | None) -> Check:
     return Check(name="recall", holds=recall >= reference - RECALL_LOST_MOST, detail=detail)
 
 
-def own_tests(account: Made) -> Correctness:
+def own_tests(account: BuildAccount) -> Correctness:
     """What the source's own tests said of the build when it was made."""
     if not account.tests:
         told = Check(name="own_tests", holds=True, detail="the source carries no tests that its recipe runs")
@@ -184,22 +184,22 @@ def durable(levels: Mapping[str, Level], settings: Settings) -> dict[str, Level]
     return found
 
 
-def asked_of_each(study: Study, variants: Iterable[Variant], reference: str) -> list[Asked]:
+def asked_of_each(study: Study, variants: Iterable[Variant], reference: str) -> list[GateQuestion]:
     """What the gate can ask of the build of these variants, in their order and each thing once. `reference`
     is the `baselines_build`."""
-    found: dict[str, Asked] = {}
+    found: dict[str, GateQuestion] = {}
     for variant in variants:
         asked = asked_of(study, variant, reference)
         found.setdefault(asked.digest, asked)
     return list(found.values())
 
 
-def asked_of(study: Study, variant: Variant, reference: str) -> Asked:
+def asked_of(study: Study, variant: Variant, reference: str) -> GateQuestion:
     """What the gate asks of a variant's build. `reference` is the `baselines_build`."""
     workload, levels = study.workload, {**study.settings, **variant.levels}
     shaping = {name: level for name, level in levels.items() if name.partition(".")[0] in SHAPING}
     given = {name: shaping.get(f"workload.{name}", level) for name, level in workload.options.items()}
-    return Asked(
+    return GateQuestion(
         workload=workload.name,
         options=workload.options,
         clients=workload.clients,
@@ -220,12 +220,12 @@ def _digest_of_scripts(options: Sequence[str]) -> str:
     )
 
 
-def kept(build: str, asked: Asked) -> Correctness | None:
+def kept(build: str, asked: GateQuestion) -> Correctness | None:
     """What the gate found of the build of a name; None where it did not ask this yet."""
     return _read(_place(build, asked))
 
 
-def keep(build: str, asked: Asked, found: Correctness) -> None:
+def keep(build: str, asked: GateQuestion, found: Correctness) -> None:
     """Keeps it beside the build, where this user can write there."""
     keep_beside(_place(build, asked), found.model_dump_json(indent=1) + "\n")
 
@@ -262,7 +262,7 @@ def expected_s(engine: str) -> float:
     return median(seen) if seen else USUAL_S
 
 
-def _place(build: str, asked: Asked) -> Path:
+def _place(build: str, asked: GateQuestion) -> Path:
     return making.folder_of(build) / f"{KEPT}{asked.digest}.json"
 
 

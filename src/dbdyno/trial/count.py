@@ -16,7 +16,7 @@ from dbdyno.records.record import INSTRUCTIONS, Counted, CountedFunction
 if TYPE_CHECKING:
     from dbdyno.driver.job import Job
     from dbdyno.driver.tally import Tally
-    from dbdyno.host.callgrind import Callgrind, Counts, Dump, Function, Share
+    from dbdyno.host.callgrind import CalledFunction, Callgrind, CallgrindDump, Counts, Share
     from dbdyno.layers.setup import Running
     from dbdyno.study import Study
 
@@ -92,7 +92,7 @@ def counted_job(job: Job, operations: int, repeat: int) -> Job:
     )
 
 
-def _counted(running: Running, dumps: Sequence[Dump], operations: int) -> Counted:
+def _counted(running: Running, dumps: Sequence[CallgrindDump], operations: int) -> Counted:
     engine = running.setup.engine
     if engine.embedded:
         owned = {
@@ -126,8 +126,8 @@ def _counted(running: Running, dumps: Sequence[Dump], operations: int) -> Counte
     )
 
 
-def _sum(shares: Sequence[Share]) -> dict[Function, Counts]:
-    total: dict[Function, Counts] = {}
+def _sum(shares: Sequence[Share]) -> dict[CalledFunction, Counts]:
+    total: dict[CalledFunction, Counts] = {}
     for share in shares:
         for function, counts in share.items():
             total[function] = plus(total.get(function, ()), counts)

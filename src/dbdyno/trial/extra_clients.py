@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from dbdyno.driver.job import Closed, Job
-from dbdyno.driver.load import Load
+from dbdyno.driver.load import LoadDriver
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, LoadDied
 from dbdyno.layers.setup import Running
@@ -42,7 +42,7 @@ LEAVE_S = 30.0
 
 
 @dataclass
-class Visit:
+class GuestVisit:
     """One guest at work. `come` lasts until `over`, in a thread of its own; its load processes are killed
     where they must be, or do not end by themselves in time."""
 
@@ -88,7 +88,7 @@ class Visit:
         )
 
     @contextmanager
-    def process(self) -> Iterator[tuple[Load, int]]:
+    def process(self) -> Iterator[tuple[LoadDriver, int]]:
         """A load process of the guest's own, and a handle that never means another one (pidfd_open(2))."""
         load = self.open_load(self.running.server.driver_environment, self.running.setup.load_launch)
         handle = os.pidfd_open(load.process_id)
@@ -124,9 +124,9 @@ class Visit:
 
 
 @contextmanager
-def guests_of(running: Running, phase: Phase, open_load: OpenLoad) -> Iterator[Sequence[Visit]]:
+def guests_of(running: Running, phase: Phase, open_load: OpenLoad) -> Iterator[Sequence[GuestVisit]]:
     """Has a phase's guests come, and leave at its end, however it ends."""
-    visits = [Visit(guest, running, phase.takes_s, open_load) for guest in phase.guests]
+    visits = [GuestVisit(guest, running, phase.takes_s, open_load) for guest in phase.guests]
     # The pool waits for its threads: whoever does not leave is sent away.
     ends = [Timer(LEAVE_S, visit.kill) for visit in visits]
     try:
@@ -145,7 +145,7 @@ def guests_of(running: Running, phase: Phase, open_load: OpenLoad) -> Iterator[S
         coming.result()
 
 
-def _idle(visit: Visit) -> None:
+def _idle(visit: GuestVisit) -> None:
     """A load that waits for its first slice is as silent as can be, with all its connections open."""
     with visit.process() as (load, _):
         load.begin(visit.job(slices=1, warmup_s=0.1))
@@ -153,21 +153,21 @@ def _idle(visit: Visit) -> None:
         visit.over.wait()
 
 
-def _churn(visit: Visit) -> None:
+def _churn(visit: GuestVisit) -> None:
     with visit.process() as (load, _):
         while not visit.over.is_set():
             visit.count(load.run(visit.job(duration_s=CHURN_S)))
 
 
-def _killed(visit: Visit) -> None:
+def _killed(visit: GuestVisit) -> None:
     _run_under(visit, signal.SIGKILL)
 
 
-def _half_open(visit: Visit) -> None:
+def _half_open(visit: GuestVisit) -> None:
     _run_under(visit, signal.SIGSTOP)
 
 
-def _run_under(visit: Visit, number: signal.Signals) -> None:
+def _run_under(visit: GuestVisit, number: signal.Signals) -> None:
     """A load whose process gets a signal in its midst. It ends by a kill: this one, or that of `leave`."""
     with visit.process() as (load, handle):
         strike = Timer(STOPPED_AFTER_S, _signal, [handle, number])
@@ -182,7 +182,7 @@ def _run_under(visit: Visit, number: signal.Signals) -> None:
         visit.rounds += 1
 
 
-def _slow(visit: Visit) -> None:
+def _slow(visit: GuestVisit) -> None:
     with visit.process() as (load, handle):
         stutter = Thread(target=_stutter, args=(visit, handle), daemon=True)
         stutter.start()
@@ -193,7 +193,7 @@ def _slow(visit: Visit) -> None:
             stutter.join()
 
 
-def _stutter(visit: Visit, handle: int) -> None:
+def _stutter(visit: GuestVisit, handle: int) -> None:
     """Lets a process run for a tenth of the time, until the visit is over."""
     stopped_s, running_s = SLOW_S
     while not visit.over.wait(running_s):
@@ -208,7 +208,7 @@ def _signal(handle: int, number: signal.Signals) -> None:
         signal.pidfd_send_signal(handle, number)
 
 
-def _silent(visit: Visit) -> None:
+def _silent(visit: GuestVisit) -> None:
     [path] = parse_qs(urlsplit(visit.running.server.url).query)["socket"]
     with ExitStack() as stack:
         for _ in range(visit.guest.clients):
@@ -219,7 +219,7 @@ def _silent(visit: Visit) -> None:
         visit.over.wait(SILENT_S)
 
 
-def _work(visit: Visit) -> None:
+def _work(visit: GuestVisit) -> None:
     """Another workload, with tables of its own and their invariants."""
     workload = {"workload": visit.guest.workload, "options": {}}
     with visit.process() as (load, _):
@@ -231,7 +231,7 @@ def _work(visit: Visit) -> None:
         visit.over.wait()
 
 
-BEHAVIOURS: Mapping[Disturbance | None, Callable[[Visit], None]] = {
+BEHAVIOURS: Mapping[Disturbance | None, Callable[[GuestVisit], None]] = {
     Disturbance.IDLE: _idle,
     Disturbance.CHURN: _churn,
     Disturbance.SLOW: _slow,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from dbdyno.engines.built import Built, built
-from dbdyno.engines.facts import Guest, Shell, ShellRound
+from dbdyno.engines.facts import GuestProgram, Shell, ShellRound
 from dbdyno.errors import Blocked, DynoError, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host import paths
@@ -96,12 +96,12 @@ TAKEN = (ENGINE_FACTOR, PLATFORM_FACTOR, MACHINE_FACTOR)
 
 
 @dataclass
-class OnMachine:
+class RunningMachine:
     """A machine that is up, and its `resets` so far."""
 
     console: Emulated
     parts: Parts
-    engine: Guest
+    engine: GuestProgram
     way: str
     first: Started
     seen: Resets
@@ -134,7 +134,7 @@ class OnMachine:
 
 
 @contextmanager
-def machine_of(trial: Trial, bench: Bench) -> Iterator[OnMachine]:
+def machine_of(trial: Trial, bench: Bench) -> Iterator[RunningMachine]:
     """A machine that was powered on, with data and a TPM of its own, which are gone afterwards. Raises
     Blocked where this host cannot emulate it, or levels ask for what a guest does not take, and ServerFailed
     for one that does not come up."""
@@ -158,7 +158,7 @@ def machine_of(trial: Trial, bench: Bench) -> Iterator[OnMachine]:
             first = Started(parts.kind, console.until("waiting"))
             _require_sound(engine.check(first.answers), first, console)
             way = level_text(levels[MACHINE_FACTOR])
-            yield OnMachine(console, parts, engine, way, first, Resets(parts.kind, way))
+            yield RunningMachine(console, parts, engine, way, first, Resets(parts.kind, way))
 
 
 def machine_platform(trial: Trial, bench: Bench) -> Platform:
@@ -181,7 +181,7 @@ def _levels(trial: Trial, bench: Bench) -> dict[str, Level]:
     return {**bench.study.settings, **trial.variant.levels}
 
 
-def _parts(architecture: str, bench: Bench) -> tuple[Parts, Guest]:
+def _parts(architecture: str, bench: Bench) -> tuple[Parts, GuestProgram]:
     engine = bench.engine.guest
     assert engine is not None, "a study names no other engine"
     return packages.locate(kinds.kind(architecture), engine.RECIPE), engine
@@ -209,7 +209,7 @@ OF_SHELL = (ENGINE_FACTOR, PLATFORM_FACTOR)
 
 
 @dataclass(frozen=True)
-class Asked:
+class EngineShell:
     """The shell of an engine on an architecture, with the folder of its data. One transaction of its load
     takes so many `instructions`."""
 
@@ -235,7 +235,7 @@ class Asked:
 
 
 @contextmanager
-def shell_of(trial: Trial, bench: Bench) -> Iterator[Asked]:
+def shell_of(trial: Trial, bench: Bench) -> Iterator[EngineShell]:
     """The shell with data of its own, which are gone afterwards. Raises Blocked where levels ask for what a
     shell does not take, and BuildFailed."""
     engine, levels = bench.engine, {**bench.study.settings, **trial.variant.levels}
@@ -260,7 +260,7 @@ def shell_of(trial: Trial, bench: Bench) -> Iterator[Asked]:
         engine.shell.make(installation, folder)
         proofs = () if made is None else _proofs(made, engine.shell, folder, trial, bench)
         counted = engine.shell.instructions(installation, folder)
-        yield Asked(engine.shell, installation, architecture, folder, proofs, counted)
+        yield EngineShell(engine.shell, installation, architecture, folder, proofs, counted)
 
 
 @dataclass(frozen=True)

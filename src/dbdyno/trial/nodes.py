@@ -14,10 +14,10 @@ from dbdyno.records.record import Check
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dbdyno.driver.load import Invariant, Load
+    from dbdyno.driver.load import Invariant, LoadDriver
     from dbdyno.driver.tally import Acknowledged
     from dbdyno.engines.engine import Server
-    from dbdyno.engines.nodes import Node, Nodes
+    from dbdyno.engines.nodes import ClusterNode, Nodes
     from dbdyno.layers.setup import Running, Setup
     from dbdyno.trial.bench import OpenLoad
 
@@ -25,7 +25,7 @@ CATCH_UP_S, LOOK_S = 60.0, 0.05
 """How long a node may take until it has all that the others have."""
 
 
-def load_on(setup: Setup, server: Server, open_load: OpenLoad) -> Load:
+def load_on(setup: Setup, server: Server, open_load: OpenLoad) -> LoadDriver:
     """The load process of a server; where all nodes of its cluster are loaded, those of all."""
     launch, nodes = setup.launch_of_load(server), setup.nodes
     if nodes is None or not nodes.loads_all:
@@ -41,7 +41,7 @@ def load_on(setup: Setup, server: Server, open_load: OpenLoad) -> Load:
     return LoadOfNodes(at)
 
 
-def caught_up(nodes: Nodes, node: Node) -> bool:
+def caught_up(nodes: Nodes, node: ClusterNode) -> bool:
     """Whether a node comes to have all that the first one has."""
     deadline_s = time.monotonic() + CATCH_UP_S
     while not nodes.caught_up(node):

@@ -126,7 +126,7 @@ MAGIC = {
 }
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Where bytes come from."""
 
     def read(self, size: int, /) -> bytes: ...
@@ -162,10 +162,10 @@ class Dump:
 
 
 @dataclass(frozen=True)
-class Text:
+class DumpText:
     """A dump's text while it is read; `done_bytes` says how much of the file is behind."""
 
-    source: Source
+    source: ByteSource
     file: IO[bytes] | None
 
     @property
@@ -205,7 +205,7 @@ def packing_of(start: bytes) -> Packing:
     return next((one for magic, one in MAGIC.items() if start.startswith(magic)), Packing.NONE)
 
 
-def filled(source: Source, size: int) -> bytes:
+def filled(source: ByteSource, size: int) -> bytes:
     """So many bytes, fewer only at the end."""
     parts, left = [], size
     while left and (part := source.read(left)):
@@ -215,16 +215,16 @@ def filled(source: Source, size: int) -> bytes:
 
 
 @contextmanager
-def text_of(dump: Dump, unarchive: Sequence[str] = ()) -> Iterator[Text]:
+def text_of(dump: Dump, unarchive: Sequence[str] = ()) -> Iterator[DumpText]:
     """The dump's text. `unarchive` is the program that turns an archive on its standard input into SQL, or
     that names its directory. Raises UserError where the dump turns out to be damaged."""
     if dump.path.is_dir():
         with _through(unarchive, None, dump.path) as source:
-            yield Text(source, None)
+            yield DumpText(source, None)
         return
     if dump.archive:
         with dump.path.open("rb", buffering=0) as file, _through(unarchive, file, dump.path) as source:
-            yield Text(source, file)
+            yield DumpText(source, file)
         return
     try:
         with unpacked(dump.path, dump.packing) as text:
@@ -234,25 +234,25 @@ def text_of(dump: Dump, unarchive: Sequence[str] = ()) -> Iterator[Text]:
 
 
 @contextmanager
-def unpacked(path: Path, packing: Packing) -> Iterator[Text]:
+def unpacked(path: Path, packing: Packing) -> Iterator[DumpText]:
     """What a packed file holds: a dump, a log or a result. Reading raises one of BROKEN where the file is
     damaged, and UserError where zstd says so or unpacking takes too much memory."""
     with path.open("rb", buffering=0) as file:
         if packing is Packing.ZSTD:
             with _through([_zstd(path), "-dc"], file, path) as source:
-                yield Text(source, file)
+                yield DumpText(source, file)
         elif packing is Packing.GZIP:
-            yield Text(gzip.GzipFile(fileobj=file, mode="rb"), file)
+            yield DumpText(gzip.GzipFile(fileobj=file, mode="rb"), file)
         elif packing is Packing.BZIP2:
-            yield Text(bz2.BZ2File(file), file)
+            yield DumpText(bz2.BZ2File(file), file)
         elif packing is Packing.XZ:
-            yield Text(xz_unpacked(file, path), file)
+            yield DumpText(xz_unpacked(file, path), file)
         else:
-            yield Text(file, file)
+            yield DumpText(file, file)
 
 
 @contextmanager
-def _through(command: Sequence[str], file: IO[bytes] | None, path: Path) -> Iterator[Source]:
+def _through(command: Sequence[str], file: IO[bytes] | None, path: Path) -> Iterator[ByteSource]:
     """What a program makes of the file."""
     child = subprocess.Popen(
         list(command),

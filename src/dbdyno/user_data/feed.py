@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dbdyno.errors import UserError
 from dbdyno.host.cache import Tell
 from dbdyno.host.process import die_with_parent, how_it_ended
-from dbdyno.user_data.dump import Dump, Text
+from dbdyno.user_data.dump import Dump, DumpText
 
 CHUNK_BYTES = 1 << 20
 CHUNKS_KEPT = 8
@@ -48,7 +48,7 @@ def as_it_is(pieces: Iterator[bytes]) -> Iterator[bytes | Client]:
     return pieces
 
 
-def feed(dump: Dump, text: Text, client: Client, tell: Tell, edit: Edit = as_it_is) -> None:
+def feed(dump: Dump, text: DumpText, client: Client, tell: Tell, edit: Edit = as_it_is) -> None:
     """Has the client take the whole text. Raises UserError with the line and the statement that it
     refuses."""
     sent = _Sent(dump, tell)
@@ -112,7 +112,7 @@ class _Sent:
         self._next, self._begun = 1, b""
         self._whole_bytes = dump.size_bytes
 
-    def pieces(self, text: Text) -> Iterator[bytes]:
+    def pieces(self, text: DumpText) -> Iterator[bytes]:
         """The text, each piece of which is noted before it is sent: the client may end in the midst of it."""
         while chunk := text.source.read(CHUNK_BYTES):
             self._chunks.append((self._next, self._begun + chunk))

@@ -13,7 +13,7 @@ import pytest
 from dbdyno.driver.job import Job
 from dbdyno.driver.load_process import Conversation
 from dbdyno.driver.remote import boot, load, ssh
-from dbdyno.driver.remote.load import RemoteDriver, install
+from dbdyno.driver.remote.load import DriverOnHost, install
 from dbdyno.driver.remote.ssh import archive
 from dbdyno.errors import DriverFailed
 from tests.load_hosts import NAME, log_in_here
@@ -21,10 +21,10 @@ from tests.load_hosts import NAME, log_in_here
 DEADLINE_S = 30.0
 
 
-def driver_on(monkeypatch: pytest.MonkeyPatch, folder: Path, before: str = "") -> RemoteDriver:
+def driver_on(monkeypatch: pytest.MonkeyPatch, folder: Path, before: str = "") -> DriverOnHost:
     log_in_here(folder, monkeypatch, before)
     install(NAME)
-    return RemoteDriver(NAME)
+    return DriverOnHost(NAME)
 
 
 def wait_until_gone(process_id: int) -> None:
@@ -35,7 +35,7 @@ def wait_until_gone(process_id: int) -> None:
         time.sleep(0.05)
 
 
-def child_of(driver: RemoteDriver) -> subprocess.Popen[bytes]:
+def child_of(driver: DriverOnHost) -> subprocess.Popen[bytes]:
     conversation: Conversation = driver._conversation
     return conversation.child
 
@@ -46,7 +46,7 @@ def test_a_driver_is_kept_under_its_hash_and_starts(tmp_path: Path, monkeypatch:
     assert path == str(home / ".cache" / "dyno" / f"driver-{archive().digest[:16]}.zip")
     assert Path(path).read_bytes() == archive().content
     assert [one.name for one in Path(path).parent.iterdir()] == [Path(path).name]
-    driver = RemoteDriver(NAME)
+    driver = DriverOnHost(NAME)
     try:
         assert driver.about["cpus"] == os.cpu_count()
         assert driver.ask(60.0, verb="query", url=f"sqlite://{tmp_path}/x", sql="SELECT 7")["reply"][
@@ -68,7 +68,7 @@ def test_a_host_without_the_driver_is_told_how_to_get_it(
 ) -> None:
     log_in_here(tmp_path, monkeypatch)
     with pytest.raises(DriverFailed, match="the driver of this Dyno is not on load1") as absent:
-        RemoteDriver(NAME)
+        DriverOnHost(NAME)
     assert absent.value.hint == "copy it there: dyno fleet driver install load1"
 
 
@@ -79,7 +79,7 @@ def test_a_file_that_was_changed_is_never_started(tmp_path: Path, monkeypatch: p
     content[-1] ^= 1
     path.write_bytes(content)
     with pytest.raises(DriverFailed, match=r"the driver's file on load1 is not what was copied there"):
-        RemoteDriver(NAME)
+        DriverOnHost(NAME)
 
 
 def test_a_host_that_cannot_write_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from dbdyno.driver.load_process import LoadProcess
 from dbdyno.driver.remote.load import (
     TRIPS,
     TRIPS_BETWEEN,
-    Reached,
-    RemoteDriver,
+    DriverOnHost,
+    ReachedServer,
     RemoteLoad,
     by_clock_here,
     install,
@@ -43,8 +43,8 @@ def load(
     install(NAME)
     place = f"sqlite://{tmp_path}/rows"
     with LoadProcess({}, Launch()) as beside:
-        driver = RemoteDriver(NAME)
-        remote = RemoteLoad(beside, [driver], Reached("127.0.0.1", listener.getsockname()[1], place))
+        driver = DriverOnHost(NAME)
+        remote = RemoteLoad(beside, [driver], ReachedServer("127.0.0.1", listener.getsockname()[1], place))
         # An engine in the process knows no TLS, and its URL has parameters of its own.
         [at_host] = remote._hosts
         at_host.url = f"{place}?synchronous=off&journal_mode=wal"
@@ -109,5 +109,5 @@ def test_a_server_that_is_not_reached_is_told_with_its_address(
 def test_a_client_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DYNO_SSH", "no-such-program -F x")
     with pytest.raises(DriverFailed, match="no-such-program cannot be started: No such file") as missing:
-        RemoteDriver(NAME)
+        DriverOnHost(NAME)
     assert "openssh-client" in missing.value.hint

@@ -16,7 +16,7 @@ import pytest
 from dbdyno.driver import _driver
 from dbdyno.driver.remote import ssh
 from dbdyno.driver.remote.boot import CHILD, MACHINE, MODULE, TO_SERVER, WORD_BYTES, carried
-from dbdyno.driver.remote.load import RemoteDriver, install
+from dbdyno.driver.remote.load import DriverOnHost, install
 from dbdyno.driver.remote.ssh import archive
 from dbdyno.errors import LoadDied
 from tests.load_hosts import NAME, log_in_here
@@ -120,13 +120,13 @@ def test_the_file_holds_the_driver_the_child_and_the_kind_of_cpu() -> None:
 
 
 @pytest.fixture
-def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RemoteDriver:
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriverOnHost:
     log_in_here(tmp_path, monkeypatch)
     install(NAME)
-    return RemoteDriver(NAME)
+    return DriverOnHost(NAME)
 
 
-def test_both_directions_are_told(driver: RemoteDriver) -> None:
+def test_both_directions_are_told(driver: DriverOnHost) -> None:
     found = driver.bandwidth("127.0.0.1", round_trip_s=0.0)
     driver.close()
     assert found is not None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.engines.postgresql import psql_text
-from dbdyno.engines.postgresql.psql_text import Script, Segment, SegmentKind
+from dbdyno.engines.postgresql.psql_text import Script, ScriptSegment, SegmentKind
 
 LINES = (
     b"SET transaction_timeout = 0;",
@@ -52,7 +52,7 @@ def _in_box(box: str, lines: list[bytes], ending: bytes) -> bytes:
     return begins + text + ends.replace(b"\n", ending)
 
 
-def _read(text: bytes, size: int) -> list[Segment]:
+def _read(text: bytes, size: int) -> list[ScriptSegment]:
     pieces: Iterator[bytes] = (text[at : at + size] for at in range(0, len(text), size))
     return list(Script().segments(pieces))
 

@@ -18,7 +18,7 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.launch import read_only_host
 from dbdyno.host.process import confine
 from dbdyno.host.volumes import mounts, power, volume
-from dbdyno.host.volumes.power import Switch, pages_in_flight, tear
+from dbdyno.host.volumes.power import PowerSwitch, pages_in_flight, tear
 from dbdyno.host.volumes.volume import Volume, VolumeSpecification
 from tests.needs import needs_root, require_file_system
 from tests.trials import alone_on_host
@@ -59,7 +59,7 @@ def write(path: Path, content: bytes, offset: int = 0, synced: bool = False) -> 
 
 
 def cut(cut_volume: Volume) -> None:
-    with Switch(cut_volume) as switch:
+    with PowerSwitch(cut_volume) as switch:
         switch.off()
 
 
@@ -119,7 +119,7 @@ def test_another_device_than_the_volume_s_is_never_shut_down(homes: Path, tmp_pa
         elsewhere = replace(found, data=tmp_path / "data")
         elsewhere.data.mkdir()
         with pytest.raises(Blocked, match="not on the volume's device"):
-            Switch(elsewhere)
+            PowerSwitch(elsewhere)
         write(tmp_path / "still", b"w", synced=True)
 
 
@@ -129,11 +129,11 @@ def test_what_the_host_has_mounted_is_never_shut_down(homes: Path, monkeypatch: 
         named = f"{os.major(number)}:{os.minor(number)}"
         monkeypatch.setattr(mounts, "devices_of_host", lambda: frozenset({named}))
         with pytest.raises(Blocked, match="the host has mounted it"):
-            Switch(found)
+            PowerSwitch(found)
         monkeypatch.setattr(mounts, "devices_of_host", frozenset)
         monkeypatch.setattr(mounts, "is_private", lambda: False)
         with pytest.raises(Blocked, match="where others see it"):
-            Switch(found)
+            PowerSwitch(found)
         write(found.data / "still", b"w", synced=True)
 
 

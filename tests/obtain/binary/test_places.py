@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.obtain.binary.image import Image, Section, Slot, Symbol
-from dbdyno.obtain.binary.places import Places, Reference, Uses, decoded, without_padding
+from dbdyno.obtain.binary.image import Image, ImageSection, Slot, Symbol
+from dbdyno.obtain.binary.places import AddressReference, Places, Uses, decoded, without_padding
 from dbdyno.obtain.binary.read import function_of
 from dbdyno.records.binary import Function
 
@@ -44,11 +44,11 @@ def digested(
     entries = b"".join((start + case - table).to_bytes(4, "little", signed=True) for case in cases)
     image = Image(
         sections=(
-            Section(".text", start, len(code), code, False, True),
-            Section(".text.other", callee, 16, bytes(16), False, True),
-            Section(".rodata", constants, len(text + entries), text + entries, False, False),
-            Section(".data", variable, 8, bytes(8), True, False),
-            Section(".got", slot, 8, bytes(8), True, False),
+            ImageSection(".text", start, len(code), code, False, True),
+            ImageSection(".text.other", callee, 16, bytes(16), False, True),
+            ImageSection(".rodata", constants, len(text + entries), text + entries, False, False),
+            ImageSection(".data", variable, 8, bytes(8), True, False),
+            ImageSection(".got", slot, 8, bytes(8), True, False),
         ),
         symbols=(Symbol("one", start, len(code), True), Symbol(called, callee, 16, True),
                  Symbol("counter", variable, 8, False)),
@@ -88,7 +88,7 @@ def test_instructions_are_counted() -> None:
 
 def test_a_vector_of_addresses_is_told_word_by_word() -> None:
     image = Image(
-        sections=(Section(".data.rel.ro", VARIABLES, 16, bytes(16), True, False),),
+        sections=(ImageSection(".data.rel.ro", VARIABLES, 16, bytes(16), True, False),),
         symbols=(),
         thread_locals=(),
         slots={VARIABLES: Slot("one", 0), VARIABLES + 8: Slot("two", 0)},
@@ -97,17 +97,17 @@ def test_a_vector_of_addresses_is_told_word_by_word() -> None:
         movable=True,
     )
     places = Places(image, [])
-    assert places.told(Reference(VARIABLES, 16), 0, 1) == ("slot one two", b"")
-    assert places.told(Reference(VARIABLES, 8), 0, 1) == ("slot one", b"")
+    assert places.told(AddressReference(VARIABLES, 16), 0, 1) == ("slot one two", b"")
+    assert places.told(AddressReference(VARIABLES, 8), 0, 1) == ("slot one", b"")
 
 
 def told_of(content: bytes, size: int, other: str) -> tuple[str, bytes]:
     """What a function `one` refers to by an operand of that size, in a program with one other function."""
     image = Image(
         sections=(
-            Section(".text", TEXT, 16, bytes(16), False, True),
-            Section(".text.other", CALLED, 16, bytes(16), False, True),
-            Section(".rodata", CONSTANTS, len(content), content, False, False),
+            ImageSection(".text", TEXT, 16, bytes(16), False, True),
+            ImageSection(".text.other", CALLED, 16, bytes(16), False, True),
+            ImageSection(".rodata", CONSTANTS, len(content), content, False, False),
         ),
         symbols=(Symbol("one", TEXT, 16, True), Symbol(other, CALLED, 16, True)),
         thread_locals=(),
@@ -116,7 +116,7 @@ def told_of(content: bytes, size: int, other: str) -> tuple[str, bytes]:
         named=True,
         movable=True,
     )
-    return Places(image, [CONSTANTS]).told(Reference(CONSTANTS, size), TEXT, TEXT + 16)
+    return Places(image, [CONSTANTS]).told(AddressReference(CONSTANTS, size), TEXT, TEXT + 16)
 
 
 @pytest.mark.parametrize("size", [0, 16])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.obtain.source.toolchain import Recorded, in_force, parsed
+from dbdyno.obtain.source.toolchain import RecordedCommands, in_force, parsed
 
 PRINTED = """
 String dump of section '.GCC.command.line':
@@ -32,7 +32,7 @@ def test_a_binary_tells_its_command_lines_and_its_name() -> None:
 
 
 def test_a_binary_that_tells_nothing_is_read_as_that() -> None:
-    assert parsed("readelf: Warning: nothing\n") == Recorded(linker="bfd")
+    assert parsed("readelf: Warning: nothing\n") == RecordedCommands(linker="bfd")
     assert not parsed("(FLAGS_1)            Flags: PIE\n").bind_now
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dbdyno.analyse.model import Verdict
 from dbdyno.report.document import (
-    Cell,
     Column,
     ColumnKind,
     Detail,
@@ -17,12 +16,13 @@ from dbdyno.report.document import (
     Item,
     Items,
     Lines,
-    Look,
     Mark,
     Notes,
+    RowLook,
     Section,
     Steps,
     Table,
+    TableCell,
     Text,
     Tone,
 )
@@ -34,9 +34,9 @@ CELLS = (
     Mark(HOSTILE, Tone.GOOD),
     "",
     (HOSTILE, Mark(HOSTILE, Tone.STRONG)),
-    Cell(HOSTILE, (HOSTILE,)),
+    TableCell(HOSTILE, (HOSTILE,)),
 )
-TABLE = Table(COLUMNS, (CELLS, CELLS), looks={1: Look.DIFFERS})
+TABLE = Table(COLUMNS, (CELLS, CELLS), looks={1: RowLook.DIFFERS})
 ITEM = Item(
     mark=Mark(HOSTILE, Verdict.SLOWER),
     about=HOSTILE,

@@ -102,7 +102,7 @@ def of_sections(sections: Sequence[Section]) -> tuple[Printed, list[list[str]]]:
     return (lambda console: print_sections(sections, console)), words
 
 
-def each_text(content: document.Cell) -> list[str]:
+def each_text(content: document.TableCell) -> list[str]:
     return [plain(content.words), *map(plain, content.below)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.sql_logs.formats import format_of
-from dbdyno.sql_logs.seen import Seen
+from dbdyno.sql_logs.seen import SeenStatement
 
 STATEMENT = "SELECT name FROM customer WHERE id = $1"
 STDERR = f"""\
@@ -34,7 +34,7 @@ JSON = (
 )
 
 
-def read(text: str) -> list[Seen]:
+def read(text: str) -> list[SeenStatement]:
     """The statements of a log, whose kind is told by what stands in it."""
     lines = list(enumerate(text.splitlines(keepends=True), 1))
     found = format_of([line.rstrip("\n") for _, line in lines])
@@ -42,5 +42,5 @@ def read(text: str) -> list[Seen]:
     return list(found.statements(lines))
 
 
-def asked(text: str) -> list[Seen]:
+def asked(text: str) -> list[SeenStatement]:
     return [seen for seen in read(text) if not seen.rest]

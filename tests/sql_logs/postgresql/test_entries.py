@@ -10,13 +10,13 @@ from dbdyno.errors import UserError
 from dbdyno.sql_logs.formats import FORMATS, DriverReader
 from dbdyno.sql_logs.postgresql.entries import csv_begins, text_begins
 from dbdyno.sql_logs.postgresql.prefix import inferred, one_of, pattern
-from dbdyno.sql_logs.seen import CUT_OFF, LAST, NO_ENTRY, Reading, Seen
+from dbdyno.sql_logs.seen import CUT_OFF, LAST, NO_ENTRY, LogReading, SeenStatement
 from tests.sql_logs.postgresql.logs import CSV, JSON, STDERR, asked, read
 
 AT_S = datetime(2026, 11, 24, 21, 50, tzinfo=UTC).timestamp()
 
 
-def statements(log: str, reading: Reading) -> list[Seen]:
+def statements(log: str, reading: LogReading) -> list[SeenStatement]:
     reader = DriverReader("postgresql", reading, reading.prefix)
     return [*reader.read(enumerate(log.splitlines(keepends=True), 1)), *reader.ended()]
 
@@ -60,7 +60,7 @@ def test_a_prefix_that_is_known_tells_what_it_holds(
     prefix: str, written: str, session: str, database: str, at_s: float | None
 ) -> None:
     log = f"{written}LOG:  00000: statement: SELECT 1\n"
-    [seen] = statements(log, Reading(prefix, whole=True))
+    [seen] = statements(log, LogReading(prefix, whole=True))
     assert (seen.session, seen.database, seen.at_s) == (session, database, at_s)
     assert seen.text == "SELECT 1"
 
@@ -132,7 +132,7 @@ def test_a_log_of_text_may_be_cut_anywhere() -> None:
     for at in range(len(log) + 1):
         [kind] = [kind for kind in FORMATS if kind.name == "PostgreSQL log"]
         lines = list(enumerate(log[:at].splitlines(keepends=True), 1))
-        found = list(kind.statements(lines, Reading("%m [%p] %u@%d ")))
+        found = list(kind.statements(lines, LogReading("%m [%p] %u@%d ")))
         texts = [seen.text for seen in found if not seen.rest]
         assert texts == whole[: len(texts)]
         assert {seen.rest for seen in found if seen.rest} <= {LAST, CUT_OFF, NO_ENTRY}
@@ -186,8 +186,8 @@ def test_a_line_of_json_that_is_cut_off_is_counted(line: str) -> None:
 def test_clocks_that_are_put_back_are_followed() -> None:
     line = "2026-10-25 02:{}:00.000 {} [11] LOG:  statement: SELECT 1\n"
     log = line.format("50", "CEST") + line.format("10", "CET") + line.format("20", "CET")
-    found = statements(log, Reading("%m [%p] ", "Europe/Berlin", whole=True))
+    found = statements(log, LogReading("%m [%p] ", "Europe/Berlin", whole=True))
     moments = [seen.at_s or 0 for seen in found]
     assert [later - moments[0] for later in moments] == [0, 1200, 1800]
     with pytest.raises(UserError, match="in CEST and in CET"):
-        statements(log, Reading("%m [%p] "))
+        statements(log, LogReading("%m [%p] "))

@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from dbdyno.sql_logs.formats import DriverReader
-from dbdyno.sql_logs.postgresql.entries import Entry
-from dbdyno.sql_logs.seen import Reading, Seen
+from dbdyno.sql_logs.postgresql.entries import LogEntry
+from dbdyno.sql_logs.seen import LogReading, SeenStatement
 
 
-def statements(entries: list[Entry]) -> list[Seen]:
-    reader = DriverReader("entries", Reading(), cut=lambda _: iter(entries))
+def statements(entries: list[LogEntry]) -> list[SeenStatement]:
+    reader = DriverReader("entries", LogReading(), cut=lambda _: iter(entries))
     return [*reader.read(()), *reader.ended()]
 
 
-def asked(*messages: str | tuple[str, str], session: str = "1") -> list[Seen]:
+def asked(*messages: str | tuple[str, str], session: str = "1") -> list[SeenStatement]:
     pairs = [message if isinstance(message, tuple) else (message, "") for message in messages]
     entries = [
-        Entry(number, "LOG", message, detail, session=session, at_s=float(number))
+        LogEntry(number, "LOG", message, detail, session=session, at_s=float(number))
         for number, (message, detail) in enumerate(pairs, 1)
     ]
     return [seen for seen in statements(entries) if not seen.rest]
@@ -79,18 +79,18 @@ def test_the_steps_of_a_statement_are_of_its_time() -> None:
 
 def test_sessions_do_not_disturb_each_other() -> None:
     entries = [
-        Entry(1, "LOG", "statement: SELECT 1", session="1"),
-        Entry(2, "LOG", "statement: SELECT 2", session="2"),
-        Entry(3, "LOG", "duration: 1.000 ms", session="1"),
-        Entry(4, "LOG", "disconnection: session time: 0:00:01", session="1"),
-        Entry(5, "LOG", "duration: 2.000 ms", session="2"),
+        LogEntry(1, "LOG", "statement: SELECT 1", session="1"),
+        LogEntry(2, "LOG", "statement: SELECT 2", session="2"),
+        LogEntry(3, "LOG", "duration: 1.000 ms", session="1"),
+        LogEntry(4, "LOG", "disconnection: session time: 0:00:01", session="1"),
+        LogEntry(5, "LOG", "duration: 2.000 ms", session="2"),
     ]
     found = [(seen.text, seen.took_s) for seen in statements(entries) if not seen.rest]
     assert found == [("SELECT 1", 0.001), ("SELECT 2", 0.002)]
 
 
 def test_a_plan_within_a_function_is_no_statement_of_a_client() -> None:
-    [found] = statements([Entry(1, "LOG", PLAN, context="PL/pgSQL function f() line 3")])
+    [found] = statements([LogEntry(1, "LOG", PLAN, context="PL/pgSQL function f() line 3")])
     assert found.rest == "plan within a function"
 
 
@@ -159,5 +159,5 @@ def test_a_plan_tells_its_statement_and_its_parameters(plan: str, parameters: st
 
 @pytest.mark.parametrize("plan", ["Seq Scan on t", ""])
 def test_what_is_no_plan_is_counted(plan: str) -> None:
-    [found] = statements([Entry(1, "LOG", f"duration: 1.000 ms  plan:\n{plan}")])
+    [found] = statements([LogEntry(1, "LOG", f"duration: 1.000 ms  plan:\n{plan}")])
     assert found.rest == "plan without its statement"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 
-from dbdyno.host.volumes.power import Switch
+from dbdyno.host.volumes.power import PowerSwitch
 from dbdyno.study.soak import Act
 from dbdyno.study.trials import Phase
 from dbdyno.trial.acts import act_on
@@ -16,13 +16,13 @@ from tests.trial.acts.rounds_cases import LOSING, running
 
 
 def main() -> None:
-    off = Switch.off
+    off = PowerSwitch.off
 
-    def off_for_good(switch: Switch) -> None:
+    def off_for_good(switch: PowerSwitch) -> None:
         off(switch)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    setattr(Switch, "off", off_for_good)  # noqa: B010  a method of the real switch
+    setattr(PowerSwitch, "off", off_for_good)  # noqa: B010  a method of the real switch
     with running("sqlite", LOSING["sqlite"], Act.CUT) as (up, bench, undo):
         act_on(up, Phase(name="cut-1", duration_s=0.3, then=Act.CUT, ledger=True), bench, undo)
 

@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.driver.load import LoadOfNodes
 from dbdyno.driver.tally import Acknowledged
-from dbdyno.engines.nodes import Node, Nodes
+from dbdyno.engines.nodes import ClusterNode, Nodes
 from dbdyno.errors import Blocked
 from dbdyno.frozen import Level
 from dbdyno.layers.setup import Running
@@ -17,8 +17,8 @@ from dbdyno.records.record import Loss, Recovery
 from dbdyno.study.soak import Act
 from dbdyno.trial import nodes as trial_nodes
 from dbdyno.trial.acts import act_on, cluster
-from dbdyno.trial.acts.cluster import Look, Staleness, longest_still_s, staleness
-from dbdyno.trial.acts.endings import Acted, Entry
+from dbdyno.trial.acts.cluster import NodeLook, Staleness, longest_still_s, staleness
+from dbdyno.trial.acts.endings import Acknowledgement, Acted
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.verify import verify
 from tests.needs import needs_root, skipping_blocked
@@ -100,7 +100,7 @@ def test_what_no_node_confirms_is_lost_with_the_first_one_and_may_be(
         nodes = nodes_of(up)
         promote, cut = nodes.promote, ExitStack()
 
-        def mended() -> Node:
+        def mended() -> ClusterNode:
             cut.close()
             return promote()
 
@@ -176,26 +176,26 @@ def _kept_by_all(found: Acted, *transfers: str) -> None:
 
 
 MS = 1_000_000
-TOLD = [Entry(0, 1, 10 * MS), Entry(0, 2, 20 * MS), Entry(1, 1, 15 * MS)]
+TOLD = [Acknowledgement(0, 1, 10 * MS), Acknowledgement(0, 2, 20 * MS), Acknowledgement(1, 1, 15 * MS)]
 
 
 def test_a_look_that_shows_what_each_client_was_told_of_is_not_stale() -> None:
-    assert staleness([Look(2, 30 * MS, {0: 2, 1: 1})], TOLD, [1]) == Staleness(2, 0, 0.0)
+    assert staleness([NodeLook(2, 30 * MS, {0: 2, 1: 1})], TOLD, [1]) == Staleness(2, 0, 0.0)
 
 
 def test_a_look_on_the_node_of_a_client_says_nothing_of_that_client() -> None:
-    assert staleness([Look(2, 24 * MS, {0: 1, 1: 0})], TOLD, [1, 2]) == Staleness(1, 1, 4.0)
-    assert staleness([Look(1, 24 * MS, {0: 1, 1: 0})], TOLD, [1, 2]) == Staleness(1, 1, 9.0)
+    assert staleness([NodeLook(2, 24 * MS, {0: 1, 1: 0})], TOLD, [1, 2]) == Staleness(1, 1, 4.0)
+    assert staleness([NodeLook(1, 24 * MS, {0: 1, 1: 0})], TOLD, [1, 2]) == Staleness(1, 1, 9.0)
 
 
 def test_a_commit_that_comes_after_the_look_is_not_missed() -> None:
-    assert staleness([Look(2, 17 * MS, {0: 1, 1: 1})], TOLD, [1]) == Staleness(2, 0, 0.0)
-    assert staleness([Look(2, 12 * MS, {0: 1})], TOLD, [1]) == Staleness(1, 0, 0.0)
+    assert staleness([NodeLook(2, 17 * MS, {0: 1, 1: 1})], TOLD, [1]) == Staleness(2, 0, 0.0)
+    assert staleness([NodeLook(2, 12 * MS, {0: 1})], TOLD, [1]) == Staleness(1, 0, 0.0)
 
 
 def test_a_missed_commit_is_as_old_as_the_client_has_known_of_it() -> None:
-    assert staleness([Look(2, 24 * MS, {0: 1, 1: 1})], TOLD, [1]) == Staleness(2, 1, 4.0)
-    assert staleness([Look(2, 24 * MS, {})], TOLD, [1]) == Staleness(2, 2, 14.0)
+    assert staleness([NodeLook(2, 24 * MS, {0: 1, 1: 1})], TOLD, [1]) == Staleness(2, 1, 4.0)
+    assert staleness([NodeLook(2, 24 * MS, {})], TOLD, [1]) == Staleness(2, 2, 14.0)
 
 
 def test_a_node_stands_still_between_two_moves() -> None:

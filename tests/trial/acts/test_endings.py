@@ -18,9 +18,9 @@ from dbdyno.study.soak import Act
 from dbdyno.trial.acts import act_on, endings
 from dbdyno.trial.acts.endings import (
     NS,
-    Entry,
+    Acknowledgement,
     Ledger,
-    Mark,
+    MarkedRow,
     TextPlace,
     doubled,
     full_speed_s,
@@ -32,24 +32,24 @@ from dbdyno.trial.acts.endings import (
 from tests.trial.acts.rounds_cases import acted, round_with, running
 
 entries = st.lists(
-    st.builds(Entry, st.integers(0, 3), st.integers(1, 50), st.integers(1, 1000)),
+    st.builds(Acknowledgement, st.integers(0, 3), st.integers(1, 50), st.integers(1, 1000)),
     unique_by=lambda entry: (entry.client, entry.number),
 )
 
 
-def pairs(found: Sequence[Entry]) -> list[tuple[int, int]]:
+def pairs(found: Sequence[Acknowledgement]) -> list[tuple[int, int]]:
     return [(entry.client, entry.number) for entry in found]
 
 
 @given(entries)
-def test_what_is_there_is_not_lost(told: list[Entry]) -> None:
+def test_what_is_there_is_not_lost(told: list[Acknowledgement]) -> None:
     found = losses(told, pairs(told), end_ns=2000)
     assert found == (len(told), 0, 0.0)
 
 
 @given(entries, st.integers(1, 1000))
 def test_each_entry_that_is_missing_is_counted_if_it_was_told_before_the_end(
-    told: list[Entry], end_ns: int
+    told: list[Acknowledgement], end_ns: int
 ) -> None:
     owed = [entry for entry in told if entry.told_ns < end_ns]
     found = losses(told, [], end_ns)
@@ -59,7 +59,9 @@ def test_each_entry_that_is_missing_is_counted_if_it_was_told_before_the_end(
 
 
 @given(entries, st.data())
-def test_a_row_of_which_nobody_was_told_hides_no_loss(told: list[Entry], data: st.DataObject) -> None:
+def test_a_row_of_which_nobody_was_told_hides_no_loss(
+    told: list[Acknowledgement], data: st.DataObject
+) -> None:
     gone = data.draw(st.sets(st.sampled_from(told))) if told else set()
     rows = [*pairs([entry for entry in told if entry not in gone]), (9, 1), (9, 2)]
     assert losses(told, rows, end_ns=2000).lost == len(gone)
@@ -70,8 +72,8 @@ def test_a_transaction_that_took_effect_twice_is_seen() -> None:
     assert doubled([(0, 1), (0, 1), (1, 1), (1, 1), (1, 1)]) == 3
 
 
-def told_at(*seconds: float) -> list[Entry]:
-    return [Entry(0, number, round(second * NS)) for number, second in enumerate(seconds, 1)]
+def told_at(*seconds: float) -> list[Acknowledgement]:
+    return [Acknowledgement(0, number, round(second * NS)) for number, second in enumerate(seconds, 1)]
 
 
 def test_full_speed_is_that_of_the_load_before() -> None:
@@ -101,7 +103,7 @@ def test_a_file_is_read_up_to_an_entry_that_was_cut_off(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
     assert ledger.entries() == []
     ledger.path.write_bytes(struct.pack("<QQQ", 1, 2, 3) + struct.pack("<QQ", 4, 5))
-    assert ledger.entries() == [Entry(1, 2, 3)]
+    assert ledger.entries() == [Acknowledgement(1, 2, 3)]
     assert ledger.begins(Event())
 
 
@@ -148,7 +150,7 @@ def test_full_speed_is_nine_tenths_of_the_load_before_for_a_tenth_of_a_second() 
     """1,000 a second before, so 90 in a window of 0.1 s are full speed, and 89 are not."""
     assert full_speed_s([10, 89, 90, 10], 1000.0) == pytest.approx(0.3)
     assert full_speed_s([10, 89, 89, 89], 1000.0) == pytest.approx(0.4), "never: all windows"
-    told = [Entry(0, number, number * 1_000_000) for number in range(1000)]
+    told = [Acknowledgement(0, number, number * 1_000_000) for number in range(1000)]
     assert windows_of(told, 1_000_000_000) == [100] * 10
 
 
@@ -226,7 +228,7 @@ def test_what_the_engine_wrote_meanwhile_stays(tmp_path: Path) -> None:
 
 
 def test_a_mark_is_found_wherever_files_hold_it(tmp_path: Path) -> None:
-    mark = Mark.drawn(number=1, seed=7)
+    mark = MarkedRow.drawn(number=1, seed=7)
     text = mark.text.encode()
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "0").write_bytes(b"--" + text)
@@ -242,14 +244,14 @@ def test_a_mark_is_found_wherever_files_hold_it(tmp_path: Path) -> None:
 
 
 def test_each_round_has_a_mark_of_its_own_that_cannot_be_compressed() -> None:
-    marks = [Mark.drawn(number, seed=7) for number in range(20)]
+    marks = [MarkedRow.drawn(number, seed=7) for number in range(20)]
     assert len({mark.text for mark in marks}) == len({mark.table for mark in marks}) == 20
     assert all(len(set(mark.text)) == endings.LETTERS for mark in marks)
-    assert Mark.drawn(1, seed=7) == marks[1] != Mark.drawn(1, seed=8)
+    assert MarkedRow.drawn(1, seed=7) == marks[1] != MarkedRow.drawn(1, seed=8)
 
 
 def test_a_turned_letter_is_another_whole_character() -> None:
     for number in range(200):
-        mark = Mark.drawn(number, seed=7)
+        mark = MarkedRow.drawn(number, seed=7)
         letter = ord(mark.text[mark.letter])
         assert 32 <= letter ^ mark.value < 128 and mark.value

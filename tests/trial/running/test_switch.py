@@ -9,7 +9,7 @@ from typing import Any, cast
 from dbdyno.engines.postgresql import running
 from dbdyno.engines.runtime import LoadOfOthers
 from dbdyno.study.nouns import ServerInUse
-from dbdyno.trial.running.switch import Guard, Switch, words_of
+from dbdyno.trial.running.switch import SettingsSwitch, SwitchGuard, words_of
 
 
 class Watched:
@@ -24,9 +24,9 @@ class Watched:
         self.stopped = why
 
 
-def after(server: ServerInUse, *looks: LoadOfOthers) -> tuple[Guard, Watched]:
+def after(server: ServerInUse, *looks: LoadOfOthers) -> tuple[SwitchGuard, Watched]:
     watched = Watched(looks)
-    guard = Guard(cast(Switch, watched), server, "run")
+    guard = SwitchGuard(cast(SettingsSwitch, watched), server, "run")
     for _ in looks:
         guard.look()
     return guard, watched

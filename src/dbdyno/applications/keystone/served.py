@@ -19,7 +19,7 @@ application = import_module("keystone.wsgi.api").application
 TOTALS_BYTES = 3 * 8
 
 
-class Spent:
+class WorkerSpent:
     """What this worker has spent, in a file that Dyno reads meanwhile: how many requests it has had, for how
     many seconds it was busy with them, and for how many of these it waited for the database."""
 
@@ -68,7 +68,7 @@ def _setting(name: str) -> object:
     return getattr(holder, key, None)
 
 
-_spent = Spent()
+_spent = WorkerSpent()
 _worker, _connection = import_module("gunicorn.workers.sync"), import_module("pymysql.connections")
 _worker.SyncWorker.handle = _spent.serving(_worker.SyncWorker.handle)
 _connection.Connection._read_bytes = _spent.asking(_connection.Connection._read_bytes)

@@ -16,7 +16,7 @@ from dbdyno.cli.verbs import body
 from dbdyno.frozen import Level
 from dbdyno.prepare_run.first_study import GOALS
 from dbdyno.sql_logs import KNOWN
-from dbdyno.sql_logs.seen import Reading
+from dbdyno.sql_logs.seen import LogReading
 from dbdyno.study import values
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def with_reading(prefix: str | None, zone: str, whole: bool, anonymise: bool, **asked: Any) -> Any:
         key = os.urandom(KEY_BYTES) if anonymise else b""
-        return function(reading=Reading(prefix, zone, whole, key=key), **asked)
+        return function(reading=LogReading(prefix, zone, whole, key=key), **asked)
 
     for option in reversed(
         (
@@ -113,7 +113,7 @@ def _level(text: str) -> Level:
     for kind in (int, float):
         try:
             return values.level(kind(text))
-        except (ValueError, values.Fault):
+        except (ValueError, values.ValueFault):
             continue
     return text
 

@@ -202,13 +202,13 @@ class Ladder(click.ParamType[tuple[int, ...]]):
             return value
         # Here, because verbs that take no ladder need nothing of studies.
         from dbdyno.study.sections import rungs
-        from dbdyno.study.values import Fault
+        from dbdyno.study.values import ValueFault
 
         try:
             return rungs([int(part) for part in str(value).split(",")])
         except ValueError:
             self.fail(f"{value!r} is no list of numbers; write them with commas: 100,500", param, ctx)
-        except Fault as fault:
+        except ValueFault as fault:
             self.fail(f"{fault.message}; {fault.hint}", param, ctx)
 
 

@@ -20,7 +20,7 @@ DISTANCE_NAMES = {"euclidean": "euclidean", "angular": "cosine", "cosine": "cosi
 """What ann-benchmarks calls a distance, and what it is called here."""
 
 
-class Table(Protocol):
+class NumberTable(Protocol):
     """Rows of numbers: a memory map or a data set of HDF5."""
 
     @property
@@ -34,11 +34,11 @@ class VectorFile:
     """An open file. `test` and the truth are there where the file brings them."""
 
     path: Path
-    train: Table
-    test: Table | None = None
+    train: NumberTable
+    test: NumberTable | None = None
     distance: str | None = None
-    neighbors: Table | None = None
-    distances: Table | None = None
+    neighbors: NumberTable | None = None
+    distances: NumberTable | None = None
 
     @property
     def vectors(self) -> int:
@@ -86,7 +86,7 @@ def open_vectors(path: Path) -> VectorFile:
     return found
 
 
-def blocks(table: Table, keep: Callable[[int, int], Any] | None = None) -> Iterator[Floats]:
+def blocks(table: NumberTable, keep: Callable[[int, int], Any] | None = None) -> Iterator[Floats]:
     """A table's rows as 32-bit floats, block by block; `keep(start, stop)` picks among a block's rows."""
     rows = max(1, BLOCK_BYTES // (8 * table.shape[1]))
     for start in range(0, table.shape[0], rows):
@@ -99,7 +99,7 @@ def blocks(table: Table, keep: Callable[[int, int], Any] | None = None) -> Itera
                 yield block.astype(np.float32)
 
 
-def _require_shape(path: Path, what: str, table: Table | None) -> None:
+def _require_shape(path: Path, what: str, table: NumberTable | None) -> None:
     if table is None:
         return
     if len(table.shape) != 2:

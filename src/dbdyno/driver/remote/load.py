@@ -14,7 +14,7 @@ from typing import Any
 from dbdyno.driver import shares
 from dbdyno.driver.job import Job
 from dbdyno.driver.link import Bandwidth, LinkReading, LoadHost, Moment, Stamps
-from dbdyno.driver.load import Explained, Invariant, Load, Prepared
+from dbdyno.driver.load import Explained, Invariant, LoadDriver, Prepared
 from dbdyno.driver.load_process import CLOSE_S, Conversation, Explain
 from dbdyno.driver.remote import ssh
 from dbdyno.driver.remote.boot import ALIVE, CONNECT_S
@@ -35,7 +35,7 @@ INSTALL_S = 600.0
 
 
 @dataclass(frozen=True)
-class Reached:
+class ReachedServer:
     """Where a load host finds the server: its address and port, the URL of the account that is for the load,
     and the certificate that the server must show, as PEM; empty without encryption."""
 
@@ -45,7 +45,7 @@ class Reached:
     certificate: str = ""
 
 
-class RemoteDriver:
+class DriverOnHost:
     """A driver that runs on a host, started over SSH from the file that was copied there.
 
     Raises DriverFailed where it cannot be reached or started, with what would mend that. Ends with the
@@ -92,7 +92,7 @@ class RemoteDriver:
         )
         return stamps, reply
 
-    def connects_s(self, reached: Reached, count: int) -> list[float]:
+    def connects_s(self, reached: ReachedServer, count: int) -> list[float]:
         """How long connections to the server take to open, each in seconds. Raises DriverFailed where one
         cannot be opened."""
         where: Answer = {"address": reached.address, "port": reached.port}
@@ -141,7 +141,7 @@ class RemoteDriver:
 class AtHost:
     """One host of a load: its driver, and what the last load showed of it and of the way to it."""
 
-    def __init__(self, driver: RemoteDriver, reached: Reached) -> None:
+    def __init__(self, driver: DriverOnHost, reached: ReachedServer) -> None:
         self.driver, self._reached = driver, reached
         tls = f"verify&tls_ca={driver.hold(reached.certificate)}" if reached.certificate else "off"
         self.url = f"{reached.url}?tls={tls}"
@@ -205,7 +205,7 @@ class RemoteLoad(InStretches):
     `seen` tells of the last load. The times of its tally are by this host's clock.
     """
 
-    def __init__(self, beside: Load, drivers: Sequence[RemoteDriver], reached: Reached) -> None:
+    def __init__(self, beside: LoadDriver, drivers: Sequence[DriverOnHost], reached: ReachedServer) -> None:
         self._beside = beside
         self._hosts = [AtHost(driver, reached) for driver in drivers]
 

@@ -99,7 +99,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class Archive:
+class DriverArchive:
     """The file's bytes, and their SHA-256 in hexadecimal digits."""
 
     content: bytes
@@ -107,7 +107,7 @@ class Archive:
 
 
 @cache
-def archive() -> Archive:
+def archive() -> DriverArchive:
     """The file of the driver that this process has loaded."""
     members = {
         MACHINE: platform.machine().encode(),
@@ -120,7 +120,7 @@ def archive() -> Archive:
         for name, content in members.items():
             file.writestr(zipfile.ZipInfo(name, EPOCH), content)
     content = written.getvalue()
-    return Archive(content, hashlib.sha256(content).hexdigest())
+    return DriverArchive(content, hashlib.sha256(content).hexdigest())
 
 
 VARIABLE = "DYNO_SSH"

@@ -203,7 +203,7 @@ def hint(text: str) -> str:
 
 
 CLIENT = "libfbclient.so.2"
-WHEEL = wheel.Package("firebird", "firebird-embedded", CLIENT)
+WHEEL = wheel.WheelPackage("firebird", "firebird-embedded", CLIENT)
 VERSIONS = ("5", "4")
 """Of which the wheel has releases that the driver speaks to, the latest first. The first is installed with
 Dyno."""
@@ -320,7 +320,7 @@ class Beside:
     name: str
     on_host: str
     files: tuple[str, ...]
-    recipe: debian.Recipe
+    recipe: debian.DebianRecipe
     under: str = ""
 
     @property
@@ -345,7 +345,7 @@ class Beside:
 
 def _beside(name: str, package: str, version: str, on_host: str, files: tuple[str, ...]) -> Beside:
     # The oldest suite that has it: the library then runs on the C library of every newer host.
-    recipe = debian.Recipe(
+    recipe = debian.DebianRecipe(
         engine=name, packages=(package,), server=package, binary=f"{FOLDER}/{files[0]}",
         suites={version: "bookworm"}, without=OF_THE_HOST,
     )  # fmt: skip

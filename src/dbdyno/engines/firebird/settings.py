@@ -14,9 +14,9 @@ from dbdyno.engines.facts import (
     OF_DYNO,
     OTHER_FILE,
     UNREADABLE,
+    ConfigurationLine,
     Include,
-    Line,
-    Need,
+    SettingNeed,
     is_path,
     unquoted,
 )
@@ -47,8 +47,8 @@ RISKS: Mapping[str, Risk] = {
 LOSING: Mapping[str, Level] = {"forced_writes": False}
 
 CONFINED: Mapping[str, tuple[str, ...]] = {"ExternalFileAccess": ("None",), "UdfAccess": ("None",)}
-NEEDS: Sequence[Need] = (
-    Need(
+NEEDS: Sequence[SettingNeed] = (
+    SettingNeed(
         ("MaxUnflushedWrites", "MaxUnflushedWriteTime"),
         "forced_writes",
         off=("true",),
@@ -164,25 +164,25 @@ def _fault_of_attribute(name: str, level: Level, reason: str) -> Refused | None:
     return None
 
 
-def configured(text: str, _installation: Installation | None) -> list[Line]:
+def configured(text: str, _installation: Installation | None) -> list[ConfigurationLine]:
     """The lines of a `firebird.conf`."""
     numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
     return [_configured(number, line) for number, line in numbered if line and line[0] != "#"]
 
 
-def _configured(number: int, line: str) -> Line:
+def _configured(number: int, line: str) -> ConfigurationLine:
     if other := re.fullmatch(r"include\s+(.+)", line):
         # A macro or a pattern in the path is resolved by the server that the file was written for.
         if re.search(r"[$*?]", other[1]):
-            return Line(number, line, untaken=OTHER_FILE)
-        return Line(number, line, include=Include(other[1]))
+            return ConfigurationLine(number, line, untaken=OTHER_FILE)
+        return ConfigurationLine(number, line, include=Include(other[1]))
     found = re.fullmatch(r"([A-Za-z]\w*)\s*=\s*(.*)", line)
     if found is None:
-        return Line(number, line, untaken=UNREADABLE)
+        return ConfigurationLine(number, line, untaken=UNREADABLE)
     name, level = found[1], unquoted(found[2])
     if OF_THE_NETWORK.fullmatch(name):
-        return Line(number, line, name, level, OF_DYNO)
-    return Line(number, line, name, level, A_PATH if is_path(level) else "")
+        return ConfigurationLine(number, line, name, level, OF_DYNO)
+    return ConfigurationLine(number, line, name, level, A_PATH if is_path(level) else "")
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

@@ -198,7 +198,7 @@ def _series(version: str) -> list[str]:
     return re.findall(r"\d+", version)[:2]
 
 
-def _client(installation: Installation, recipe: debian.Recipe) -> list[str]:
+def _client(installation: Installation, recipe: debian.DebianRecipe) -> list[str]:
     return program(installation, recipe, "mariadb", "mysql")
 
 

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.engines import configuration
-from dbdyno.engines.facts import A_PATH, NOT_SHOWN, OF_DYNO, UNREADABLE, Include, Line, is_path, unquoted
+from dbdyno.engines.facts import (
+    A_PATH,
+    NOT_SHOWN,
+    OF_DYNO,
+    UNREADABLE,
+    ConfigurationLine,
+    Include,
+    is_path,
+    unquoted,
+)
 
 GROUPS = r"(mysqld|server|mariadb|mariadbd)(-\d+(\.\d+)*)?|client-server|galera"
 """The groups of servers of this family, where none is there to name its own."""
@@ -25,7 +34,7 @@ SWITCHES = (("skip_", False), ("disable_", False), ("enable_", True))
 
 def lines(
     text: str, known: frozenset[str] | None, ours: frozenset[str], groups: frozenset[str] | None = None
-) -> Iterator[Line]:
+) -> Iterator[ConfigurationLine]:
     """The lines that say something: those of the server's groups, those of others, which it does not read,
     and those that lead to other files. `groups` are those that the server says it reads. A line that ends its
     reading is `fatal`, and no later one is taken."""
@@ -42,7 +51,7 @@ def lines(
         fatal = "" if fault else _fault(number, line, inside)
         fault = fault or fatal
         if fault:
-            yield Line(number, line, untaken=fault, fatal=fatal)
+            yield ConfigurationLine(number, line, untaken=fault, fatal=fatal)
         elif line.startswith("["):
             inside = line[1:].partition("]")[0].rstrip()
         elif line.startswith("!"):
@@ -50,7 +59,9 @@ def lines(
         elif inside in groups if groups is not None else re.fullmatch(GROUPS, inside):
             yield _judged(number, line, known, ours)
         else:
-            yield Line(number, line, untaken=f"it stands in [{inside}], which this server does not read")
+            yield ConfigurationLine(
+                number, line, untaken=f"it stands in [{inside}], which this server does not read"
+            )
 
 
 def _fault(number: int, line: str, inside: str) -> str:
@@ -62,32 +73,32 @@ def _fault(number: int, line: str, inside: str) -> str:
     return f"the server refuses line {number}, which stands before any group, such as [mysqld]"
 
 
-def _including(number: int, line: str) -> Line:
+def _including(number: int, line: str) -> ConfigurationLine:
     """Of a folder, servers on Unix read the files that end in `.cnf`."""
     directive, *path = line.split(maxsplit=1)
     endings = {"!include": "", "!includedir": ".cnf"}
     if directive not in endings or not path:
-        return Line(number, line, untaken=UNREADABLE)
-    return Line(number, line, include=Include(path[0], endings[directive]))
+        return ConfigurationLine(number, line, untaken=UNREADABLE)
+    return ConfigurationLine(number, line, include=Include(path[0], endings[directive]))
 
 
-def _judged(number: int, line: str, known: frozenset[str] | None, ours: frozenset[str]) -> Line:
+def _judged(number: int, line: str, known: frozenset[str] | None, ours: frozenset[str]) -> ConfigurationLine:
     key, given, value = line.partition("=")
     written = (key if given else key.split("#", 1)[0]).strip().lower().replace("-", "_")
     every = None if known is None else known | ours
     name, level = _meant(written, unquoted(value) if given else True, every)
     if name in ours or OF_THE_NETWORK.fullmatch(name):
-        return Line(number, line, name, level, OF_DYNO)
+        return ConfigurationLine(number, line, name, level, OF_DYNO)
     if HIDDEN.fullmatch(name):
-        return Line(number, line, name, level, NOT_SHOWN)
+        return ConfigurationLine(number, line, name, level, NOT_SHOWN)
     if written.removeprefix("loose_").startswith("maximum_"):
-        return Line(number, line, name, level, A_LIMIT)
+        return ConfigurationLine(number, line, name, level, A_LIMIT)
     if written.startswith("loose_") and known is not None and name not in known:
-        return Line(number, line, name, level, PASSED_OVER)
+        return ConfigurationLine(number, line, name, level, PASSED_OVER)
     if name == "log_bin" and not isinstance(level, bool) and level.lower() not in ("on", "off", "0", "1"):
         # Its value names the log's files: that there is a log is what counts.
-        return Line(number, line, name, True)
-    return Line(number, line, name, level, A_PATH if is_path(level) else "")
+        return ConfigurationLine(number, line, name, True)
+    return ConfigurationLine(number, line, name, level, A_PATH if is_path(level) else "")
 
 
 def _meant(name: str, level: str | bool, known: frozenset[str] | None) -> tuple[str, str | bool]:

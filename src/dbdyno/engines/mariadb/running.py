@@ -27,7 +27,7 @@ from dbdyno.engines.server import within
 from dbdyno.engines.values import as_text, quantity
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.records.in_use import Identity, Means, ServerId, Way
+from dbdyno.records.in_use import Identity, Means, ServerId, SettingWay
 
 PROGRAMS: tuple[str, ...] = ("mariadbd", "mysqld")
 LASTS = False
@@ -179,7 +179,7 @@ def known(ask: Ask) -> frozenset[str]:
     return frozenset(str(row[0]).lower() for row in ask("SHOW GLOBAL VARIABLES")) - OURS
 
 
-def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, Way]:
+def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, SettingWay]:
     account = own_account(ask)
     has_right = holds(ask, (RIGHT, ALL))
     found = {}
@@ -202,21 +202,23 @@ def _rows(ask: Ask, sql: str) -> list[tuple[str, ...]]:
     return [tuple("" if cell is None else str(cell) for cell in row) for row in ask(sql)]
 
 
-def by_session(name: str, now: str) -> Way:
+def by_session(name: str, now: str) -> SettingWay:
     """Each session sets it for itself."""
-    return Way(name=name, means=Means.SESSION, does="SET SESSION in each of its sessions", now=now)
+    return SettingWay(name=name, means=Means.SESSION, does="SET SESSION in each of its sessions", now=now)
 
 
-def by_global(name: str, now: str, right: str, account: str, has_right: bool) -> Way:
+def by_global(name: str, now: str, right: str, account: str, has_right: bool) -> SettingWay:
     """It is set for the whole server, which takes a right."""
-    way = Way(name=name, does="SET GLOBAL", right=right, grant=f"GRANT {right} ON *.* TO {account}", now=now)
+    way = SettingWay(
+        name=name, does="SET GLOBAL", right=right, grant=f"GRANT {right} ON *.* TO {account}", now=now
+    )
     return way if has_right else way.but(refused=f"{account} may not SET GLOBAL {name}", remedy=way.grant)
 
 
-def at_start(name: str, now: str, hook: bool) -> Way:
+def at_start(name: str, now: str, hook: bool) -> SettingWay:
     """The server reads it at its start alone."""
     more = ", so a restart does not help" if hook else ""
-    return Way(
+    return SettingWay(
         name=name,
         means=Means.RESTART,
         now=now,

@@ -208,7 +208,7 @@ def verifier(password: str) -> str:
 
 
 SUITES = {"11.8": "trixie", "10.11": "bookworm"}
-GALERA = debian.Recipe(
+GALERA = debian.DebianRecipe(
     engine="galera-of-mariadb",
     packages=("galera-4", "mariadb-server", "rsync"),
     server="mariadb-server",
@@ -229,7 +229,7 @@ GALERA = debian.Recipe(
 """The provider of clusters, and the scripts and programs by which a node gets all of its data."""
 
 SERVER = PackagedServer(
-    recipe=debian.Recipe(
+    recipe=debian.DebianRecipe(
         engine="mariadb",
         packages=("mariadb-server-core",),
         server="mariadb-server-core",
@@ -240,7 +240,7 @@ SERVER = PackagedServer(
     version=r"Ver (\d+\.\d+\.\d+)-MariaDB",
     names=("mariadbd", "mysqld"),
     places=("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/mysql/bin"),
-    client=debian.Recipe(
+    client=debian.DebianRecipe(
         engine="client-of-mariadb",
         packages=("mariadb-client-core",),
         server="mariadb-client-core",

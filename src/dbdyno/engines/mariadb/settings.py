@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dbdyno.engines.engine import (
     Ask,
-    HugePages,
+    HugePageSettings,
     Proposal,
     Refused,
     Risk,
@@ -20,7 +20,7 @@ from dbdyno.engines.engine import (
     not_taken,
     risked,
 )
-from dbdyno.engines.facts import Line, Need
+from dbdyno.engines.facts import ConfigurationLine, SettingNeed
 from dbdyno.engines.mariadb import option_file
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, respelled, same_value, size_bytes
 from dbdyno.frozen import Level
@@ -282,7 +282,7 @@ OURS = frozenset(
 )
 """Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
 
-NO_POOL_OF_THREADS = Need(
+NO_POOL_OF_THREADS = SettingNeed(
     (
         "thread_pool_idle_timeout",
         "thread_pool_max_threads",
@@ -310,17 +310,17 @@ BINARY_LOG = (
     "sync_binlog",
 )
 
-NEEDS: Sequence[Need] = (
-    Need(BINARY_LOG, "log_bin", off=("OFF",), unset="OFF", why="so there is no binary log"),
+NEEDS: Sequence[SettingNeed] = (
+    SettingNeed(BINARY_LOG, "log_bin", off=("OFF",), unset="OFF", why="so there is no binary log"),
     NO_POOL_OF_THREADS,
-    Need(
+    SettingNeed(
         ("thread_cache_size",),
         "thread_handling",
         off=("pool-of-threads",),
         unset="one-thread-per-connection",
         why="and a pool keeps its own threads",
     ),
-    Need(
+    SettingNeed(
         ("innodb_adaptive_hash_index_parts",),
         "innodb_adaptive_hash_index",
         off=("OFF",),
@@ -427,7 +427,7 @@ def names(installation: Installation) -> frozenset[str]:
     return frozenset(defaults(installation)) - OURS
 
 
-def configured(text: str, installation: Installation | None) -> list[Line]:
+def configured(text: str, installation: Installation | None) -> list[ConfigurationLine]:
     """The lines of a `my.cnf`."""
     if installation is None:
         return list(option_file.lines(text, None, OURS))
@@ -469,12 +469,12 @@ def memory_bytes(settings: Mapping[str, Level]) -> int:
     return int(pool * 1.1) + areas + BASE_BYTES
 
 
-def huge_pages(settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:
+def huge_pages(settings: Mapping[str, Level], page_bytes: int) -> HugePageSettings | None:
     """The buffer pool, the log's buffer and what InnoDB adds for its own book-keeping (about 2 %)."""
     pool = quantity(str(settings.get("innodb_buffer_pool_size", DEFAULT_BUFFER_POOL)))
     cache_bytes = int(pool[0] if pool else 0)
     size_bytes = int(cache_bytes * 1.02) + OTHER_LARGE_AREAS_BYTES
-    return HugePages({"large_pages": "ON"}, max(size_bytes, page_bytes), cache_bytes)
+    return HugePageSettings({"large_pages": "ON"}, max(size_bytes, page_bytes), cache_bytes)
 
 
 def arguments(settings: Mapping[str, Level]) -> list[str]:

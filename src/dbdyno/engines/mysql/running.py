@@ -10,7 +10,7 @@ from dbdyno.engines.mysql.settings import OURS
 from dbdyno.engines.runtime import FoundSettings, LoadOfOthers, first_row, lacks_right, named, quoted
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
-from dbdyno.records.in_use import Identity, ServerId, Way
+from dbdyno.records.in_use import Identity, ServerId, SettingWay
 
 PROGRAMS: tuple[str, ...] = ("mysqld",)
 LASTS = False
@@ -85,7 +85,7 @@ def known(ask: Ask) -> frozenset[str]:
     return frozenset(str(row[0]).lower() for row in ask("SHOW GLOBAL VARIABLES")) - OURS
 
 
-def ways(ask: Ask, names: Collection[str], _hook: bool) -> dict[str, Way]:
+def ways(ask: Ask, names: Collection[str], _hook: bool) -> dict[str, SettingWay]:
     account = mariadb.own_account(ask)
     has_right = mariadb.holds(ask, (RIGHT, mariadb.RIGHT, mariadb.ALL))
     scopes, found = _scopes(ask, names), {}

@@ -126,7 +126,7 @@ def hint(log: str, installation: Installation) -> str:
 
 
 SERVER = PackagedServer(
-    recipe=debian.Recipe(
+    recipe=debian.DebianRecipe(
         engine="mysql",
         packages=("mysql-server-core",),
         server="mysql-server-core",
@@ -138,7 +138,7 @@ SERVER = PackagedServer(
     version=r"Ver (\d+\.\d+\.\d+)(?!\S*MariaDB)",
     names=("mysqld",),
     places=("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/mysql/bin"),
-    client=debian.Recipe(
+    client=debian.DebianRecipe(
         engine="client-of-mysql",
         packages=("mysql-client-core",),
         server="mysql-client-core",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.engines.engine import Refused, Risk, risked
-from dbdyno.engines.facts import Line, Need
+from dbdyno.engines.facts import ConfigurationLine, SettingNeed
 from dbdyno.engines.mariadb import option_file
 from dbdyno.engines.mariadb import settings as mariadb
 from dbdyno.engines.mariadb import settings as of_mariadb
@@ -57,9 +57,9 @@ BINARY_LOG = (
     "sync_binlog",
 )
 
-NEEDS: Sequence[Need] = (
-    Need(BINARY_LOG, "log_bin", off=("OFF",), unset="ON", why="so there is no binary log"),
-    Need(
+NEEDS: Sequence[SettingNeed] = (
+    SettingNeed(BINARY_LOG, "log_bin", off=("OFF",), unset="ON", why="so there is no binary log"),
+    SettingNeed(
         ("long_query_time", "min_examined_row_limit"),
         "slow_query_log",
         off=("OFF",),
@@ -92,7 +92,7 @@ def permits(settings: Mapping[str, Level]) -> Loss:
     return risked(RISKS, settings)
 
 
-def configured(text: str, installation: Installation | None) -> list[Line]:
+def configured(text: str, installation: Installation | None) -> list[ConfigurationLine]:
     """The lines of a `my.cnf`."""
     if installation is None:
         return list(option_file.lines(text, None, OURS))

@@ -79,14 +79,14 @@ class SegmentKind(Enum):
     OTHER = 3
 
 
-class Segment(NamedTuple):
+class ScriptSegment(NamedTuple):
     """A part of a script. All of them in their order are the script."""
 
     kind: SegmentKind
     text: bytes
 
 
-class State(Enum):
+class ScannerState(Enum):
     """Where the scanner is."""
 
     CODE = 0
@@ -99,7 +99,7 @@ class State(Enum):
     COMMAND = 7
 
 
-BEGUN = {"plain": State.PLAIN, "escaped": State.ESCAPED, "identifier": State.IDENTIFIER}
+BEGUN = {"plain": ScannerState.PLAIN, "escaped": ScannerState.ESCAPED, "identifier": ScannerState.IDENTIFIER}
 
 
 class Script:
@@ -110,7 +110,7 @@ class Script:
         # All that is given out ends at `_given`, all that is read at `_at`; a line is read to its `_end`, and
         # what follows is known up to `_known`. The line begins at `_line`.
         self._given = self._at = self._end = self._known = self._line = 0
-        self._state = State.CODE
+        self._state = ScannerState.CODE
         self._delimiter, self._depth = b"", 0
         self._continues = self._goes_on = False
         self._copies, self._is_data, self._is_within_line = 0, False, False
@@ -126,7 +126,7 @@ class Script:
         self._pairs, self._has_plain_strings = None, True
         self._see()
 
-    def segments(self, pieces: Iterator[bytes]) -> Iterator[Segment]:
+    def segments(self, pieces: Iterator[bytes]) -> Iterator[ScriptSegment]:
         """The segments of the script."""
         is_first = True
         for piece in chain(pieces, [None]):
@@ -145,7 +145,7 @@ class Script:
                 if self._text[self._at - 1 : self._at] == b"\n":
                     self._line_is_over()
             yield from self._passed()
-        yield Segment(SegmentKind.OTHER, self._text[self._given :])
+        yield ScriptSegment(SegmentKind.OTHER, self._text[self._given :])
 
     def _line_is_over(self) -> None:
         """Data begin on the next line, whatever stands behind the semicolon of their statement."""
@@ -201,27 +201,27 @@ class Script:
         else:
             self._at, self._is_within_line = len(self._text), True
 
-    def _passed(self) -> Iterator[Segment]:
+    def _passed(self) -> Iterator[ScriptSegment]:
         """What is read, without a statement under way that may be told once it is whole."""
         if self._has_begun and self._at - self._begins > STATEMENT_BYTES_MOST:
             self._is_told = False
         upto = self._begins if self._has_begun and self._is_told else self._at
         if upto > self._given:
-            yield Segment(SegmentKind.OTHER, self._text[self._given : upto])
+            yield ScriptSegment(SegmentKind.OTHER, self._text[self._given : upto])
             self._given = upto
 
-    def _step(self) -> Iterator[Segment]:
+    def _step(self) -> Iterator[ScriptSegment]:
         """Reads a token, or what is left of one."""
-        if self._state is State.CODE:
+        if self._state is ScannerState.CODE:
             yield from self._token()
-        elif self._state is State.PLAIN:
+        elif self._state is ScannerState.PLAIN:
             self._behind(self._seen.find(b"'", self._at, self._known), 1, is_doubled=True)
-        elif self._state is State.IDENTIFIER:
+        elif self._state is ScannerState.IDENTIFIER:
             self._behind(self._seen.find(b'"', self._at, self._known), 1)
-        elif self._state is State.DOLLAR:
+        elif self._state is ScannerState.DOLLAR:
             found = self._seen.find(self._delimiter, self._at, self._known)
             self._behind(found, len(self._delimiter))
-        elif self._state is State.ESCAPED:
+        elif self._state is ScannerState.ESCAPED:
             found_quote = QUOTES.search(self._seen, self._at, self._known)
             if found_quote is not None and found_quote[0] == b"\\" and found_quote.start() < self._end:
                 self._at = found_quote.start() + 2
@@ -229,10 +229,10 @@ class Script:
                 # Behind the end of a line another part of the same text may follow.
                 at = found_quote.start() if found_quote else -1
                 self._continues = self._behind(at, 1, is_doubled=True)
-        elif self._state is State.BLOCK:
+        elif self._state is ScannerState.BLOCK:
             self._block()
         else:
-            end = ENDS["comment" if self._state is State.COMMENT else "command"]
+            end = ENDS["comment" if self._state is ScannerState.COMMENT else "command"]
             found_end = end.search(self._seen, self._at, self._known)
             self._behind(found_end.start() if found_end else -1, 0)
 
@@ -244,8 +244,8 @@ class Script:
         elif is_doubled and self._seen[found + 1 : found + 2] == b"'":
             self._at = found + 2
         else:
-            self._at, self._state = found + size, State.CODE
-        return self._state is State.CODE
+            self._at, self._state = found + size, ScannerState.CODE
+        return self._state is ScannerState.CODE
 
     def _block(self) -> None:
         """Comments of this kind lie within each other."""
@@ -256,9 +256,9 @@ class Script:
         self._at = found.end()
         self._depth += 1 if found[0] == b"/*" else -1
         if not self._depth:
-            self._state = State.CODE
+            self._state = ScannerState.CODE
 
-    def _token(self) -> Iterator[Segment]:
+    def _token(self) -> Iterator[ScriptSegment]:
         if not self._continues and self._first not in WORDS_MATTER:
             run = RUN.match(self._seen, self._at, self._known)
             if run is not None and run.end() <= self._end:
@@ -270,9 +270,9 @@ class Script:
         if kind == "space":
             self._goes_on |= b"\n" in found[0] or b"\r" in found[0]
         elif kind == "comment":
-            self._state = State.COMMENT
+            self._state = ScannerState.COMMENT
         elif kind == "block":
-            self._state, self._depth = State.BLOCK, 1
+            self._state, self._depth = ScannerState.BLOCK, 1
         elif kind == "command":
             yield from self._command(begins)
         else:
@@ -291,7 +291,7 @@ class Script:
         if kind in BEGUN:
             self._state = BEGUN[kind]
         elif kind == "dollar":
-            self._state, self._delimiter = State.DOLLAR, token
+            self._state, self._delimiter = ScannerState.DOLLAR, token
         elif kind == "opened":
             self._parentheses += 1
         elif kind == "closed":
@@ -315,16 +315,16 @@ class Script:
             elif word == b"end":
                 self._bodies = max(self._bodies - 1, 0)
 
-    def _statement(self) -> Iterator[Segment]:
+    def _statement(self) -> Iterator[ScriptSegment]:
         """The statement that has ended, and what went before it."""
         self._copies += self._copying
         if self._is_told:
             if self._begins > self._given:
-                yield Segment(SegmentKind.OTHER, self._text[self._given : self._begins])
+                yield ScriptSegment(SegmentKind.OTHER, self._text[self._given : self._begins])
             text = self._text[self._begins : self._at]
             self._given = self._at
             self._obey(text)
-            yield Segment(SegmentKind.STATEMENT, text)
+            yield ScriptSegment(SegmentKind.STATEMENT, text)
         self._end_statement()
 
     def _end_statement(self) -> None:
@@ -344,16 +344,16 @@ class Script:
             self._pairs = IN_PAIRS.get(re.sub(rb"[^a-z0-9]", b"", value))
             self._see()
 
-    def _command(self, begins: int) -> Iterator[Segment]:
+    def _command(self, begins: int) -> Iterator[ScriptSegment]:
         """A command goes to the end of its line. Within a statement it is passed on with that."""
-        self._state = State.COMMAND
+        self._state = ScannerState.COMMAND
         newline = self._seen.find(b"\n", begins, self._known)
         is_whole = newline >= 0 or self._known == self._end
         if self._has_begun or not is_whole or begins != self._line:
             self._is_told = False
             return
         if begins > self._given:
-            yield Segment(SegmentKind.OTHER, self._text[self._given : begins])
-        self._at, self._state = (newline if newline >= 0 else self._end), State.CODE
+            yield ScriptSegment(SegmentKind.OTHER, self._text[self._given : begins])
+        self._at, self._state = (newline if newline >= 0 else self._end), ScannerState.CODE
         self._given = self._at
-        yield Segment(SegmentKind.COMMAND, self._text[begins : self._at])
+        yield ScriptSegment(SegmentKind.COMMAND, self._text[begins : self._at])

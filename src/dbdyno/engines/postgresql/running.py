@@ -25,7 +25,7 @@ from dbdyno.engines.runtime import (
 from dbdyno.engines.values import as_text
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.records.in_use import Identity, Means, ServerId, Way
+from dbdyno.records.in_use import Identity, Means, ServerId, SettingWay
 
 PROGRAMS: tuple[str, ...] = ("postgres", "postmaster")
 LASTS = True
@@ -181,7 +181,7 @@ def _rights(ask: Ask) -> _Rights:
     return _Rights(account, reloads == "1", sees == "1", int(number) >= RIGHTS_FROM, bool(disabled))
 
 
-def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, Way]:
+def ways(ask: Ask, names: Collection[str], hook: bool) -> dict[str, SettingWay]:
     rights = _rights(ask)
     found = {}
     for name, context, source, now, may_set, may_alter in (
@@ -201,16 +201,16 @@ def _ways_sql(names: Collection[str], fine: bool) -> str:
     return WAYS_SQL.format(rights=f"{is_super}, {is_super}", names=named(names))
 
 
-def _way(name: str, context: str, may_set: bool, account: str, hook: bool) -> Way:
+def _way(name: str, context: str, may_set: bool, account: str, hook: bool) -> SettingWay:
     """How a setting of this context is moved, whoever may."""
     if name in LISTS:
-        return Way(
+        return SettingWay(
             name=name,
             refused=f"{name} holds a list of names in quotes, which a level does not tell",
             remedy="leave it out",
         )
     if context == "internal":
-        return Way(
+        return SettingWay(
             name=name,
             refused=f"{name} is fixed when the server is built or its data are made",
             remedy="study it on a server of Dyno's own",
@@ -218,7 +218,7 @@ def _way(name: str, context: str, may_set: bool, account: str, hook: bool) -> Wa
     if context == "user" or (context == "superuser" and may_set):
         right = "" if context == "user" else f"SET on the parameter {name}"
         grant = f"GRANT SET ON PARAMETER {name} TO {account}" if right else ""
-        return Way(
+        return SettingWay(
             name=name, means=Means.SESSION, does="SET in each of its sessions", right=right, grant=grant
         )
     right, grant = (
@@ -227,19 +227,19 @@ def _way(name: str, context: str, may_set: bool, account: str, hook: bool) -> Wa
     )
     if context != "postmaster":
         does = "ALTER SYSTEM and a reload"
-        return Way(name=name, means=Means.SERVER, does=does, right=right, grant=grant)
+        return SettingWay(name=name, means=Means.SERVER, does=does, right=right, grant=grant)
     if not hook:
-        return Way(
+        return SettingWay(
             name=name,
             means=Means.RESTART,
             refused=f"{name} is read when the server starts, and nothing says how to restart it",
             remedy='write restart = "COMMAND" under [server], or study it on a server of Dyno\'s own',
         )
     does = "ALTER SYSTEM and a restart by the study's command"
-    return Way(name=name, means=Means.RESTART, does=does, right=right, grant=grant)
+    return SettingWay(name=name, means=Means.RESTART, does=does, right=right, grant=grant)
 
 
-def _within_rights(way: Way, source: str, may_alter: bool, rights: _Rights) -> Way:
+def _within_rights(way: SettingWay, source: str, may_alter: bool, rights: _Rights) -> SettingWay:
     """The way, or who refuses it. All rights that lack are named together, because each takes somebody who
     may grant it."""
     account = rights.account

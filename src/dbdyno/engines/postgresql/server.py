@@ -258,7 +258,7 @@ def verifier(password: str, salt: bytes) -> str:
     return f"SCRAM-SHA-256${ITERATIONS}:{parts[0]}${parts[1]}:{parts[2]}"
 
 
-PACKAGE = npm.Package(
+PACKAGE = npm.NpmPackage(
     engine="postgresql",
     scope="@embedded-postgres",
     versions=("18", "17", "16", "15", "14", "13"),
@@ -306,7 +306,7 @@ class _PostgreSQL(PackagedServer):
             with suppress(DynoError):
                 yield self._of_package(copy)
 
-    def _of_package(self, copy: npm.Copy) -> Installation:
+    def _of_package(self, copy: npm.NpmCopy) -> Installation:
         found = self.installed(copy.binary)
         facts = {"packages": f"{copy.name} {copy.release}"}
         return replace(found, origin=copy.origin, prefix=copy.prefix, facts=facts)
@@ -323,7 +323,7 @@ class _PostgreSQL(PackagedServer):
 
 
 SERVER = _PostgreSQL(
-    recipe=debian.Recipe(
+    recipe=debian.DebianRecipe(
         engine="postgresql",
         packages=("postgresql-17", "postgresql-17-pgvector"),
         server="postgresql-17",
@@ -355,7 +355,7 @@ SERVER = _PostgreSQL(
         "usr/local/bin",
         "usr/bin",
     ),
-    client=debian.Recipe(
+    client=debian.DebianRecipe(
         engine="client-of-postgresql",
         packages=("postgresql-client-17",),
         server="postgresql-client-17",
@@ -367,7 +367,7 @@ SERVER = _PostgreSQL(
 )
 
 
-def _unpacked(recipe: debian.Recipe, copy: debian.Fetched) -> Installation:
+def _unpacked(recipe: debian.DebianRecipe, copy: debian.Fetched) -> Installation:
     binary = copy.prefix / recipe.binary
     _front(copy.loader, binary)
     return copy.installation("--argv0", str(binary), str(_behind(binary)))

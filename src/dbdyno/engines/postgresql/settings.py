@@ -14,7 +14,7 @@ from pathlib import Path
 from dbdyno.engines import configuration
 from dbdyno.engines.engine import (
     Ask,
-    HugePages,
+    HugePageSettings,
     Proposal,
     Refused,
     Risk,
@@ -23,7 +23,7 @@ from dbdyno.engines.engine import (
     not_taken,
     risked,
 )
-from dbdyno.engines.facts import A_PATH, OF_DYNO, UNREADABLE, Include, Line, Need, is_path
+from dbdyno.engines.facts import A_PATH, OF_DYNO, UNREADABLE, ConfigurationLine, Include, SettingNeed, is_path
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, respelled, same_value, size_bytes
 from dbdyno.frozen import Level
 from dbdyno.obtain import path
@@ -139,30 +139,32 @@ OURS = frozenset(
 )
 """Settings that Dyno sets itself so that the server stays private; a study cannot vary them."""
 
-NEEDS: Sequence[Need] = (
-    Need(
+NEEDS: Sequence[SettingNeed] = (
+    SettingNeed(
         ("commit_delay", "commit_siblings", "wal_sync_method"),
         "fsync",
         off=("off",),
         unset="on",
         why="so nothing waits for the disk",
     ),
-    Need(("commit_siblings",), "commit_delay", off=("0",), unset="0", why="so no commit waits for others"),
-    Need(
+    SettingNeed(
+        ("commit_siblings",), "commit_delay", off=("0",), unset="0", why="so no commit waits for others"
+    ),
+    SettingNeed(
         ("wal_compression",),
         "full_page_writes",
         off=("off",),
         unset="on",
         why="so there are no whole pages to compress",
     ),
-    Need(
+    SettingNeed(
         ("wal_skip_threshold",),
         "wal_level",
         off=("replica", "logical"),
         unset="replica",
         why="so the log holds everything",
     ),
-    Need(
+    SettingNeed(
         (
             "autovacuum_max_workers",
             "autovacuum_naptime",
@@ -177,21 +179,21 @@ NEEDS: Sequence[Need] = (
         unset="on",
         why="so no table is vacuumed by itself",
     ),
-    Need(
+    SettingNeed(
         ("bgwriter_delay", "bgwriter_flush_after", "bgwriter_lru_multiplier"),
         "bgwriter_lru_maxpages",
         off=("0",),
         unset="100",
         why="so the background writer is off",
     ),
-    Need(
+    SettingNeed(
         ("jit_above_cost", "jit_inline_above_cost", "jit_optimize_above_cost"),
         "jit",
         off=("off",),
         unset="on",
         why="so nothing is compiled",
     ),
-    Need(
+    SettingNeed(
         (
             "min_parallel_index_scan_size",
             "min_parallel_table_scan_size",
@@ -203,7 +205,9 @@ NEEDS: Sequence[Need] = (
         unset="2",
         why="so no query runs in parallel",
     ),
-    Need(("huge_page_size",), "huge_pages", off=("off",), unset="try", why="so there are no huge pages"),
+    SettingNeed(
+        ("huge_page_size",), "huge_pages", off=("off",), unset="try", why="so there are no huge pages"
+    ),
 )
 
 CONFINED: Mapping[str, tuple[str, ...]] = {
@@ -317,7 +321,7 @@ INCLUDES = {"include": "", "include_if_exists": "", "include_dir": ".conf"}
 """The lines that lead to other files; of a folder, to those with this ending."""
 
 
-def configured(text: str, _installation: Installation | None) -> list[Line]:
+def configured(text: str, _installation: Installation | None) -> list[ConfigurationLine]:
     """The lines of a `postgresql.conf`."""
     if (entries := configuration.entries(text)) is not None:
         lines = []
@@ -330,19 +334,19 @@ def configured(text: str, _installation: Installation | None) -> list[Line]:
     return [_configured(number, line) for number, line in numbered if line and line[0] != "#"]
 
 
-def _configured(number: int, line: str) -> Line:
+def _configured(number: int, line: str) -> ConfigurationLine:
     found = LINE.fullmatch(line)
     if found is None:
-        return Line(number, line, untaken=UNREADABLE)
+        return ConfigurationLine(number, line, untaken=UNREADABLE)
     name, value = found[1].lower(), found[2]
     level = value[1:-1].replace("''", "'") if value.startswith("'") else value
     if name in INCLUDES:
-        return Line(number, line, include=Include(level, INCLUDES[name]))
+        return ConfigurationLine(number, line, include=Include(level, INCLUDES[name]))
     if name in OURS or OF_THE_NETWORK.fullmatch(name):
-        return Line(number, line, name, level, OF_DYNO)
+        return ConfigurationLine(number, line, name, level, OF_DYNO)
     if name == "archive_mode":
-        return Line(number, line, name, level, NOT_ARCHIVED)
-    return Line(number, line, name, level, A_PATH if is_path(level) else "")
+        return ConfigurationLine(number, line, name, level, NOT_ARCHIVED)
+    return ConfigurationLine(number, line, name, level, A_PATH if is_path(level) else "")
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:
@@ -380,13 +384,13 @@ def memory_bytes(settings: Mapping[str, Level]) -> int:
     return int(size_bytes(settings.get("shared_buffers", "128MB"), PAGE_BYTES) * 1.1) + BASE_BYTES
 
 
-def huge_pages(settings: Mapping[str, Level], page_bytes: int) -> HugePages | None:
+def huge_pages(settings: Mapping[str, Level], page_bytes: int) -> HugePageSettings | None:
     """The whole shared memory: the buffers, and a tenth more for descriptors, locks and WAL buffers."""
     buffers = quantity(str(settings.get("shared_buffers", "128MB")))
     cache_bytes = int(buffers[0] if buffers else 0)
     size_bytes = int(cache_bytes * 1.1) + OTHER_SHARED_BYTES
     settings_of_pages: dict[str, Level] = {"huge_pages": "on", "huge_page_size": f"{page_bytes >> 10}kB"}
-    return HugePages(settings_of_pages, size_bytes, cache_bytes)
+    return HugePageSettings(settings_of_pages, size_bytes, cache_bytes)
 
 
 def parameters(installation: Installation) -> frozenset[str]:

@@ -60,7 +60,7 @@ def start(
 
 LIBRARY = "libsqlite3.so.0"
 NAMES = (LIBRARY, "libsqlite3.so")
-RECIPE = debian.Recipe(
+RECIPE = debian.DebianRecipe(
     engine="sqlite",
     packages=("libsqlite3-0",),
     server="libsqlite3-0",

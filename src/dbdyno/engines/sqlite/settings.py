@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from dbdyno.engines import embedded
 from dbdyno.engines.engine import Ask, Proposal, Refused, Risk, Searchable, risked
-from dbdyno.engines.facts import UNREADABLE, Line, Need
+from dbdyno.engines.facts import UNREADABLE, ConfigurationLine, SettingNeed
 from dbdyno.engines.values import FALSE, TRUE, as_text, cache_mib, quantity, same_value, size_bytes
 from dbdyno.errors import ServerFailed
 from dbdyno.frozen import Level
@@ -64,8 +64,8 @@ PAGE_BYTES = tuple(512 << power for power in range(8))
 SMALLEST = {"cache_size": -(2**31)}
 """The least whole number that a pragma takes, where that is not 0."""
 
-NEEDS: Sequence[Need] = (
-    Need(
+NEEDS: Sequence[SettingNeed] = (
+    SettingNeed(
         ("wal_autocheckpoint",),
         "journal_mode",
         off=("delete", "truncate", "persist", "memory", "off"),
@@ -188,9 +188,12 @@ def _fault(name: str, level: Level) -> Refused | None:
     return None
 
 
-def configured(text: str, _installation: Installation | None) -> list[Line]:
+def configured(text: str, _installation: Installation | None) -> list[ConfigurationLine]:
     """None of the lines: SQLite has no configuration file."""
-    return [Line(number, line, untaken=UNREADABLE) for number, line in enumerate(text.splitlines(), 1)]
+    return [
+        ConfigurationLine(number, line, untaken=UNREADABLE)
+        for number, line in enumerate(text.splitlines(), 1)
+    ]
 
 
 def read(ask: Ask, names: frozenset[str]) -> dict[str, Reading]:

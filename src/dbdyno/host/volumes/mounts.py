@@ -26,7 +26,7 @@ def _namespace() -> Path | None:
     """The mount namespace of the calling thread; None where a sandbox hides it."""
     try:
         return Path(kernel_files.link("/proc/thread-self/ns/mnt"))
-    except kernel_files.Unreadable:
+    except kernel_files.UnreadableFile:
         return None
 
 
@@ -215,7 +215,7 @@ def _keyed(*keys: str) -> str:
 
 
 @dataclass(frozen=True)
-class Fault:
+class MountFault:
     """What is wrong with options, and what is allowed instead."""
 
     reason: str
@@ -315,17 +315,17 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 none."""
 
 
-def maker_fault(filesystem: str, words: Sequence[str]) -> Fault | None:
+def maker_fault(filesystem: str, words: Sequence[str]) -> MountFault | None:
     """What is wrong with the words that a study adds to a maker's command line."""
     known = OPTIONS[filesystem]
     hint = f"mkfs.{filesystem} may be given: {', '.join(known)}; nothing that names a path or a device"
     for option, value in _pairs(words, known):
         if option not in known:
             kind = "option" if option.startswith("-") else "word that belongs to no option"
-            return Fault(f"{option!r} is not allowed for mkfs.{filesystem}: an unknown {kind}", hint)
+            return MountFault(f"{option!r} is not allowed for mkfs.{filesystem}: an unknown {kind}", hint)
         if not _takes(known[option], value):
             given = "it takes no value" if not known[option] else f"its value {value!r} is not allowed"
-            return Fault(f"{option} of mkfs.{filesystem}: {given}", hint)
+            return MountFault(f"{option} of mkfs.{filesystem}: {given}", hint)
     return None
 
 
@@ -341,14 +341,14 @@ def merged(filesystem: str, own: Sequence[str], words: Sequence[str]) -> list[st
     return [*rest, "-E", ",".join(extended)] if extended else rest
 
 
-def any_maker_fault(words: Sequence[str]) -> Fault | None:
+def any_maker_fault(words: Sequence[str]) -> MountFault | None:
     """What is wrong with words that no maker may be given; None where at least one may."""
     faults = [maker_fault(filesystem, words) for filesystem in OPTIONS]
     if None in faults:
         return None
     allowed = "; ".join(f"{name}: {' '.join(known)}" for name, known in OPTIONS.items() if name[:3] != "ext")
     found = " ".join(words)
-    return Fault(
+    return MountFault(
         f"no maker of file systems may be given {found!r}",
         f"allowed are options that name no path and no device: ext2, ext3, ext4: {' '.join(_EXT)}; {allowed}",
     )
@@ -392,7 +392,7 @@ _NOT_A_MOUNT_OF_THE_VOLUME = re.compile(
 _PANICS = frozenset({"errors=panic", "fatal_errors=panic", "onerror=panic"})
 
 
-def mount_fault(options: Sequence[str]) -> Fault | None:
+def mount_fault(options: Sequence[str]) -> MountFault | None:
     """What is wrong with mount options: another source than the volume, another point, a halted host."""
     for option in options:
         name = option.partition("=")[0]
@@ -404,5 +404,5 @@ def mount_fault(options: Sequence[str]) -> Fault | None:
             reason = f"{option} halts the host where the file system finds an error"
         else:
             continue
-        return Fault(reason, "leave it out: a study's volume is all that is mounted")
+        return MountFault(reason, "leave it out: a study's volume is all that is mounted")
     return None

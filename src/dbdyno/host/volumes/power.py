@@ -42,7 +42,7 @@ def require_switch(wish: VolumeSpecification) -> None:
         raise Blocked(FACTOR, reason, f"a file system that can be shut down: {', '.join(FILE_SYSTEMS)}")
 
 
-class Switch:
+class PowerSwitch:
     """The switch of one volume, found and checked before the load begins, so that cutting is one call.
 
     Raises Blocked for a volume that is not Dyno's own. A context manager, because an open switch keeps the
@@ -75,7 +75,7 @@ class Switch:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def __enter__(self) -> Switch:
+    def __enter__(self) -> PowerSwitch:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -131,7 +131,7 @@ READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Page:
+class PageInFlight:
     """A page in flight: its file, its place on the device in bytes, what the device holds, and what was
     written."""
 
@@ -148,7 +148,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Extent:
+class DeviceExtent:
     """A part of a file that lies in one piece on the device, all in bytes."""
 
     offset: int
@@ -156,12 +156,12 @@ class Extent:
     length: int
 
 
-def pages_in_flight(volume: Volume, page_bytes: int) -> list[Page]:
+def pages_in_flight(volume: Volume, page_bytes: int) -> list[PageInFlight]:
     """All pages of the volume's data that are in flight now. Nobody may write to them meanwhile. None are
     found where a page is a sector, which cannot be torn."""
     if page_bytes < 2 * SECTOR_BYTES:
         return []
-    found: list[Page] = []
+    found: list[PageInFlight] = []
     device = os.open(volume.device, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     try:
         for path in sorted(volume.data.rglob("*")):
@@ -174,7 +174,7 @@ def pages_in_flight(volume: Volume, page_bytes: int) -> list[Page]:
     return found
 
 
-def tear(volume: Volume, pages: Sequence[Page], first: Sequence[bool]) -> int:
+def tear(volume: Volume, pages: Sequence[PageInFlight], first: Sequence[bool]) -> int:
     """Writes half of each page to the device of a volume that is not mounted: the first half where `first`
     says so. Returns how many were torn: one that reached the device meanwhile is left whole."""
     count = 0
@@ -194,7 +194,7 @@ def tear(volume: Volume, pages: Sequence[Page], first: Sequence[bool]) -> int:
     return count
 
 
-def _pages_of(path: Path, device: int, page_bytes: int) -> Iterator[Page]:
+def _pages_of(path: Path, device: int, page_bytes: int) -> Iterator[PageInFlight]:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         for extent in extents(file):
@@ -209,14 +209,14 @@ def _pages_of(path: Path, device: int, page_bytes: int) -> Iterator[Page]:
         os.close(file)
 
 
-def _differing(path: Path, place: int, held: bytes, shown: bytes, page_bytes: int) -> Iterator[Page]:
+def _differing(path: Path, place: int, held: bytes, shown: bytes, page_bytes: int) -> Iterator[PageInFlight]:
     for start in range(0, len(shown), page_bytes):
         was, now = held[start : start + page_bytes], shown[start : start + page_bytes]
         if was != now:
-            yield Page(path, place + start, was, now)
+            yield PageInFlight(path, place + start, was, now)
 
 
-def _pieces(extent: Extent, page_bytes: int) -> Iterator[tuple[int, int, int]]:
+def _pieces(extent: DeviceExtent, page_bytes: int) -> Iterator[tuple[int, int, int]]:
     """Offset, place and length of pieces of whole pages, none of them long."""
     first = -(-extent.offset // page_bytes) * page_bytes
     end = (extent.offset + extent.length) // page_bytes * page_bytes
@@ -225,10 +225,10 @@ def _pieces(extent: Extent, page_bytes: int) -> Iterator[tuple[int, int, int]]:
         yield offset, extent.place + offset - extent.offset, min(step, end - offset)
 
 
-def extents(file: int) -> list[Extent]:
+def extents(file: int) -> list[DeviceExtent]:
     """Where an open file lies on its device, as far as its bytes lie there as they are. Raises OSError on a
     file system that does not say."""
-    found: list[Extent] = []
+    found: list[DeviceExtent] = []
     start = 0
     while True:
         answer = bytearray(_REQUEST.size + AT_ONCE * _EXTENT.size)
@@ -241,7 +241,7 @@ def extents(file: int) -> list[Extent]:
             offset, place, length, flags = fields[0], fields[1], fields[2], fields[5]
             start = offset + length
             if not flags & ~(LAST | MERGED):
-                found.append(Extent(offset, place, length))
+                found.append(DeviceExtent(offset, place, length))
         if flags & LAST:
             return found
 

@@ -27,7 +27,7 @@ UNWINDER_TABLE = bytes((1, 0x1B, 0x03, 0x3B))
 """The version and encodings of `.eh_frame_hdr` that GNU's and LLVM's linkers write."""
 
 
-class Section(NamedTuple):
+class ImageSection(NamedTuple):
     """A part of the file that is loaded. `content` is empty where the file holds none (`.bss`)."""
 
     name: str
@@ -72,7 +72,7 @@ class Image:
     `ranges` are the functions that the unwinder knows, first and one past the last address. `labels` are
     symbols without a size, by address, and `first_values` are those of `thread_locals`."""
 
-    sections: tuple[Section, ...]
+    sections: tuple[ImageSection, ...]
     symbols: tuple[Symbol, ...]
     thread_locals: tuple[Symbol, ...]
     slots: dict[int, Slot]
@@ -94,7 +94,7 @@ class Image:
     def slot_addresses(self) -> list[int]:
         return sorted(self.slots)
 
-    def section_at(self, address: int) -> Section | None:
+    def section_at(self, address: int) -> ImageSection | None:
         """The section that holds an address."""
         at = bisect.bisect_right(self._section_starts, address) - 1
         if at < 0:
@@ -151,12 +151,12 @@ def read_image(elf: Any, with_names: bool) -> Image:
     return replace(bare, slots=slots, ranges=tuple(_ranges(elf, bare)))
 
 
-def _sections(elf: Any) -> Iterator[Section]:
+def _sections(elf: Any) -> Iterator[ImageSection]:
     for section in elf.iter_sections():
         flags, kind = section["sh_flags"], section["sh_type"]
         # Thread-local sections without content overlap whatever follows them.
         if flags & ALLOCATED and section["sh_size"] and section.name != ".tbss":
-            yield Section(
+            yield ImageSection(
                 name=section.name,
                 address=section["sh_addr"],
                 size=section["sh_size"],

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from iced_x86 import CpuidFeature, Decoder, Instruction, MemorySizeExt, Mnemonic, OpKind, Register
 
-from dbdyno.obtain.binary.image import WORD_BYTES, Image, Section, Slot, Symbol
+from dbdyno.obtain.binary.image import WORD_BYTES, Image, ImageSection, Slot, Symbol
 from dbdyno.records.binary import Extension, base_name
 
 BITS = 64
@@ -38,7 +38,7 @@ PADDING = frozenset((Mnemonic.NOP, Mnemonic.INT3))
 """What linkers and compilers put between functions."""
 
 
-class Reference(NamedTuple):
+class AddressReference(NamedTuple):
     """An address in an instruction. `size` is that of the operand there in bytes, or what else it is."""
 
     address: int
@@ -53,7 +53,7 @@ class Decoded(NamedTuple):
     end: int
     content: bytes
     instructions: int
-    references: list[Reference]
+    references: list[AddressReference]
 
 
 class Uses:
@@ -123,11 +123,11 @@ def without_padding(content: bytes, start: int) -> tuple[int, int] | None:
     return (code[0].ip, code[-1].next_ip) if code else None
 
 
-def decoded(image: Image, section: Section, name: str, start: int, end: int, uses: Uses) -> Decoded:
+def decoded(image: Image, section: ImageSection, name: str, start: int, end: int, uses: Uses) -> Decoded:
     """A function of a section, and its instructions counted."""
     content = bytearray(section.content[start - section.address : end - section.address])
     decoder = Decoder(BITS, bytes(content), ip=start)
-    references: list[Reference] = []
+    references: list[AddressReference] = []
     met: dict[int, Instruction] = {}
     times: dict[int, int] = {}
     for instruction in decoder:
@@ -142,12 +142,12 @@ def decoded(image: Image, section: Section, name: str, start: int, end: int, use
                 width = 4 if instruction.len >= LONG_BRANCH_BYTES else 1
                 at = instruction.next_ip - start
                 content[at - width : at] = bytes(width)
-                references.append(Reference(target, BRANCH))
+                references.append(AddressReference(target, BRANCH))
             continue
         if instruction.is_ip_rel_memory_operand:
             _zero(content, decoder, instruction, start)
             size = MemorySizeExt.size(instruction.memory_size)
-            references.append(Reference(instruction.ip_rel_memory_address, size))
+            references.append(AddressReference(instruction.ip_rel_memory_address, size))
         elif instruction.segment_prefix == Register.FS:
             _thread_local(content, decoder, instruction, start, references)
         if not image.movable:
@@ -164,13 +164,17 @@ def _zero(content: bytearray, decoder: Decoder, instruction: Instruction, start:
 
 
 def _thread_local(
-    content: bytearray, decoder: Decoder, instruction: Instruction, start: int, references: list[Reference]
+    content: bytearray,
+    decoder: Decoder,
+    instruction: Instruction,
+    start: int,
+    references: list[AddressReference],
 ) -> None:
     """A variable of the thread lies below the thread pointer; what lies above is the C library's."""
     displacement = instruction.memory_displacement
     if displacement >> (BITS - 1):
         _zero(content, decoder, instruction, start)
-        references.append(Reference(displacement - (1 << BITS), THREAD_LOCAL))
+        references.append(AddressReference(displacement - (1 << BITS), THREAD_LOCAL))
 
 
 def _absolute(
@@ -179,7 +183,7 @@ def _absolute(
     instruction: Instruction,
     image: Image,
     start: int,
-    references: list[Reference],
+    references: list[AddressReference],
 ) -> None:
     """Addresses that a program of a fixed place has in displacements and immediates of four bytes."""
     offsets = decoder.get_constant_offsets(instruction)
@@ -192,7 +196,7 @@ def _absolute(
         value = int.from_bytes(content[at : at + size], "little")
         if size >= 4 and image.could_be_address(value):
             content[at : at + size] = bytes(size)
-            references.append(Reference(value, NO_SIZE))
+            references.append(AddressReference(value, NO_SIZE))
 
 
 TABLE_ENTRIES_MOST = 4096
@@ -215,7 +219,7 @@ class Places:
         self._beginnings = sorted({*taken, *targets, *(symbol.address for symbol in image.symbols)})
         self._stubs: dict[int, str] = {}
 
-    def told(self, reference: Reference, start: int, end: int) -> tuple[str, bytes]:
+    def told(self, reference: AddressReference, start: int, end: int) -> tuple[str, bytes]:
         """What an instruction of the function from `start` to `end` refers to, and the bytes of a constant
         that has no name."""
         address, size = reference

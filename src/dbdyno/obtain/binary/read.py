@@ -22,7 +22,7 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 
 from dbdyno.errors import DynoError, UserError
-from dbdyno.obtain.binary.image import WORD_BYTES, Image, Section, read_image
+from dbdyno.obtain.binary.image import WORD_BYTES, Image, ImageSection, read_image
 from dbdyno.obtain.binary.places import Decoded, Places, Uses, decoded, without_padding
 from dbdyno.obtain.path import digest
 from dbdyno.records.binary import Binary, Code, Datum, ElfKind, Function, Hardening, Relro, base_name
@@ -291,7 +291,7 @@ def _require_whole_build(path: Path, elf: Any) -> None:
         raise UserError(f"{path} is cut off: it has {elf.stream_len:,} bytes", "obtain or build it again")
 
 
-def _spans(image: Image) -> Iterator[tuple[Section, str, int, int]]:
+def _spans(image: Image) -> Iterator[tuple[ImageSection, str, int, int]]:
     """Section, name, first and one past the last address of each function, and of what lies between them:
     code of an assembler's file may have no size, or no name."""
     functions = [symbol for symbol in image.symbols if symbol.function]
@@ -310,12 +310,12 @@ def _spans(image: Image) -> Iterator[tuple[Section, str, int, int]]:
                     yield section, name, start, end
 
 
-def _holds(section: Section, address: int) -> bool:
+def _holds(section: ImageSection, address: int) -> bool:
     return section.address <= address < section.address + section.size
 
 
 def _between(
-    image: Image, section: Section, functions: Sequence[tuple[str, int, int]]
+    image: Image, section: ImageSection, functions: Sequence[tuple[str, int, int]]
 ) -> Iterator[tuple[str, int, int]]:
     """The code of a section that is in none of these functions, without its padding. A label begins another
     piece, and names it."""

@@ -30,7 +30,7 @@ from dbdyno.host.cache import Tell, scratch
 from dbdyno.host.process import how_it_ended
 from dbdyno.obtain.source.build import Flags
 from dbdyno.obtain.source.commands import FULL, LOG_BYTES, Workplace, run_command
-from dbdyno.obtain.source.profile import NO_PROFILE, NOTHING_EXECUTED, SWITCHED_OFF, Profile
+from dbdyno.obtain.source.profile import NO_PROFILE, NOTHING_EXECUTED, SWITCHED_OFF, BuildProfile
 from dbdyno.obtain.source.toolchain import PROGRAM, Toolchain, digest_of, ran, version_in
 
 ALPHABET = f"{string.ascii_letters}{string.digits}_."
@@ -205,7 +205,7 @@ class Rewriting:
         self._rewrite(INSTRUMENTED, *_instrumenting(self.program, raw))
         (self.folder / INSTRUMENTED).rename(self.program)
 
-    def lay_out(self, raw: Path, profile: Path) -> Profile:
+    def lay_out(self, raw: Path, profile: Path) -> BuildProfile:
         """Makes a profile of what a training wrote, and by that a program that is laid out anew. Raises
         BuildFailed where nothing was written, or where it is of other code."""
         written = sorted(raw.iterdir())
@@ -224,7 +224,7 @@ class Rewriting:
         executed, moved = EXECUTED.search(said), MOVED.search(said)
         if executed is None or int(executed[1]) == 0:
             raise BuildFailed(NOTHING_EXECUTED, SWITCHED_OFF, said[-LOG_BYTES:])
-        return Profile(
+        return BuildProfile(
             files=len(written),
             functions=int(executed[2]),
             executed=int(executed[1]),

@@ -311,9 +311,9 @@ def target(recipe: Recipe, name: str, tell: Tell) -> Target:
     return found or Target(architecture(name), debian.fetch(_recipe_of_root(recipe, name), tell=tell))
 
 
-def _recipe_of_root(recipe: Recipe, name: str) -> debian.Recipe:
+def _recipe_of_root(recipe: Recipe, name: str) -> debian.DebianRecipe:
     cxx = (CXX_LIBRARY,) if recipe.cxx else ()
-    return debian.Recipe(
+    return debian.DebianRecipe(
         engine=f"root-of-{recipe.engine}",
         packages=tuple(dict.fromkeys((C_LIBRARY, *cxx, *recipe.headers.values()))),
         server=C_LIBRARY,
@@ -443,7 +443,7 @@ class Reused(Frozen):
         return f"{told}, {self.compared:,} compiled again: the same"
 
 
-class Made(Frozen):
+class BuildAccount(Frozen):
     """What is kept of a build: the account of how it came about. `program` lies below its prefix, `took_s`
     are the seconds of its commands and of its trainings, and `network` says whether the commands could have
     asked for it. `training` is the compiler's, and `bolt` that of BOLT. `tests` are the source's own that

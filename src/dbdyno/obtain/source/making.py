@@ -29,8 +29,8 @@ from dbdyno.obtain.source.build import (
     NO_FLAGS,
     Bolting,
     Build,
+    BuildAccount,
     Flags,
-    Made,
     OwnTest,
     Target,
     Trainer,
@@ -39,7 +39,7 @@ from dbdyno.obtain.source.build import (
 from dbdyno.obtain.source.commands import LOG_BYTES, Bound, Workplace, run_step, run_tests, wrapper
 from dbdyno.obtain.source.profile import (
     PROFILE,
-    Profile,
+    BuildProfile,
     Profiling,
     Train,
     lay_profile,
@@ -52,7 +52,7 @@ from dbdyno.obtain.source.recipe import TARGET_PLACES, Recipe, expanded
 from dbdyno.obtain.source.reuse import CC, CXX, place, reuse_of, reused
 from dbdyno.obtain.source.reuse import is_here as ccache_is_here
 from dbdyno.obtain.source.toolchain import Toolchain, native_target, toolchain
-from dbdyno.obtain.source.tree import Patch, Source, copy
+from dbdyno.obtain.source.tree import Patch, SourceTree, copy
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
 TREE, SPENT, BOLT = "tree", "spent.json", "bolt"
@@ -82,7 +82,7 @@ class Materials:
     """
 
     recipe: Recipe
-    source: Source
+    source: SourceTree
     patches: tuple[Patch, ...]
     toolchain: Toolchain
     flags: Flags
@@ -148,7 +148,7 @@ def is_made(build: Build) -> bool:
     return cache.shelf("builds").holds(build.name)
 
 
-def kept(build: Build) -> Made | None:
+def kept(build: Build) -> BuildAccount | None:
     """The account of a build, where it is here."""
     return readable_account(folder_of(build.name))
 
@@ -181,7 +181,7 @@ def _refused(error: OSError) -> BuildFailed:
     return BuildFailed(reason, f"look whether {place} is there, and whether Dyno may use it")
 
 
-def note_host(folder: Path, host: str) -> Made:
+def note_host(folder: Path, host: str) -> BuildAccount:
     """Notes which host of a fleet made a build, unless that is known; returns its account."""
     account = account_of(folder)
     if not account.made_on:
@@ -207,9 +207,9 @@ def taken_over(name: str, fill: Callable[[Path], tuple[str, str]], tell: Tell) -
             return shelf.keep(folder, name, *said)
 
 
-def account_of(folder: Path) -> Made:
+def account_of(folder: Path) -> BuildAccount:
     """What is kept of a whole build."""
-    return Made.model_validate_json((folder / MANIFEST).read_text())
+    return BuildAccount.model_validate_json((folder / MANIFEST).read_text())
 
 
 def names() -> list[str]:
@@ -222,7 +222,7 @@ def folder_of(name: str) -> Path:
     return cache.shelf("builds").folder / name
 
 
-def readable_account(folder: Path) -> Made | None:
+def readable_account(folder: Path) -> BuildAccount | None:
     """What is kept of a whole build; None where another version wrote it."""
     try:
         return account_of(folder)
@@ -230,7 +230,7 @@ def readable_account(folder: Path) -> Made | None:
         return None
 
 
-def all_made() -> list[Made]:
+def all_made() -> list[BuildAccount]:
     """The accounts of all builds that are kept; one that another version wrote is left out."""
     found = (readable_account(folder_of(name)) for name in names())
     return [account for account in found if account is not None]
@@ -273,7 +273,7 @@ def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -
     bolted = _trained_by_bolt(folder, materials, tell, train)
     trainings = {"profile": training, "bolt_profile": bolted}
     profiles = {name: one.profile for name, one in trainings.items() if one is not None}
-    account = Made(
+    account = BuildAccount(
         key=materials.build.but(**profiles).key,
         engine=recipe.engine,
         words=materials.words,
@@ -419,7 +419,7 @@ def _trained_by_compiler(
         tell(f"{materials.title}: instrumented at first")
         return _carry_out(folder, shared, materials, flags, tell, materials.recipe.instrumented_environment)
 
-    def collect(raw: Path, into: Path) -> Profile:
+    def collect(raw: Path, into: Path) -> BuildProfile:
         found = profile.collected(raw, folder, into, toolchain)
         # The guided build begins with none of this one's objects, also where it is interrupted and goes on.
         for made_by in (PREFIX, WORK, TREE):

@@ -23,7 +23,7 @@ from dbdyno.host.cache import Tell, silently
 from dbdyno.obtain import apt
 from dbdyno.obtain.source import tree as patch
 from dbdyno.obtain.source.recipe import SourcePackage
-from dbdyno.obtain.source.tree import Source
+from dbdyno.obtain.source.tree import SourceTree
 from dbdyno.obtain.tarball import unpack
 
 MANIFEST = "source.json"
@@ -37,7 +37,7 @@ CHANGES_OF_FORMAT_1 = ".diff.gz"
 AGAIN = "check the space on the disk; `dyno cache free --kind sources` has it fetched again"
 
 
-def kept(wanted: SourcePackage, tell: Tell = silently) -> Source | None:
+def kept(wanted: SourcePackage, tell: Tell = silently) -> SourceTree | None:
     """The copy that was fetched already, which nobody frees until this process ends; None where there is
     none."""
     shelf = cache.shelf("sources")
@@ -45,7 +45,7 @@ def kept(wanted: SourcePackage, tell: Tell = silently) -> Source | None:
         if (folder := shelf.take(name, tell)) is not None:
             title = f"Debian {wanted.suite}, {wanted.package} {manifest['version']}"
             archives = sorted((folder / ARCHIVES).iterdir())
-            return Source(title, manifest["digest"], partial(lay_package, archives))
+            return SourceTree(title, manifest["digest"], partial(lay_package, archives))
     return None
 
 
@@ -73,7 +73,7 @@ def _latest_first(copies: list[tuple[str, dict[str, str]]]) -> list[tuple[str, d
 
 def fetched(
     wanted: SourcePackage, *, mirror: str = "", keyring: Path | None = None, tell: Tell = silently
-) -> Source:
+) -> SourceTree:
     """Fetches it, where no one has done so meanwhile. Raises DynoError when that fails, and for a format
     that Dyno does not unpack."""
     shelf = cache.shelf("sources")
@@ -81,7 +81,7 @@ def fetched(
         if (found := kept(wanted, tell)) is not None:
             return found
         origins = apt.sources(wanted.suite, mirror, keyring, kind="deb-src")
-        session = apt.Session(work / "apt", suite=wanted.suite, sources=origins, kind="deb-src")
+        session = apt.AptSession(work / "apt", suite=wanted.suite, sources=origins, kind="deb-src")
         tell(f"reading the signed index of the sources of {wanted.suite}")
         session.update()
         tell(f"fetching the source of {wanted.package}")
@@ -105,7 +105,7 @@ def fetched(
     return found
 
 
-def _archives_of(wanted: SourcePackage, session: apt.Session) -> list[apt.Archive]:
+def _archives_of(wanted: SourcePackage, session: apt.AptSession) -> list[apt.DebianArchive]:
     """Fetches the archives. Raises UserError where the suite lists none of that version, and DynoError with
     the versions that are served instead."""
     # A suite and its security updates may list the same one.
@@ -121,7 +121,7 @@ def _archives_of(wanted: SourcePackage, session: apt.Session) -> list[apt.Archiv
         raise DynoError(failed.message, failed.hint + _instead(wanted, others, session)) from None
 
 
-def _instead(wanted: SourcePackage, versions: list[str], session: apt.Session) -> str:
+def _instead(wanted: SourcePackage, versions: list[str], session: apt.AptSession) -> str:
     """What the mirror serves of the other versions that it lists, the latest first."""
     served = [version for version in versions if session.serves_source(wanted.package, version)]
     if not versions:

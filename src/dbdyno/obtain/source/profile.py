@@ -116,7 +116,7 @@ class Profiling:
 
     instrument: Callable[[Path], Path]
     environment: Callable[[Path], Mapping[str, str]]
-    collect: Callable[[Path, Path], Profile]
+    collect: Callable[[Path, Path], BuildProfile]
 
 
 def trained(
@@ -197,7 +197,7 @@ COUNTED_BY_CLANG = re.compile(r"out of date: of \d+ functions?, (\d+) ha.* misma
 """How gcc names a function that a profile does not fit, and how clang counts them for a file."""
 
 
-class Profile(Frozen):
+class BuildProfile(Frozen):
     """A profile on disk: so many `files`, which know of so many `functions`, and of those that were
     `executed`. `digest` is of the counts alone. BOLT has `moved` so many functions by it, and `left` others
     as they were."""
@@ -217,7 +217,7 @@ def environment(family: str, raw: Path) -> dict[str, str]:
     return {"LLVM_PROFILE_FILE": f"{raw}/%4m.profraw"}
 
 
-def collected(raw: Path, built_in: Path, profile: Path, toolchain: Toolchain) -> Profile:
+def collected(raw: Path, built_in: Path, profile: Path, toolchain: Toolchain) -> BuildProfile:
     """Moves what a training wrote below `raw` into the folder `profile`, and looks how much it is.
 
     A compiler finds the file of an object by the object's path, so each keeps the path that it has below
@@ -246,7 +246,7 @@ def mismatches(said: str) -> int:
     return sum(map(int, COUNTED_BY_CLANG.findall(said)))
 
 
-def _of_gcc(raw: Path, built_in: Path, profile: Path, toolchain: Toolchain) -> Profile:
+def _of_gcc(raw: Path, built_in: Path, profile: Path, toolchain: Toolchain) -> BuildProfile:
     files = []
     for written in sorted(raw.rglob("*.gcda")):
         place = _below(Path("/", written.relative_to(raw)), built_in)
@@ -255,12 +255,12 @@ def _of_gcc(raw: Path, built_in: Path, profile: Path, toolchain: Toolchain) -> P
             written.rename(profile / place)
             files.append(place)
     if not files:
-        return Profile(files=0, functions=0, executed=0, digest="")
+        return BuildProfile(files=0, functions=0, executed=0, digest="")
     lines = _told_by([reader(toolchain), "--long", *map(str, files)], profile)
     counts = [line for line in lines if not STAMPED.search(line)]
     functions = list(executions(counts))
     digest = hashlib.sha256("\n".join(counts).encode()).hexdigest()
-    return Profile(files=len(files), functions=len(functions), executed=sum(functions), digest=digest)
+    return BuildProfile(files=len(files), functions=len(functions), executed=sum(functions), digest=digest)
 
 
 def _below(path: Path, folder: Path) -> Path | None:
@@ -287,16 +287,16 @@ def executions(lines: Iterable[str]) -> Iterator[bool]:
         yield executed
 
 
-def _of_clang(raw: Path, profile: Path, toolchain: Toolchain) -> Profile:
+def _of_clang(raw: Path, profile: Path, toolchain: Toolchain) -> BuildProfile:
     files = sorted(map(str, raw.glob("*.profraw")))
     if not files:
-        return Profile(files=0, functions=0, executed=0, digest="")
+        return BuildProfile(files=0, functions=0, executed=0, digest="")
     tool, merged = reader(toolchain), profile / MERGED
     _told_by([tool, "merge", "--output", str(merged), *files], raw)
     told = "\n".join(_told_by([tool, "show", "--all-functions", MERGED], profile))
     counts = [int(count) for count in CLANG_COUNT.findall(told)]
     digest = hashlib.sha256(merged.read_bytes()).hexdigest()
-    return Profile(
+    return BuildProfile(
         files=len(files), functions=len(counts), executed=sum(count > 0 for count in counts), digest=digest
     )
 

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.frozen import Frozen, absent
-from dbdyno.study.document import Document, Unreadable, parse_document, read_bytes
+from dbdyno.study.document import StudyDocument, UnreadableStudy, parse_document, read_bytes
 
 TARGET_PLACES = frozenset(("triplet", "kernel", "sysroot", "emulator"))
 """What a command may name in `cross`: they are of the architecture that a build is for."""
@@ -252,7 +252,7 @@ def read_recipe(path: Path) -> Recipe:
     """The recipe in a file. Raises StudyError with all its mistakes, each with its line."""
     try:
         document = parse_document(read_bytes(path))
-    except Unreadable as error:
+    except UnreadableStudy as error:
         raise StudyError(str(path), error.mistakes) from None
     try:
         recipe = Recipe.model_validate(document.values)
@@ -263,7 +263,7 @@ def read_recipe(path: Path) -> Recipe:
     return recipe
 
 
-def _mistakes(error: ValidationError, document: Document) -> list[Mistake]:
+def _mistakes(error: ValidationError, document: StudyDocument) -> list[Mistake]:
     found = []
     errors = error.errors(include_url=False)
     for one in errors:

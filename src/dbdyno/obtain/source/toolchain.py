@@ -88,7 +88,7 @@ class Toolchain(Frozen):
     digest: str
 
 
-class Tried(Frozen):
+class TriedFlags(Frozen):
     """What came of compiling a small program with some flags: the warnings, and what the compiler then
     records in a binary: the programs that its command lines run, and their options."""
 
@@ -179,7 +179,7 @@ def _prove(name: str, cc: str, linker: str, link: tuple[str, ...], run: tuple[st
 
 
 @cache
-def tried(toolchain: Toolchain, flags: Flags) -> Tried:
+def tried(toolchain: Toolchain, flags: Flags) -> TriedFlags:
     """Compiles a small program with these flags. Raises BuildFailed where the compiler rejects them."""
     with scratch("compiler") as folder:
         options = (*ALWAYS[0], *flags.compile, *flags.link)
@@ -191,7 +191,7 @@ def tried(toolchain: Toolchain, flags: Flags) -> Tried:
                 done.stderr,
             )
         lines = recorded(folder / "program").command_lines
-    return Tried(
+    return TriedFlags(
         warnings=tuple(line.strip() for line in done.stderr.splitlines() if "warning:" in line),
         programs=frozenset(map(program_of, lines)),
         options=frozenset(option for line in lines for option in in_force(line)),
@@ -337,7 +337,7 @@ LAST_HOLDS = ("-O", "-march=", "-mtune=")
 """Options of which a compiler obeys the last."""
 
 
-class Recorded(Frozen):
+class RecordedCommands(Frozen):
     """`command_lines` are the different ones with which its files were compiled. `bolt` is the command by
     which BOLT wrote the file, empty where it did not."""
 
@@ -367,7 +367,7 @@ def program_of(command_line: str) -> str:
     return command_line.partition(" ")[0]
 
 
-def recorded(file: Path) -> Recorded:
+def recorded(file: Path) -> RecordedCommands:
     """What a program or library tells of itself. Raises Blocked where nothing can read it."""
     sections = [f"--string-dump={name}" for name in (COMMAND_LINES, ".comment", BOLT_NOTE)]
     command = ["readelf", "--wide", "--notes", "--dynamic", "--program-headers", *sections, str(file)]
@@ -379,11 +379,11 @@ def recorded(file: Path) -> Recorded:
     return parsed(done.stdout)
 
 
-def parsed(output: str) -> Recorded:
+def parsed(output: str) -> RecordedCommands:
     """What `readelf` printed."""
     comments = _strings(output, ".comment")
     build_id = re.search(r"Build ID: ([0-9a-f]+)", output)
-    return Recorded(
+    return RecordedCommands(
         build_id=build_id[1] if build_id else "",
         command_lines=tuple(dict.fromkeys(_strings(output, COMMAND_LINES))),
         linker=_linker(output, comments),

@@ -34,7 +34,7 @@ OF_ANOTHER_REPOSITORY = (
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceTree:
     """Where a source comes from, in words; the digest of its files; and what lays them into a folder that is
     not there yet."""
 
@@ -43,7 +43,7 @@ class Source:
     lay: Callable[[Path], None]
 
 
-def local_tree(folder: Path) -> Source:
+def local_tree(folder: Path) -> SourceTree:
     """A folder as it is now. Raises UserError where there is none."""
     if not folder.is_dir():
         raise UserError(f"there is no source at {folder}", "name the folder that holds it, or `debian`")
@@ -51,7 +51,7 @@ def local_tree(folder: Path) -> Source:
         digest = tree_digest(folder)
     except OSError as error:
         raise UserError(f"cannot read the source {folder}: {error}", remedy(error)) from None
-    return Source(str(folder), digest, partial(_copy_unchanged, folder, digest))
+    return SourceTree(str(folder), digest, partial(_copy_unchanged, folder, digest))
 
 
 def repository_of(path: Path) -> Path:
@@ -78,7 +78,7 @@ def committed_unix_s(repository: Path, commit: str) -> int:
     return int(git(repository, "rev-list", "--max-count=1", "--no-commit-header", "--format=%ct", commit))
 
 
-def git_revision(repository: Path, revision: str) -> Source:
+def git_revision(repository: Path, revision: str) -> SourceTree:
     """A revision of a git repository. Raises UserError where it has none of that name."""
     commit = commit_of(repository, revision)
     if git(repository, "ls-tree", "--full-tree", "--name-only", commit, ".gitmodules"):
@@ -87,7 +87,7 @@ def git_revision(repository: Path, revision: str) -> Source:
             "check it out with its submodules, and name the folder as source.origin without a revision",
         )
     tree = git(repository, "rev-parse", f"{commit}^{{tree}}")
-    return Source(
+    return SourceTree(
         f"{repository} at {revision} ({commit[:12]})", f"git-{tree}", partial(_lay_commit, repository, commit)
     )
 

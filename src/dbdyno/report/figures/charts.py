@@ -52,7 +52,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Figure:
+class BarFigure:
     """The bars, and the axis' ticks as places and texts. `one` is the place of the ratio 1."""
 
     bars: tuple[Bar, ...]
@@ -60,7 +60,7 @@ class Figure:
     one: float
 
 
-def figure(found: Gate) -> Figure | None:
+def figure(found: Gate) -> BarFigure | None:
     """None where the run has no ratio to its reference."""
     effect, floor, margin = found.result.effect, found.floor, found.method.margin
     if effect is None:
@@ -88,7 +88,7 @@ def figure(found: Gate) -> Figure | None:
         marks=tuple(map(place, blocks)),
     )
     floors = (around_one("two equal runs", "floor", floor.ratio),) if floor else ()
-    return Figure(
+    return BarFigure(
         bars=(ratio, around_one("the margin", "margin", 1.0 + margin), *floors),
         ticks=tuple((place(tick), f"{tick:.4g}") for tick in ratio_ticks(left, right)),
         one=place(1.0),

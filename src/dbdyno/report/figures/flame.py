@@ -22,11 +22,11 @@ LETTER = 6.7
 
 
 @dataclass
-class Node:
+class CallNode:
     """One function in one place of the tree of calls."""
 
     us: float = 0.0
-    children: dict[str, Node] = field(default_factory=dict)
+    children: dict[str, CallNode] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ def graphs(profiles: Sequence[Profile]) -> list[tuple[Profile, list[Box]]]:
     ]
 
 
-def tree(profile: Profile) -> Node:
+def tree(profile: Profile) -> CallNode:
     """All stacks of a profile, put together from the root."""
-    root = Node()
+    root = CallNode()
     for stack in profile.stacks:
         node = root
         node.us += stack.us
         for name in stack.frames:
-            node = node.children.setdefault(name, Node())
+            node = node.children.setdefault(name, CallNode())
             node.us += stack.us
     return root
 
@@ -79,7 +79,7 @@ def _boxes(profile: Profile, other: Profile | None) -> list[Box]:
 
 
 def _laid_out(
-    name: str, node: Node, opposite: Node | None, left: float, depth: int, whole: float, full: float
+    name: str, node: CallNode, opposite: CallNode | None, left: float, depth: int, whole: float, full: float
 ) -> Iterable[Box]:
     width = node.us / whole
     if width < NARROWEST:
@@ -96,7 +96,7 @@ def _laid_out(
         left += child.us / whole
 
 
-def _colour(name: str, node: Node, opposite: Node | None, full: float) -> tuple[str, float]:
+def _colour(name: str, node: CallNode, opposite: CallNode | None, full: float) -> tuple[str, float]:
     """What the box is painted with, and how strongly: the difference, else who the function belongs to."""
     if full:
         more = node.us - (opposite.us if opposite else 0.0)

@@ -17,7 +17,6 @@ from markupsafe import Markup, escape
 from dbdyno.analyse.model import Verdict
 from dbdyno.report import document
 from dbdyno.report.document import (
-    Cell,
     Column,
     ColumnKind,
     Detail,
@@ -30,12 +29,13 @@ from dbdyno.report.document import (
     Item,
     Items,
     Lines,
-    Look,
     Mark,
     Notes,
     Row,
+    RowLook,
     Steps,
     Table,
+    TableCell,
     Tone,
     Words,
 )
@@ -150,7 +150,7 @@ def _head(column: Column) -> Markup:
     return _tag('<th scope="col"{}>{}</th>', figure, safe.clean(column.head))
 
 
-def _row(row: Row, found: Table, look: Look | None, made: _Page) -> Markup:
+def _row(row: Row, found: Table, look: RowLook | None, made: _Page) -> Markup:
     cells = Markup("").join(
         _cell(document.cell(one), column, place, made)
         for place, (one, column) in enumerate(zip(row, found.columns, strict=True))
@@ -158,7 +158,7 @@ def _row(row: Row, found: Table, look: Look | None, made: _Page) -> Markup:
     return _tag('<tr class="{}">{}</tr>', look, cells) if look else _tag("<tr>{}</tr>", cells)
 
 
-def _cell(cell: Cell, column: Column, place: int, made: _Page) -> Markup:
+def _cell(cell: TableCell, column: Column, place: int, made: _Page) -> Markup:
     below = _each("<small>{}</small>", map(words_markup, cell.below))
     fold = _element(cell.fold, made) if cell.fold else Markup("")
     shown = words_markup(cell.words, column.kind is ColumnKind.NAME) + below + fold

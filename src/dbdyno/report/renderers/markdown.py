@@ -7,7 +7,6 @@ from html import escape
 
 from dbdyno.report import document
 from dbdyno.report.document import (
-    Cell,
     ColumnKind,
     Detail,
     Document,
@@ -23,6 +22,7 @@ from dbdyno.report.document import (
     Section,
     Steps,
     Table,
+    TableCell,
     Tone,
     Words,
 )
@@ -100,7 +100,7 @@ def _rows(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[i
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TableCell) -> str:
     below = "; ".join(_words(words) for words in cell.below)
     return f"{_words(cell.words)} ({below})" if below else _words(cell.words)
 

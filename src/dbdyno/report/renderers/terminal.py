@@ -13,7 +13,6 @@ from rich.text import Text
 from dbdyno.analyse.model import Verdict
 from dbdyno.report import document
 from dbdyno.report.document import (
-    Cell,
     ColumnKind,
     Detail,
     Document,
@@ -30,6 +29,7 @@ from dbdyno.report.document import (
     Section,
     Steps,
     Table,
+    TableCell,
     Tone,
     Words,
 )
@@ -266,12 +266,12 @@ def _broken(found: Table) -> list[int]:
     return [place for place, column in enumerate(found.columns) if column.kind in BROKEN_INTO_LINES]
 
 
-def _in_lines(cell: Cell) -> Text:
+def _in_lines(cell: TableCell) -> Text:
     below = [piece for words in cell.below for piece in ("\n", text(words, "dim"))]
     return Text.assemble(text(cell.words), *below)
 
 
-def _in_a_line(cell: Cell) -> Text:
+def _in_a_line(cell: TableCell) -> Text:
     if not cell.below:
         return text(cell.words)
     below = "; ".join(safe.clean(document.plain(words)) for words in cell.below)

@@ -13,7 +13,7 @@ from dbdyno.study.nouns import Promise
 
 
 @dataclass(frozen=True)
-class Look:
+class VerdictLook:
     """A verdict's glyph, its style on a terminal, its shape in a figure, and what it means in a sentence.
 
     Each has a shape of its own for readers who cannot tell the colours.
@@ -25,19 +25,27 @@ class Look:
     meaning: str
 
 
-LOOKS: dict[Verdict, Look] = {
-    Verdict.FASTER: Look("▲", "bold green", "triangle-up", "the whole interval lies on the better side of 1"),
-    Verdict.SLOWER: Look("▼", "bold red", "triangle-down", "the whole interval lies on the worse side of 1"),
-    Verdict.NO_EFFECT: Look("=", "default", "square", "the whole interval lies within the margin around 1"),
-    Verdict.INCONCLUSIVE: Look("?", "yellow", "circle", "the interval is too wide to tell"),
-    Verdict.BROKEN: Look(
+LOOKS: dict[Verdict, VerdictLook] = {
+    Verdict.FASTER: VerdictLook(
+        "▲", "bold green", "triangle-up", "the whole interval lies on the better side of 1"
+    ),
+    Verdict.SLOWER: VerdictLook(
+        "▼", "bold red", "triangle-down", "the whole interval lies on the worse side of 1"
+    ),
+    Verdict.NO_EFFECT: VerdictLook(
+        "=", "default", "square", "the whole interval lies within the margin around 1"
+    ),
+    Verdict.INCONCLUSIVE: VerdictLook("?", "yellow", "circle", "the interval is too wide to tell"),
+    Verdict.BROKEN: VerdictLook(
         "✗", "bold red", "cross", "it violated an invariant or a guard, so its speed does not count"
     ),
-    Verdict.BLOCKED: Look("⊘", "magenta", "cross", "the setting could not be applied here"),
-    Verdict.FAILED: Look(
+    Verdict.BLOCKED: VerdictLook("⊘", "magenta", "cross", "the setting could not be applied here"),
+    Verdict.FAILED: VerdictLook(
         "✗", "bold red", "cross", "it did not build, start or survive, or the driver was the limit"
     ),
-    Verdict.INERT: Look("≡", "default", "stroke", "its code is the baseline's, so it was not measured"),
+    Verdict.INERT: VerdictLook(
+        "≡", "default", "stroke", "its code is the baseline's, so it was not measured"
+    ),
 }
 
 

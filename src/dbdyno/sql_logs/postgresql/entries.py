@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from dbdyno.sql_logs import lines as of_files
 from dbdyno.sql_logs.postgresql.prefix import LINE, SEVERITY, ZONE, inferred, one_of
-from dbdyno.sql_logs.seen import CUT_OFF, NO_ENTRY, TOO_LONG, Clock, Reading
+from dbdyno.sql_logs.seen import CUT_OFF, NO_ENTRY, TOO_LONG, LogClock, LogReading
 
 Lines = Iterable[tuple[int, str]]
 MOMENT = re.compile(rf"(\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{{1,6}})?)(?: ?({ZONE}))?")
@@ -27,7 +27,7 @@ FIELD_CHARACTERS_MOST = 2**26
 """A statement can be longer than the 131,072 characters that Python's reader of CSV allows unless told."""
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """What the server wrote at a time, as the driver takes it. `at_s` is when it wrote, in seconds since
     1970; `whole` says that this is a whole second. `lacks` says why an entry cannot be read; its message is
     empty then."""
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 class Entries(Protocol):
     """Cuts a log of PostgreSQL into entries."""
 
-    def read(self, lines: Lines) -> Iterator[Entry]: ...
+    def read(self, lines: Lines) -> Iterator[LogEntry]: ...
 
 
 def text_begins(line: str) -> bool:
@@ -55,13 +55,13 @@ def text_begins(line: str) -> bool:
     return not line.startswith(("\t", "{")) and LINE.match(line) is not None
 
 
-def learnt(lines: Lines, reading: Reading) -> Reading:
+def learnt(lines: Lines, reading: LogReading) -> LogReading:
     """With the prefix that a text's lines tell. Raises UserError where they can be read in two ways."""
     if reading.prefix is not None:
         return reading
     prefix = one_of(inferred(lines))
     said = f"the log is read with the prefix that its lines tell: --prefix '{prefix}'"
-    return Reading(prefix, reading.zone, reading.whole, (said,), reading.key)
+    return LogReading(prefix, reading.zone, reading.whole, (said,), reading.key)
 
 
 LINE_COSTS = 64
@@ -92,10 +92,10 @@ def csv_begins(line: str) -> bool:
 class CsvEntries:
     """Reads CSV. A row that is cut off is an entry that lacks its end."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._clock = Clock(reading.zone)
+    def __init__(self, reading: LogReading) -> None:
+        self._clock = LogClock(reading.zone)
 
-    def read(self, lines: Lines) -> Iterator[Entry]:
+    def read(self, lines: Lines) -> Iterator[LogEntry]:
         """The entries of one file."""
         csv.field_size_limit(FIELD_CHARACTERS_MOST)
         start, rows, odd = 0, Body(), False
@@ -106,7 +106,7 @@ class CsvEntries:
                 rows, odd = Body(), False
             if not rows and not begins:
                 if not start or line.strip():
-                    yield Entry(number, "", "", lacks=CUT_OFF if not start else NO_ENTRY)
+                    yield LogEntry(number, "", "", lacks=CUT_OFF if not start else NO_ENTRY)
                     start = start or number
                 continue
             if not rows:
@@ -117,18 +117,18 @@ class CsvEntries:
         if rows:
             yield self._entry(start, rows)
 
-    def _entry(self, start: int, rows: Body) -> Entry:
+    def _entry(self, start: int, rows: Body) -> LogEntry:
         text = "".join(rows)
         if rows.over:
-            return Entry(start, "", "", lacks=TOO_LONG)
+            return LogEntry(start, "", "", lacks=TOO_LONG)
         try:
             [row] = csv.reader(rows, strict=True)
         except (csv.Error, ValueError):
             row = []
         moment = MOMENT.match(text)
         if not text.endswith("\n") or len(row) < LEAST or not SEVERE.fullmatch(row[LABEL]) or moment is None:
-            return Entry(start, "", "", lacks=CUT_OFF)
-        return Entry(
+            return LogEntry(start, "", "", lacks=CUT_OFF)
+        return LogEntry(
             start,
             row[LABEL],
             row[MESSAGE],
@@ -160,19 +160,19 @@ def of_json(text: str) -> dict[str, Any] | None:
 class JsonEntries:
     """Reads JSON, an object a line."""
 
-    def __init__(self, reading: Reading) -> None:
-        self._clock = Clock(reading.zone)
+    def __init__(self, reading: LogReading) -> None:
+        self._clock = LogClock(reading.zone)
 
-    def read(self, lines: Lines) -> Iterator[Entry]:
+    def read(self, lines: Lines) -> Iterator[LogEntry]:
         """The entries of one file."""
         for number, line in lines:
             if line.strip():
                 told = of_json(line)
-                yield Entry(number, "", "", lacks=CUT_OFF) if told is None else self.entry(number, told)
+                yield LogEntry(number, "", "", lacks=CUT_OFF) if told is None else self.entry(number, told)
 
     def entry(
         self, number: int, told: dict[str, Any], moment: str = "timestamp", database: str = "dbname"
-    ) -> Entry:
+    ) -> LogEntry:
         """Of an object whose time and database have these names."""
 
         def text(key: str) -> str:
@@ -180,7 +180,7 @@ class JsonEntries:
             return value if isinstance(value, str) else ""
 
         found = MOMENT.match(text(moment))
-        return Entry(
+        return LogEntry(
             number,
             text("error_severity"),
             text("message"),

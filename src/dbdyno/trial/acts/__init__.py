@@ -25,7 +25,7 @@ from dbdyno.trial.acts.cluster import act_on_node
 from dbdyno.trial.acts.endings import (
     ENDINGS,
     Acted,
-    Ending,
+    ActUnderWay,
     Ledger,
     Row,
     broken,
@@ -57,7 +57,7 @@ def act_on(running: Running, phase: Phase, bench: Bench, undo: ExitStack) -> Act
     DriverFailed where the driver fails after it, and DynoError where the act would show nothing.
     """
     assert phase.then is not None, "there is something to be done"
-    ending = Ending(running, phase, _ledger_of(running) if phase.ledger else None)
+    ending = ActUnderWay(running, phase, _ledger_of(running) if phase.ledger else None)
     try:
         if phase.then in OF_CLUSTER:
             assert ending.ledger is not None, "a round keeps a ledger"
@@ -80,7 +80,7 @@ def _ledger_of(running: Running) -> Ledger:
     return Ledger(paths.runtime() / running.setup.scratch.name)
 
 
-def _counted(act: Act, ending: Ending, bench: Bench, undo: ExitStack) -> Acted:
+def _counted(act: Act, ending: ActUnderWay, bench: Bench, undo: ExitStack) -> Acted:
     """Starts the engine again, and holds its data against what clients were told until it went down, by
     counts alone."""
     up = start_again(ending.running, bench.open_load, undo)
@@ -91,7 +91,7 @@ def _counted(act: Act, ending: Ending, bench: Bench, undo: ExitStack) -> Acted:
     return Acted(up, recovery, (*checks_of(invariants, after=act.value), *log))
 
 
-def _looked_for(act: Act, ending: Ending, ledger: Ledger, bench: Bench, undo: ExitStack) -> Acted:
+def _looked_for(act: Act, ending: ActUnderWay, ledger: Ledger, bench: Bench, undo: ExitStack) -> Acted:
     """Starts the engine again, and looks for each transaction that the ledger holds."""
     running, entries = ending.running, ledger.entries()
     if not entries:
@@ -135,7 +135,7 @@ def permitted(setup: Setup, act: Act) -> Loss:
     return found if act in OF_POWER or found is Loss.NOTHING else Loss.COMMITS
 
 
-def _put_power_on(act: Act, ending: Ending) -> int | None:
+def _put_power_on(act: Act, ending: ActUnderWay) -> int | None:
     """Mounts the volume again after a cut. Returns how many pages were torn; None where none were to be."""
     if act not in OF_POWER:
         return None

@@ -23,9 +23,9 @@ from itertools import pairwise
 from threading import Event
 from typing import NamedTuple
 
-from dbdyno.driver.load import Load
+from dbdyno.driver.load import LoadDriver
 from dbdyno.driver.tally import Tally
-from dbdyno.engines.nodes import Node, Nodes
+from dbdyno.engines.nodes import ClusterNode, Nodes
 from dbdyno.errors import Blocked, DriverFailed, DynoError, ServerFailed
 from dbdyno.host.namespaces import FACTOR
 from dbdyno.layers.setup import Running
@@ -34,9 +34,9 @@ from dbdyno.study.soak import Act
 from dbdyno.study.trials import Phase
 from dbdyno.trial.acts.endings import (
     NS,
+    Acknowledgement,
     Acted,
-    Ending,
-    Entry,
+    ActUnderWay,
     Ledger,
     broken,
     full_speed_s,
@@ -62,7 +62,7 @@ class Moves:
     """Asks nodes in turn how far they have come, by the statement's answer, until the end of a `with` block.
     `made` holds the moments by a node's name."""
 
-    def __init__(self, nodes: Iterable[Node], sql: str) -> None:
+    def __init__(self, nodes: Iterable[ClusterNode], sql: str) -> None:
         self._nodes, self._sql = tuple(nodes), sql
         self.made: dict[str, list[Moment]] = {node.name: [] for node in self._nodes}
         self._over = threading.Event()
@@ -102,7 +102,7 @@ NOBODY = -1
 """No client has this number."""
 
 
-class Look(NamedTuple):
+class NodeLook(NamedTuple):
     """The latest row of each client that the node with a number showed to a statement that began at `at_ns`,
     of the monotonic clock."""
 
@@ -120,12 +120,12 @@ class Staleness(NamedTuple):
     stale_ms: float
 
 
-class Looks:
+class NodeLooks:
     """Looks at each node in turn until `end`, in a thread of its own, where `now` is what a node calls the
     start of its statement."""
 
-    def __init__(self, ledger: Ledger, nodes: Sequence[Node], now: str) -> None:
-        self.made: list[Look] = []
+    def __init__(self, ledger: Ledger, nodes: Sequence[ClusterNode], now: str) -> None:
+        self.made: list[NodeLook] = []
         self._nodes = nodes
         # The time is told by a row of its own, because a node may have none of any client yet.
         self._sql = (
@@ -147,18 +147,20 @@ class Looks:
                 with suppress(DriverFailed):
                     self._look_at(node)
 
-    def _look_at(self, node: Node) -> None:
+    def _look_at(self, node: ClusterNode) -> None:
         rows = node.ask(self._sql)
         ahead_ns = time.time_ns() - time.monotonic_ns()
         at_ns = max(round(float(row[2] or 0) * NS) for row in rows) - ahead_ns
         latest = {int(float(row[0] or 0)): int(float(row[1] or 0)) for row in rows}
-        self.made.append(Look(node.site.peer.number, at_ns, latest))
+        self.made.append(NodeLook(node.site.peer.number, at_ns, latest))
 
 
-def staleness(looks: Iterable[Look], entries: Iterable[Entry], homes: Sequence[int]) -> Staleness:
+def staleness(
+    looks: Iterable[NodeLook], entries: Iterable[Acknowledgement], homes: Sequence[int]
+) -> Staleness:
     """What the looks missed of that which clients had been told of by then. Clients are dealt out in turn
     over the nodes with the numbers of `homes`, and a look on a client's own node does not count."""
-    by_client: dict[int, list[Entry]] = {}
+    by_client: dict[int, list[Acknowledgement]] = {}
     for entry in entries:
         by_client.setdefault(entry.client, []).append(entry)
     found = stale = 0
@@ -189,7 +191,7 @@ class _Struck:
     """The node, how it came back, and why it did not where it did not. At `back_ns` all took part again,
     while the load went on."""
 
-    node: Node
+    node: ClusterNode
     at_ns: int
     back_ns: int = 0
     rejoin_s: float | None = None
@@ -250,7 +252,7 @@ def act_on_node(running: Running, phase: Phase, ledger: Ledger, bench: Bench, un
     return _looked_at(running, nodes, ledger, found, entries, bench, undo)
 
 
-def _silent_s(struck: _Struck, entries: Sequence[Entry]) -> float:
+def _silent_s(struck: _Struck, entries: Sequence[Acknowledgement]) -> float:
     """The longest time without an acknowledged commit. Clients that were turned away do not come back, so it
     lasts until all nodes took part at least."""
     last_ns = max((entry.told_ns for entry in entries), default=struck.at_ns)
@@ -265,17 +267,17 @@ def _permitted(running: Running, nodes: Nodes, act: Act) -> Loss:
     return nodes.cluster.permits({**nodes.first.settings, **running.setup.settings})
 
 
-def _under_load(running: Running, nodes: Nodes, phase: Phase, ledger: Ledger) -> tuple[_Struck, Looks]:
+def _under_load(running: Running, nodes: Nodes, phase: Phase, ledger: Ledger) -> tuple[_Struck, NodeLooks]:
     """The load is driven by a thread of its own, because a server dies with the thread that started it."""
     over = Event()
     with ThreadPoolExecutor(1) as pool:
-        driving = pool.submit(_drive, running.load, Ending(running, phase, ledger), ledger, over)
+        driving = pool.submit(_drive, running.load, ActUnderWay(running, phase, ledger), ledger, over)
         looks = None
         try:
             if not ledger.begins(over):
                 raise _ended_before(driving)
             looked_at = list(nodes.by_name.values()) if nodes.loads_all else nodes.others
-            looks = Looks(ledger, looked_at, nodes.cluster.NOW)
+            looks = NodeLooks(ledger, looked_at, nodes.cluster.NOW)
             if over.wait(phase.duration_s):
                 raise _ended_before(driving)
             looks.end()
@@ -287,7 +289,7 @@ def _under_load(running: Running, nodes: Nodes, phase: Phase, ledger: Ledger) ->
             running.load.kill()
 
 
-def _drive(load: Load, ending: Ending, ledger: Ledger, over: Event) -> Tally:
+def _drive(load: LoadDriver, ending: ActUnderWay, ledger: Ledger, over: Event) -> Tally:
     try:
         return load.run(ending.job(ledger))
     finally:
@@ -322,18 +324,18 @@ def _strike(nodes: Nodes, phase: Phase, over: Event) -> _Struck:
     return replace(back, at_ns=at_ns, back_ns=back_ns)
 
 
-def drawn(nodes: Nodes, phase: Phase) -> Node:
+def drawn(nodes: Nodes, phase: Phase) -> ClusterNode:
     """Which node is struck: all variants with as many nodes meet the same."""
     return random.Random(f"{phase.name} {phase.duration_s}").choice(nodes.others)
 
 
-def _back(nodes: Nodes, node: Node, rejoin_s: float, transfer: str = "") -> _Struck:
+def _back(nodes: Nodes, node: ClusterNode, rejoin_s: float, transfer: str = "") -> _Struck:
     assert node.server is not None, "it takes part"
     transfer = transfer or nodes.cluster.transfer(node.server.log())
     return _Struck(node, 0, rejoin_s=round(rejoin_s, 6), transfer=transfer)
 
 
-def _kill(nodes: Nodes, node: Node) -> _Struck:
+def _kill(nodes: Nodes, node: ClusterNode) -> _Struck:
     assert node.server is not None, "it takes part"
     node.server.kill()
     time.sleep(DOWN_S)
@@ -343,19 +345,19 @@ def _kill(nodes: Nodes, node: Node) -> _Struck:
     return _back(nodes, node, time.monotonic() - began_s)
 
 
-def _pause(nodes: Nodes, node: Node) -> _Struck:
+def _pause(nodes: Nodes, node: ClusterNode) -> _Struck:
     with nodes.paused(node):
         time.sleep(nodes.cluster.AWAY_S)
     return _back(nodes, node, nodes.full_s())
 
 
-def _cut(nodes: Nodes, node: Node) -> _Struck:
+def _cut(nodes: Nodes, node: ClusterNode) -> _Struck:
     with nodes.cut_off(node):
         time.sleep(nodes.cluster.AWAY_S)
     return _back(nodes, node, nodes.full_s())
 
 
-def _empty(nodes: Nodes, node: Node) -> _Struck:
+def _empty(nodes: Nodes, node: ClusterNode) -> _Struck:
     """A clean stop leaves a majority behind, however few the others are."""
     assert node.server is not None, "it takes part"
     node.server.stop(STOP_S)
@@ -371,7 +373,7 @@ def _empty(nodes: Nodes, node: Node) -> _Struck:
     return replace(found, donor=donor, donor_still_s=None if still_s is None else round(still_s, 6))
 
 
-AWAY: Mapping[Act, Callable[[Nodes, Node], _Struck]] = {
+AWAY: Mapping[Act, Callable[[Nodes, ClusterNode], _Struck]] = {
     Act.NODE_KILL: _kill,
     Act.NODE_PAUSE: _pause,
     Act.NODE_CUT: _cut,
@@ -394,7 +396,7 @@ def _replaced(nodes: Nodes, struck: _Struck) -> _Struck:
     return replace(struck, replaced_s=round(replaced_s, 6), rejoin_s=round(rejoin_s, 6), transfer=transfer)
 
 
-def _lost(node: Node, failure: DynoError) -> str:
+def _lost(node: ClusterNode, failure: DynoError) -> str:
     return f"{node.name} did not come back: {failure.message}"
 
 
@@ -403,7 +405,7 @@ def _looked_at(
     nodes: Nodes,
     ledger: Ledger,
     found: Recovery,
-    entries: list[Entry],
+    entries: list[Acknowledgement],
     bench: Bench,
     undo: ExitStack,
 ) -> Acted:
@@ -458,7 +460,7 @@ def _differing(up: Running, nodes: Nodes) -> str:
     return differing
 
 
-def _of_tables(up: Running, node: Node, own: Sequence[TableRows]) -> str:
+def _of_tables(up: Running, node: ClusterNode, own: Sequence[TableRows]) -> str:
     """The first table that is another one on a node; empty where none is."""
     held = {table.name: table.text for table in _tables(up, node)}
     wanted = {table.name: table.text for table in own}
@@ -466,6 +468,6 @@ def _of_tables(up: Running, node: Node, own: Sequence[TableRows]) -> str:
     return f"{node.name} holds {held.get(odd[0])}, and the first node {wanted.get(odd[0])}" if odd else ""
 
 
-def _tables(up: Running, node: Node) -> tuple[TableRows, ...]:
+def _tables(up: Running, node: ClusterNode) -> tuple[TableRows, ...]:
     compared = up.setup.engine.compared
     return rows_of(up.load, node.url, compared) if compared else ()

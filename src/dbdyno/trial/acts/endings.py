@@ -42,7 +42,7 @@ from dbdyno.engines.server import untold
 from dbdyno.errors import Blocked, DriverFailed, LoadDied, ServerFailed
 from dbdyno.host.process import standing_still
 from dbdyno.host.volumes import power
-from dbdyno.host.volumes.power import Page, pages_in_flight
+from dbdyno.host.volumes.power import PageInFlight, pages_in_flight
 from dbdyno.host.volumes.volume import Volume
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.record import Check, Recovery
@@ -96,7 +96,7 @@ class TextPlace:
 
 
 @dataclass(frozen=True)
-class Mark:
+class MarkedRow:
     """A row that is known: its table, its text, and the bit of it that is turned."""
 
     table: str
@@ -105,11 +105,11 @@ class Mark:
     value: int
 
     @staticmethod
-    def drawn(number: int, seed: int) -> Mark:
+    def drawn(number: int, seed: int) -> MarkedRow:
         """Whose table has that number."""
         draw = random.Random(f"{seed} flip {number}")
         text = "".join(draw.sample(string.ascii_letters, LETTERS))
-        return Mark(f"dyno_flip_{number}", text, draw.randrange(LETTERS), 1 << draw.randrange(BITS))
+        return MarkedRow(f"dyno_flip_{number}", text, draw.randrange(LETTERS), 1 << draw.randrange(BITS))
 
     def write(self, ask: Ask) -> None:
         ask(f"CREATE TABLE {self.table} (letters VARCHAR({LETTERS}) NOT NULL)")
@@ -125,7 +125,7 @@ class Mark:
                     yield TextPlace(path, start, right, wrong)
 
 
-def told_of(mark: Mark, running: Running, open_load: OpenLoad, undo: ExitStack) -> bool | None:
+def told_of(mark: MarkedRow, running: Running, open_load: OpenLoad, undo: ExitStack) -> bool | None:
     """Whether the engine, which has ended, says of a turned bit that something is wrong, by an error or by
     its own end. False where it hands out another row. None where it hands out the right one, because it did
     not read the bit. The engine has ended afterwards as well; `undo` ends what is started.
@@ -149,7 +149,7 @@ def told_of(mark: Mark, running: Running, open_load: OpenLoad, undo: ExitStack) 
     return None
 
 
-def _told(mark: Mark, running: Running, open_load: OpenLoad, undo: ExitStack) -> bool | None:
+def _told(mark: MarkedRow, running: Running, open_load: OpenLoad, undo: ExitStack) -> bool | None:
     again = running
     try:
         again = start_again(running, open_load, undo)
@@ -190,7 +190,7 @@ Row = tuple[int, int]
 """A client and the number of one of its rows."""
 
 
-class Entry(NamedTuple):
+class Acknowledgement(NamedTuple):
     """One acknowledgement."""
 
     client: int
@@ -216,8 +216,8 @@ class Ledger:
         self.path.touch()
 
     @property
-    def of_job(self) -> job.Ledger:
-        return job.Ledger(path=str(self.path), cut=self.cut)
+    def of_job(self) -> job.LedgerFile:
+        return job.LedgerFile(path=str(self.path), cut=self.cut)
 
     def begins(self, over: Event) -> bool:
         """Waits for the first acknowledgement. False where the load is over before, or none comes."""
@@ -228,11 +228,11 @@ class Ledger:
                 return False
         return False
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[Acknowledgement]:
         """All acknowledgements. A process that was killed may have left a part of the last one."""
         written = self.path.read_bytes()
         whole = len(written) // _ENTRY.size * _ENTRY.size
-        return [Entry(*fields) for fields in _ENTRY.iter_unpack(written[:whole])]
+        return [Acknowledgement(*fields) for fields in _ENTRY.iter_unpack(written[:whole])]
 
     def rows(self, ask: Ask) -> list[Row]:
         """The rows of this phase that the database holds; none where it has lost their table."""
@@ -256,7 +256,7 @@ def make_table(ask: Ask) -> None:
         ask(f"CREATE TABLE dyno_ledger ({columns})")
 
 
-def losses(entries: Iterable[Entry], rows: Iterable[Row], end_ns: int) -> Losses:
+def losses(entries: Iterable[Acknowledgement], rows: Iterable[Row], end_ns: int) -> Losses:
     """What is missing among the rows of what clients were told before the end."""
     there = set(rows)
     owed = [entry for entry in entries if entry.told_ns < end_ns]
@@ -270,13 +270,13 @@ def doubled(rows: Sequence[Row]) -> int:
     return len(rows) - len(set(rows))
 
 
-def longest_silence_s(entries: Iterable[Entry]) -> float:
+def longest_silence_s(entries: Iterable[Acknowledgement]) -> float:
     """The longest time between two acknowledgements that follow one another."""
     told = sorted(entry.told_ns for entry in entries)
     return max((after - before for before, after in pairwise(told)), default=0) / NS
 
 
-def windows_of(entries: Iterable[Entry], end_ns: int) -> list[int]:
+def windows_of(entries: Iterable[Acknowledgement], end_ns: int) -> list[int]:
     """How many acknowledgements each `WINDOW_S` had until the end, from the first of them on. Empty where
     there are too few windows to tell a speed."""
     told = sorted(entry.told_ns for entry in entries if entry.told_ns < end_ns)
@@ -346,7 +346,7 @@ TRIES, BETWEEN_TRIES_S = 20, 0.05
 
 
 @dataclass
-class Ending:
+class ActUnderWay:
     """An act under way. The `ledger` is its witness where one is kept; without one, `told` is what clients
     were told in the act. `at_ns`, of the monotonic clock, is when the engine was last whole: what
     clients were told until then is owed. Those of `in_flight` are torn before power comes back. Of the row
@@ -358,8 +358,8 @@ class Ending:
     told: Acknowledged = field(default_factory=Acknowledged)
     at_ns: int = 0
     stop_s: float | None = None
-    in_flight: Sequence[Page] = ()
-    mark: Mark | None = None
+    in_flight: Sequence[PageInFlight] = ()
+    mark: MarkedRow | None = None
     over: Event = field(default_factory=Event)
 
     def job(self, ledger: Ledger) -> Job:
@@ -389,7 +389,7 @@ def require_volume(setup: Setup) -> Volume:
     return setup.volume
 
 
-def _require_ledger(ending: Ending) -> Ledger:
+def _require_ledger(ending: ActUnderWay) -> Ledger:
     """The ledger of a power cut, whose losses nobody could tell otherwise. Raises Blocked without one."""
     if ending.ledger is None:
         raise Blocked(
@@ -400,7 +400,7 @@ def _require_ledger(ending: Ending) -> Ledger:
     return ending.ledger
 
 
-def _stop(ending: Ending) -> None:
+def _stop(ending: ActUnderWay) -> None:
     """Lets the load come to its end, where a ledger witnesses it, then stops the engine cleanly and times
     that."""
     running = ending.running
@@ -410,15 +410,15 @@ def _stop(ending: Ending) -> None:
     ending.stop_s = stopped_s(running)
 
 
-def _flip(ending: Ending) -> None:
+def _flip(ending: ActUnderWay) -> None:
     """Writes a row that is known before the load, so that a bit of it can be turned afterwards."""
     assert ending.ledger is not None, "a round keeps a ledger"
-    ending.mark = Mark.drawn(ending.ledger.cut, ending.running.setup.job.seed)
+    ending.mark = MarkedRow.drawn(ending.ledger.cut, ending.running.setup.job.seed)
     ending.mark.write(ending.running.ask)
     _stop(ending)
 
 
-def _kill(ending: Ending) -> None:
+def _kill(ending: ActUnderWay) -> None:
     """Kills the engine while all clients of the phase are at work."""
     if ending.ledger is None:
         ending.told = kill_under_load(ending.running, ending.phase.clients)
@@ -430,9 +430,9 @@ def _kill(ending: Ending) -> None:
     _in_the_midst(ending, ending.ledger, kill)
 
 
-def _cut(ending: Ending) -> None:
+def _cut(ending: ActUnderWay) -> None:
     ledger = _require_ledger(ending)
-    with power.Switch(require_volume(ending.running.setup)) as switch:
+    with power.PowerSwitch(require_volume(ending.running.setup)) as switch:
 
         def cut() -> None:
             ending.at_ns = time.monotonic_ns()
@@ -441,11 +441,11 @@ def _cut(ending: Ending) -> None:
         _in_the_midst(ending, ledger, cut)
 
 
-def _tear(ending: Ending) -> None:
+def _tear(ending: ActUnderWay) -> None:
     ledger, setup = _require_ledger(ending), ending.running.setup
     volume = require_volume(setup)
     page_bytes = setup.engine.settings.page_bytes(setup.settings)
-    with power.Switch(volume) as switch:
+    with power.PowerSwitch(volume) as switch:
 
         def cut() -> None:
             for number in range(TRIES):
@@ -461,7 +461,7 @@ def _tear(ending: Ending) -> None:
         _in_the_midst(ending, ledger, cut)
 
 
-ENDINGS: Mapping[Act, Callable[[Ending], None]] = {
+ENDINGS: Mapping[Act, Callable[[ActUnderWay], None]] = {
     Act.STOP: _stop,
     Act.KILL: _kill,
     Act.CUT: _cut,
@@ -472,7 +472,7 @@ ENDINGS: Mapping[Act, Callable[[Ending], None]] = {
 not end."""
 
 
-def _in_the_midst(ending: Ending, ledger: Ledger, act: Callable[[], None]) -> None:
+def _in_the_midst(ending: ActUnderWay, ledger: Ledger, act: Callable[[], None]) -> None:
     """Puts the load on, acts when it has gone on for as long as the phase says, and then ends the engine.
     Raises what the engine did wrong where it ended before."""
     running = ending.running

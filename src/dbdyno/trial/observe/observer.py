@@ -19,7 +19,7 @@ from pathlib import Path
 
 from dbdyno.applications.product import Front
 from dbdyno.driver.passwords import conversation
-from dbdyno.driver.tally import Cpu
+from dbdyno.driver.tally import CpuTime
 from dbdyno.engines.engine import Counters as EngineCounters
 from dbdyno.errors import DriverFailed
 from dbdyno.host import cgroups
@@ -440,7 +440,7 @@ class Observer:
         devices = [name for name in _OF_DEVICES if name in self._samples[0].counters]
         return per_second(self._samples, [*own, *_OF_HOST, *devices], windows)
 
-    def _split_cpu(self, gained: Counters, driver: Cpu) -> Counters:
+    def _split_cpu(self, gained: Counters, driver: CpuTime) -> Counters:
         """Server and driver apart. An embedded engine's process holds both, and the driver knows its own
         share."""
         taken = (driver.user, driver.system) if self._embedded else (0.0, 0.0)

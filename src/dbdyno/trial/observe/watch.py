@@ -22,7 +22,7 @@ from dbdyno.host import cgroups, kernel_files
 from dbdyno.host.process import families, family
 from dbdyno.host.room import memory_bytes, usable_disk_bytes
 from dbdyno.layers.setup import Running
-from dbdyno.records.metrics import GAUGES, SHARED, Source
+from dbdyno.records.metrics import GAUGES, SHARED, GaugeSource
 from dbdyno.records.record import Limit, Watched
 from dbdyno.study.trials import Phase
 
@@ -80,7 +80,7 @@ class ProcessCounters:
                 self._last["io", process_id, started] = _io(_text(f"{folder}/io"))
             except kernel_files.Gone:
                 raise
-            except kernel_files.Unreadable as hidden:
+            except kernel_files.UnreadableFile as hidden:
                 missing["read_bytes"] = missing["written_bytes"] = hidden.message
             for thread_id in kernel_files.names(f"{folder}/task"):
                 self._read_thread(f"{folder}/task/{thread_id}", int(thread_id), started)
@@ -134,7 +134,7 @@ class KernelThreads:
         """`kernel_cpu_s`, 0 where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
         try:
             threads = _text(KERNEL_THREADS).split()
-        except kernel_files.Unreadable:
+        except kernel_files.UnreadableFile:
             threads = []
         return {"kernel_cpu_s": self._times.read(map(int, threads))}
 
@@ -238,7 +238,7 @@ class DeviceCounters:
 def _names_or_none(folder: str) -> list[str]:
     try:
         return kernel_files.names(folder)
-    except kernel_files.Unreadable:
+    except kernel_files.UnreadableFile:
         return []
 
 
@@ -283,7 +283,7 @@ def held(members: Iterable[int]) -> tuple[dict[str, float], dict[str, str]]:
                 open_files += len(kernel_files.names(folder / "fd"))
             except kernel_files.Gone:
                 raise
-            except kernel_files.Unreadable as hidden:
+            except kernel_files.UnreadableFile as hidden:
                 missing["open_files"] = hidden.message
         own_bytes += lines.get("RssAnon", 0.0)
         private_bytes += lines.get("RssAnon", 0.0) + lines.get("VmSwap", 0.0)
@@ -468,7 +468,7 @@ class Watch:
         try:
             return counters.held(lambda sql: query(url, sql))
         except DriverFailed as failure:
-            told = {name for name, gauge in GAUGES.items() if gauge.source is Source.ENGINE}
+            told = {name for name, gauge in GAUGES.items() if gauge.source is GaugeSource.ENGINE}
             self._missing |= dict.fromkeys(told, f"the server did not answer: {failure.message}")
             return {}
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Explained, Invariant, Load, Prepared
+from dbdyno.driver.load import Explained, Invariant, LoadDriver, Prepared
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.put_back import note_schema, reached
 from dbdyno.engines.runtime import MARK, FoundServer, OwnPlace, lacks_right, server_at, with_own_password
@@ -26,13 +26,13 @@ from dbdyno.study.document import toml
 from dbdyno.study.trials import Trial
 from dbdyno.trial.bench import INDEXING_S, Bench, setup_of
 from dbdyno.trial.beside import stop_or_kill
-from dbdyno.trial.running.switch import Switch, unprovable
+from dbdyno.trial.running.switch import SettingsSwitch, unprovable
 
 
 class LoadInTurn:
     """A load that moves the server's settings to its own `levels` before each stretch of work."""
 
-    def __init__(self, load: Load, switch: Switch, levels: Mapping[str, Level]) -> None:
+    def __init__(self, load: LoadDriver, switch: SettingsSwitch, levels: Mapping[str, Level]) -> None:
         self._load, self._switch, self._levels = load, switch, levels
 
     @property
@@ -190,7 +190,7 @@ def _setup(trial: Trial, bench: Bench) -> Setup:
     return setup
 
 
-def _own_place(trial: Trial, bench: Bench, switch: Switch) -> OwnPlace:
+def _own_place(trial: Trial, bench: Bench, switch: SettingsSwitch) -> OwnPlace:
     """A schema for this trial alone, which goes with it."""
     name = MARK + re.sub(r"[^a-z0-9]+", "_", f"{bench.run.run}_{trial.index}".lower())
     place = switch.runtime.own_place(switch.url, name)
@@ -206,7 +206,9 @@ def _own_place(trial: Trial, bench: Bench, switch: Switch) -> OwnPlace:
     return place
 
 
-def _with_opening(job: Job, switch: Switch, place: OwnPlace | None, by_session: Mapping[str, Level]) -> Job:
+def _with_opening(
+    job: Job, switch: SettingsSwitch, place: OwnPlace | None, by_session: Mapping[str, Level]
+) -> Job:
     """The job of sessions that begin as the study says, in the place that they are to work in. That they may
     not write comes last, so that nothing before it can undo it."""
     sql = [*job.opening.sql, *(place.opening if place else ())]
@@ -228,7 +230,7 @@ def _fill(setup: Setup, load: LoadInTurn) -> dict[str, Level]:
     return {"rows_made": prepared.rows, "rows_s": round(prepared.duration_s, 3)}
 
 
-def _found(url: str, switch: Switch, bench: Bench) -> FoundServer:
+def _found(url: str, switch: SettingsSwitch, bench: Bench) -> FoundServer:
     """The server as the load reaches it, with its process where that is on this host."""
     production = bench.engine.production
     process_id = None

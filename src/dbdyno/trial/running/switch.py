@@ -22,18 +22,18 @@ from dbdyno.engines.engine import Engine
 from dbdyno.engines.put_back import (
     SCHEMA,
     TAKE_S,
-    Reached,
-    Standing,
+    ReachedSession,
+    SettingBefore,
     Strayed,
     put_back,
     reached,
     restart,
     wait_until,
 )
-from dbdyno.engines.runtime import BEAT_S, FoundSettings, Ledger, Runtime, connected, lacks_right
+from dbdyno.engines.runtime import BEAT_S, FoundSettings, Runtime, ServerLedger, connected, lacks_right
 from dbdyno.errors import AnotherServer, Blocked, DriverFailed, DynoError, ServerFailed, Stopped
 from dbdyno.frozen import Level, layer_and_knob, level_text
-from dbdyno.records.in_use import GuardSeen, InUse, Means, Moved, ServerId, Way
+from dbdyno.records.in_use import GuardSeen, InUse, Means, Moved, ServerId, SettingWay
 from dbdyno.study.nouns import ServerInUse
 
 LOOK_EVERY_S = 1.0
@@ -54,10 +54,10 @@ def words_of(server: ServerInUse, runtime: Runtime) -> str:
     return " and ".join(bounds)
 
 
-class Guard:
+class SwitchGuard:
     """A thread of Dyno's own process. It looks at a fixed pace, whatever has a turn."""
 
-    def __init__(self, switch: Switch, server: ServerInUse, run: str) -> None:
+    def __init__(self, switch: SettingsSwitch, server: ServerInUse, run: str) -> None:
         self._switch, self._server, self._run = switch, server, run
         self._over = threading.Event()
         self._ages: deque[tuple[float, ...]] = deque(maxlen=REMEMBERED)
@@ -149,7 +149,7 @@ def unprovable(levels: Mapping[str, Level], baseline: Mapping[str, Level]) -> li
 class Note(Protocol):
     """Where a run notes what it is about to do to the server."""
 
-    def settings(self, standings: Sequence[Standing]) -> None:
+    def settings(self, standings: Sequence[SettingBefore]) -> None:
         """Settings that are to be put back."""
 
     def moving(self, levels: Mapping[str, Level], before: Mapping[str, str]) -> AbstractContextManager[None]:
@@ -159,7 +159,7 @@ class Note(Protocol):
         """What reached another server."""
 
 
-class Switch:
+class SettingsSwitch:
     """The settings of one server during one run. Any thread may ask it to stop.
 
     `standing` are those that are moved for the whole server. Once it is `stopped`, nobody has a turn any
@@ -170,9 +170,9 @@ class Switch:
         engine: Engine,
         in_use: InUse,
         server: ServerId,
-        standing: Sequence[Standing],
+        standing: Sequence[SettingBefore],
         note: Note | None = None,
-        ledger: Ledger | None = None,
+        ledger: ServerLedger | None = None,
         allow_writes: bool = False,
     ) -> None:
         assert engine.runtime is not None, "who has no runtime was refused"
@@ -180,11 +180,11 @@ class Switch:
         self.in_use = in_use
         self.server = server
         self.others_moved: dict[str, str] = {}
-        self.along: dict[str, Standing] = {}
+        self.along: dict[str, SettingBefore] = {}
         self.ledger = ledger
         self.allow_writes = allow_writes
         self.ask = connected(in_use.url)
-        self.ways: Mapping[str, Way] = {way.name: way for way in in_use.ways}
+        self.ways: Mapping[str, SettingWay] = {way.name: way for way in in_use.ways}
         self.stopped = ""
         self._settings = engine.settings
         self._standing = tuple(standing)
@@ -202,7 +202,7 @@ class Switch:
         return self.in_use.url
 
     @property
-    def standing(self) -> tuple[Standing, ...]:
+    def standing(self) -> tuple[SettingBefore, ...]:
         """What was moved, and what moved along."""
         return (*self._standing, *self.along.values())
 
@@ -283,7 +283,7 @@ class Switch:
                 self._note.strayed(failed)
             raise Stopped(failed.message, failed.hint) from None
 
-    def _looked_before(self, at: Reached) -> dict[str, str]:
+    def _looked_before(self, at: ReachedSession) -> dict[str, str]:
         """All settings, before some are moved. Raises Stopped where others have changed what Dyno moves."""
         if at.ended:
             told = "the server has started again since the run began, which has ended what was moved there"
@@ -306,7 +306,7 @@ class Switch:
             raise Stopped(told, "have it taken over, or take it back; then: dyno run --resume")
         return now
 
-    def _set(self, at: Reached, levels: Mapping[str, Level], all_said: list[str]) -> None:
+    def _set(self, at: ReachedSession, levels: Mapping[str, Level], all_said: list[str]) -> None:
         """Gives settings their levels by one statement, where they stand as Dyno left them; adds what the
         server says. Raises Stopped where others have changed one, and Blocked where the server refuses."""
         lines = at.lines(levels)
@@ -341,13 +341,13 @@ class Switch:
             self._left[name] = now[name]
             del self._unanswered[name]
 
-    def _stop_for(self, at: Reached, name: str, now: str | None, left: str | None) -> NoReturn:
+    def _stop_for(self, at: ReachedSession, name: str, now: str | None, left: str | None) -> NoReturn:
         words = ("nothing" if now is None else now, "nothing" if left is None else left)
         told = f"{at.others_words(name)}: {name} is {words[0]} now, and Dyno had left {words[1]}"
         raise Stopped(told, "theirs stays; once it is to be moved again: dyno run --resume")
 
     def _keep_along(
-        self, at: Reached, before: Mapping[str, str], levels: Mapping[str, Level], said: Sequence[str]
+        self, at: ReachedSession, before: Mapping[str, str], levels: Mapping[str, Level], said: Sequence[str]
     ) -> None:
         """Notes what else moved while some settings did, which is to be put back as well where the server
         itself has moved it."""
@@ -366,7 +366,7 @@ class Switch:
             if known is None:
                 does = f"moved along with {', '.join(levels)}"
                 line = was if self.runtime.COMPARES else None
-                known = Standing(
+                known = SettingBefore(
                     server=self.server, name=name, does=does, line=line, before=was, levels=(), led_by=leaders
                 )
             if value not in known.levels:
@@ -378,7 +378,7 @@ class Switch:
             told = f"while Dyno moved {', '.join(levels)}, the server changed, or somebody else did"
             raise ServerFailed(f"{told}: {', '.join(unsure)}", UNSURE_HINT)
 
-    def _require_in_force(self, at: Reached, levels: Mapping[str, Level]) -> None:
+    def _require_in_force(self, at: ReachedSession, levels: Mapping[str, Level]) -> None:
         wrong: dict[str, str] = {}
 
         def in_force() -> bool:
