@@ -42,7 +42,7 @@ from typing import cast
 import numpy as np
 
 from dbdyno.analyse.columns import Floats, Places
-from dbdyno.analyse.kept import Keeping, given_of
+from dbdyno.analyse.kept import Keeping, kept_input
 from dbdyno.findings import analyse
 from dbdyno.plan.sequential import SequentialMemory, ask
 from dbdyno.prepare_run.stored_run import keep_at, kept_at
@@ -165,7 +165,7 @@ def _read(place: Path, count: int) -> Cost:
     def analysed() -> None:
         found = kept_at(place, FOLLOWS_FROM)
         assert found is not None
-        analysis = analyse(study, run, given_of(*found, partial(_records_of, texts)))
+        analysis = analyse(study, run, kept_input(*found, partial(_records_of, texts)))
         assert len(analysis.trials) == max(count, DIFFERENT)
 
     analyse_s = _seconds(analysed)

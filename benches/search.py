@@ -43,7 +43,7 @@ import numpy as np
 from dbdyno.analyse.elimination import candidates_of, of_purpose
 from dbdyno.analyse.intervals import half_width, share_interval
 from dbdyno.findings import analyse
-from dbdyno.findings.searched import analysed, winner_of
+from dbdyno.findings.searched import analysed_blocks, winner_of
 from dbdyno.frozen import Level
 from dbdyno.plan.search.ask import NEW_EACH_BLOCK
 from dbdyno.records.record import Record
@@ -192,7 +192,7 @@ def tried(seed: int, asked: Asked) -> Found:
 def confirmed_levels(study: Study, run: SearchRun, records: Sequence[Record]) -> Mapping[str, Level]:
     """The winner's levels before the elimination; the baseline's where nothing was confirmed."""
     confirming = of_purpose(records, Purpose.CONFIRMATION)
-    winner = winner_of(analysed(study, run, confirming)) if confirming else None
+    winner = winner_of(analysed_blocks(study, run, confirming)) if confirming else None
     return study.baseline if winner is None else winner.levels
 
 

@@ -29,7 +29,7 @@ from dbdyno.trial.correctness import (
     GateQuestion,
     all_kept,
     asked_of,
-    build_of,
+    build_at_bench,
     variants_of_each_build,
 )
 from tests import sqlite_fork
@@ -68,7 +68,7 @@ def found_of(folder: Path) -> Correctness:
     """What the gate finds of the only build of a fork in a folder."""
     with bench(folder) as found:
         [wish] = variants_of_each_build(found)
-        return gated(build_of(found, wish), found)
+        return gated(build_at_bench(found, wish), found)
 
 
 def test_a_right_build_passes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,8 +107,8 @@ def test_a_build_that_is_careless_with_floating_point_fails(tmp_path: Path) -> N
     make_fork(tmp_path)
     with bench(tmp_path, Factor(name="build.flags", levels=("none", "-ffast-math"))) as found:
         right, careless = variants_of_each_build(found)
-        assert gated(build_of(found, right), found).passed
-        built = build_of(found, careless)
+        assert gated(build_at_bench(found, right), found).passed
+        built = build_at_bench(found, careless)
         if int(built.toolchain.version.split()[1].partition(".")[0]) > 12:
             pytest.skip("gcc from 13 on leaves the CPU as it is when it links a library")
         wrong = gated(built, found)
@@ -148,7 +148,7 @@ def test_builds_pass_the_gate_before_the_first_trial(tmp_path: Path) -> None:
     factor, told = with_patch(tmp_path, sqlite_fork.ROUNDS), list[str]()
     with bench(tmp_path, factor) as found:
         pass_gates(found, told.append)
-        builds = [build_of(found, wish).name for wish in variants_of_each_build(found)]
+        builds = [build_at_bench(found, wish).name for wish in variants_of_each_build(found)]
         assert [[one.words for one in all_kept(build)] for build in builds] == [
             ["passed"],
             ["failed at answer_fractions"],
@@ -164,7 +164,7 @@ def test_a_build_with_the_baselines_code_is_not_asked_again(tmp_path: Path) -> N
     with bench(tmp_path, factor) as found:
         pass_gates(found, silently)
         _, other = variants_of_each_build(found)
-        inert = gated(build_of(found, other), found)
+        inert = gated(build_at_bench(found, other), found)
     assert inert.passed
     assert [check.name for check in inert.checks] == ["own_tests", "baselines_code"]
     assert "equal to the baseline's" in inert.checks[1].detail
@@ -175,7 +175,7 @@ def test_a_baseline_that_cannot_be_built_keeps_no_other_build_from_the_gate(tmp_
     with bench(tmp_path, factor.but(levels=factor.levels[::-1])) as found:
         pass_gates(found, silently)
         _, other = variants_of_each_build(found)
-        assert gated(build_of(found, other), found).passed
+        assert gated(build_at_bench(found, other), found).passed
 
 
 def test_a_build_is_asked_under_the_first_variant_under_which_it_starts(
@@ -193,7 +193,7 @@ def test_a_build_is_asked_under_the_first_variant_under_which_it_starts(
     with bench(tmp_path, Factor(name="config.cache_size", levels=(-1000, -2000))) as found:
         pass_gates(found, told.append)
         [wish] = variants_of_each_build(found)
-        passed = gated(build_of(found, wish), found)
+        passed = gated(build_at_bench(found, wish), found)
     assert passed.passed
     assert "cache_size -2000" in passed.asked
     assert any(line.endswith("too small to start; its next variant is asked") for line in told)
@@ -221,13 +221,13 @@ def test_a_gate_that_cannot_run_is_no_pass_and_is_asked_again(
 
             refusing.setattr(build_check, "recovery", refused)
             pass_gates(found, silently)
-            blocked = gated(build_of(found, other), found)
+            blocked = gated(build_at_bench(found, other), found)
         assert blocked.words == "could not run"
         with pytest.raises(Blocked, match="the correctness gate could not run: no page here"):
             blocked.require_passed()
         pass_gates(found, silently)
-        assert gated(build_of(found, other), found).passed
-        assert gated(build_of(found, baseline), found).passed
+        assert gated(build_at_bench(found, other), found).passed
+        assert gated(build_at_bench(found, baseline), found).passed
 
 
 def test_a_baseline_whose_gate_cannot_run_ends_the_run_with_what_would_help(

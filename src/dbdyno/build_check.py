@@ -31,23 +31,23 @@ from dbdyno.study.trials import Trial, Variant
 from dbdyno.trial.acts.engine import kill_under_load, start_again
 from dbdyno.trial.answers import known_answers, known_vectors
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.check import judge
+from dbdyno.trial.check import judge_trial
 from dbdyno.trial.correctness import (
     Correctness,
     GateQuestion,
     asked_of_each,
     baselines_build,
     baselines_wish,
-    build_of,
+    build_at_bench,
     durable,
     equal_text,
-    keep,
+    keep_correctness,
     kept,
     own_tests,
     recall_held,
     variants_of_each_build,
 )
-from dbdyno.trial.nodes import checks_of
+from dbdyno.trial.nodes import checks_of_invariants
 from dbdyno.trial.prepare import prepare
 from dbdyno.trial.record_builder import died, of_the_engine
 
@@ -65,7 +65,7 @@ def pass_gate(bench: Bench, tell: Tell, wish: BuildSpecification) -> None:
     Raises BaselineFailed where the baseline's build did not pass, because nothing can be compared with it.
     """
     try:
-        built, reference = build_of(bench, wish), baselines_build(bench)
+        built, reference = build_at_bench(bench, wish), baselines_build(bench)
     except DynoError:
         # One of them cannot be built, and its trials end with the same cause.
         return
@@ -82,7 +82,7 @@ def pass_gate(bench: Bench, tell: Tell, wish: BuildSpecification) -> None:
 def is_answered(bench: Bench, wish: BuildSpecification) -> bool:
     """Whether the gate has nothing to ask of a build, because what it found is kept. Raises like `built`."""
     each = asked_of_each(bench.study, variants_of_each_build(bench)[wish], baselines_build(bench))
-    found = kept(build_of(bench, wish).name, each[0])
+    found = kept(build_at_bench(bench, wish).name, each[0])
     return found is not None and not found.unable
 
 
@@ -121,7 +121,7 @@ def _ask(built: Built, asked: GateQuestion, bench: Bench) -> Correctness:
         if not found.passed:
             break
     found = found.but(took_s=round(time.monotonic() - began, 3))
-    keep(built.name, asked, found)
+    keep_correctness(built.name, asked, found)
     return found
 
 
@@ -142,7 +142,7 @@ def _baselines_code(built: Built, bench: Bench) -> Check | None:
     """That a build has the code of the baseline's, which passed the gate; None where that is not shown."""
     baseline = baselines_wish(bench)
     try:
-        if built.wish == baseline or not gated(build_of(bench, baseline), bench).passed:
+        if built.wish == baseline or not gated(build_at_bench(bench, baseline), bench).passed:
             return None
     except DynoError:
         # It cannot be built, and its trials end with that cause.
@@ -187,7 +187,7 @@ def answers(asked: GateQuestion, bench: Bench) -> Correctness:
         )
         invariants = running.load.check(running.data_job, Acknowledged.by([tally]))
         problems = running.log_problems()
-    checks, doubts = judge(tally, invariants, problems, Observation(duration_s=0.0), bench.cores)
+    checks, doubts = judge_trial(tally, invariants, problems, Observation(duration_s=0.0), bench.cores)
     found = Correctness(checks=(*known, *checks, *_doubtful(doubts)))
     if tally.recall is None:
         return found
@@ -217,7 +217,7 @@ def _doubtful(doubts: Mapping[Doubt, str]) -> tuple[Check, ...]:
 
 def _reference(bench: Bench) -> float | None:
     """The recall of the baseline's build; None for that build itself. Raises DynoError where it has none."""
-    baseline = build_of(bench, baselines_wish(bench))
+    baseline = build_at_bench(bench, baselines_wish(bench))
     if bench.built == baseline:
         return None
     recall = gated(baseline, bench).recall
@@ -234,7 +234,7 @@ def recovery(asked: GateQuestion, bench: Bench) -> Correctness:
         told = kill_under_load(running)
         again = start_again(running, bench.open_load, undo)
         invariants = again.load.check(again.setup.job, told)
-    return Correctness(checks=checks_of(invariants, after="a_kill"))
+    return Correctness(checks=checks_of_invariants(invariants, after="a_kill"))
 
 
 @contextmanager

@@ -305,9 +305,9 @@ def steps_of(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: Be
         draft.platform = platform_of(trial, bench)
         if bench.study.in_guest:
             # Here and below, because few trials are asked on another machine.
-            from dbdyno.trial.machine import machine_of
+            from dbdyno.trial.machine import running_machine
 
-            yield from asked_apart(draft, bench, machine_of)
+            yield from asked_apart(draft, bench, running_machine)
         elif draft.platform is not None and bench.engine.shell is not None:
             from dbdyno.trial.machine import shell_of
 

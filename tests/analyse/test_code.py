@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.code import changes, compare_code, counted_work, spread
+from dbdyno.analyse.code import changed_functions, compare_code, counted_work, spread
 from dbdyno.findings import analyse
 from dbdyno.records.binary import Datum, Function, Likeness, Matching, Relro
 from dbdyno.records.record import Counted, Outcome
@@ -114,7 +114,7 @@ def test_other_constants_data_or_libraries_are_no_other_code() -> None:
 
 
 def test_the_largest_change_comes_first_and_what_stays_is_left_out() -> None:
-    found = changes(
+    found = changed_functions(
         counted({"parse": 50.0, "read": 30.0}), counted({"parse": 50.0, "read": 20.0, "lock": 90.0})
     )
     assert [(one.name, one.own, one.against, one.change) for one in found] == [
@@ -128,11 +128,11 @@ def test_parts_and_copies_of_a_function_are_compared_as_one() -> None:
     """Another build splits and copies its functions otherwise."""
     whole = counted({"scan": 60.0, "read": 10.0})
     split = counted({"scan": 20.0, "scan.part.0": 25.0, "scan.constprop.1": 5.0, "read.isra.0": 10.0})
-    assert [(one.name, one.change) for one in changes(split, whole)] == [("scan", -10.0)]
+    assert [(one.name, one.change) for one in changed_functions(split, whole)] == [("scan", -10.0)]
 
 
 def test_without_a_change_of_the_whole_there_is_no_share() -> None:
-    found = changes(counted({"a": 1.0, "b": 2.0}), counted({"a": 2.0, "b": 1.0}))
+    found = changed_functions(counted({"a": 1.0, "b": 2.0}), counted({"a": 2.0, "b": 1.0}))
     assert [one.share for one in found] == [None, None]
 
 
@@ -146,9 +146,9 @@ owns = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 1000).map(float
 
 @given(owns, owns)
 def test_changes_add_up_to_the_whole(ours: dict[str, float], theirs: dict[str, float]) -> None:
-    found = changes(counted(ours), counted(theirs))
+    found = changed_functions(counted(ours), counted(theirs))
     assert sum(one.change for one in found) == sum(ours.values()) - sum(theirs.values())
-    back = {one.name: one.change for one in changes(counted(theirs), counted(ours))}
+    back = {one.name: one.change for one in changed_functions(counted(theirs), counted(ours))}
     assert back == {one.name: -one.change for one in found}
 
 

@@ -15,10 +15,10 @@ from dbdyno.analyse.elimination import (
     FAILED,
     Candidate,
     candidates_of,
-    needed,
-    ranked,
+    ranked_candidates,
     share_most,
     spread_of,
+    starts_needed,
     starts_of,
     took_s,
 )
@@ -165,13 +165,13 @@ def test_a_failure_and_a_broken_guard_are_worse_than_all_that_was_measured() -> 
     assert idle.worth == BROKEN
     assert failed.cause == "it did not start"
     assert broken.cause == "it broke the guard p99_ms <= 1.2x"
-    assert [one.name for one in ranked([slow, failed, broken, idle])] == ["candidate-1"]
+    assert [one.name for one in ranked_candidates([slow, failed, broken, idle])] == ["candidate-1"]
 
 
 def test_a_block_without_a_baseline_tells_nothing_of_a_candidate() -> None:
     [one] = candidates_of(STUDY, [record(0, 1, "baseline", None), record(1, 1, "candidate-1", 100.0)])
     assert one.log_ratios == () and not one.cause
-    assert ranked([one]) == []
+    assert ranked_candidates([one]) == []
 
 
 def candidate(name: str, *log_ratios: float) -> Candidate:
@@ -181,15 +181,15 @@ def candidate(name: str, *log_ratios: float) -> Candidate:
 def test_one_lucky_block_does_not_lead_over_several_good_ones() -> None:
     lucky, good = candidate("lucky", 0.25), candidate("good", 0.2, 0.28, 0.2, 0.28)
     assert spread_of([lucky, good]) == pytest.approx(0.0462, abs=1e-4)
-    assert [one.name for one in ranked([lucky, good])] == ["good", "lucky"]
+    assert [one.name for one in ranked_candidates([lucky, good])] == ["good", "lucky"]
 
 
 def test_of_two_that_are_as_good_the_simpler_one_leads() -> None:
     simple = candidate("simple", 0.2).but(changes=1)
     rich = candidate("rich", 0.21).but(changes=6)
-    assert [one.name for one in ranked([rich, simple])] == ["simple", "rich"]
+    assert [one.name for one in ranked_candidates([rich, simple])] == ["simple", "rich"]
     much_better = rich.but(log_ratios=(0.3,))
-    assert [one.name for one in ranked([simple, much_better])] == ["rich", "simple"]
+    assert [one.name for one in ranked_candidates([simple, much_better])] == ["rich", "simple"]
 
 
 def test_what_was_confirmed_is_no_part_of_the_search() -> None:
@@ -233,7 +233,7 @@ def test_a_winner_gets_as_many_starts_as_its_study_asks_for() -> None:
     found = analyse_search(study, run, records).search
     assert found is not None
     assert found.starts is not None
-    assert found.starts.count == found.starts.needed == needed(study, 1) == 14
+    assert found.starts.count == found.starts.needed == starts_needed(study, 1) == 14
     assert found.starts.share_most <= 0.2
     own = [record for record in records if record.purpose is Purpose.STARTS]
     assert {record.variant for record in own} == {BASELINE, found.winner}

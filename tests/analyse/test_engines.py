@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse.engines import engines_compared, ranked
+from dbdyno.analyse.engines import engines_compared, ranked_defaults
 from dbdyno.analyse.found import DefaultChanged
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.records.record import Evidence, Outcome, Reading, Record
@@ -129,7 +129,7 @@ def test_defaults_on_which_a_failing_part_rests_come_first() -> None:
     failing = {"errors": {"1020 record changed": 455}}
     found = engines_compared(STUDY, _measured(**{LEVELS[0]: {}, LEVELS[1]: failing}))
     assert found is not None
-    first, second, *others = ranked(found.defaults[0])
+    first, second, *others = ranked_defaults(found.defaults[0])
     assert (first.name, first.seen) == ("innodb_snapshot_isolation", "1020 record changed")
     assert (second.name, second.seen) == ("innodb_flush_method", "")
     assert [one.name for one in others] == ["a_note", "aria_x"]

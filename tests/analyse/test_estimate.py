@@ -14,7 +14,7 @@ import pytest
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.columns import OfRecords, Places
 from dbdyno.analyse.effects import variant_result
-from dbdyno.analyse.estimate import IMAGES_LEAST, Contrasts, Estimator, estimate, mean_of, mixed_resets
+from dbdyno.analyse.estimate import IMAGES_LEAST, Contrasts, Estimator, estimated_ratio, mean_of, mixed_resets
 from dbdyno.analyse.model import Ratio, Role, VariantResult, Verdict
 from dbdyno.findings import analyse
 from dbdyno.findings.factors import Cells, factorial
@@ -208,7 +208,7 @@ def test_comparisons_hold_together_where_images_favour_them(comparisons: int, lu
         logs = random.normal(0.0, 0.02 * luck, (comparisons, 6))[:, images]
         logs += random.normal(0.0, 0.02, logs.shape)
         found = [
-            estimate("m", Contrasts(row, NO_HOST, images), 0.95 ** (1 / comparisons), PLAIN.method)
+            estimated_ratio("m", Contrasts(row, NO_HOST, images), 0.95 ** (1 / comparisons), PLAIN.method)
             for row in logs
         ]
         wrong += any(one is not None and differs(one) for one in found)

@@ -9,7 +9,7 @@ from dbdyno.analyse import Ending, effects
 from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.floor import Outlook
 from dbdyno.analyse.model import Answer, Verdict
-from dbdyno.analyse.museum import Museum, answer, chosen
+from dbdyno.analyse.museum import Museum, answer, chosen_pieces
 from dbdyno.findings import analyse
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.report.words.answer import findings, headline
@@ -179,16 +179,16 @@ def test_a_run_without_trials_adds_nothing() -> None:
 def test_pieces_are_chosen_by_layer_and_by_ending() -> None:
     study, records = every_verdict()
     museum = museum_of([analyse(study, a_run(study), records)])
-    assert set(endings(chosen(museum, layer="memory"))) == {"memory.allocator", "memory.huge_pages"}
-    failed = chosen(museum, ending=Ending.FAILED)
+    assert set(endings(chosen_pieces(museum, layer="memory"))) == {"memory.allocator", "memory.huge_pages"}
+    failed = chosen_pieces(museum, ending=Ending.FAILED)
     assert failed.pieces and all(one.ending is Ending.FAILED for p in failed.pieces for one in p.occurrences)
-    assert chosen(museum, layer="cpu").pieces == ()
+    assert chosen_pieces(museum, layer="cpu").pieces == ()
 
 
 def test_blocked_in_one_run_and_slower_in_another_stand_in_one_piece() -> None:
     museum = museum_of([ran(1, 0.5), ran(2, change=blocked("config.page_cache", "64k", "2k"))])
     assert endings(museum) == {"config.page_cache": {"slower", "blocked"}}
-    assert len(chosen(museum, ending=Ending.BLOCKED).pieces[0].occurrences) == 1
+    assert len(chosen_pieces(museum, ending=Ending.BLOCKED).pieces[0].occurrences) == 1
 
 
 def test_an_inert_level_stands_in_the_museum_and_a_placebo_does_not() -> None:
@@ -196,5 +196,5 @@ def test_an_inert_level_stands_in_the_museum_and_a_placebo_does_not() -> None:
     museum = museum_of([analyse(study, a_run(study), records)])
     assert endings(museum)["build.flags"] == {"inert"}
     assert "build.layout" not in endings(museum)
-    [piece] = chosen(museum, ending=Ending.INERT).pieces
+    [piece] = chosen_pieces(museum, ending=Ending.INERT).pieces
     assert piece.occurrences[0].exhibit.cause.startswith("12,431 functions")

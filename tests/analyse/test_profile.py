@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analyse.profile import Profile, changes, functions, profile_of
+from dbdyno.analyse.profile import Profile, changed_times, functions, profile_of
 
 SERVER, KERNEL = "/opt/server", "[kernel.kallsyms]"
 SAMPLES = [
@@ -67,7 +67,7 @@ def test_changes_add_up_to_the_whole_change(
     us: float,
     against_us: float,
 ) -> None:
-    found = changes(made(ours, us), made(theirs, against_us))
+    found = changed_times(made(ours, us), made(theirs, against_us))
     total = math.fsum(one.change_us for one in found)
     assert total == pytest.approx(us - against_us, abs=1e-6 * (us + against_us))
     sizes = [abs(one.change_us) for one in found]

@@ -22,7 +22,7 @@ from dbdyno.analyse.trend import (
     Omission,
     Trend,
     beyond_blocks,
-    run_of,
+    run_of_trend,
     trend,
 )
 from dbdyno.frozen import Level
@@ -140,7 +140,7 @@ def test_reasons_that_hold_for_no_run_are_not_told() -> None:
 
 def test_a_run_is_taken_with_what_its_report_says() -> None:
     analysis = analysed("one")
-    run = run_of(analysis).but(name="nightly", note="a new disk")
+    run = run_of_trend(analysis).but(name="nightly", note="a new disk")
     assert (run.run, run.name, run.note, run.engine) == ("one", "nightly", "a new disk", "firebird 5.0.4")
     assert run.ratios[0].effect == analysis.variants[1].effect
     assert run.baseline == analysis.baseline.response
@@ -148,7 +148,7 @@ def test_a_run_is_taken_with_what_its_report_says() -> None:
 
 @pytest.mark.parametrize("variant", ["baseline", VARIANT])
 def test_what_broke_has_no_ratio(variant: str) -> None:
-    run = run_of(analysed(change=broken("account 118, history 117"), variant=variant))
+    run = run_of_trend(analysed(change=broken("account 118, history 117"), variant=variant))
     assert [one.effect for one in run.ratios] == [None]
 
 
@@ -174,8 +174,8 @@ def test_runs_are_set_apart_by_what_is_known_of_them(
     changes: dict[str, Any], changed: list[Circumstance]
 ) -> None:
     host: dict[str, Any] = {"host": {"name": "bench-1"}}
-    first = run_of(analysed("first", **host))
-    later = run_of(analysed("later", **(host | changes), created_unix_s=2e9))
+    first = run_of_trend(analysed("first", **host))
+    later = run_of_trend(analysed("later", **(host | changes), created_unix_s=2e9))
     assert list(trend(STUDY, [later, first], {}).runs[1].changed) == changed
 
 
@@ -183,7 +183,7 @@ def test_a_container_is_the_same_host_under_another_name() -> None:
     def inside(name: str) -> dict[str, object]:
         return {"name": name, "virtualisation": "container in a virtual machine (QEMU)", "kernel": "6.1"}
 
-    one, two = (run_of(analysed(name, host=inside(name))) for name in ("a1", "b2"))
+    one, two = (run_of_trend(analysed(name, host=inside(name))) for name in ("a1", "b2"))
     assert one.circumstances == two.circumstances and one.host != two.host
 
 

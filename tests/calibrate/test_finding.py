@@ -16,14 +16,14 @@ from dbdyno.calibrate.finding import (
     STARTS_SD,
     BindingFinding,
     Pair,
-    compared,
+    compared_bindings,
     finding,
     interval_for,
     minutes_to_tell,
     reason,
 )
 from dbdyno.calibrate.finding import best as best_of
-from dbdyno.plan.budget import fitted
+from dbdyno.plan.budget import fitted_to_budget
 from dbdyno.study import Arrangement, Interval
 from tests.analyse.factory import a_study
 from tests.calibrate.kept_cases import TRIAL
@@ -32,7 +32,7 @@ FREE, BOUND = Binding(), Binding(driver="1")
 
 
 def best(findings: Sequence[BindingFinding]) -> BindingFinding:
-    return best_of(compared(findings))
+    return best_of(compared_bindings(findings))
 
 
 def pairs_of(logs: Sequence[float]) -> list[Pair]:
@@ -70,7 +70,7 @@ def test_nine_in_ten_runs_of_so_many_minutes_tell_the_difference(difference: flo
     study = a_study().but(arrangement=Arrangement.SIDE_BY_SIDE, slice_s=0.5)
     workload = study.workload.but(warmup_s=1.0, duration_s=TRIAL.longest_s)
     # What is rounded may just not fit in.
-    fit = fitted(study.but(workload=workload), 1.03 * 60.0 * minutes, 2.5, spreads)
+    fit = fitted_to_budget(study.but(workload=workload), 1.03 * 60.0 * minutes, 2.5, spreads)
     variance = 2.0 * (spreads.starts**2 + spreads.seconds**2 / fit.workload.duration_s)
     assert fit.blocks >= BLOCKS_LEAST
     random, told = np.random.default_rng(3), 0
@@ -127,17 +127,17 @@ def test_the_figure_that_decided_is_told_and_it_decides() -> None:
         return finding(binding, pairs_of(random.normal(0, spread, 24).tolist()), TRIAL)
 
     free, calm, alike = found(FREE, 0.18), found(BOUND, 0.05), found(BOUND, 0.17)
-    first, other = compared([free, calm])
+    first, other = compared_bindings([free, calm])
     assert first.against is None and other.against is not None
     assert other.against.ratio == pytest.approx(free.cost / calm.cost)
     assert other.against.needed == pytest.approx(stats.f.ppf(0.95, 12, 12))
     assert reason([first, other], "binding") == f"shown to be better: {other.against.words}"
-    [_, unshown] = chance = compared([free, alike])
+    [_, unshown] = chance = compared_bindings([free, alike])
     assert unshown.against is not None and not unshown.against.shown
     told = reason(chance, "binding")
     assert told == f"no other binding is shown to be better: {unshown.against.words}"
     # A binding that was shown to be better is the first of the lengths: its own gain is none of theirs.
-    lengths = compared([other, found(BOUND.but(slice_s=1.0), 0.05)])
+    lengths = compared_bindings([other, found(BOUND.but(slice_s=1.0), 0.05)])
     assert lengths[1].against is not None and lengths[1].against.arrangement == BOUND
     assert reason(lengths, "length") == f"no other length is shown to be better: {lengths[1].against.words}"
 
@@ -147,9 +147,11 @@ def test_a_reason_says_no_more_than_was_tested() -> None:
     calm, noisy = (pairs_of(random.normal(0, spread, 24).tolist()) for spread in (0.01, 0.2))
     limited = [pair.but(saturated=1) for pair in calm]
     assert reason([finding(FREE, noisy, TRIAL)], "binding") == "no other binding was tried"
-    chosen = reason(compared([finding(FREE, limited, TRIAL), finding(BOUND, noisy, TRIAL)]), "binding")
+    chosen = reason(
+        compared_bindings([finding(FREE, limited, TRIAL), finding(BOUND, noisy, TRIAL)]), "binding"
+    )
     assert "the driver was the limit" in chosen and "not shown" in chosen
-    kept = reason(compared([finding(FREE, noisy, TRIAL), finding(BOUND, limited, TRIAL)]), "binding")
+    kept = reason(compared_bindings([finding(FREE, noisy, TRIAL), finding(BOUND, limited, TRIAL)]), "binding")
     assert kept == "with every other binding the driver was the limit"
 
 

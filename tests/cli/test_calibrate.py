@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.calibrate.kept import Calibration, keep, place_of
+from dbdyno.calibrate.kept import Calibration, calibrated_host, keep_calibration
 from dbdyno.cli.calibrate import _require_server_alone, print_calibration
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
@@ -120,7 +120,7 @@ def with_best(calibration: Calibration, **arrangement: object) -> Calibration:
 
 def test_a_study_uses_it_unless_it_says_otherwise(study: Path, calibrated: Calibration) -> None:
     last = str(max(os.sched_getaffinity(0)))
-    keep(with_best(calibrated, server=last, slice_s=0.125))
+    keep_calibration(with_best(calibrated, server=last, slice_s=0.125))
     told = json.loads(dyno("plan", str(study), "--json").stdout)["calibrated"]
     assert (told["settings"], told["interval"]) == ({"cpu.server": last}, "student")
     assert json.loads(dyno("plan", str(study), "--json", "--no-calibration").stdout)["calibrated"] is None
@@ -140,12 +140,12 @@ def test_a_study_uses_it_unless_it_says_otherwise(study: Path, calibrated: Calib
 
 def test_a_study_that_names_the_length_of_its_slices_keeps_it(study: Path, calibrated: Calibration) -> None:
     study.write_text(STUDY.replace("blocks = 2", 'blocks = 2\nslice = "0.25s"'))
-    keep(with_best(calibrated, slice_s=1.0))
+    keep_calibration(with_best(calibrated, slice_s=1.0))
     assert "slice_s" not in json.loads(dyno("plan", str(study), "--json").stdout)["calibrated"]
     assert "slices of 0.25 s" in " ".join(dyno("plan", str(study)).stdout.split())
 
 
 def test_a_stale_one_is_named(study: Path, calibrated: Calibration) -> None:
-    place = place_of(fingerprint()).model_copy(update={"kernel": "2.6"})
-    keep(calibrated.model_copy(update={"place": place}))
+    place = calibrated_host(fingerprint()).model_copy(update={"kernel": "2.6"})
+    keep_calibration(calibrated.model_copy(update={"place": place}))
     assert "the kernel 2.6" in dyno("plan", str(study)).stdout

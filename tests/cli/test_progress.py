@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from dbdyno.analyse.elimination import candidates_of, ranked
+from dbdyno.analyse.elimination import candidates_of, ranked_candidates
 from dbdyno.cli.progress import BAR_COLUMNS, LINE_EVERY_S, STILL_EVERY_S, Live, OfReference, ProgressLines
 from dbdyno.cli.time_left import TimeLeft
 from dbdyno.host.journal import open_journal
@@ -233,7 +233,7 @@ def test_the_best_that_is_told_is_the_one_that_the_next_block_measures_again(
         if again:
             [best] = again
             assert f"best {best}, " in told
-            by_own_blocks += ranked(tried)[0].name == best
+            by_own_blocks += ranked_candidates(tried)[0].name == best
         else:
             assert "none seems better than the baseline yet" in told
     assert by_own_blocks < len(blocks) - 2, "luck never led, so nothing was shown"

@@ -20,7 +20,7 @@ import pytest
 from dbdyno.driver.passwords import query
 from dbdyno.engines.engine import Ask, Engine, Server
 from dbdyno.engines.registry import ENGINES
-from dbdyno.engines.server import DATABASE, within
+from dbdyno.engines.server import DATABASE, url_of_database
 from dbdyno.errors import DriverFailed, DynoError, EngineMissing
 from dbdyno.frozen import Level
 from dbdyno.host import paths
@@ -256,7 +256,7 @@ class Bench:
             query(server.url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
             return
         for sql in (f"DROP DATABASE {DATABASE}", f"CREATE DATABASE {DATABASE}"):
-            query(within(server.url, "mysql"), sql)
+            query(url_of_database(server.url, "mysql"), sql)
 
     def read(self, server: Server, name: str) -> str:
         return self.engine.settings.read(self.ask(server), frozenset({name}))[name].value

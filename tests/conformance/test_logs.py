@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.frozen import Level
-from dbdyno.sql_logs.postgresql.prefix import pattern
+from dbdyno.sql_logs.postgresql.prefix import prefix_pattern
 from dbdyno.sql_logs.read import log_of
 from dbdyno.sql_logs.seen import LogReading, SeenStatement
 from tests.cli.calls import dyno
@@ -142,7 +142,7 @@ def test_texts_of_postgresql_are_read_back(prefix: str, tmp_path: Path, shelf: P
         for name, reading in _readings(prefix):
             found = told(read(tmp_path / "logs" / name, reading))
             # What looks like another entry in the midst of a line is in doubt.
-            doubtful = [text for text in texts if name == "log" and pattern(prefix).search(text)]
+            doubtful = [text for text in texts if name == "log" and prefix_pattern(prefix).search(text)]
             assert [seen.text for seen in found] == [text for text in texts if text not in doubtful]
             assert len({seen.session for seen in found}) == len(found), (name, reading)
             assert all(seen.at_s is not None and seen.took_s is not None for seen in found)

@@ -19,7 +19,13 @@ import pytest
 
 from dbdyno.deploy.check import State, checked
 from dbdyno.deploy.deployment import Deployment
-from dbdyno.deploy.files import FilePlacement, files_beside, files_for_host, read_folder, write_folder
+from dbdyno.deploy.files import (
+    FilePlacement,
+    files_beside,
+    files_for_host,
+    read_recipe_folder,
+    write_recipe_folder,
+)
 from dbdyno.deploy.made import production_of
 from dbdyno.driver.passwords import query
 from dbdyno.engines.mariadb.settings import folders as mariadb_folders
@@ -94,7 +100,7 @@ def written(bench: Bench, tmp_path: Path) -> Path:
     deployment = answered(bench, recipe(bench.engine, factors, version=bench.installation.version))
     for_host = files_for_host(deployment, production)
     folder = tmp_path / "recipe"
-    write_folder(folder, [*for_host, *files_beside(deployment, production, for_host)])
+    write_recipe_folder(folder, [*for_host, *files_beside(deployment, production, for_host)])
     return folder
 
 
@@ -201,7 +207,7 @@ def test_a_server_started_from_the_files_alone_reads_back_every_setting(
 ) -> None:
     applied(written, tmp_path / "root")
     with running(bench, tmp_path / "root") as url:
-        found = checked(read_folder(written), bench.engine, url, None)
+        found = checked(read_recipe_folder(written), bench.engine, url, None)
         assert {finding.factor: finding.state for finding in found.findings} == {
             "version": State.IN_EFFECT,
             **{f"config.{name}": State.IN_EFFECT for name in SETTINGS[bench.engine.name]},
@@ -215,7 +221,7 @@ def test_a_server_without_the_files_is_told_from_it(
     bench: Bench, written: Path, tmp_path: Path, homes: Path
 ) -> None:
     with running(bench, tmp_path / "root") as url:
-        found = checked(read_folder(written), bench.engine, url, None)
+        found = checked(read_recipe_folder(written), bench.engine, url, None)
         named = {finding.factor.partition(".")[2] for finding in found.differing}
         assert named == SETTINGS[bench.engine.name].keys()
         said = by_script(written, tmp_path, url)
@@ -265,7 +271,7 @@ def test_firebird_reads_the_first_of_two_lines_as_the_recipe_expects(
     shutil.copy(own, root / "opt/firebird/firebird.conf")
     subprocess.run([str(written / "apply")], env={**os.environ, "DESTDIR": str(root)}, check=True)
     shutil.copy(root / "opt/firebird/firebird.conf", own)
-    deployment = read_folder(written)
+    deployment = read_recipe_folder(written)
     readings = bench.engine.settings.read(bench.ask(server), frozenset(SETTINGS["firebird"]))
     assert {name: reading.value for name, reading in readings.items()} == {
         change.factor.partition(".")[2]: change.answer for change in deployment.changes
@@ -276,7 +282,7 @@ def test_firebird_reads_the_first_of_two_lines_as_the_recipe_expects(
 def test_sqlites_statements_give_what_was_measured(bench: Bench, written: Path, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "data.sqlite") as connection:
         connection.executescript((written / "connection.sql").read_text())
-        changes = read_folder(written).changes
+        changes = read_recipe_folder(written).changes
         assert changes
         for change in changes:
             [value] = connection.execute(change.statement).fetchone()

@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno.analyse.model import Verdict
 from dbdyno.deploy.deployment import without_folders
-from dbdyno.deploy.made import build_of, chosen_variant, deployment_of, production_of
+from dbdyno.deploy.made import build_with_key, chosen_variant, deployment_of, production_of
 from dbdyno.engines.built import recipe_of
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.postgresql import POSTGRESQL
@@ -222,7 +222,7 @@ def study(homes: Path) -> Path:
 
 
 def test_a_build_comes_with_all_that_makes_it_again(study: Path) -> None:
-    found = build_of(SQLITE, LEVELS, KEY, study)
+    found = build_with_key(SQLITE, LEVELS, KEY, study)
     assert found is not None
     build, files = found
     assert build.source == "sqlite at v1 (abc)"
@@ -237,22 +237,22 @@ def test_a_build_comes_with_all_that_makes_it_again(study: Path) -> None:
 
 
 def test_levels_without_a_build_have_none(study: Path) -> None:
-    assert build_of(SQLITE, {"config.synchronous": "off"}, "", study) is None
+    assert build_with_key(SQLITE, {"config.synchronous": "off"}, "", study) is None
 
 
 def test_a_build_that_is_gone_is_told(study: Path) -> None:
     with pytest.raises(UserError, match="is not kept any more"):
-        build_of(SQLITE, LEVELS, "f" * 16, study)
+        build_with_key(SQLITE, LEVELS, "f" * 16, study)
 
 
 def test_a_patch_that_has_changed_is_refused(study: Path) -> None:
     (study / "one.patch").write_text(PATCH.replace("two", "three"))
     with pytest.raises(UserError, match=r"one\.patch is not what the build was made of"):
-        build_of(SQLITE, LEVELS, KEY, study)
+        build_with_key(SQLITE, LEVELS, KEY, study)
 
 
 def test_a_recipe_that_has_changed_is_refused(study: Path) -> None:
     assert SQLITE.recipe is not None
     (study / "own.toml").write_text(f"{SQLITE.recipe.read_text()}\n[environment]\nA = 'b'\n")
     with pytest.raises(UserError, match=r"own\.toml is not what the build was made of"):
-        build_of(SQLITE, {**LEVELS, "source.recipe": "own.toml"}, KEY, study)
+        build_with_key(SQLITE, {**LEVELS, "source.recipe": "own.toml"}, KEY, study)

@@ -13,7 +13,7 @@ from dbdyno.engines.engine import Risk
 from dbdyno.frozen import Level, level_text
 from dbdyno.layers.registry import given_up, gives_up
 from dbdyno.records.record import Loss
-from dbdyno.study.document import written
+from dbdyno.study.document import toml_text
 from dbdyno.study.nouns import Promise
 
 ENGINES = sorted(registry.ENGINES)
@@ -69,7 +69,7 @@ def test_what_is_proposed_for_a_search_gives_nothing_up(name: str) -> None:
     proposals = settings.searchable(4 << 30)
     assert proposals and all(one.why for one in proposals)
     for one in proposals:
-        space = tomllib.loads(f"space = {written(one.space)}")["space"]
+        space = tomllib.loads(f"space = {toml_text(one.space)}")["space"]
         assert space == one.space
         levels = space if isinstance(space, list) else [space["from"], space["to"]]
         risk = settings.RISKS.get(one.name)

@@ -14,8 +14,8 @@ from dbdyno.engines.engine import Engine
 from dbdyno.engines.facts import (
     Production,
     SettingNeed,
-    lines,
     numbers,
+    plan_lines,
     proved,
     titles,
     unmet,
@@ -149,7 +149,7 @@ JOIN = [
 
 def test_postgresql_is_told_as_a_tree_and_in_the_order_in_which_it_is_done() -> None:
     steps = postgresql.read(json.dumps(JOIN))
-    assert list(lines(steps)) == [
+    assert list(plan_lines(steps)) == [
         "sort: sort key o.day",
         "  hash left join: hash cond (o.user_id = u.id)",
         "    seq scan orders o: filter (n > ?)",
@@ -245,7 +245,7 @@ def test_mariadb_is_told_as_a_tree() -> None:
         "temporary table",
         "sort",
     ]
-    assert next(iter(lines(steps))) == "sort: sort key o.d"
+    assert next(iter(plan_lines(steps))) == "sort: sort key o.d"
 
 
 def test_an_index_of_mariadb_is_named() -> None:
@@ -282,7 +282,7 @@ def test_both_formats_of_mysql_are_read() -> None:
             "inputs": [{"operation": "Index lookup on t using k_1 (k = 5)", "estimated_rows": 1.0}],
         },
     }
-    assert list(lines(mysql.read(json.dumps(second)))) == [
+    assert list(plan_lines(mysql.read(json.dumps(second)))) == [
         "sort: t.c",
         "  index lookup on t using k_1: k = ?",
     ]
@@ -290,7 +290,7 @@ def test_both_formats_of_mysql_are_read() -> None:
 
 def test_sqlite_is_told_as_a_tree() -> None:
     rows = [[3, 0, "SEARCH t USING INDEX k_1 (k>? AND k<?)"], [9, 0, "USE TEMP B-TREE FOR ORDER BY"]]
-    assert list(lines(sqlite.read(json.dumps(rows)))) == [
+    assert list(plan_lines(sqlite.read(json.dumps(rows)))) == [
         "search t using index k_1: k>? AND k<?",
         "use temp B-tree for order by",
     ]
@@ -306,7 +306,7 @@ Select Expression (line 1, column 1)
 """
     steps = firebird.read(plan)
     assert next(titles(steps)) == "index RDB$PRIMARY1 unique scan"
-    assert next(lines(steps)) == "select expression"
+    assert next(plan_lines(steps)) == "select expression"
     assert firebird.read("") == ()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analyse import Axis
-from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of, trend
+from dbdyno.analyse.trend import Omission, Trend, TrendRun, run_of_trend, trend
 from dbdyno.findings import trend as words
 from dbdyno.records.circumstances import Circumstance
 from dbdyno.report.renderers import html, markdown
@@ -161,7 +161,9 @@ def test_what_all_runs_share_stands_once_and_what_differs_in_a_column() -> None:
 
 
 def test_the_baselines_speed_is_shown_with_a_warning() -> None:
-    runs: list[TrendRun] = [run_of(analysed(f"run-{day}", created_unix_s=1e9 + day)) for day in range(3)]
+    runs: list[TrendRun] = [
+        run_of_trend(analysed(f"run-{day}", created_unix_s=1e9 + day)) for day in range(3)
+    ]
     found = trend(STUDY, runs, {})
     assert re.fullmatch(r"\d,\d+ \(\d,\d+ – \d,\d+\)", str(words.runs_table(found).rows[0][3]))
     assert "Speeds of different days compare badly" in next(words.notes(found))

@@ -13,7 +13,7 @@ from dbdyno.fleet import hosts, parts
 from dbdyno.fleet.hosts import (
     Lease,
     Replaced,
-    chosen,
+    chosen_hosts,
     end_leases,
     length_s,
     register,
@@ -39,9 +39,9 @@ def test_hosts_are_found_by_name_and_by_tag(url: str, session: Session) -> None:
         register(session, member("a", "big"), "1", lambda line: None)
         register(other, member("b", "big", "old"), "2", lambda line: None)
         register(third, member("c"), "3", lambda line: None)
-        found = [one.member.name for one in chosen(session, ["tag:big", "c", "a"])]
+        found = [one.member.name for one in chosen_hosts(session, ["tag:big", "c", "a"])]
         assert found == ["a", "b", "c"]
-        assert [one.member.name for one in chosen(session, ["tag:old"])] == ["b"]
+        assert [one.member.name for one in chosen_hosts(session, ["tag:old"])] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_host_that_is_not_there_is_named_with_what_to_do(
 ) -> None:
     speaks(session, "a")
     with pytest.raises(UserError, match=said) as error:
-        chosen(session, [word])
+        chosen_hosts(session, [word])
     assert hint in error.value.hint
 
 
@@ -71,7 +71,7 @@ def test_a_worker_that_died_is_silent_at_once(url: str, session: Session) -> Non
     while seen(session)[0].connected:
         pass
     with pytest.raises(UserError, match="host a is silent since"):
-        chosen(session, ["a"])
+        chosen_hosts(session, ["a"])
 
 
 def test_a_second_worker_of_a_host_is_refused_while_the_first_lives(

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.kinds.search import data_on, goal_on, header, load_on, require_options, require_space, space_text
+from dbdyno.kinds.search import (
+    data_on,
+    goal_on,
+    header_of_search,
+    load_on,
+    require_options,
+    require_space,
+    space_text,
+)
 from dbdyno.study import Factor, Goal, Guard, Workload
 from dbdyno.study.grammars import constraint
 from dbdyno.study.nouns import GivenData, Search
@@ -24,7 +32,7 @@ def test_a_space_is_told_by_its_factors_and_points() -> None:
 
 @pytest.mark.parametrize(("kept", "told"), [(1, "1 trial of it is kept"), (2, "2 trials of it are kept")])
 def test_what_is_kept_of_a_search_is_told(kept: int, told: str) -> None:
-    assert header(*a_search(), kept, 0.0).endswith(told)
+    assert header_of_search(*a_search(), kept, 0.0).endswith(told)
 
 
 def test_the_time_that_is_missing_is_told_in_minutes() -> None:

@@ -32,7 +32,7 @@ from dbdyno.layers.source import wish_among
 from dbdyno.obtain.source import commands, making
 from dbdyno.obtain.source.build import BuildSpecification, Flags
 from dbdyno.obtain.source.toolchain import toolchain
-from dbdyno.obtain.source.toolchain import tried as tried_flags
+from dbdyno.obtain.source.toolchain import tried_flags as tried_flags
 from dbdyno.study import Factor, Study, Workload
 from dbdyno.study.designs import variants_of
 from dbdyno.trial.verify import verify

@@ -10,7 +10,7 @@ from dbdyno.engines.sqlite import shell
 from dbdyno.errors import DynoError, EngineMissing, Unreachable, UserError
 from dbdyno.host.cache import silently
 from dbdyno.machine import packages
-from dbdyno.machine.kinds import KINDS, kind
+from dbdyno.machine.kinds import KINDS, machine_kind
 from dbdyno.machine.packages import KEXEC, SHELL, Parts
 from dbdyno.obtain.debian import Fetched
 
@@ -45,7 +45,7 @@ def test_a_version_that_no_suite_holds_is_told_by_the_engines_name(homes: Path) 
 
 def test_an_architecture_without_a_machine_is_the_users_mistake() -> None:
     with pytest.raises(UserError, match="a machine of s390x is not emulated whole here"):
-        kind("s390x")
+        machine_kind("s390x")
 
 
 def test_the_newest_kernel_of_a_copy_is_taken(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.errors import DynoError, UserError
 from dbdyno.obtain import architecture as module
-from dbdyno.obtain.architecture import ARCHITECTURES, Header, architecture, emulator, emulator_of, header
+from dbdyno.obtain.architecture import ARCHITECTURES, Header, architecture, elf_header, emulator, emulator_of
 
 
 def program(folder: Path, machine: int, big_endian: bool = False, alignments: tuple[int, ...] = ()) -> Path:
@@ -28,8 +28,8 @@ def program(folder: Path, machine: int, big_endian: bool = False, alignments: tu
 
 
 def test_a_header_is_read_in_its_own_byte_order(tmp_path: Path) -> None:
-    assert header(program(tmp_path, 22, big_endian=True, alignments=(4096,))) == Header(22, True, 4096)
-    found = header(program(tmp_path, 21, alignments=(4096, 65536, 16)))
+    assert elf_header(program(tmp_path, 22, big_endian=True, alignments=(4096,))) == Header(22, True, 4096)
+    found = elf_header(program(tmp_path, 21, alignments=(4096, 65536, 16)))
     assert (found.machine, found.byte_order, found.alignment_bytes) == (21, "little", 65536)
 
 
@@ -38,7 +38,7 @@ def test_what_is_no_64_bit_program_is_refused(content: bytes, tmp_path: Path) ->
     file = tmp_path / "file"
     file.write_bytes(content)
     with pytest.raises(DynoError, match="is no program"):
-        header(file)
+        elf_header(file)
     assert emulator_of(file) == ()
 
 

@@ -9,7 +9,7 @@ import pytest
 from dbdyno.errors import EngineMissing, UserError
 from dbdyno.obtain import debian
 from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
-from dbdyno.obtain.cross import PROGRAMS, Compiler, Platforms, ProgramStage, compiler_of, tried
+from dbdyno.obtain.cross import PROGRAMS, Compiler, Platforms, ProgramStage, compiler_of, tried_program
 from tests.needs import needs_gcc, on_machine
 from tests.obtain import signed_repository
 
@@ -34,7 +34,7 @@ NATIVE = Compiler("gcc", ())
 def test_a_program_comes_as_far_as_it_comes(
     source: str, reached: ProgramStage | None, said: str, tmp_path: Path
 ) -> None:
-    found = tried(source, NATIVE, tmp_path)
+    found = tried_program(source, NATIVE, tmp_path)
     assert found.reached is reached
     assert said in found.said
 
@@ -42,7 +42,7 @@ def test_a_program_comes_as_far_as_it_comes(
 @needs_gcc
 def test_a_program_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dbdyno.obtain.cross.RUN_S", 1.0)
-    found = tried('int main(void) { for (;;) __asm__(""); }', NATIVE, tmp_path)
+    found = tried_program('int main(void) { for (;;) __asm__(""); }', NATIVE, tmp_path)
     assert (found.reached, found.said) == (ProgramStage.LINKS, "it did not end within 1 s")
 
 
@@ -50,12 +50,14 @@ def test_a_program_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytes
 def test_this_machine_compiles_and_links_what_is_asked_of_others(tmp_path: Path) -> None:
     """The kernel may know fewer calls than the headers, and 16 bytes may need a library."""
     for name, source in PROGRAMS.items():
-        found = tried(source, NATIVE, tmp_path)
+        found = tried_program(source, NATIVE, tmp_path)
         assert found.reached in (ProgramStage.LINKS, ProgramStage.RUNS) or name.endswith("16 bytes"), (
             name,
             found,
         )
-    assert tried(PROGRAMS["byte order and page size"], NATIVE, tmp_path).said.startswith("little-endian")
+    assert tried_program(PROGRAMS["byte order and page size"], NATIVE, tmp_path).said.startswith(
+        "little-endian"
+    )
 
 
 def test_a_missing_compiler_is_told_with_its_packages(

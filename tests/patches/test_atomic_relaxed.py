@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.obtain.source.tree import apply, files_named, read_patch
+from dbdyno.obtain.source.tree import apply, files_of_patch, read_patch
 from tests.needs import needs_patch
 from tests.patches.mariadb import PATCHES_TO_10_11, PATCHES_TO_11_8, tree_with
 
@@ -14,7 +14,7 @@ CHANGED = "include/my_atomic_wrapper.h"
 
 def test_the_patch_changes_one_line_of_one_file() -> None:
     patch = read_patch(PATCH)
-    assert set(files_named(patch.content)) == {f"a/{CHANGED}", f"b/{CHANGED}"}
+    assert set(files_of_patch(patch.content)) == {f"a/{CHANGED}", f"b/{CHANGED}"}
     body = patch.content.decode().split("@@\n", 1)[1].splitlines()
     assert [line[0] for line in body if line[0] in "+-"] == ["-", "+"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.obtain.source.tree import apply, files_named, read_patch
+from dbdyno.obtain.source.tree import apply, files_of_patch, read_patch
 from tests.needs import needs_patch
 from tests.patches.mariadb import PATCHES_TO_11_8, tree_with
 
@@ -22,7 +22,7 @@ def test_the_series_is_numbered_without_a_gap() -> None:
 
 @pytest.mark.parametrize("path", SERIES, ids=lambda path: path.stem)
 def test_a_patch_changes_the_one_file(path: Path) -> None:
-    named = set(files_named(read_patch(path).content))
+    named = set(files_of_patch(read_patch(path).content))
     assert named == {f"a/{CHANGED}", f"b/{CHANGED}"}
 
 

@@ -17,7 +17,7 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import Level
 from dbdyno.kinds.registry import ask_for
 from dbdyno.plan import blocks
-from dbdyno.plan.blocks import Order, expected_duration_s, expected_s
+from dbdyno.plan.blocks import Order, expected_duration_s, soak_expected_s
 from dbdyno.records.record import Outcome, Record
 from dbdyno.records.run import SoakRun, of_kind
 from dbdyno.study import BASELINE, TWIN, Design, Factor, ListedVariant, Study, Workload
@@ -306,4 +306,4 @@ def test_a_variant_that_fell_climbs_no_further_and_the_others_do() -> None:
 
 def test_the_time_is_that_of_all_rungs_and_variants() -> None:
     each_s = sum(phase.takes_s for phase in rung_of(SOAK, STUDY, 0))
-    assert expected_s(SOAK, STUDY, 2.0) == 2 * 3 * (each_s + 2.0)
+    assert soak_expected_s(SOAK, STUDY, 2.0) == 2 * 3 * (each_s + 2.0)

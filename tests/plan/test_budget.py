@@ -17,7 +17,7 @@ from dbdyno.errors import UserError
 from dbdyno.findings import analyse
 from dbdyno.host.journal import open_journal
 from dbdyno.plan.blocks import Order, expected_duration_s, make_plan
-from dbdyno.plan.budget import Replan, ask, fitted, precision, replanned
+from dbdyno.plan.budget import Replan, ask, fitted_to_budget, precision, replanned
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, PhaseRecord, Record
 from dbdyno.records.run import Run
@@ -48,7 +48,7 @@ def test_a_budget_is_never_exceeded_and_well_used(
 ) -> None:
     study = study_of(levels, warmup_s, duration_s)
     assume(budget_s >= levels * BLOCKS_LEAST * (warmup_s + OVERHEAD_S + SHORTEST_S))
-    fit = fitted(study, budget_s, OVERHEAD_S)
+    fit = fitted_to_budget(study, budget_s, OVERHEAD_S)
     takes_s = expected_duration_s(trial_count(fit), fit, OVERHEAD_S)
     assert takes_s <= budget_s * (1 + 1e-9)
     assert fit.blocks >= BLOCKS_LEAST
@@ -61,7 +61,7 @@ def test_a_budget_is_never_exceeded_and_well_used(
 
 def test_more_time_gives_more_precision() -> None:
     widths = [
-        precision(fitted(study_of(4), budget_s, OVERHEAD_S), 0.05).half_width
+        precision(fitted_to_budget(study_of(4), budget_s, OVERHEAD_S), 0.05).half_width
         for budget_s in (160.0, 400.0, 900.0, 3600.0)
     ]
     assert widths == sorted(widths, reverse=True)
@@ -70,9 +70,9 @@ def test_more_time_gives_more_precision() -> None:
 
 def test_too_small_a_budget_says_what_is_needed() -> None:
     with pytest.raises(UserError, match="5 s are too few for 6 blocks of 4 variants") as caught:
-        fitted(study_of(4), 5.0, OVERHEAD_S)
+        fitted_to_budget(study_of(4), 5.0, OVERHEAD_S)
     assert caught.value.hint == "give at least 156 s, or leave out some levels"
-    fitted(study_of(4), 156.0, OVERHEAD_S)
+    fitted_to_budget(study_of(4), 156.0, OVERHEAD_S)
 
 
 def test_what_slices_settle_counts_where_a_budget_is_small() -> None:
@@ -80,16 +80,16 @@ def test_what_slices_settle_counts_where_a_budget_is_small() -> None:
     beside = {"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.5}
     study = study_of(4, duration_s=1.5).but(**beside)
     with pytest.raises(UserError, match="4 variants, 7 s each") as caught:
-        fitted(study, 160.0, OVERHEAD_S)
+        fitted_to_budget(study, 160.0, OVERHEAD_S)
     assert caught.value.hint == "give at least 166 s, or leave out some levels"
-    fit = fitted(study, 166.0, OVERHEAD_S)
+    fit = fitted_to_budget(study, 166.0, OVERHEAD_S)
     assert expected_duration_s(trial_count(fit), fit, OVERHEAD_S) <= 166.0
 
 
 @pytest.mark.parametrize("levels", [2, 4, 8])
 def test_the_least_budget_gives_the_fewest_blocks(levels: int) -> None:
     least_s = levels * BLOCKS_LEAST * (1.1 + OVERHEAD_S + SHORTEST_S)
-    assert fitted(study_of(levels, warmup_s=1.1), least_s, OVERHEAD_S).blocks == BLOCKS_LEAST
+    assert fitted_to_budget(study_of(levels, warmup_s=1.1), least_s, OVERHEAD_S).blocks == BLOCKS_LEAST
 
 
 def test_one_block_has_no_precision() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.calibrate.kept import keep, place_of
+from dbdyno.calibrate.kept import calibrated_host, keep_calibration
 from dbdyno.errors import UserError
-from dbdyno.host.fingerprint import identity
-from dbdyno.plan.budget import fitted
+from dbdyno.host.fingerprint import host_identity
+from dbdyno.plan.budget import fitted_to_budget
 from dbdyno.prepare_run import building
 from dbdyno.prepare_run.adapted import adapted
 from dbdyno.prepare_run.estimate import overhead_s
@@ -44,7 +44,9 @@ def calibrated(homes: Path) -> Path:
     path.write_text(STUDY)
     load = study_at(path).workload
     of_load = {"workload": load.name, "clients": load.clients, "options": dict(load.options)}
-    keep(a_calibration(**of_load, place=place_of(identity()), made_unix_s=time.time()))
+    keep_calibration(
+        a_calibration(**of_load, place=calibrated_host(host_identity()), made_unix_s=time.time())
+    )
     return path
 
 
@@ -55,9 +57,12 @@ def test_a_budget_is_fitted_with_the_slices_of_the_calibration(calibrated: Path)
     assert here.study.arrangement is Arrangement.SIDE_BY_SIDE
     in_slices = {"arrangement": Arrangement.SIDE_BY_SIDE, "slice_s": 0.25}
     assert here.study.workload.duration_s == 1.0
-    assert here.study.blocks == fitted(read.model_copy(update=in_slices), 600.0, overhead_s(read)).blocks
+    assert (
+        here.study.blocks
+        == fitted_to_budget(read.model_copy(update=in_slices), 600.0, overhead_s(read)).blocks
+    )
     whole = read.model_copy(update={**in_slices, "slice_s": 0.5})
-    assert here.study.blocks < fitted(whole, 600.0, overhead_s(read)).blocks
+    assert here.study.blocks < fitted_to_budget(whole, 600.0, overhead_s(read)).blocks
 
 
 def test_the_slices_of_a_calibration_are_told_where_there_are_slices(calibrated: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 
 from dbdyno.analyse.quantiles import Spreads
 from dbdyno.calibrate.finding import STARTS_SD
-from dbdyno.calibrate.kept import place_of
-from dbdyno.host.fingerprint import identity
-from dbdyno.plan.budget import costs_of, fitted, guessed
+from dbdyno.calibrate.kept import calibrated_host
+from dbdyno.host.fingerprint import host_identity
+from dbdyno.plan.budget import costs_of, fitted_to_budget, guessed
 from dbdyno.prepare_run.adapted import adapted, budget_text
-from dbdyno.prepare_run.stored_run import BLOCKS_SUPPOSED, basis_of
+from dbdyno.prepare_run.stored_run import BLOCKS_SUPPOSED, estimate_basis
 from dbdyno.prepare_run.study_here import study_at
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome, PhaseRecord, Record
@@ -49,7 +49,7 @@ def study(homes: Path) -> Study:
 def keep(store: Store, study: Study, name: str, starts: float = STARTS, **of_run: Any) -> None:
     """A run of the study on this host whose servers spread so from start to start."""
     own = {
-        "run": name, "host": identity(), "created_unix_s": time.time(), "blocks": BLOCKS,
+        "run": name, "host": host_identity(), "created_unix_s": time.time(), "blocks": BLOCKS,
         "arrangement": Arrangement.SIDE_BY_SIDE, **of_run,
     }  # fmt: skip
     store.add_run(a_run(study).model_copy(update=own))
@@ -78,19 +78,19 @@ def a_record(run: str, variant: str, block: int, logs: np.ndarray[Any, Any]) -> 
 def test_without_runs_of_the_load_the_spreads_are_a_guess_and_said_to_be_one(
     store: Store, study: Study
 ) -> None:
-    basis = basis_of(study, store, None)
+    basis = estimate_basis(study, store, None)
     assert not basis.measured and basis.spreads == guessed(study)
     assert (
         basis.words.startswith("fitted to guessed spreads, 2% from start to start") and "thumb" in basis.words
     )
     assert "if ratios vary by 5%" in budget_text(study, basis)
-    assert basis_of(study, None, None) == basis
+    assert estimate_basis(study, None, None) == basis
 
 
 def test_spreads_are_those_that_earlier_runs_of_the_load_found(store: Store, study: Study) -> None:
     keep(store, study, "one")
     keep(store, study, "two", starts=0.05)
-    basis = basis_of(study, store, None)
+    basis = estimate_basis(study, store, None)
     assert basis.measured and basis.words.startswith(
         "spreads by 2 earlier runs of this load here, the latest of"
     )
@@ -102,14 +102,14 @@ def test_spreads_are_those_that_earlier_runs_of_the_load_found(store: Store, stu
 
 
 def test_runs_of_another_load_or_host_or_arrangement_say_nothing(store: Store, study: Study) -> None:
-    other_host = identity().but(name="elsewhere")
+    other_host = host_identity().but(name="elsewhere")
     more_clients = study.but(text=study.text.replace("[workload]", "[workload]\nclients = 7"))
     keep(store, study, "elsewhere", host=other_host)
     keep(store, study, "in-turn", arrangement=Arrangement.ONE_AFTER_THE_OTHER)
     keep(store, study, "bound", calibrated=Calibrated(made_unix_s=1.0, settings={"cpu.server": "0"}))
     keep(store, more_clients, "more-clients")
     keep(store, study.but(text="title = 3"), "unreadable")
-    assert not basis_of(study, store, None).measured
+    assert not estimate_basis(study, store, None).measured
 
 
 def test_a_calibration_stands_in_until_a_run_with_its_binding_was_measured(
@@ -118,13 +118,13 @@ def test_a_calibration_stands_in_until_a_run_with_its_binding_was_measured(
     load = study.workload
     made = a_calibration(
         engine="sqlite", workload=load.name, clients=load.clients, options=dict(load.options),
-        place=place_of(identity()),
+        place=calibrated_host(host_identity()),
     )  # fmt: skip
     keep(store, study, "unbound")
-    basis = basis_of(study, store, made)
+    basis = estimate_basis(study, store, made)
     assert basis.spreads == made.best.spreads and basis.words.startswith("spreads by the calibration")
     keep(store, study, "bound", calibrated=made.used)
-    assert basis_of(study, store, made).words.startswith("spreads by 1 earlier run of this load")
+    assert estimate_basis(study, store, made).words.startswith("spreads by 1 earlier run of this load")
 
 
 def test_a_fit_to_what_was_measured_needs_less_time_than_a_guess_that_misses(study: Study) -> None:
@@ -134,7 +134,7 @@ def test_a_fit_to_what_was_measured_needs_less_time_than_a_guess_that_misses(stu
     def variance(fit: Study) -> float:
         return costs.half_width(fit.blocks, fit.workload.duration_s, as_they_are) ** 2
 
-    guess, measured = (fitted(study, 3600.0, 2.5, spreads) for spreads in (None, as_they_are))
+    guess, measured = (fitted_to_budget(study, 3600.0, 2.5, spreads) for spreads in (None, as_they_are))
     assert measured.blocks < guess.blocks
     assert variance(guess) / variance(measured) > 1.1
 

@@ -11,7 +11,7 @@ from dbdyno.obtain.source.tree import commit_of
 from dbdyno.prepare_run.begun import (
     code_digest,
     commit_of_source,
-    keep,
+    keep_run,
     question_of,
     registered_as,
     registration_of,
@@ -115,11 +115,11 @@ def test_a_run_carries_out_the_latest_registration_of_its_question(store: Store,
 def test_all_runs_of_a_question_are_known_with_what_became_of_them(store: Store, homes: Path) -> None:
     old, second, last = (run_of(name=name, began_unix_s=float(at)) for at, name in enumerate("abc"))
     store.add_run(old)
-    keep(store, second, None, "")
+    keep_run(store, second, None, "")
     store.append(registration(homes))
     last = last.but(registered=registered_as(store, last))
-    keep(store, last, None, "")
-    keep(store, run_of(STUDY.replace("tpcb", "point_select"), "other"), None, "")
+    keep_run(store, last, None, "")
+    keep_run(store, run_of(STUDY.replace("tpcb", "point_select"), "other"), None, "")
     store.append(Publication(question=question_of(last), run="c", published_unix_s=1.0, statement_sha256="0"))
     store.remove_run("b")
     found = {one.run: (one.registration, one.kept, one.published) for one in reruns_of(store, last)}
@@ -128,6 +128,6 @@ def test_all_runs_of_a_question_are_known_with_what_became_of_them(store: Store,
 
 def test_a_soak_is_no_rerun_of_a_comparison(store: Store) -> None:
     run = run_of()
-    keep(store, run, None, "")
-    keep(store, of_kind(SoakRun, run, run="soak", soak=Soak(clients=(1,))), None, "")
+    keep_run(store, run, None, "")
+    keep_run(store, of_kind(SoakRun, run, run="soak", soak=Soak(clients=(1,))), None, "")
     assert [one.run for one in reruns_of(store, run)] == ["one"]

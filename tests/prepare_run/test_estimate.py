@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.plan.budget import Replan
 from dbdyno.prepare_run.adapted import replan_text
-from dbdyno.prepare_run.estimate import estimate, header, restarts_text
+from dbdyno.prepare_run.estimate import header_of_run, restarts_text, run_estimate
 from dbdyno.prepare_run.study_here import study_at
 from dbdyno.records.place import store_url
 from dbdyno.records.record import PhaseRecord
@@ -43,19 +43,19 @@ def test_the_estimate_is_what_trials_of_the_engine_took(study: Path) -> None:
     read = study_at(study, seed=1)
     run = a_run(read).but(installation={"engine": "sqlite"})
     with Store(store_url()) as store:
-        assert estimate(store, read).trials_seen == 0
+        assert run_estimate(store, read).trials_seen == 0
         store.add_run(run)
         for record in records_of(read):
             took_s = record.load_s + 7.0
             store.add_record(record.model_copy(update={"finished_unix_s": record.started_unix_s + took_s}))
-        found = estimate(store, read)
+        found = run_estimate(store, read)
         assert found.trials_seen == 4
         assert found.trials_s == pytest.approx(4 * (7.0 + 0.5), abs=0.01)
-        assert "1 of them kept; about 22 s" in header(read, run, found, 1, 0.0)
-        both = estimate(store, read, again=2, builds_s=100.0)
+        assert "1 of them kept; about 22 s" in header_of_run(read, run, found, 1, 0.0)
+        both = run_estimate(store, read, again=2, builds_s=100.0)
         assert both.trials_s == pytest.approx(6 * (7.0 + 0.5), abs=0.01)
         assert both.whole_s == pytest.approx(145.0, abs=0.01)
-        assert "4 trials and 2 of the reference; about 2 min" in header(read, run, both, 0, 0.0)
+        assert "4 trials and 2 of the reference; about 2 min" in header_of_run(read, run, both, 0, 0.0)
 
 
 def test_the_estimate_looks_past_runs_whose_work_was_counted(study: Path) -> None:
@@ -69,7 +69,7 @@ def test_the_estimate_looks_past_runs_whose_work_was_counted(study: Path) -> Non
             store.add_record(record)
             phases = (PhaseRecord(name="load"),)
             store.add_record(record.model_copy(update={"run": "counted", "phases": phases}))
-        found = estimate(store, read)
+        found = run_estimate(store, read)
         assert found.trials_seen == 4
         assert found.trials_s < 4 * 10.0, "a record without a load took 30 s beside it"
 
@@ -88,7 +88,7 @@ def test_the_estimate_counts_the_settling_of_slices_once(study: Path) -> None:
             load = record.phases[0].model_copy(update={"tally": tally})
             stages_s = {"prepare": 3.0, "drive": tally.warmup_s + 0.5 + 2 * phase.settle_s, "check": 1.0}
             store.add_record(record.model_copy(update={"phases": (load,), "stages_s": stages_s}))
-        assert estimate(store, read).trials_s == pytest.approx(4 * (4.0 + phase.takes_s))
+        assert run_estimate(store, read).trials_s == pytest.approx(4 * (4.0 + phase.takes_s))
 
 
 SQLITE = Reference("sqlite")

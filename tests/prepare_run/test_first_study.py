@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.prepare_run.first_study import DEMO, examples, files, study_of
+from dbdyno.prepare_run.first_study import DEMO, examples, files, study_file_named
 from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.study import Catalogue, read_study
 
@@ -33,7 +33,7 @@ def test_an_example_means_the_same_in_another_folder(name: str, tmp_path: Path, 
     for path, text in written.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    there, here = read_study(tmp_path / f"{name}.toml", offered), read_study(study_of(name), offered)
+    there, here = read_study(tmp_path / f"{name}.toml", offered), read_study(study_file_named(name), offered)
     assert (there.title, there.design, there.blocks) == (here.title, here.design, here.blocks)
     assert there.files is not None and here.files is not None
     assert [one.digest for one in there.files] == [one.digest for one in here.files]
@@ -42,6 +42,6 @@ def test_an_example_means_the_same_in_another_folder(name: str, tmp_path: Path, 
 
 def test_a_name_that_no_study_has_is_told_what_is_near() -> None:
     with pytest.raises(UserError) as refused:
-        study_of("quickstar")
+        study_file_named("quickstar")
     assert "quickstart" in refused.value.hint
-    assert study_of("quickstart.toml") == study_of("quickstart")
+    assert study_file_named("quickstart.toml") == study_file_named("quickstart")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.publish.folder import read_folder, require_free, write_folder
+from dbdyno.publish.folder import read_folder, require_empty, write_folder
 
 CONTENTS = {"README.txt": b"read me", "files/01-a.lua": b"--"}
 
@@ -28,7 +28,7 @@ def test_an_empty_folder_is_taken_and_a_full_one_is_not(tmp_path: Path) -> None:
         write_folder(tmp_path / "out", CONTENTS)
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="is no folder"):
-        require_free(tmp_path / "file")
+        require_empty(tmp_path / "file")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])

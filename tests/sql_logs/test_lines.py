@@ -13,7 +13,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.sql_logs import lines as read
-from dbdyno.sql_logs.lines import beginning, lines
+from dbdyno.sql_logs.lines import beginning, numbered_lines
 from dbdyno.sql_logs.read import log_of
 from dbdyno.sql_logs.seen import TOO_LONG
 from tests.needs import on_machine
@@ -22,7 +22,7 @@ from tests.needs import on_machine
 def of(tmp_path: Path, content: bytes) -> list[str]:
     path = tmp_path / "log"
     path.write_bytes(content)
-    found = list(lines(path))
+    found = list(numbered_lines(path))
     assert [number for number, _ in found] == list(range(1, len(found) + 1))
     return [line for _, line in found]
 
@@ -38,7 +38,7 @@ def test_a_log_may_be_compressed_with_zstd(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"one\ntwo\n")
     subprocess.run(["zstd", "-q", path], check=True)
-    assert [line for _, line in lines(tmp_path / "log.zst")] == ["one\n", "two\n"]
+    assert [line for _, line in numbered_lines(tmp_path / "log.zst")] == ["one\n", "two\n"]
     assert beginning(tmp_path / "log.zst", 1) == ["one"]
 
 
@@ -105,4 +105,4 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes, s
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be read"):
-        list(lines(tmp_path))
+        list(numbered_lines(tmp_path))

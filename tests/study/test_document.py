@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from dbdyno.frozen import Level
-from dbdyno.study.document import WIDTH, inline, line, rows, table, toml
+from dbdyno.study.document import WIDTH, inline, line, rows, table_text, toml
 
 
 @pytest.mark.parametrize("value", ['a "quoted"\n line', "a duck: 🦆", 3, 0.5, True, ["2M", 4]])
@@ -17,7 +17,7 @@ def test_a_value_is_read_back(value: Level | list[Level]) -> None:
 
 def test_comments_stand_beside_their_keys_or_above_them_where_the_line_would_be_too_long() -> None:
     told = "what a newcomer may want to know " * 4
-    lines = table("goal", [("margin", '"2%"', "short"), ("response", '"p99_ms"', told.strip())])
+    lines = table_text("goal", [("margin", '"2%"', "short"), ("response", '"p99_ms"', told.strip())])
     assert lines[:2] == ["[goal]", 'margin   = "2%"      # short']
     assert lines[2].startswith("# what a newcomer") and lines[-1] == 'response = "p99_ms"'
     assert all(len(line) <= WIDTH for line in lines)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dbdyno.study import grammars
 from dbdyno.study.catalogue import NOTHING
-from dbdyno.study.grammars import Grammar, duration, integer, listed, percentage
+from dbdyno.study.grammars import Grammar, duration, integer, list_of, percentage
 from dbdyno.study.keys import Key, StudySection
 from dbdyno.study.nouns import Reference
 from dbdyno.study.tables import APPLICATION, DATA, GOAL, RANGE, RESTARTS, SEARCH, SOAK, STUDY, WORKLOAD
@@ -63,7 +63,7 @@ def test_a_reference_is_written_as_it_is_read(text: str) -> None:
 
 def test_each_wrong_element_of_a_list_is_told_and_the_others_are_kept() -> None:
     with pytest.raises(Faults) as caught:
-        listed(integer(1, 9)).read([1, 0, 2, 2, "x"], NOTHING)
+        list_of(integer(1, 9)).read([1, 0, 2, 2, "x"], NOTHING)
     assert [index for index, _ in caught.value.faults] == [1, 3, 4]
     assert caught.value.sound == (1, 2)
     assert caught.value.message == "cannot be 0"

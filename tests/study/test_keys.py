@@ -6,7 +6,7 @@ from typing import Any
 
 from dbdyno.frozen import Frozen
 from dbdyno.study.catalogue import NOTHING
-from dbdyno.study.grammars import duration, integer, listed
+from dbdyno.study.grammars import duration, integer, list_of
 from dbdyno.study.keys import Key, StudySection
 from tests.study.page import PAGE, SECTIONS, TABLE, as_declared
 
@@ -20,7 +20,7 @@ class Pause(Frozen):
 
 
 EVERY = Key("every", duration(1.0), "How often it pauses.", "Seldom.", "every_s")
-COUNTS = Key("counts", listed(integer(1, 9)), "How much.", field="counts", otherwise="all")
+COUNTS = Key("counts", list_of(integer(1, 9)), "How much.", field="counts", otherwise="all")
 LEAST = Key("least", integer(0, 5), "At least.", field="least", missing=lambda _: "give one", tacit=True)
 PAUSE = StudySection("pause", (EVERY, COUNTS, LEAST), "When it rests.", Pause)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.study.values import SWEEP_MOST, ValueFault, sweep
+from dbdyno.study.values import SWEEP_MOST, ValueFault, numbers_of_sweep
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from dbdyno.study.values import SWEEP_MOST, ValueFault, sweep
     ],
 )
 def test_a_sweep_stands_for_its_numbers(text: str, levels: list[int]) -> None:
-    assert sweep(text) == levels
+    assert numbers_of_sweep(text) == levels
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_sweep_stands_for_its_numbers(text: str, levels: list[int]) -> None:
 )
 def test_what_is_no_sweep_is_refused(text: str, said: str) -> None:
     with pytest.raises(ValueFault) as fault:
-        sweep(text)
+        numbers_of_sweep(text)
     assert said in fault.value.message
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_sweep_is_refused(text: str, said: str) -> None:
 )
 def test_levels_rise_within_their_ends(first: int, last: int, step: int, sign: str) -> None:
     try:
-        levels = sweep(f"{first}..{last} {sign}{step}")
+        levels = numbers_of_sweep(f"{first}..{last} {sign}{step}")
     except ValueFault:
         return
     assert levels == sorted(set(levels)) and 2 <= len(levels) <= SWEEP_MOST

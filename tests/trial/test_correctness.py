@@ -20,7 +20,7 @@ from dbdyno.trial.correctness import (
     all_kept,
     asked_of,
     durable,
-    keep,
+    keep_correctness,
     kept,
     own_tests,
     recall_held,
@@ -108,9 +108,9 @@ def test_what_was_found_is_kept_beside_the_build_by_what_was_asked(homes: Path) 
     one, other = asked_of(study(), variant(), ""), asked_of(study(), variant(config__x=1), "")
     found = Correctness(asked=one.words, checks=(RIGHT, WRONG), recall=0.5, took_s=1.5)
     assert kept("toy-1", one) is None
-    keep("toy-1", one, found)
+    keep_correctness("toy-1", one, found)
     assert (kept("toy-1", one), kept("toy-1", other)) == (found, None)
-    keep("toy-1", other, Correctness())
+    keep_correctness("toy-1", other, Correctness())
     assert len(all_kept("toy-1")) == 2 and all_kept("toy-2") == []
     [damaged] = (path for path in making.folder_of("toy-1").iterdir() if one.digest in path.name)
     damaged.write_text("{")

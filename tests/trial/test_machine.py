@@ -39,7 +39,7 @@ resets = 1
 def fetched() -> None:
     """Skips where the machine or its guest cannot be had."""
     try:
-        kind = kinds.kind("ppc64el")
+        kind = kinds.machine_kind("ppc64el")
         try:
             packages.locate(kind, shell.RECIPE)
         except DynoError:

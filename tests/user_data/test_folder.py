@@ -13,7 +13,14 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.user_data import folder as digest
-from dbdyno.user_data.folder import copy, digest_of, holder_of, require_stopped, require_unmoved, size_of
+from dbdyno.user_data.folder import (
+    copy_folder,
+    digest_of_path,
+    holder_of,
+    require_stopped,
+    require_unmoved,
+    size_bytes_of,
+)
 
 HOLD = """
 import fcntl, sys
@@ -46,11 +53,11 @@ def test_a_copy_belongs_to_this_user_and_leaves_out_what_it_is_told(tmp_path: Pa
     (source / "inner/a").write_text("one")
     (source / "inner/a").chmod(0o444)
     (source / "server.pid").write_text("1")
-    copy(source, target, lambda path: path.suffix == ".pid")
+    copy_folder(source, target, lambda path: path.suffix == ".pid")
     assert sorted(path.name for path in target.rglob("*")) == ["a", "inner"]
     status = (target / "inner/a").stat()
     assert (status.st_mode & 0o777, status.st_uid) == (0o600, os.geteuid())
-    copy(source / "inner/a", tmp_path / "alone")
+    copy_folder(source / "inner/a", tmp_path / "alone")
     assert (tmp_path / "alone").read_text() == "one"
 
 
@@ -72,14 +79,14 @@ def test_a_file_that_has_not_changed_is_not_read_again(
 ) -> None:
     place = tmp_path / "dump.sql"
     place.write_text("one")
-    assert digest_of(place) == hashlib.sha256(b"one").hexdigest()
+    assert digest_of_path(place) == hashlib.sha256(b"one").hexdigest()
     with monkeypatch.context() as patch:
         patch.setattr(digest, "_of_file", lambda _: pytest.fail("it was read again"))
-        assert digest_of(place) == hashlib.sha256(b"one").hexdigest()
+        assert digest_of_path(place) == hashlib.sha256(b"one").hexdigest()
     before = place.stat()
     place.write_text("two")
     os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert digest_of(place) == hashlib.sha256(b"two").hexdigest()
+    assert digest_of_path(place) == hashlib.sha256(b"two").hexdigest()
 
 
 def test_a_folder_is_known_by_names_and_contents_wherever_it_lies(tmp_path: Path) -> None:
@@ -87,12 +94,12 @@ def test_a_folder_is_known_by_names_and_contents_wherever_it_lies(tmp_path: Path
     (folder / "inner").mkdir(parents=True)
     (folder / "inner/a").write_text("one")
     (folder / "b").write_text("two")
-    first = digest_of(folder)
+    first = digest_of_path(folder)
     shutil.copytree(folder, tmp_path / "copied")
-    assert digest_of(tmp_path / "copied") == first
-    assert size_of(folder) == 6
+    assert digest_of_path(tmp_path / "copied") == first
+    assert size_bytes_of(folder) == 6
     (folder / "b").rename(folder / "c")
-    assert digest_of(folder) != first
+    assert digest_of_path(folder) != first
     (folder / "c").rename(folder / "b")
     (folder / "inner/a").write_text("ona")
-    assert digest_of(folder) != first
+    assert digest_of_path(folder) != first

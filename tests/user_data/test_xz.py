@@ -13,7 +13,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.imported.files import lines_of
-from dbdyno.sql_logs.lines import lines
+from dbdyno.sql_logs.lines import numbered_lines
 from dbdyno.user_data import dump
 from dbdyno.user_data.dump import dump_at
 from tests.cli.calls import complaint
@@ -64,7 +64,7 @@ def test_what_is_cut_or_damaged_is_an_error(packed: bytes, error: type[Exception
 
 @pytest.mark.parametrize(
     "read",
-    [lambda path: list(lines_of(path)), lambda path: list(lines(path)), dump_at],
+    [lambda path: list(lines_of(path)), lambda path: list(numbered_lines(path)), dump_at],
     ids=["log", "server", "dump"],
 )
 def test_a_file_that_asks_for_more_memory_than_it_may_take_is_refused(

@@ -21,7 +21,7 @@ from enum import StrEnum
 from functools import cached_property
 from statistics import median
 
-from dbdyno.analyse.code import DIFFERENCE_LEAST, changes
+from dbdyno.analyse.code import DIFFERENCE_LEAST, changed_functions
 from dbdyno.analyse.columns import Block, OfRecords
 from dbdyno.analyse.engines import engines_compared
 from dbdyno.analyse.estimate import Estimator, log_ratios
@@ -446,7 +446,7 @@ class Bisection(Frozen):
     same_code: str = ""
     step: Ratio | None = None
     confirmed: Look = Look.NOT_YET
-    changes: tuple[InstructionChange, ...] = ()
+    changed_functions: tuple[InstructionChange, ...] = ()
     contradicted: bool = False
     engines: EnginesCompared | None = absent(None)
     trials: int
@@ -509,6 +509,6 @@ def _engines(seen: BisectionEvidence) -> EnginesCompared | None:
 def _changes(seen: BisectionEvidence, good: int, bad: int) -> tuple[InstructionChange, ...]:
     """The functions with the largest changes; the rest is what differs from repeat to repeat."""
     own, against = seen.executed(bad), seen.executed(good)
-    found = changes(own, against) if own and against else ()
+    found = changed_functions(own, against) if own and against else ()
     least = LEAST_CHANGE * max((abs(one.change) for one in found), default=0.0)
     return tuple(one for one in found if abs(one.change) > least)[:FUNCTIONS_MOST]

@@ -58,7 +58,7 @@ class CodeDifference(Frozen):
     other_constants: int
     moved: int
     data: Matching
-    changes: tuple[FunctionDifference, ...]
+    changed_functions: tuple[FunctionDifference, ...]
     changed_data: tuple[str, ...]
 
     @property
@@ -238,7 +238,7 @@ def _counted_variant(record: Record, against: Counted | None, confidence: float)
     compared = {
         "ratio": math.exp(statistics.median(logs)) if logs else per_op / against.per_op[INSTRUCTIONS],
         "told": _apart(logs, confidence),
-        "changes": changes(counted, against)[:FUNCTIONS_MOST],
+        "changes": changed_functions(counted, against)[:FUNCTIONS_MOST],
     }
     return found.but(**compared)
 
@@ -264,7 +264,7 @@ def _apart(logs: Sequence[float], confidence: float) -> bool:
     return abs(statistics.fmean(logs)) > max(half, math.log1p(DIFFERENCE_LEAST))
 
 
-def changes(counted: Counted, against: Counted) -> tuple[InstructionChange, ...]:
+def changed_functions(counted: Counted, against: Counted) -> tuple[InstructionChange, ...]:
     """What each function executes in `counted` beyond `against`, the largest change first.
 
     Changes add up to the change of the whole but for functions that neither record holds.

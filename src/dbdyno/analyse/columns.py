@@ -239,7 +239,7 @@ def distribution_of(records: Iterable[Record]) -> Distribution:
         return Distribution(units, None)
 
 
-def together(parts: Sequence[Distribution]) -> Distribution:
+def merged_latencies(parts: Sequence[Distribution]) -> Distribution:
     """The latencies of all parts."""
     units = frozenset(unit for part in parts for unit in part.units)
     sums = [part.histogram for part in parts if part.histogram is not None]

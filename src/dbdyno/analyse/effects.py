@@ -27,18 +27,18 @@ from statistics import fmean
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 
-from dbdyno.analyse.columns import Block, BlockValues, Fact, together
+from dbdyno.analyse.columns import Block, BlockValues, Fact, merged_latencies
 from dbdyno.analyse.estimate import (
     Contrasts,
     Trials,
     around_means,
     contrasts_of,
-    ending,
-    estimate,
+    estimated_ratio,
     paired_by_block,
     ratio_between,
     summary_of,
     units_of,
+    verdict_of_endings,
     with_lost,
 )
 from dbdyno.analyse.floor import Outlook, could_be_layout, outlook
@@ -169,10 +169,10 @@ def variant_result(
         code=_code(trials),
     )
     if trials.role is Role.BASELINE:
-        return result.but(**ending(trials))
+        return result.but(**verdict_of_endings(trials))
     result = result.but(**_compared(trials, baseline, goal, method, each, costs))
     if outside:
-        return result.but(**ending(trials))
+        return result.but(**verdict_of_endings(trials))
     idle = _idle(result, trials, baseline)
     return result.but(**_verdict(result, trials, baseline, method), idle=idle)
 
@@ -198,7 +198,7 @@ def decided_result(trials: Trials, baseline: Trials, goal: Goal, method: Method)
         effect=ratio_between(goal.response, trials, baseline, method.confidence_each, method),
         guards=_guards(trials, baseline, goal, method),
     )
-    judged = result.but(**(ending(trials) or _of_comparison(result, trials, baseline, method)))
+    judged = result.but(**(verdict_of_endings(trials) or _of_comparison(result, trials, baseline, method)))
     return judged if _decided(judged, trials, baseline, method) else None
 
 
@@ -277,7 +277,7 @@ def _guards(trials: Trials, baseline: Trials, goal: Goal, method: Method) -> tup
 
 def _verdict(result: VariantResult, trials: Trials, baseline: Trials, method: Method) -> dict[str, object]:
     """The verdict of a candidate, whether further blocks could change it, and how many would settle it."""
-    found = ending(trials) or _of_comparison(result, trials, baseline, method)
+    found = verdict_of_endings(trials) or _of_comparison(result, trials, baseline, method)
     judged = result.but(**found)
     # Nobody can add a block to logs.
     open_still = judged.reason in (Reason.SPREAD, Reason.TOO_FEW_PAIRS) and method.unit is Unit.BLOCK
@@ -307,7 +307,7 @@ def _carried_by(result: VariantResult, logs: Sequence[float], method: Method) ->
         return 0
     most_first = sorted(logs, reverse=effect.ratio > 1.0)
     for few in range(1, int(CARRIED_SHARE_MOST * len(logs)) + 1):
-        left = estimate(effect.metric, Contrasts.apart(most_first[few:]), effect.confidence, method)
+        left = estimated_ratio(effect.metric, Contrasts.apart(most_first[few:]), effect.confidence, method)
         if left is not None and left.low and left.high and left.low <= 1.0 <= left.high:
             return few
     return 0
@@ -321,7 +321,7 @@ def _of_comparison(
     """
     if result.effect is None:
         return {"verdict": Verdict.INCONCLUSIVE, "reason": _why_no_pair(trials, baseline, method.response)}
-    if ending(baseline):
+    if verdict_of_endings(baseline):
         return {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.BASELINE_BROKEN}
     states = {guard.state for guard in result.guards}
     if Kept.BROKEN in states:
@@ -359,7 +359,7 @@ def _rests_on_luck(
         theirs=sum(drop.variant != trials.variant.name for drop in lost),
         higher_is_better=method.higher_is_better,
     )
-    effect = estimate(method.response, Contrasts.apart(worst), method.confidence_each, method)
+    effect = estimated_ratio(method.response, Contrasts.apart(worst), method.confidence_each, method)
     return effect is None or judge(effect, method)[0] is not verdict
 
 
@@ -414,7 +414,7 @@ def _within_layout(result: VariantResult, method: Method) -> bool:
 
 
 def _ended_for_good(trials: Trials) -> bool:
-    if not (ended := ending(trials)):
+    if not (ended := verdict_of_endings(trials)):
         return False
     return ended["verdict"] is not Verdict.FAILED or trials.count(Outcome.FAILED) >= FAILURES_FOR_GOOD
 
@@ -465,7 +465,7 @@ def _drop(block: Block, side: Trials) -> Dropped:
 def _latency(trials: Trials) -> tuple[Percentile, ...]:
     """The distribution over all measured trials; empty where a tally holds no histogram that can be read."""
     each = [one.rows.columns.distribution(one.rows.ended(Outcome.MEASURED)) for one in trials.each]
-    units, histogram = together(each)
+    units, histogram = merged_latencies(each)
     try:
         return curve(histogram, *units) if histogram is not None and len(units) == 1 else ()
     except KeyError:

@@ -118,7 +118,7 @@ def spread_of(candidates: Sequence[Candidate]) -> float:
     return math.sqrt(squares / freedom) if freedom else 0.0
 
 
-def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+def ranked_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Those with a speed that counts, the best first."""
     spread = spread_of(candidates)
     sound = [one for one in candidates if one.log_ratios and not one.cause]
@@ -177,7 +177,7 @@ def excess_of(guard: Guard, record: Record, baseline: Record) -> float:
 BAD = (Outcome.FAILED, Outcome.BROKEN)
 
 
-def needed(study: Study, finalists: int) -> int:
+def starts_needed(study: Study, finalists: int) -> int:
     """How many starts without a bad one show the share that the study asks for; 0 where it asks for none."""
     asked = study.search.bad_starts if study.search is not None else None
     if asked is None:
@@ -222,7 +222,7 @@ def starts_of(study: Study, records: Sequence[Record], levels: Mapping[str, Leve
         bad=bad,
         share_most=share_most(bad, count, each),
         asked=study.search.bad_starts if study.search is not None else None,
-        needed=needed(study, finalists),
+        needed=starts_needed(study, finalists),
         confidence=study.goal.confidence,
     )
 

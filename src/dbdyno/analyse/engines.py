@@ -45,7 +45,7 @@ COSTS_REST_ON = {
 COSTS_MORE, ERRORS_LEAST = 1.1, 1e-3
 
 
-def ranked(found: DefaultsBeside) -> list[DefaultChanged]:
+def ranked_defaults(found: DefaultsBeside) -> list[DefaultChanged]:
     """The changed defaults: those first on which something rests that was seen, then by their kind."""
 
     def rank(one: DefaultChanged) -> tuple[bool, int, str]:

@@ -176,7 +176,7 @@ class Trials:
         )
 
 
-def ending(trials: Trials) -> dict[str, object]:
+def verdict_of_endings(trials: Trials) -> dict[str, object]:
     """The verdict that the trials' ends alone decide: one broken trial breaks a variant, and one in which the
     driver was the limit leaves it without a speed, as the others were only the slower ones; other ends decide
     where they took more than their share of the blocks. A restart that took along what the settings do not
@@ -218,7 +218,7 @@ def ratio_between(
     common."""
     if method.unit is not Unit.REPETITION:
         found = paired_by_block(trials, baseline, metric)
-        return estimate(metric, contrasts_of(trials.rows, found), confidence, method)
+        return estimated_ratio(metric, contrasts_of(trials.rows, found), confidence, method)
     over, under = (
         [log for log in side.values(metric).logs.tolist() if not math.isnan(log)]
         for side in (trials, baseline)
@@ -338,7 +338,7 @@ def _of_fleet(codes: Places, names: list[str]) -> Places:
     return np.where(np.isin(codes, of_none), NOBODYS, codes)
 
 
-def estimate(metric: str, found: Contrasts, confidence: float, method: Method) -> Ratio | None:
+def estimated_ratio(metric: str, found: Contrasts, confidence: float, method: Method) -> Ratio | None:
     """The geometric mean of ratios and its interval; None without a block, no interval with one. An interval
     that so few blocks cannot give at this confidence is absent."""
     pairs = len(found.values)
@@ -446,7 +446,7 @@ class Estimator:
 
     def ratio(self, metric: str, logs: Mapping[Block, float], confidence: float) -> Ratio | None:
         """The geometric mean of what these log contrasts say, and its interval."""
-        return estimate(metric, self._contrasts(logs), confidence, self.method)
+        return estimated_ratio(metric, self._contrasts(logs), confidence, self.method)
 
     def centred(self, contrasts: Mapping[Block, float], confidence: float) -> Centred:
         """The mean of contrasts in their own unit, and its interval. There is one."""

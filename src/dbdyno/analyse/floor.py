@@ -72,7 +72,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analyse.columns import BlockValues, Floats, Places
-from dbdyno.analyse.estimate import Trials, ending, pairs, ratio_between, with_copies
+from dbdyno.analyse.estimate import Trials, pairs, ratio_between, verdict_of_endings, with_copies
 from dbdyno.analyse.found import Blocking, Components, Floor, LayoutSpread
 from dbdyno.analyse.intervals import bounded_exp, quantile_of
 from dbdyno.analyse.model import Method, Ratio, Role
@@ -88,7 +88,7 @@ def layout_spread(trials: Sequence[Trials], method: Method) -> LayoutSpread | No
     """How far the placebos of a run lie from its baseline, and how far one more layout may; None without one
     that was measured in as many blocks as a verdict needs."""
     baseline = with_copies(trials)
-    placebos = [each for each in trials if each.role is Role.PLACEBO and not ending(each)]
+    placebos = [each for each in trials if each.role is Role.PLACEBO and not verdict_of_endings(each)]
     ratios = (ratio_between(method.response, each, baseline, method.confidence, method) for each in placebos)
     enough = (ratio for ratio in ratios if ratio is not None and ratio.pairs >= method.blocks_least)
     logs = [math.log(ratio.ratio) for ratio in enough]

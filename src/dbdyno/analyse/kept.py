@@ -34,7 +34,7 @@ from dbdyno.analyse.columns import (
     Places,
     distribution_of,
     logs_of,
-    together,
+    merged_latencies,
 )
 from dbdyno.analyse.effects import HAS_CODE, IDLE
 from dbdyno.analyse.estimate import FLEET_HOST, IMAGE, WAY
@@ -152,8 +152,8 @@ class Keeping:
             if record.outcome is Outcome.MEASURED:
                 by_variant.setdefault(record.variant, []).append(record)
         for variant, measured in by_variant.items():
-            count, earlier = self._latencies.get(variant, (0, together([])))
-            found = together([earlier, distribution_of(measured)])
+            count, earlier = self._latencies.get(variant, (0, merged_latencies([])))
+            found = merged_latencies([earlier, distribution_of(measured)])
             self._latencies[variant] = count + len(measured), found
 
     def arrays(self) -> Arrays:
@@ -186,7 +186,7 @@ def _kept(trials: int, found: Distribution) -> KeptHistogram:
     )
 
 
-def given_of(head: Head, read: Read, reread: Reread) -> AnalysisInput:
+def kept_input(head: Head, read: Read, reread: Reread) -> AnalysisInput:
     """What an analysis is given of a run whose columns were kept."""
     return AnalysisInput(
         columns=KeptColumns(head, read, reread),
@@ -263,7 +263,7 @@ class KeptColumns(Columns):
         if [one.trials for one in kept] != counts.tolist():
             # Not all trials of a variant: nobody has summed these.
             return distribution_of(self.records(places.tolist()))
-        return together([_distribution(one) for one in kept])
+        return merged_latencies([_distribution(one) for one in kept])
 
     def warned(self, places: Places) -> dict[Doubt, int]:
         codes, table = self.fact(DOUBTS)

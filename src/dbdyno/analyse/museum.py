@@ -278,7 +278,7 @@ def collection(runs: Sequence[RunOfMuseum], unread: Sequence[str] = ()) -> Museu
     return Museum(pieces=tuple(pieces), runs=len(runs), unread=tuple(unread))
 
 
-def chosen(museum: Museum, layer: str | None = None, ending: Ending | None = None) -> Museum:
+def chosen_pieces(museum: Museum, layer: str | None = None, ending: Ending | None = None) -> Museum:
     """The pieces alone that change a level of `layer`, and of these the occurrences that ended so."""
     return museum.but(pieces=tuple(_chosen(museum.pieces, layer, ending)))
 

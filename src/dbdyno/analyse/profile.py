@@ -142,7 +142,7 @@ def _leaf(frames: tuple[str, ...]) -> str:
     return f"{frames[-1]} below {named}" if named else frames[-1]
 
 
-def changes(profile: Profile, against: Profile) -> tuple[FunctionChange, ...]:
+def changed_times(profile: Profile, against: Profile) -> tuple[FunctionChange, ...]:
     """What each function's own time is in `profile` beyond `against`, the largest change first.
 
     `share` is the change over the change of the whole CPU time; shares add up to 1.

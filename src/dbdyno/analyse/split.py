@@ -66,7 +66,7 @@ def time_split(variant: str, columns: Columns, places: Places, confidence: float
     rows[REMAINDER] = rows[WHOLE] - np.array(list(map(math.fsum, zip(*parts, strict=True))))
     # What does not stand in front of a server is not missing.
     absent = () if rows.keys() & set(APPLICATION) else APPLICATION
-    means = {name: estimate(name, rows[name], confidence) for name in (WHOLE, *PARTS) if name in rows}
+    means = {name: estimated_mean(name, rows[name], confidence) for name in (WHOLE, *PARTS) if name in rows}
     beyond = -means[REMAINDER].mean
     return TimeSplit(
         variant=variant,
@@ -128,7 +128,7 @@ def embedded(observation: Observation) -> bool:
     return "process_cpu_s" in observation.series
 
 
-def estimate(name: str, values: Sequence[float] | Floats, confidence: float) -> Estimate:
+def estimated_mean(name: str, values: Sequence[float] | Floats, confidence: float) -> Estimate:
     """The arithmetic mean over trials and its t interval; none with one trial."""
     numbers = np.asarray(values, dtype=np.float64)
     mean = math.fsum(numbers.tolist()) / len(numbers)
@@ -221,7 +221,9 @@ def _hardware_of(record: Record) -> dict[str, float]:
 def _hardware(columns: Columns, places: Places, confidence: float) -> tuple[Estimate, ...]:
     found = {name: values[places] for name, values in columns.figures(OF_HARDWARE).items()}
     known = {name: values[~np.isnan(values)] for name, values in found.items()}
-    return tuple(estimate(name, known[name], confidence) for name in HARDWARE if len(known.get(name, ())))
+    return tuple(
+        estimated_mean(name, known[name], confidence) for name in HARDWARE if len(known.get(name, ()))
+    )
 
 
 def _engine_of(record: Record) -> dict[str, float]:
@@ -241,7 +243,7 @@ def _engine(columns: Columns, places: Places, confidence: float) -> tuple[Estima
     viewed, views = columns.having(HAS_VIEW, places, True), columns.figures(OF_ENGINE)
     titles = dict.fromkeys(title for told in columns.seen(TITLES, viewed) for title in told)
     # A counter that stood still in one trial is absent there, and was zero.
-    return tuple(estimate(title, or_zero(views[title][viewed]), confidence) for title in titles)
+    return tuple(estimated_mean(title, or_zero(views[title][viewed]), confidence) for title in titles)
 
 
 def _operations_of_the_load(record: Record) -> float:

@@ -207,7 +207,7 @@ class Trend(Frozen):
 Runs = Sequence[TrendRun]
 
 
-def run_of(analysis: Analysis) -> TrendRun:
+def run_of_trend(analysis: Analysis) -> TrendRun:
     """What a trend needs of a run, so that no more of many runs is held at a time. Its name and note are its
     user's, who may change them."""
     engine = _engine(analysis)

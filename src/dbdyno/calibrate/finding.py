@@ -180,7 +180,7 @@ def minutes_to_tell(difference: float, pair_sd: float, slice_s: float, trial: Tr
     return None if found_s is None else found_s / 60.0
 
 
-def compared(findings: Sequence[BindingFinding]) -> tuple[BindingFinding, ...]:
+def compared_bindings(findings: Sequence[BindingFinding]) -> tuple[BindingFinding, ...]:
     """The first, and each other with how it stands against the first: by the F ratio of the costs at 95 %,
     corrected for the number of others (Šidák 1967)."""
     first, *others = findings

@@ -13,7 +13,7 @@ from dbdyno.calibrate.binding import binds_itself
 from dbdyno.calibrate.finding import BindingFinding
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host import paths
-from dbdyno.host.fingerprint import Host, identity
+from dbdyno.host.fingerprint import Host, host_identity
 from dbdyno.records.run import Calibrated
 from dbdyno.study import Interval, Study
 
@@ -60,7 +60,7 @@ class Calibration(Frozen):
         )
 
 
-def place_of(host: Host) -> CalibratedHost:
+def calibrated_host(host: Host) -> CalibratedHost:
     """From a host's fingerprint."""
     return CalibratedHost(
         name=host.name or "",
@@ -71,7 +71,7 @@ def place_of(host: Host) -> CalibratedHost:
     )
 
 
-def keep(calibration: Calibration) -> Path:
+def keep_calibration(calibration: Calibration) -> Path:
     """Puts it in the place of the one before it."""
     folder = paths.data() / FOLDER
     folder.mkdir(exist_ok=True)
@@ -98,7 +98,7 @@ def found_for(study: Study, place: CalibratedHost, now_unix_s: float) -> tuple[C
 
 def kept_here(now_unix_s: float) -> list[Calibration]:
     """The calibrations that hold on this host now, of whatever studies."""
-    place = place_of(identity())
+    place = calibrated_host(host_identity())
     return [one for one in _all() if not _why_stale(one, place, now_unix_s)]
 
 

@@ -11,7 +11,7 @@ from dbdyno.cli.resume import study_and_run
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.writers import Allowed
-from dbdyno.kinds.bisection import BISECTION, BisectOptions, begin_bisection, beginning_of
+from dbdyno.kinds.bisection import BISECTION, BisectOptions, begin_bisection, beginning_of_bisection
 from dbdyno.kinds.kind import Beginning
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
@@ -48,11 +48,11 @@ def main(
 
     def begin(_store: Store, run: Run | None) -> Beginning:
         if run is not None:
-            return beginning_of(BISECTION.goes_on(run))
+            return beginning_of_bisection(BISECTION.goes_on(run))
         if study is None:
             raise UserError("no study was named", "dyno bisect STUDY --good REV --bad REV")
         options = BisectOptions(study, good, bad, along, blocks, seed, allowed)
-        return beginning_of(begin_bisection(options, tell))
+        return beginning_of_bisection(begin_bisection(options, tell))
 
     url = store_url(store)
     measure(

@@ -23,14 +23,14 @@ from dbdyno.calibrate.finding import (
     Pairs,
     TrialCosts,
     best,
-    compared,
+    compared_bindings,
     finding,
     interval_for,
     measured,
     reason,
     with_slices,
 )
-from dbdyno.calibrate.kept import Calibration, keep, place_of
+from dbdyno.calibrate.kept import Calibration, calibrated_host, keep_calibration
 from dbdyno.cli.terminal import tell, terminal
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
@@ -53,7 +53,7 @@ from dbdyno.report.words.safe import json_text
 from dbdyno.run import run_trial
 from dbdyno.study import Study, parse_study
 from dbdyno.study.designs import variants_of
-from dbdyno.study.document import document, rows, table, toml
+from dbdyno.study.document import document, rows, table_text, toml
 from dbdyno.study.tables import STUDY, WORKLOAD
 from dbdyno.study.trials import Phase, Trial
 from dbdyno.trial.bench import Bench
@@ -99,7 +99,7 @@ def main(
     with alone(f"calibration of {asked.title}", time_s + OVERHEAD_S, wait_s, tell):
         tell(f"calibrating {asked.engine.engine}, {asked.workload.name}: {time_s:g} s of slices")
         found = _calibrated(asked, time_s, allowed)
-    path = keep(found)
+    path = keep_calibration(found)
     if as_json:
         click.echo(json_text(found))
     else:
@@ -116,7 +116,7 @@ def _asked(engine: str | None, workload: str | None, clients: int) -> Study:
         )
     head = [STUDY.row("title", f"{engine}, {workload}"), ("engine", toml(engine), ""), STUDY.row("aa", True)]
     load = [WORKLOAD.row("name", workload), WORKLOAD.row("clients", clients)]
-    text = document([[*rows(head), *table("workload", load)]])
+    text = document([[*rows(head), *table_text("workload", load)]])
     return parse_study(text.encode(), catalogue(), "the options")
 
 
@@ -175,7 +175,7 @@ def _calibrated(study: Study, time_s: float, allowed: Allowed) -> Calibration:
         workload=study.workload.name,
         clients=study.workload.clients,
         options=dict(study.workload.options),
-        place=place_of(host),
+        place=calibrated_host(host),
         made_unix_s=time.time(),
         best=found.best,
         interval=interval_for(list(found.pairs.values())),
@@ -211,11 +211,11 @@ def _found(study: Study, running: Running, time_s: float) -> _Found:
         )
     found = {binding: finding(binding, each, trial) for binding, each in pairs.items()}
     # What gathers is the study's own choice; the others are shown for comparison.
-    alike = compared([found[one] for one in pairs if one.gather == tried[0].gather])
+    alike = compared_bindings([found[one] for one in pairs if one.gather == tried[0].gather])
     bound = best(alike)
     others = with_slices(bound.arrangement, OTHER_SLICES_S)
     longer = measured(running, others, (1.0 - BINDINGS_SHARE) * time_s, draw)
-    lengths = compared([bound, *(finding(one, each, trial) for one, each in longer.items())])
+    lengths = compared_bindings([bound, *(finding(one, each, trial) for one, each in longer.items())])
     found |= {one.arrangement: one for one in (*alike, *lengths)}
     return _Found(
         best=best(lengths),

@@ -12,8 +12,8 @@ from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.passwords import without_passwords
 from dbdyno.prepare_run import stored_run
-from dbdyno.prepare_run.stored_run import compared, require_comparable, side_of, tell_unknown
-from dbdyno.records.place import from_root, place_of, store_url
+from dbdyno.prepare_run.stored_run import compared_sides, require_comparable, side_of, tell_unknown
+from dbdyno.records.place import from_root, place_of_store, store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store, store_there
 from dbdyno.report.words.safe import argument
@@ -39,7 +39,7 @@ def main(
     for other in others:
         tell_unknown((first, other), tell)
     ends = _ends((sides[0][0], sides[1][0]), left_variant, right_variant)
-    found = compared(*sides, ends=ends)
+    found = compared_sides(*sides, ends=ends)
     given = {"--from": left_variant, "--to": right_variant, "--right-store": right_store}
     options = "".join(
         f" {name} {argument(without_passwords(value))}" for name, value in given.items() if value
@@ -51,7 +51,7 @@ def _require_there(url: str) -> None:
     """Raises UserError for a file that is not there: a store of another machine is not to be made here."""
     with store_there(url) as found:
         if found is None:
-            place = place_of(url)
+            place = place_of_store(url)
             raise UserError(
                 f"no store {place}", from_root(place) or "name the file of the other machine's store"
             )

@@ -11,7 +11,7 @@ from dbdyno.cli.patience import patient
 from dbdyno.cli.preferences import FOREVER
 from dbdyno.cli.verbs.measure import run
 from dbdyno.engines import registry
-from dbdyno.prepare_run.first_study import DEMO, study_of
+from dbdyno.prepare_run.first_study import DEMO, study_file_named
 from dbdyno.prepare_run.study_here import study_at
 
 NEXT = """
@@ -22,7 +22,7 @@ What next:
 
 def main(mirror: str, wait_s: float) -> None:
     """Measures each variant until its verdict stands, in as many blocks as the study says at most."""
-    path = study_of(DEMO)
+    path = study_file_named(DEMO)
     study = study_at(path)
     with patient() as patience:
         registry.engine(study.engine.engine).obtaining.fetch(study.engine.version, mirror, patience.tell)

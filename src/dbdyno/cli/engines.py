@@ -14,7 +14,7 @@ from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.machine import packages
-from dbdyno.machine.kinds import kind
+from dbdyno.machine.kinds import machine_kind
 from dbdyno.prepare_run.study_here import fetched_for, study_at
 from dbdyno.report.words.safe import json_text
 from dbdyno.study import excludes
@@ -56,7 +56,7 @@ def fetch(
     with patient() as patience:
         if machine and platform is not None:
             recipe = registry.guest(engine).RECIPE
-            copy = packages.fetch(kind(platform), recipe, version, mirror, patience.tell).copy
+            copy = packages.fetch(machine_kind(platform), recipe, version, mirror, patience.tell).copy
             click.echo(f"a machine of {platform} with {engine.name} {copy.version}: {copy.origin}")
             return
         if platform is None:

@@ -11,15 +11,15 @@ from dbdyno.cli.progress import shown
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import BaselineFailed, DynoError, UserError
 from dbdyno.fleet import kept_builds, parts
-from dbdyno.fleet.hosts import SeenHost, chosen, require_connected, seen
+from dbdyno.fleet.hosts import SeenHost, chosen_hosts, require_connected, seen
 from dbdyno.fleet.parts import HostAnswer, HostPart, PartState
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.host_lock import LookBetweenBlocks
 from dbdyno.kinds.comparison import RunOptions, begin
 from dbdyno.kinds.fleet import draft_of, run_on
 from dbdyno.plan import restarts
-from dbdyno.prepare_run.begun import code_digest, keep
-from dbdyno.prepare_run.estimate import estimate
+from dbdyno.prepare_run.begun import code_digest, keep_run
+from dbdyno.prepare_run.estimate import run_estimate
 from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.database import Unavailable
 from dbdyno.records.record import Record
@@ -70,7 +70,7 @@ class Controller:
     def begin(self, options: RunOptions, words: Sequence[str], name: str | None, note: str) -> Run:
         """A new run, which its hosts may carry out when this returns. Raises UserError for a host that is not
         there, and with what each host finds in the way."""
-        hosts = chosen(self.session, words)
+        hosts = chosen_hosts(self.session, words)
         for one in hosts:
             _require_same_code(one)
         # What a calibration of this host found is none of other hosts' business.
@@ -81,7 +81,7 @@ class Controller:
         parts.ask(self.session, draft, names)
         try:
             run = run_on(draft, self._answers(draft.run, names), self._say)
-            keep(self.store, run, name, note)
+            keep_run(self.store, run, name, note)
         except BaseException:
             parts.forget(self.session, draft.run)
             raise
@@ -113,7 +113,7 @@ class Controller:
         if self.quiet:
             found = following.to_the_end(Unwatched())
         else:
-            expected_s = estimate(self.store, study).trials_s / len(run.fleet)
+            expected_s = run_estimate(self.store, study).trials_s / len(run.fleet)
             with shown(trials_in_all(study), study, expected_s) as progress:
                 found = following.to_the_end(progress)
         self._say_left_out(found)

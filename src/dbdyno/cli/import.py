@@ -15,9 +15,9 @@ from dbdyno.cli.verbs.measure import PGBENCH, SYSBENCH
 from dbdyno.errors import UserError
 from dbdyno.imported import pgbench, sysbench
 from dbdyno.imported.files import Repetition, of_threads, one_each
-from dbdyno.imported.run import ImportQuestion, RepetitionLog, records_of, run_of
+from dbdyno.imported.run import ImportQuestion, RepetitionLog, records_of, run_of_logs
 from dbdyno.imported.tallies import CountedRepetition
-from dbdyno.prepare_run.begun import keep, name_of_run, require_free
+from dbdyno.prepare_run.begun import keep_run, name_of_run, require_free
 from dbdyno.records import metrics
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
@@ -60,10 +60,10 @@ def main(
     asked = ImportQuestion(title or f"Logs of {tool}{of_whom}", response, share, paired)
     found = {variant: _read(tool, paths, seventh) for variant, paths in by_variant.items()}
     _require_each_file_once(found)
-    run = run_of(name_of_run(), tool, found, asked, time.time())
+    run = run_of_logs(name_of_run(), tool, found, asked, time.time())
     with writable_store(store_url(store)) as opened:
         require_free(opened, name)
-        keep(opened, run, name, note)
+        keep_run(opened, run, name, note)
         for record in records_of(run, found, paired):
             opened.add_record(record)
         opened.finish_run(run.run)

@@ -30,7 +30,7 @@ from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, KindOfRun
 from dbdyno.kinds.registry import KINDS
 from dbdyno.prepare_run.adapted import server_bytes
-from dbdyno.prepare_run.begun import Begun, began, bench_of, keep, make_builds_of, require_free, reruns_of
+from dbdyno.prepare_run.begun import Begun, began, bench_of, keep_run, make_builds_of, require_free, reruns_of
 from dbdyno.prepare_run.running import held
 from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.chain import Rerun
@@ -102,7 +102,7 @@ def measure(
             with alone(begun.study.title, beginning.whole_s, asked.wait_s, tell, run.run):
                 if before is None:
                     KINDS[run.kind].require(begun, tell, asked.allowed)
-                keep(store, run, asked.name, asked.note)
+                keep_run(store, run, asked.name, asked.note)
                 if pages is not None:
                     around.enter_context(_pages(*pages, asked.url, run))
                 records = _carried_out(asked, beginning, store)

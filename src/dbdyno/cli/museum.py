@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.analyse import Ending
-from dbdyno.analyse.museum import chosen
+from dbdyno.analyse.museum import chosen_pieces
 from dbdyno.cli.deliver import deliver
 from dbdyno.cli.formats import TABLE_FORMATS, format_of
 from dbdyno.cli.patience import waiting
@@ -32,5 +32,5 @@ def main(
         registry.engine(engine)
     with Store(store_url(store)) as opened, waiting("reading the runs of the store"):
         whole = museum_of(opened, engine or "", study or "")
-    found = chosen(whole, layer, Ending(outcome) if outcome else None)
+    found = chosen_pieces(whole, layer, Ending(outcome) if outcome else None)
     deliver("museum", found, form, output, {"csv": partial(as_csv, found)})

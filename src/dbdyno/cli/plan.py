@@ -244,9 +244,9 @@ def _soak_text(study: Study, soak: Soak) -> str:
     """What `dyno soak` would do with the study."""
     rungs = ", ".join(f"{clients:,}" for clients in soak.clients)
     # Here, because most studies soak nothing.
-    from dbdyno.plan.blocks import expected_s as soak_s
+    from dbdyno.plan.blocks import soak_expected_s
 
-    whole_s = soak_s(soak, study, overhead_s(study))
+    whole_s = soak_expected_s(soak, study, overhead_s(study))
     cuts = ", on volumes of Dyno's own, which needs root" if OF_POWER & set(soak.ends) else ""
     return f"`dyno soak` has rungs of {rungs} clients{cuts}, and takes about {about_text(whole_s)}"
 

@@ -81,7 +81,9 @@ def _verdicts(value: Any) -> tuple[str, ...]:
     from dbdyno.study import values
 
     if not isinstance(value, list):
-        raise values.ValueFault(f"must be a list, not {values.kind(value)}", 'write ["slower", "broken"]')
+        raise values.ValueFault(
+            f"must be a list, not {values.kind_text(value)}", 'write ["slower", "broken"]'
+        )
     return tuple(values.one_of(one, VERDICTS) for one in value)
 
 

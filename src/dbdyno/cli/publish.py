@@ -14,7 +14,7 @@ from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.prepare_run.begun import question_of
 from dbdyno.publish import MAKE_A_KEY
-from dbdyno.publish.folder import require_free, write_folder
+from dbdyno.publish.folder import require_empty, write_folder
 from dbdyno.publish.making import (
     PUBLIC_OF,
     SIGNED,
@@ -22,7 +22,7 @@ from dbdyno.publish.making import (
     UNSIGNED,
     PrivateKey,
     contents_of,
-    given_of,
+    folder_source,
     private_key,
 )
 from dbdyno.records.chain import Publication, sha256
@@ -39,12 +39,12 @@ def main(run: str, folder: Path, key: Path | None, unsigned: bool, store: str | 
             f"make a key: {MAKE_A_KEY}; then --key dyno.key, or --unsigned",
         )
     excludes.require(key=key, unsigned=unsigned)
-    require_free(folder)
+    require_empty(folder)
     signing = private_key(key, _password) if key is not None else None
     with Store(store_url(store)) as opened:
         found = run_to_read(opened, run)
         with waiting(f"reading and analysing {found.run}"):
-            contents = contents_of(given_of(opened, found, signing, tell), signing)
+            contents = contents_of(folder_source(opened, found, signing, tell), signing)
         write_folder(folder, contents)
         _note(opened, found.run, question_of(found), contents, signing)
     click.echo(str(folder))

@@ -17,20 +17,20 @@ from dbdyno.cli.verbs.keep import ANSIBLE, TUNED
 from dbdyno.deploy import ansible
 from dbdyno.deploy.check import Checked, State, checked
 from dbdyno.deploy.deployment import Deployment
-from dbdyno.deploy.evidence import page
+from dbdyno.deploy.evidence import evidence_page
 from dbdyno.deploy.files import (
     RecipeFile,
     by_hand,
     files_beside,
     files_for_host,
-    read_folder,
-    require_free,
+    read_recipe_folder,
+    require_absent,
     tuned_profile,
-    write_folder,
+    write_recipe_folder,
 )
 from dbdyno.deploy.made import (
     Contents,
-    build_of,
+    build_with_key,
     chosen_variant,
     deployment_of,
     measured_record,
@@ -72,13 +72,13 @@ def write_recipe(
         found = run_to_read(opened, run)
         _require_finished(opened, found)
         folder = output or Path(f"recipe-{found.run}")
-        require_free(folder)
+        require_absent(folder)
         deployment, engine, build = _made(opened, found, variant, any_verdict)
     given = {"service": service, "configuration": configuration and configuration.rstrip("/")}
     given = {name: value for name, value in given.items() if value is not None}
     deployment = deployment.but(**given, whole=whole)
     files = _files(deployment, engine, build, also)
-    write_folder(folder, files)
+    write_recipe_folder(folder, files)
     _tell_missing(also, files)
     click.echo(f"{folder}: {safe.clean(deployment.variant)}")
     if deployment.given_up:
@@ -107,7 +107,7 @@ def _made(store: Store, run: Run, name: str | None, any_verdict: bool) -> tuple[
     deployment = deployment_of(analysis, records, variant, engine)
     levels = {**analysis.study.settings, **variant.levels}
     key = key_in(measured_record(records, variant).evidence)
-    build = build_of(engine, levels, key, analysis.study.folder)
+    build = build_with_key(engine, levels, key, analysis.study.folder)
     if build is None:
         return deployment, engine, {}
     facts = build[0].but(changed=any(map(of_build, variant.changed)))
@@ -119,7 +119,7 @@ def _files(
 ) -> list[RecipeFile]:
     production = production_of(engine)
     for_host = files_for_host(deployment, production)
-    evidence = page(deployment, by_hand(deployment, for_host), engine.title)
+    evidence = evidence_page(deployment, by_hand(deployment, for_host), engine.title)
     files = [*for_host, *files_beside(deployment, production, for_host)]
     files += [
         RecipeFile("EVIDENCE.md", evidence.encode()),
@@ -140,7 +140,7 @@ def _tell_missing(also: tuple[str, ...], files: list[RecipeFile]) -> None:
 
 
 def check(folder: Path, url: str, process_id: int | None, as_json: bool, output: Path | None) -> None:
-    deployment = read_folder(folder)
+    deployment = read_recipe_folder(folder)
     found = checked(deployment, registry.engine(deployment.engine), url, process_id)
     if output is not None:
         write(output, safe.json_text(found) + "\n")

@@ -12,7 +12,7 @@ from dbdyno.cli.terminal import tell
 from dbdyno.errors import UserError
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning
-from dbdyno.kinds.soak import SOAK, begin_soak, beginning_of
+from dbdyno.kinds.soak import SOAK, begin_soak, beginning_of_soak
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
@@ -41,10 +41,10 @@ def main(
 
     def begin(_store: Store, run: Run | None) -> Beginning:
         if run is not None:
-            return beginning_of(SOAK.goes_on(run))
+            return beginning_of_soak(SOAK.goes_on(run))
         if study is None:
             raise UserError("no study was named", "dyno soak STUDY, or dyno soak --resume")
-        return beginning_of(begin_soak(study, smoke, clients, duration_s, seed, allowed, tell))
+        return beginning_of_soak(begin_soak(study, smoke, clients, duration_s, seed, allowed, tell))
 
     url = store_url(store)
     measure(

@@ -44,7 +44,7 @@ SCRIPTS = (
 )
 
 
-def page(deployment: Deployment, by_hand: Mapping[str, str], engine_title: str) -> str:
+def evidence_page(deployment: Deployment, by_hand: Mapping[str, str], engine_title: str) -> str:
     """The page as Markdown, ending in a newline. What can be lost stands on top."""
     parts = [
         f"# {_text(_title(deployment, engine_title))}",

@@ -253,15 +253,15 @@ _DEEDS = {
 ANOTHER_DYNO = "use the Dyno that wrote it"
 
 
-def require_free(folder: Path) -> None:
+def require_absent(folder: Path) -> None:
     """Raises UserError where something is there already."""
     if folder.exists() or folder.is_symlink():
         raise UserError(f"{folder} is there already", "name another folder by --output, or remove that one")
 
 
-def write_folder(folder: Path, files: Iterable[RecipeFile]) -> None:
+def write_recipe_folder(folder: Path, files: Iterable[RecipeFile]) -> None:
     """Makes the folder with all files. Raises UserError where it is there already, or cannot be made."""
-    require_free(folder)
+    require_absent(folder)
     making = folder.with_name(f".{folder.name}.making")
     try:
         shutil.rmtree(making, ignore_errors=True)
@@ -278,7 +278,7 @@ def write_folder(folder: Path, files: Iterable[RecipeFile]) -> None:
         ) from None
 
 
-def read_folder(folder: Path) -> Deployment:
+def read_recipe_folder(folder: Path) -> Deployment:
     """The recipe in a folder, or in its `recipe.json`. Raises UserError where there is none that this Dyno
     reads."""
     path = folder / RECIPE if folder.is_dir() else folder

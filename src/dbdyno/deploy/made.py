@@ -34,7 +34,7 @@ Contents = dict[str, bytes]
 """Files by their path in the recipe's folder."""
 
 
-def build_of(
+def build_with_key(
     engine: Engine, levels: Mapping[str, Level], key: str, folder: Path
 ) -> tuple[DeployedBuild, Contents] | None:
     """The build of these levels that has a key, and the files that make it again: its recipe, its patches and

@@ -39,7 +39,7 @@ from dbdyno.obtain.source.toolchain import (
     recorded,
     require_needs,
     toolchain,
-    tried,
+    tried_flags,
 )
 from dbdyno.obtain.source.tree import Patch, SourceTree, git_revision, local_tree, read_patch
 from dbdyno.records.binary import CodeBeside
@@ -108,7 +108,7 @@ def built(
         account=account,
         program=program,
         recorded=recorded(program),
-        warnings=tried(materials.toolchain, all_flags(wish, materials.toolchain.family)).warnings,
+        warnings=tried_flags(materials.toolchain, all_flags(wish, materials.toolchain.family)).warnings,
     )
 
 
@@ -226,7 +226,7 @@ def foreseen(engine: Engine, wish: BuildSpecification, folder: Path, variants: t
         found = found.but(name=build.name, there=making.is_made(build))
     if found.there:
         return found
-    expected_s = making.expected_s(
+    expected_s = making.build_expected_s(
         recipe,
         is_trained=wish.trainer is not None,
         is_bolted=wish.bolt_trainer is not None,
@@ -248,7 +248,7 @@ def _compiled(engine: Engine, recipe: Recipe, wish: BuildSpecification, folder: 
         raise Blocked("build.compiler", reason, remedy)
     flags, instrumented = all_flags(wish, compiler.family), None
     # A flag that is rejected, and a tool that is missing, show here and not after minutes.
-    tried(compiler, flags)
+    tried_flags(compiler, flags)
     # Headers for an architecture come with its root.
     headers = not wish.architecture
     require_needs(recipe.certain_steps, [compiler.cc, *flags.compile], headers)

@@ -17,7 +17,7 @@ from dbdyno.engines.server import tail
 from dbdyno.errors import ServerFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.records.record import Reading
-from dbdyno.user_data.folder import copy
+from dbdyno.user_data.folder import copy_folder
 
 
 @dataclass
@@ -94,7 +94,7 @@ def bring_in_file(source: Path, database: Path) -> None:
     """Copies a database's file to where a trial has it; nothing is left of a copy that failed."""
     database.parent.mkdir(mode=0o700)
     try:
-        copy(source, database)
+        copy_folder(source, database)
     except BaseException:
         shutil.rmtree(database.parent, ignore_errors=True)
         raise

@@ -101,11 +101,11 @@ ReadPlan = Callable[[str], tuple[PlanStep, ...]]
 Raises ValueError where it cannot be read."""
 
 
-def lines(steps: tuple[PlanStep, ...], depth: int = 0) -> Iterator[str]:
+def plan_lines(steps: tuple[PlanStep, ...], depth: int = 0) -> Iterator[str]:
     """A line for each step, the inputs of one indented below it."""
     for step in steps:
         yield "  " * depth + ": ".join(filter(None, (step.title, "; ".join(step.details))))
-        yield from lines(step.inputs, depth + 1)
+        yield from plan_lines(step.inputs, depth + 1)
 
 
 def titles(steps: tuple[PlanStep, ...]) -> Iterator[str]:

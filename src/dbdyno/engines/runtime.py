@@ -220,7 +220,7 @@ def _place(url: str) -> tuple[str, str, int | None, str, str]:
     return scheme, parts.hostname or "localhost", parts.port, parts.path, parts.query
 
 
-def digest(*facts: str) -> str:
+def digest_of_server(*facts: str) -> str:
     """What tells a server from all others, of what it says of itself."""
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
 

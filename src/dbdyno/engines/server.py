@@ -241,7 +241,7 @@ def url_of(protocol: str, socket: Path, data: Path | None = None) -> str:
     )
 
 
-def within(url: str, database: str) -> str:
+def url_of_database(url: str, database: str) -> str:
     """The same server's URL with another database."""
     return urlsplit(url)._replace(path=f"/{quote(database, safe='')}").geturl()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.analysis import Basis
-from dbdyno.analyse.code import changes, counted_work, spread
+from dbdyno.analyse.code import changed_functions, counted_work, spread
 from dbdyno.analyse.found import CountedVariant, InstructionChange
 from dbdyno.analyse.model import Analysis
 from dbdyno.findings.profile import FUNCTIONS_IN_DOCUMENT, SHOWN
@@ -208,7 +208,7 @@ def document(each: Sequence[Named]) -> Document:
     """Of one variant its functions, of two what they differ in, and what was simulated."""
     (name, ours), (against, theirs) = each[0], each[-1]
     two = len(each) == 2
-    shown = _changes(name, against, changes(ours, theirs)) if two else functions_section(name, ours)
+    shown = _changes(name, against, changed_functions(ours, theirs)) if two else functions_section(name, ours)
     simulated = [events_section(each)] if len(ours.per_op) > 1 else []
     return Document(
         title=TITLE,
@@ -232,7 +232,7 @@ class CountedDocument(Frozen):
     """What was counted of one variant or two; of two also what they differ in."""
 
     counted: tuple[CountedRow, ...]
-    changes: tuple[InstructionChange, ...] | None = absent(None)
+    changed_functions: tuple[InstructionChange, ...] | None = absent(None)
 
 
 def model(each: Sequence[Named]) -> CountedDocument:
@@ -240,7 +240,7 @@ def model(each: Sequence[Named]) -> CountedDocument:
     both = [found for _, found in each]
     return CountedDocument(
         counted=tuple(CountedRow(variant=name, **dict(found)) for name, found in each),
-        changes=changes(*both)[:FUNCTIONS_IN_DOCUMENT] if len(both) == 2 else None,
+        changes=changed_functions(*both)[:FUNCTIONS_IN_DOCUMENT] if len(both) == 2 else None,
     )
 
 

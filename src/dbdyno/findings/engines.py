@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analyse.analysis import Basis
-from dbdyno.analyse.engines import engines_compared, ranked
+from dbdyno.analyse.engines import engines_compared, ranked_defaults
 from dbdyno.analyse.found import DefaultsBeside, EnginesCompared, RowsDiffer
 from dbdyno.frozen import listed
 from dbdyno.records import metrics
@@ -101,7 +101,7 @@ def _defaults(found: EnginesCompared, beside: DefaultsBeside) -> Iterator[Elemen
     heads = ("setting", baseline, beside.level, *((SEEN_HEAD,) if seen else ()))
     rows = [
         (one.name, *_shown_beside(one.before, one.after), *((_seen(one.seen),) if seen else ()))
-        for one in ranked(beside)
+        for one in ranked_defaults(beside)
     ]
     kinds = {baseline: ColumnKind.CODE, beside.level: ColumnKind.CODE, SEEN_HEAD: ColumnKind.TEXT}
     first, rest = (table(heads, some, kinds, dense=True) for some in (rows[:ROWS_MOST], rows[ROWS_MOST:]))

@@ -27,7 +27,7 @@ from dbdyno.analyse.estimate import (
     Trials,
     around_means,
     contrasts_of,
-    estimate,
+    estimated_ratio,
     paired_by_block,
     with_copies,
 )
@@ -104,7 +104,7 @@ def _of_host(found: Contrasts, number: int) -> Contrasts:
 
 
 def _host_effect(host: str, logs: Contrasts, method: Method, confidence: float) -> HostEffect:
-    ratio = estimate(method.response, logs, confidence, around_means(method))
+    ratio = estimated_ratio(method.response, logs, confidence, around_means(method))
     assert ratio is not None  # a host has a block, or it is not among them
     return HostEffect(
         host=host, blocks=ratio.pairs, ratio=ratio.ratio, low=ratio.low, high=ratio.high,

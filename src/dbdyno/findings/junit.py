@@ -36,7 +36,7 @@ def render(analysis: Analysis, failing: Collection[Verdict]) -> str:
         name = f"{variant.name}: {metrics.find(analysis.method.response).title}"
         why = "; ".join(filter(None, [_seen(variant), remarks.remark(variant, analysis)]))
         suite.judged(name, variant, failing, why)
-    losing = [one for one in analysis.candidates if verdicts.losses_of(one)]
+    losing = [one for one in analysis.candidates if verdicts.losses_of_variant(one)]
     return suite.text(*(f"{one.name}: {_seen(one)}" for one in losing))
 
 
@@ -97,7 +97,7 @@ def _phases(suite: _Suite, rung: Rung) -> None:
 
 def _seen(variant: VariantResult) -> str:
     verdict = variant.verdict.value if variant.verdict is not None else "no verdict"
-    verdict = verdicts.losing(verdict, verdicts.losses_of(variant))
+    verdict = verdicts.losing(verdict, verdicts.losses_of_variant(variant))
     if variant.effect is None:
         return verdict
     return f"{verdict}: {numbers.effect_text(variant.effect)}"

@@ -27,7 +27,7 @@ from dbdyno.report.document import (
     table,
 )
 from dbdyno.report.words import naming, numbers
-from dbdyno.report.words.verdicts import ranked
+from dbdyno.report.words.verdicts import ranked_variants
 
 VARIANTS_MOST = 8
 """In one frame: more lines than that nobody tells apart."""
@@ -250,7 +250,7 @@ class _Frame:
     @cached_property
     def names(self) -> dict[str, str]:
         """What the variants are called that are drawn: the baseline and those with the largest effects."""
-        variants = (self.analysis.baseline, *ranked(self.analysis))
+        variants = (self.analysis.baseline, *ranked_variants(self.analysis))
         shown = [one.name for one in variants if one.response is not None]
         called = naming.called(self.analysis)
         return {name: called[name] for name in shown[:VARIANTS_MOST]}

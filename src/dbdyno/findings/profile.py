@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dbdyno.analyse.profile import FunctionChange, FunctionTime, Profile, changes, functions
+from dbdyno.analyse.profile import FunctionChange, FunctionTime, Profile, changed_times, functions
 from dbdyno.frozen import Frozen, absent
 from dbdyno.records.metrics import number_text
 from dbdyno.report.document import Detail, Document, Figure, Notes, Section, table
@@ -72,7 +72,7 @@ def changes_section(profile: Profile, against: Profile) -> Section:
             f"±{number_text(change.half_us)}",
             numbers.DASH if change.share is None else numbers.share_text(change.share, digits=3),
         )
-        for change in changes(profile, against)[:SHOWN]
+        for change in changed_times(profile, against)[:SHOWN]
     ]
     heads = ("function", "us/op", "against", "change", "", "of all change")
     title = f"{profile.variant} against {against.variant}: own CPU time per operation"
@@ -94,7 +94,7 @@ def sentences(profiles: Sequence[Profile]) -> list[str]:
 
 def _difference(profile: Profile, against: Profile) -> list[str]:
     more = profile.cpu_us_per_op - against.cpu_us_per_op
-    found = [change for change in changes(profile, against) if abs(change.change_us) > change.half_us]
+    found = [change for change in changed_times(profile, against) if abs(change.change_us) > change.half_us]
     gained = [one for one in found if one.change_us > 0.0][:3]
     lost = [one for one in found if one.change_us < 0.0][:3]
     lines = [
@@ -150,7 +150,7 @@ class ProfileDocument(Frozen):
     """The profiles of one variant or two; of two also what they differ in."""
 
     profiles: tuple[ProfileRow, ...]
-    changes: tuple[FunctionChange, ...] | None = absent(None)
+    changed_times: tuple[FunctionChange, ...] | None = absent(None)
 
 
 def model(profiles: Sequence[Profile]) -> ProfileDocument:
@@ -163,7 +163,7 @@ def model(profiles: Sequence[Profile]) -> ProfileDocument:
             )
             for profile in profiles
         ),
-        changes=changes(*profiles)[:FUNCTIONS_IN_DOCUMENT] if len(profiles) == 2 else None,
+        changes=changed_times(*profiles)[:FUNCTIONS_IN_DOCUMENT] if len(profiles) == 2 else None,
     )
 
 

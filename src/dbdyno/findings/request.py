@@ -20,7 +20,7 @@ from dbdyno.analyse import split
 from dbdyno.analyse.analysis import Basis
 from dbdyno.analyse.columns import HAS_REQUESTS, REQUESTS
 from dbdyno.analyse.found import Estimate, RequestPart, RequestTimes
-from dbdyno.analyse.split import estimate
+from dbdyno.analyse.split import estimated_mean
 from dbdyno.findings.split import with_half
 from dbdyno.records.metrics import number_text
 from dbdyno.records.record import Outcome, Record
@@ -71,9 +71,9 @@ def _times(
     both = [(parts, beside[block]) for block, parts in times.items() if block in beside]
 
     def part(name: str) -> RequestPart:
-        own = estimate(name, [parts[name] for parts in times.values()], confidence)
+        own = estimated_mean(name, [parts[name] for parts in times.values()], confidence)
         more = [parts[name] - others[name] for parts, others in both]
-        return RequestPart(us=own, more_us=estimate(name, more, confidence) if more else None)
+        return RequestPart(us=own, more_us=estimated_mean(name, more, confidence) if more else None)
 
     tallies = [one.tally for one in trials if one.tally]
     operations, errors = (

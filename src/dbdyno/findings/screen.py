@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dbdyno.analyse.engines import ranked
+from dbdyno.analyse.engines import ranked_defaults
 from dbdyno.analyse.found import EnginesCompared
 from dbdyno.analyse.model import Analysis, Kept, Role, Verdict
 from dbdyno.findings import gap, verdicts
@@ -14,8 +14,7 @@ from dbdyno.records.chain import Rerun
 from dbdyno.records.in_use import InUse
 from dbdyno.report.document import ColumnKind, Mark, Screen, Table, Tone, Words, plain, table
 from dbdyno.report.words import answer, naming, noise, numbers, remarks, safe
-from dbdyno.report.words.verdicts import marked
-from dbdyno.report.words.verdicts import ranked as ranked_variants
+from dbdyno.report.words.verdicts import marked, ranked_variants
 
 VARIANTS_MOST = 4
 COSTS = ("p99_ms", "server_cpu_us_per_op")
@@ -152,7 +151,7 @@ def _of_engines(found: EnginesCompared) -> Iterator[Words]:
         others = listed([*dict.fromkeys(one.level for one in found.other_rows)])
         yield f"! {others} began with other rows than {found.ran[0].level}: do not compare their speeds."
     for beside in found.defaults:
-        for one in [one for one in ranked(beside) if one.seen][:1]:
+        for one in [one for one in ranked_defaults(beside) if one.seen][:1]:
             change = f"{one.name} {one.before or '–'} -> {one.after or '–'}"
             yield f"! {beside.level} had more “{one.seen}”: see its default {change}"
 

@@ -55,7 +55,7 @@ def listed(study: Study, records: Iterable[Record]) -> Study:
     return study.but(design=Design.LIST, variants=variants)
 
 
-def analysed(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
+def analysed_blocks(study: Study, run: Run, records: Sequence[Record]) -> Analysis:
     """The analysis of some blocks of a search, by themselves."""
     own = listed(study, records)
     numbers = {record.block for record in records}
@@ -98,9 +98,9 @@ def analyse_search(study: Study, run: Run, records: Sequence[Record]) -> Analysi
     if not confirming:
         # A row for each candidate would look like a verdict, and the path shows them all.
         baseline = [one for one in of_purpose(records, Purpose.SEARCH) if one.variant == BASELINE]
-        found = analysed(study, run, baseline)
+        found = analysed_blocks(study, run, baseline)
         return found.but(study=study, search=result)
-    confirmed = analysed(study, run, confirming)
+    confirmed = analysed_blocks(study, run, confirming)
     over = len(confirming) >= study.blocks * len(confirmed.variants)
     finalists = tuple(one.name for one in confirmed.candidates)
     apart = _apart_blocks(study, confirming)
@@ -194,7 +194,7 @@ def _told(study: Study, run: Run, elimination: Elimination, records: Sequence[Re
 
 def _in_blocks(study: Study, run: Run, one: Round, records: Sequence[Record]) -> _Told:
     own = [record for record in records if record.block in one.blocks]
-    return _Told(one, analysed(study, run, own))
+    return _Told(one, analysed_blocks(study, run, own))
 
 
 def _removed_before(elimination: Elimination, told: Round) -> tuple[Change, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analyse.analysis import Basis
 from dbdyno.analyse.columns import HAS_STATEMENTS
 from dbdyno.analyse.found import StatementTime, StatementTimes
-from dbdyno.analyse.split import estimate
+from dbdyno.analyse.split import estimated_mean
 from dbdyno.driver.tally import Tally
 from dbdyno.findings.split import with_half
 from dbdyno.records.metrics import number_text
@@ -50,7 +50,7 @@ def _kind(text: str, tallies: Sequence[Tally], confidence: float) -> StatementTi
     return StatementTime(
         text=text,
         per_op=sum(found.latency_us.count for found, _ in met) / sum(tally.work for tally in tallies),
-        us_per_op=estimate("us_per_op", [*times_us, *unmet], confidence),
+        us_per_op=estimated_mean("us_per_op", [*times_us, *unmet], confidence),
         errors=sum(found.errors for found, _ in met),
     )
 

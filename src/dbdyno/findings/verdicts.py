@@ -36,7 +36,7 @@ from dbdyno.report.document import (
     Words,
 )
 from dbdyno.report.words import answer, method, naming, noise, numbers, remarks
-from dbdyno.report.words.verdicts import ranked
+from dbdyno.report.words.verdicts import ranked_variants
 
 
 def find_aa(basis: Basis) -> AaCheck | None:
@@ -259,7 +259,7 @@ def _on_page(analysis: Analysis) -> Table:
         *(Column(FAILURES[name]) for name in failures(analysis)),
         *(Column(head) for head, _ in COSTS.values()),
     )
-    shown = [analysis.baseline, *ranked(analysis)]
+    shown = [analysis.baseline, *ranked_variants(analysis)]
     name = naming.told_apart(analysis)
     rows = tuple(_row(variant, analysis, name[variant.name]) for variant in shown)
     return Table(columns, rows, looks=looks(shown))
@@ -305,7 +305,7 @@ def costs_sections(analysis: Analysis) -> Iterator[Section]:
         return
     costs = [metrics.find(name) for name in names]
     heads = (Column(f"{cost.title}, {cost.unit}".strip(", ")) for cost in costs)
-    shown = [variant for variant in (analysis.baseline, *ranked(analysis)) if variant.summaries]
+    shown = [variant for variant in (analysis.baseline, *ranked_variants(analysis)) if variant.summaries]
     name = naming.told_apart(analysis)
     rows: tuple[Row, ...] = tuple(
         (name[variant.name], *(_cell(variant, cost) for cost in costs)) for variant in shown

@@ -162,7 +162,7 @@ def seen(session: Session) -> list[SeenHost]:
     ]
 
 
-def chosen(session: Session, wanted: Iterable[str]) -> list[SeenHost]:
+def chosen_hosts(session: Session, wanted: Iterable[str]) -> list[SeenHost]:
     """The hosts that names and tags (`tag:big`) mean, by name. Raises UserError for one that is not there or
     whose worker does not live, and for a tag that no host has."""
     known = {one.member.name: one for one in seen(session)}

@@ -21,7 +21,7 @@ import psycopg
 
 from dbdyno.errors import UserError
 from dbdyno.records.database import Unavailable, failed, with_keepalives
-from dbdyno.records.place import POSTGRESQL, place_of
+from dbdyno.records.place import POSTGRESQL, place_of_store
 
 TABLES = (
     """CREATE TABLE IF NOT EXISTS dyno_hosts (
@@ -131,8 +131,9 @@ def _channel(word: str) -> str:
 def require_server(url: str) -> None:
     """Raises UserError for a store that is a file: hosts share nothing but a server."""
     if not url.startswith(POSTGRESQL):
+        place = place_of_store(url)
         raise UserError(
-            f"a fleet needs a store that all its hosts reach, and {place_of(url)} is a file of this host",
+            f"a fleet needs a store that all its hosts reach, and {place} is a file of this host",
             "name a PostgreSQL: --store postgresql://USER@HOST/DATABASE, or DYNO_STORE",
         )
 
@@ -143,7 +144,7 @@ class Session:
 
     def __init__(self, url: str) -> None:
         require_server(url)
-        self.place = place_of(url)
+        self.place = place_of_store(url)
         self._url = url
         self._lock = threading.RLock()
         self._told, self._words = False, set[str]()

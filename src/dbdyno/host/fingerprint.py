@@ -124,7 +124,7 @@ def fingerprint() -> Host:
     )
 
 
-def identity() -> Host:
+def host_identity() -> Host:
     """What tells this host from others, by the fingerprint's names. Makes no folder."""
     return Host(
         name=platform.node(),

@@ -499,7 +499,7 @@ def own_folders() -> tuple[Path, ...]:
     return (paths.cache(), paths.state(), paths.runtime())
 
 
-def require_own(path: Path, entry: Mapping[str, Any]) -> None:
+def require_own_path(path: Path, entry: Mapping[str, Any]) -> None:
     """Raises ValueError for a path outside the folders of this Dyno, and of the one that wrote the entry."""
     # A link has the name of what it leads to.
     of_writer = [Path(folder).resolve() for folder in entry.get("folders", [])]
@@ -516,7 +516,7 @@ def require_own(path: Path, entry: Mapping[str, Any]) -> None:
 def _remove_tree(entry: Mapping[str, Any]) -> None:
     """Removes a directory tree that Dyno made. Refuses every path outside Dyno's own folders."""
     path = Path(entry["path"])
-    require_own(path, entry)
+    require_own_path(path, entry)
     if path.is_dir() and not path.is_symlink():
         for name, module in FREEING.items():
             for left in path.rglob(name):

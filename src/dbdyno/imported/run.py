@@ -35,7 +35,7 @@ class ImportQuestion:
     paired: bool
 
 
-def run_of(
+def run_of_logs(
     name: str,
     tool: str,
     logs: Mapping[str, Sequence[RepetitionLog]],

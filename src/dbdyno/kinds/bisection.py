@@ -98,7 +98,7 @@ def _counting(study: Study, line: Line) -> Counting:
     return counted_where_valgrind_runs(study)
 
 
-def beginning_of(begun: Begun) -> Beginning:
+def beginning_of_bisection(begun: Begun) -> Beginning:
     """A bisection that begins or goes on."""
     study, run = begun.study, begun.run
     assert isinstance(run, BisectionRun), "the run is a bisection"

@@ -26,17 +26,17 @@ from dbdyno.prepare_run.adapted import adapted, budget_text, room_bytes, seed_of
 from dbdyno.prepare_run.begun import Begun, name_of_run, new_run, registered_as
 from dbdyno.prepare_run.building import builds_lines, builds_of, counting_text
 from dbdyno.prepare_run.checked import require_sound, require_statements
-from dbdyno.prepare_run.estimate import counted_s, estimate, header, require_load_host
-from dbdyno.prepare_run.running import in_use_of, require_allowed, require_started
+from dbdyno.prepare_run.estimate import counted_s, header_of_run, require_load_host, run_estimate
+from dbdyno.prepare_run.running import in_use_of, require_moves_allowed, require_started
 from dbdyno.prepare_run.stored_study import asked_of, measured_installation, require_measured, study_of
 from dbdyno.prepare_run.study_here import catalogue, study_at
 from dbdyno.records.run import ComparisonRun, Run, SearchRun
 from dbdyno.records.store import Store
 from dbdyno.study import Study, excludes
 from dbdyno.study.designs import trials_in_all
-from dbdyno.study.files import FileKind, StudyFile, digest_of
+from dbdyno.study.files import FileKind, StudyFile, digest_of_file
 from dbdyno.study.nouns import PLATFORM_FACTOR
-from dbdyno.user_data.folder import digest_of as given_digest_of
+from dbdyno.user_data.folder import digest_of_path
 
 if TYPE_CHECKING:
     from dbdyno.plan import Ask
@@ -96,7 +96,7 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     else:
         found, known = _new(store, options, tell)
     require_load_host(found.study)
-    require_allowed(found.study, options.allowed)
+    require_moves_allowed(found.study, options.allowed)
     if options.against is not None:
         require_started(found.study)
     _require_sound_search(found, options)
@@ -109,7 +109,7 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     begun = Begun(study, run, found.installation)
     if isinstance(run, SearchRun):
         # Here, because most runs search nothing.
-        from dbdyno.kinds.search import header as header_of_search
+        from dbdyno.kinds.search import header_of_search
 
         of_search = partial(header_of_search, study, run)
         return Beginning(begun, run.budget_s, run.budget_s, lambda *now: [of_search(*now)])
@@ -118,10 +118,10 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
     else:
         builds = builds_of(study) if known is None else known
     again = study.blocks if reference else 0
-    expected = estimate(store, study, again, sum(build.whole_s for build in builds))
+    expected = run_estimate(store, study, again, sum(build.whole_s for build in builds))
 
     def lines(kept: int, now_unix_s: float) -> Sequence[str]:
-        return [*builds_lines(builds), header(study, run, expected, kept, now_unix_s)]
+        return [*builds_lines(builds), header_of_run(study, run, expected, kept, now_unix_s)]
 
     trials = trials_in_all(study) + again
     reopens = options.add_blocks is not None
@@ -290,7 +290,7 @@ def _missing(files: tuple[StudyFile, ...]) -> Iterator[Mistake]:
             else "it was too large to be kept, or no text"
         )
         try:
-            there = digest_of(Path(file.place))
+            there = digest_of_file(Path(file.place))
         except OSError as error:
             told = f"{file.place} cannot be read: {error.strerror}"
         else:
@@ -306,7 +306,7 @@ def _missing_data(run: Run) -> Iterator[Mistake]:
         place = Path(data.path)
         if not place.exists():
             told = f"there is no {place}"
-        elif given_digest_of(place, silently) != data.sha256:
+        elif digest_of_path(place, silently) != data.sha256:
             told = f"{place} holds other data now"
         else:
             continue

@@ -45,7 +45,7 @@ from dbdyno.records.run import BLOCKS_IN_PAIR, ComparisonRun, FleetHost, Run
 from dbdyno.study import Arrangement, Study
 from dbdyno.trial import correctness
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.correctness import build_of
+from dbdyno.trial.correctness import build_at_bench
 
 NATIVE = "`native` means another CPU there: name one that all hosts know, such as build.march = x86-64-v3"
 
@@ -368,7 +368,7 @@ def _require_same_content(kept: KeptBuild, depot: Depot) -> None:
 def _pass_gate_once(bench: Bench, depot: Depot, wish: BuildSpecification) -> None:
     """Has a build pass the gate, unless it did so on another host. Raises BaselineFailed like `pass_gate`."""
     try:
-        name = build_of(bench, wish).name
+        name = build_at_bench(bench, wish).name
         content = packed.content_of(making.folder_of(name))
         _take_gates(name, content, depot)
         answered = is_answered(bench, wish)

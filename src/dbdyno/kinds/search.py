@@ -29,7 +29,7 @@ from dbdyno.host.room import available_memory_bytes
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import KindOfRun, no_memory
 from dbdyno.layers.setup import Running
-from dbdyno.layers.workload import files_named
+from dbdyno.layers.workload import files_of_workload
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.plan.search import ask as search
@@ -61,7 +61,7 @@ from dbdyno.study import (
     Workload,
     WorkloadOffer,
 )
-from dbdyno.study.document import line, toml, written
+from dbdyno.study.document import line, toml, toml_text
 from dbdyno.study.nouns import GivenData, Search
 from dbdyno.study.sections import WITH_SETUP
 from dbdyno.study.tables import KNOBS
@@ -185,7 +185,7 @@ def _may_be_tried(study: Study, levels: Levels) -> bool:
     return search.keeps(levels) and fits(memory, study, room_bytes(), [study.baseline, levels])
 
 
-def header(study: Study, run: SearchRun, kept: int, now_unix_s: float) -> str:
+def header_of_search(study: Study, run: SearchRun, kept: int, now_unix_s: float) -> str:
     """What begins: the study, the run, how large the space is, and when the search will end."""
     end = clock_text(now_unix_s + run.budget_s)
     done = f"; {plural(kept, 'trial')} of it {is_or_are(kept)} kept" if kept else f"; until {end}"
@@ -278,7 +278,7 @@ def load_on(study: Study, text: str) -> tuple[WorkloadOffer, Workload]:
 def _placed(workload: str, options: Mapping[str, Level], folder: Path) -> dict[str, Level]:
     """The options of a workload, with the paths of its files whole, which count from a folder."""
     own = {name: level for name, level in options.items() if name != CLIENTS.name}
-    files = {named.option for named in files_named(workload, own, folder) if not named.named_at}
+    files = {named.option for named in files_of_workload(workload, own, folder) if not named.named_at}
     return {
         name: str(folder.absolute() / Path(str(level)).expanduser()) if name in files else level
         for name, level in options.items()
@@ -421,7 +421,9 @@ def _row(engine: Engine, one: Searchable, counted: CountersAroundLoad) -> tuple[
     unmoved = engine.counters.unmoved(one.name, counted.before, counted.after)
     told = unmoved or (shown.value if shown is not None else "")
     why = f"{one.why} ({told})" if told else one.why
-    return line((toml(f"config.{one.name}"), written(one.space), why)), None if shown is None else not unmoved
+    return line(
+        (toml(f"config.{one.name}"), toml_text(one.space), why)
+    ), None if shown is None else not unmoved
 
 
 def _allocators() -> list[str]:

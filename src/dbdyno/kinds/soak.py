@@ -15,7 +15,7 @@ from dbdyno.host.cache import Tell
 from dbdyno.host.room import available_memory_bytes, require_descriptors
 from dbdyno.host.writers import Allowed
 from dbdyno.kinds.kind import Beginning, KindOfRun, no_memory
-from dbdyno.plan.blocks import expected_s, next_rung
+from dbdyno.plan.blocks import next_rung, soak_expected_s
 from dbdyno.prepare_run.adapted import require_timed, server_bytes
 from dbdyno.prepare_run.begun import Begun, new_run
 from dbdyno.prepare_run.checked import require_sound
@@ -119,11 +119,11 @@ def rung_by_rung(study: Study, soak: Soak) -> Study:
     )
 
 
-def beginning_of(begun: Begun) -> Beginning:
+def beginning_of_soak(begun: Begun) -> Beginning:
     """A soak that begins or goes on, with how long all rungs will take."""
     study, run = begun.study, begun.run
     assert isinstance(run, SoakRun), "the run is a soak"
-    trials, takes_s = size_of_study(study).trials, expected_s(run.soak, study, overhead_s(study))
+    trials, takes_s = size_of_study(study).trials, soak_expected_s(run.soak, study, overhead_s(study))
 
     def lines(_kept: int, _now_unix_s: float) -> Sequence[str]:
         rungs = f"{plural(trials, 'rung')} (a rung is one number of clients)"

@@ -22,9 +22,9 @@ from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import Layer, LayerOfKnobs, ask, by_layer, proof
 from dbdyno.layers.setup import Running
 from dbdyno.layers.source import accepted_by, asking, build_evidence, built_of, holds_build, wish_among
-from dbdyno.layers.workload import files_named as of_workload
+from dbdyno.layers.workload import files_of_workload
 from dbdyno.obtain.source.build import DEFAULT, OFF, BuildSpecification, Flags, Trainer, flags_of
-from dbdyno.obtain.source.toolchain import COMMAND_LINES, Toolchain, program_of, traces, tried
+from dbdyno.obtain.source.toolchain import COMMAND_LINES, Toolchain, program_of, traces, tried_flags
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Option, Study, WorkloadOffer, workload_offers
 from dbdyno.study.files import NamedFile
@@ -63,13 +63,13 @@ def refused(factor: str, text: str) -> Mistake | None:
     return None
 
 
-def files_named(text: str, folder: Path) -> tuple[NamedFile, ...]:
+def files_of_trainer(text: str, folder: Path) -> tuple[NamedFile, ...]:
     """The files that a trainer's workload reads."""
     try:
         offer, given = parsed(text) if text != OFF else (None, {})
     except ValueFault:
         return ()
-    return of_workload(offer.name, given, folder) if offer is not None else ()
+    return files_of_workload(offer.name, given, folder) if offer is not None else ()
 
 
 def trainer_of(factor: str, text: str, study: Study) -> Trainer:
@@ -178,7 +178,7 @@ def compiled_by(compiler: Toolchain, command_line: str) -> bool:
     that it is, which is seldom the path by which it was called."""
     if compiler.family == "gcc":
         return compiler.version.partition(" ")[2] in command_line
-    return program_of(command_line) in tried(compiler, Flags()).programs
+    return program_of(command_line) in tried_flags(compiler, Flags()).programs
 
 
 def _lto(built: Built, level: str) -> Told:
@@ -312,7 +312,7 @@ BUILD = LayerOfKnobs(
         effect="an instrumented build is trained by it, and built again by its profile",
         proof="the command lines that the running file records, and the account of the training",
         refused=partial(refused, PGO),
-        files=files_named,
+        files=files_of_trainer,
         prove=_by_file(_pgo),
     ),
     _knob(
@@ -322,7 +322,7 @@ BUILD = LayerOfKnobs(
         effect="BOLT instruments the finished program, and lays it out anew by its profile",
         proof="the note that BOLT leaves in the running file, and the account of the training",
         refused=partial(refused, BOLT),
-        files=files_named,
+        files=files_of_trainer,
         prove=_by_file(_bolt),
     ),
     _knob(

@@ -59,7 +59,7 @@ def _prove(level: str, running: Running) -> Evidence:
     else:
         found = Reading(
             value=f"{engine.title} {running.server.version}",
-            source=f"the server itself; /proc/PID/maps holds {file}, {identity(file)}",
+            source=f"the server itself; /proc/PID/maps holds {file}, {build_id_text(file)}",
         )
     accepted = f"{installation.origin}, {_packages(installation)}digest {installation.digest}"
     remedy = "something else started in its place: look at the server's log"
@@ -67,7 +67,7 @@ def _prove(level: str, running: Running) -> Evidence:
 
 
 @cache
-def identity(file: Path) -> str:
+def build_id_text(file: Path) -> str:
     """Its build id, in words."""
     # Here, because a plan reads no file of an engine.
     from dbdyno.obtain.binary.read import build_id_of

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import Blocked, DynoError, Mistake
-from dbdyno.layers.config import held_file, identity
+from dbdyno.layers.config import build_id_text, held_file
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import ForSome, LayerOfKnobs, proof
 from dbdyno.layers.setup import Before, Building, Request, Running, Setup
-from dbdyno.obtain.architecture import ARCHITECTURES, emulator_version, header
+from dbdyno.obtain.architecture import ARCHITECTURES, elf_header, emulator_version
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.build import BuildSpecification
 from dbdyno.records.record import Evidence, Reading
@@ -67,12 +67,12 @@ def _prove(level: str, running: Running) -> Evidence:
     if file is None:
         found = Reading(value="another file", source="/proc/PID/maps")
         return proof(FACTOR, level, found, False, setup.installation.origin)
-    made_for, said = header(file), _said(running)
+    made_for, said = elf_header(file), _said(running)
     machine = next((one.name for one in ARCHITECTURES.values() if one.machine == made_for.machine), "other")
     in_effect = machine == level and wanted.is_named_in(said)
     found = Reading(
         value=f"{machine}, {made_for.byte_order}-endian",
-        source=f"the ELF header of {file}, {identity(file)}, which /proc/PID/maps holds;"
+        source=f"the ELF header of {file}, {build_id_text(file)}, which /proc/PID/maps holds;"
         f" the server says {said}",
     )
     accepted = _accepted(level, setup.installation)
@@ -82,10 +82,10 @@ def _prove(level: str, running: Running) -> Evidence:
 def proved_by_file(level: str, installation: Installation) -> Evidence:
     """The same of an engine that is asked by its shell: the file that is run is of that machine."""
     file, wanted = Path(installation.command[-1]), ARCHITECTURES[level]
-    made_for = header(file)
+    made_for = elf_header(file)
     found = Reading(
         value=f"{level if made_for.machine == wanted.machine else 'other'}, {made_for.byte_order}-endian",
-        source=f"the ELF header of {file}, {identity(file)}: its shell, which is asked in the place of a"
+        source=f"the ELF header of {file}, {build_id_text(file)}: its shell, which is asked in the place of a"
         " load process",
     )
     in_effect = made_for.machine == wanted.machine

@@ -17,7 +17,7 @@ from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import kernel_files, kernel_values
 from dbdyno.host.journal import HOME
-from dbdyno.host.volumes.loop import require_allowed
+from dbdyno.host.volumes.loop import require_device_allowed
 from dbdyno.host.volumes.mounts import (
     any_maker_fault,
     maker_fault,
@@ -82,12 +82,12 @@ class OnVolume(Request):
     def require_here(self) -> None:
         if self.wish.device.startswith("/"):
             # Which devices may be overwritten, the run is told.
-            require_allowed(Path(self.wish.device), (Path(self.wish.device),))
+            require_device_allowed(Path(self.wish.device), (Path(self.wish.device),))
         require_maker(self.wish.filesystem)
 
     def apply(self, setup: Setup) -> None:
         if self.wish.device.startswith("/"):
-            require_allowed(Path(self.wish.device), setup.allowed.devices)
+            require_device_allowed(Path(self.wish.device), setup.allowed.devices)
         require_maker(self.wish.filesystem)
         setup.wish = self.wish
 

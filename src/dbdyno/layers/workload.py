@@ -42,7 +42,7 @@ _LOAD_KNOBS: Mapping[str, tuple[type[Open | Closed], Callable[[Level], Pace]]] =
 options of the workload."""
 
 
-def files_named(workload: str, options: Mapping[str, Level], folder: Path) -> tuple[NamedFile, ...]:
+def files_of_workload(workload: str, options: Mapping[str, Level], folder: Path) -> tuple[NamedFile, ...]:
     """The files that a workload with these options reads in a study's folder."""
     if workload == VECTOR_SEARCH:
         return _vectors(str(options.get("dataset", "")), folder)

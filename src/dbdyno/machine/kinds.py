@@ -54,7 +54,7 @@ KINDS = {
 }
 
 
-def kind(architecture: str) -> MachineKind:
+def machine_kind(architecture: str) -> MachineKind:
     """Raises UserError for a machine that is not emulated whole here, and where a program for that is not on
     this host."""
     if architecture not in KINDS:

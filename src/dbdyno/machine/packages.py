@@ -11,7 +11,7 @@ from dbdyno.host import cache
 from dbdyno.host.cache import Tell
 from dbdyno.machine.kinds import KINDS, MachineKind
 from dbdyno.obtain import debian
-from dbdyno.obtain.binary.read import needed
+from dbdyno.obtain.binary.read import needed_libraries
 from dbdyno.obtain.debian import DebianRecipe, Fetched
 from dbdyno.obtain.installation import Offer
 
@@ -57,7 +57,7 @@ class Parts:
         found[self.kind.loader] = self._library(Path(self.kind.loader).name)[1]
         left = list(found.values())
         while left:
-            for name in needed(left.pop()):
+            for name in needed_libraries(left.pop()):
                 place, file = self._library(name)
                 if place not in found and file not in found.values():
                     found[place] = file

@@ -93,7 +93,7 @@ def of_this_machine() -> Architecture | None:
     return next((one for one in ARCHITECTURES.values() if one.kernel == kernel), None)
 
 
-def header(file: Path) -> Header:
+def elf_header(file: Path) -> Header:
     """Of a 64-bit ELF file, as the System V ABI lays it out. Raises DynoError where the file is none, or
     cannot be read."""
     try:
@@ -152,7 +152,7 @@ def emulator_of(file: Path) -> tuple[str, ...]:
     """The start of a command that runs a file here: nothing for one of this machine, nor for one that is no
     program, which says so itself when it is run. Raises UserError like `emulator`."""
     try:
-        made_for = header(file).machine
+        made_for = elf_header(file).machine
     except DynoError:
         return ()
     names = [one.name for one in ARCHITECTURES.values() if one.machine == made_for]

@@ -92,7 +92,7 @@ class Platforms:
         return replace(
             found,
             version=path.version(found.command, self.version, self.title),
-            digest=path.digest(Path(found.command[-1])),
+            digest=path.digest_of_binary(Path(found.command[-1])),
             architecture=root.architecture,
             facts={"packages": f"{C_LIBRARY} {root.packages.get(C_LIBRARY, '')}"},
         )
@@ -152,7 +152,7 @@ def compiler_of(wanted: Architecture) -> Compiler:
     return Compiler(command, (*prefix, "-L", f"/usr/{wanted.triplet}") if prefix else ())
 
 
-def tried(source: str, compiler: Compiler, folder: Path) -> TriedProgram:
+def tried_program(source: str, compiler: Compiler, folder: Path) -> TriedProgram:
     """Compiles, links and runs a program of C. It succeeds by ending with 0, and fails by another number or a
     signal; what it prints is kept. Raises Blocked where the compiler does not end."""
     file, made, program = folder / "program.c", folder / "program.o", folder / "program"

@@ -24,7 +24,7 @@ from dbdyno.host.cache import ProgressStep, Tell, silently
 from dbdyno.host.clone import tree_size_bytes
 from dbdyno.obtain import apt
 from dbdyno.obtain.architecture import emulator_of
-from dbdyno.obtain.installation import Installation, Offer, absent, covers, may_hold
+from dbdyno.obtain.installation import Installation, Offer, covers, may_hold, not_installed
 from dbdyno.obtain.tarball import lead_inside, unpack
 
 MANIFEST = cache.WHOLE["engines"]
@@ -150,7 +150,7 @@ def fetch(
             tell(f"{unreachable.message}; the {copy.engine} {copy.version} that is here stays")
             return copy
         of = recipe.architecture
-        raise absent(recipe.engine, version, f"Debian {suite}", unreachable, of) from None
+        raise not_installed(recipe.engine, version, f"Debian {suite}", unreachable, of) from None
 
 
 def _fetch(recipe: DebianRecipe, version: str, mirror: str, keyring: Path | None, tell: Tell) -> Fetched:

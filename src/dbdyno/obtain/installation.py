@@ -16,7 +16,7 @@ from dbdyno.obtain.architecture import emulator
 from dbdyno.study.nouns import Reference
 
 
-def absent(
+def not_installed(
     engine: str, version: str, source: str, unreachable: Unreachable, architecture: str = ""
 ) -> Unreachable:
     """What is missing, who did not answer, and how to bring it from a machine that has a network. An

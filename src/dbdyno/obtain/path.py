@@ -78,7 +78,7 @@ def installation(binary: Path, engine: str, pattern: str, title: str) -> Install
         origin=str(binary),
         prefix=binary.parent.parent,
         command=command,
-        digest=digest(binary),
+        digest=digest_of_binary(binary),
     )
 
 
@@ -129,7 +129,7 @@ def answer(
         ) from None
 
 
-def digest(file: Path) -> str:
+def digest_of_binary(file: Path) -> str:
     """Identifies the bytes of a binary."""
     with file.open("rb") as program:
         return hashlib.file_digest(program, "sha256").hexdigest()[:12]

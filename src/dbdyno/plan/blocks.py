@@ -207,7 +207,7 @@ def next_rung(soak: Soak, study: Study, run: Run, records: Sequence[Record]) -> 
     return ()
 
 
-def expected_s(soak: Soak, study: Study, overhead_s: float) -> float:
+def soak_expected_s(soak: Soak, study: Study, overhead_s: float) -> float:
     """Seconds that all rungs take, with `overhead_s` for each trial beside its phases."""
     rungs = [rung_of(soak, study, rung) for rung in range(len(soak.clients))]
     each_s = sum(phase.takes_s for phases in rungs for phase in phases) + overhead_s * len(rungs)

@@ -67,7 +67,9 @@ def costs_of(study: Study, overhead_s: float) -> Costs:
     )
 
 
-def fitted(study: Study, budget_s: float, overhead_s: float, spreads: Spreads | None = None) -> Study:
+def fitted_to_budget(
+    study: Study, budget_s: float, overhead_s: float, spreads: Spreads | None = None
+) -> Study:
     """The study with blocks and a measured part that fill the budget. The measured part is never longer than
     the study's own, and the warm-up stays. Without `spreads` they are guessed.
 

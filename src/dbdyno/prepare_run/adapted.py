@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.applications.registry import PRODUCTS
-from dbdyno.calibrate.kept import Calibration, found_for, place_of
+from dbdyno.calibrate.kept import Calibration, calibrated_host, found_for
 from dbdyno.driver import _driver
 from dbdyno.errors import UserError
 from dbdyno.frozen import Level
-from dbdyno.host.fingerprint import identity
+from dbdyno.host.fingerprint import host_identity
 from dbdyno.host.room import available_memory_bytes, memory_limit
 from dbdyno.layers.knob import Scope
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import foresee
 from dbdyno.plan.arrangement import MEMORY_SHARE, Arranged, Circumstances, arranged
-from dbdyno.plan.budget import Replan, costs_of, fitted, precision
+from dbdyno.plan.budget import Replan, costs_of, fitted_to_budget, precision
 from dbdyno.prepare_run.building import counting_of, why_counted, with_counting
 from dbdyno.prepare_run.running import needs_restarts, settable
 from dbdyno.prepare_run.stored_study import taken, with_calibration
@@ -171,7 +171,9 @@ def adapted(
     study = study.but(arrangement=found.arrangement)
     # A calibration binds server and driver to CPUs that they share.
     calibration = calibration and study.driver is None and study.server is None
-    made, why_not = found_for(study, place_of(identity()), time.time()) if calibration else (None, "")
+    made, why_not = (
+        found_for(study, calibrated_host(host_identity()), time.time()) if calibration else (None, "")
+    )
     basis = None
     if budget_s is not None and study.search is None:
         study, basis = _fitted(study, budget_s, made, store)
@@ -193,11 +195,11 @@ def _fitted(
     """The study with blocks and a measured part that fill a budget, in the slices that it will have, and
     what that rests on."""
     # Here, because it reads runs, which a command without a budget never does before it measures.
-    from dbdyno.prepare_run.stored_run import basis_of
+    from dbdyno.prepare_run.stored_run import estimate_basis
 
-    basis = basis_of(study, store, made)
+    basis = estimate_basis(study, store, made)
     slice_s = study.slice_s or (made.used.slice_s if made else SLICE_S)
-    fit = fitted(study.but(slice_s=slice_s), budget_s, basis.overhead_s, basis.spreads)
+    fit = fitted_to_budget(study.but(slice_s=slice_s), budget_s, basis.overhead_s, basis.spreads)
     return fit.but(slice_s=study.slice_s), basis
 
 

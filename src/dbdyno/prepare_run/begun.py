@@ -212,7 +212,7 @@ def require_free(store: Store, name: str | None) -> None:
         store.require_free(name)
 
 
-def keep(store: Store, run: Run, name: str | None, note: str) -> None:
+def keep_run(store: Store, run: Run, name: str | None, note: str) -> None:
     """Keeps a run before its first trial, with its user's name and note where there are some."""
     store.add_run(run, began(run))
     if name is not None:

@@ -145,13 +145,13 @@ def _foreseen(study: Study, wishes: Mapping[BuildSpecification, tuple[str, ...]]
     if not wishes:
         return []
     from dbdyno.engines.built import foreseen
-    from dbdyno.trial.correctness import asked_of_each, expected_s
+    from dbdyno.trial.correctness import asked_of_each, gate_expected_s
 
     engine = registry.engine(study.engine.engine)
     found = [foreseen(engine, wish, study.folder, names) for wish, names in wishes.items()]
     variants = {variant.name: variant for variant in variants_of(study)}
     reference = found[0].name if study.workload.name == VECTOR_SEARCH else ""
-    gate_s = expected_s(engine.name)
+    gate_s = gate_expected_s(engine.name)
     each = [asked_of_each(study, [variants[name] for name in one.variants], reference) for one in found]
     return [_with_gate(build, asked, gate_s) for build, asked in zip(found, each, strict=True)]
 

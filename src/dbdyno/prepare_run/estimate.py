@@ -24,7 +24,7 @@ from dbdyno.layers.setup import LOOP_DEVICES, STAYS
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.prepare_run.building import why_counted
 from dbdyno.prepare_run.study_here import data_text, planned_data
-from dbdyno.records.place import place_of
+from dbdyno.records.place import place_of_store
 from dbdyno.records.record import Outcome
 from dbdyno.records.run import Run
 from dbdyno.report.words.numbers import about_text, clock_text, plural, seconds_text
@@ -134,7 +134,7 @@ class RunEstimate:
         return self.builds_s + self.trials_s
 
 
-def estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) -> RunEstimate:
+def run_estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) -> RunEstimate:
     """By the median of what measured trials of the engine's latest run took beside their load. The `again`
     trials of a reference are taken to be as long as the study's."""
     seen_s = beside_load_s(store, study.engine.engine)
@@ -194,7 +194,7 @@ def restarts_s(study: Study) -> float:
     return restart_trial_count(study) * overhead_s(study) + rounds_s
 
 
-def header(study: Study, run: Run, found: RunEstimate, kept: int, now_unix_s: float) -> str:
+def header_of_run(study: Study, run: Run, found: RunEstimate, kept: int, now_unix_s: float) -> str:
     """What begins: the study, the run, its size, and when it will end by the estimate."""
     trials = trials_in_all(study)
     whole = trials + found.again
@@ -239,7 +239,7 @@ def writes_of(
 
 
 def _writes(study: Study, changes: tuple[HostChange, ...], store: str, allowed: Allowed) -> Iterator[Write]:
-    yield Write(place=place_of(store), what="the store: each trial's record", after=KEPT)
+    yield Write(place=place_of_store(store), what="the store: each trial's record", after=KEPT)
     yield Write(place=str(paths.data_place()), what="reports", after=KEPT)
     cache = paths.cache_place()
     yield Write(

@@ -17,7 +17,7 @@ from dbdyno.errors import UserError
 from dbdyno.frozen import ENGINE_FACTOR, Frozen
 from dbdyno.host import paths, room
 from dbdyno.report.words import numbers
-from dbdyno.study.document import comments, document, levels_of, line, rows, table, toml, values_of
+from dbdyno.study.document import comments, document, levels_of, line, rows, table_text, toml, values_of
 from dbdyno.study.tables import GOAL, STUDY, WORKLOAD
 from dbdyno.study.values import nearest
 
@@ -120,8 +120,8 @@ def of_production(
     return document(
         [
             *_begin("dyno init study", question, host, path, f"dyno run {path} --budget {time}"),
-            table("data", data),
-            table("workload", workload),
+            table_text("data", data),
+            table_text("workload", workload),
             *_end(question, load.response),
         ]
     )
@@ -216,7 +216,7 @@ def _goal(response: str) -> list[str]:
         GOAL.row("response", response, "what is compared; reports show the other metrics as well"),
         GOAL.row("margin", comment="a smaller difference counts as no effect"),
     ]
-    return [*table("goal", entries), *comments(GUARDS, 'guards = ["p99_ms <= 1.2x"]')]
+    return [*table_text("goal", entries), *comments(GUARDS, 'guards = ["p99_ms <= 1.2x"]')]
 
 
 def _sentence(words: str) -> str:
@@ -250,7 +250,7 @@ def examples() -> list[Example]:
     return [_example(path) for path in _paths().values()]
 
 
-def study_of(name: str) -> Path:
+def study_file_named(name: str) -> Path:
     """The file of the study of this name. Raises UserError where there is none."""
     paths = _paths()
     if (found := paths.get(name.removesuffix(".toml"))) is None:
@@ -261,7 +261,7 @@ def study_of(name: str) -> Path:
 def files(name: str) -> dict[str, str]:
     """The text of the study of this name and of each file that it refers to, by the path from the folder that
     they are written into. Raises UserError where there is no such study."""
-    path = study_of(name)
+    path = study_file_named(name)
     text = path.read_text(encoding="utf-8")
     referred = {
         within: (root() / within).read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from dbdyno.host.journal import Journal
 from dbdyno.host.probe import ProbeFinding
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.obtain.architecture import Architecture, architecture, emulator_version
-from dbdyno.obtain.cross import PROGRAMS, ProgramStage, TriedProgram, compiler_of, tried
+from dbdyno.obtain.cross import PROGRAMS, ProgramStage, TriedProgram, compiler_of, tried_program
 from dbdyno.obtain.installation import Installation
 from dbdyno.plan.restarts import turn_of
 from dbdyno.prepare_run.begun import Begun, bench_of, new_run
@@ -84,7 +84,7 @@ def _programs(wanted: Architecture, own: dict[str, str]) -> Iterator[ProbeFindin
     group = f"programs, compiled by {compiler.command}"
     with scratch("cross") as folder:
         for name, source in {**PROGRAMS, **own}.items():
-            yield _finding(group, name, tried(source, compiler, folder), bool(compiler.run))
+            yield _finding(group, name, tried_program(source, compiler, folder), bool(compiler.run))
 
 
 def _finding(group: str, name: str, found: TriedProgram, emulated: bool) -> ProbeFinding:

@@ -253,7 +253,7 @@ def require_started(study: Study) -> None:
         )
 
 
-def require_allowed(study: Study, allowed: Allowed) -> None:
+def require_moves_allowed(study: Study, allowed: Allowed) -> None:
     """Raises UserError where the user does not allow what the study does to a server that runs already, and
     where others on that server would suffer."""
     if study.server is None:
@@ -360,7 +360,7 @@ def held(
         yield None
         return
     look_anew()
-    require_allowed(study, allowed)
+    require_moves_allowed(study, allowed)
     looked = looked_at(study)
     standing = looked.standing(study)
     mark = journal.mark()

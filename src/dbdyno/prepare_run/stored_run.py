@@ -28,17 +28,17 @@ from dbdyno.analyse.analysis import AnalysisInput, spreads_within
 from dbdyno.analyse.columns import Floats, Places
 from dbdyno.analyse.floor import TRIALS_MOST
 from dbdyno.analyse.found import Components
-from dbdyno.analyse.kept import Arrays, Head, Keeping, Read, given_of
+from dbdyno.analyse.kept import Arrays, Head, Keeping, Read, kept_input
 from dbdyno.analyse.museum import Museum, RunOfMuseum, collection, run_of_museum
 from dbdyno.analyse.quantiles import Spreads
-from dbdyno.analyse.trend import Omission, TrendRun, run_of
+from dbdyno.analyse.trend import Omission, TrendRun, run_of_trend
 from dbdyno.calibrate.finding import STARTS_SD
-from dbdyno.calibrate.kept import Calibration, load_of, place_of
+from dbdyno.calibrate.kept import Calibration, calibrated_host, load_of
 from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.findings import analyse
 from dbdyno.frozen import Frozen
 from dbdyno.host.cache import Tell, keep_beside
-from dbdyno.host.fingerprint import identity
+from dbdyno.host.fingerprint import host_identity
 from dbdyno.plan.budget import guessed
 from dbdyno.prepare_run.estimate import beside_load_s, overhead_s
 from dbdyno.prepare_run.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of
@@ -68,12 +68,12 @@ def given(store: Store, run: Run) -> AnalysisInput | list[Record]:
     place = readings.place_of(summary, "Columns")
     follows_from = readings.follows_from(summary)
     if place is not None and (found := kept_at(place, follows_from)) is not None:
-        return given_of(*found, reread)
+        return kept_input(*found, reread)
     keeping = Keeping().add_all(store.each_record(run.run))
     head, arrays = keeping.head(), keeping.arrays()
     if place is not None:
         keep_at(place, follows_from, head, arrays)
-    return given_of(head, arrays.__getitem__, reread)
+    return kept_input(head, arrays.__getitem__, reread)
 
 
 def keep_at(place: Path, follows_from: str, head: Head, arrays: Arrays) -> None:
@@ -172,7 +172,7 @@ def side_of(store: Store, *names: str) -> list[Analysis]:
     return [analysed(study_of(run), run, store.records(run.run)) for run in runs]
 
 
-def compared(left: Side, right: Side, ends: tuple[str, str] | None = None) -> Comparison:
+def compared_sides(left: Side, right: Side, ends: tuple[str, str] | None = None) -> Comparison:
     """Two sides beside each other, by a variant of each where `ends` names them. Raises UserError where they
     cannot be compared."""
     # Here, because few who read a run compare it.
@@ -336,9 +336,9 @@ def _reading(store: Store, readings: Readings, summary: RunSummary) -> TrendRun:
 
     def read() -> TrendRun | None:
         records = store.readable_records(run.run)
-        return run_of(analysed(study_of(run), run, records)) if records else None
+        return run_of_trend(analysed(study_of(run), run, records)) if records else None
 
-    found = readings.of(summary, TrendRun, read) or run_of(analysed(study_of(run), run, []))
+    found = readings.of(summary, TrendRun, read) or run_of_trend(analysed(study_of(run), run, []))
     return found.but(name=summary.name, note=summary.note)
 
 
@@ -359,7 +359,7 @@ class EstimateBasis(Frozen):
     measured: bool = True
 
 
-def basis_of(study: Study, store: Store | None, made: Calibration | None) -> EstimateBasis:
+def estimate_basis(study: Study, store: Store | None, made: Calibration | None) -> EstimateBasis:
     """Of a study that is arranged and begins now on this host; `made` is the calibration that it takes over.
     A plan may have no store."""
     overhead, of_trials = _overhead(study, store)
@@ -391,11 +391,11 @@ def _overhead(study: Study, store: Store | None) -> tuple[float, str]:
 
 def _seen(study: Study, store: Store, made: Calibration | None) -> Iterator[tuple[float, Components]]:
     """When earlier runs of the study's load on this host began, and what they found, the latest first."""
-    here, bound = place_of(identity()), made.used.settings if made else None
+    here, bound = calibrated_host(host_identity()), made.used.settings if made else None
     for summary in store.runs():
         run = summary.run
         comparable = run.in_blocks and run.arrangement is study.arrangement
-        if not comparable or place_of(run.host) != here:
+        if not comparable or calibrated_host(run.host) != here:
             continue
         if (run.calibrated.settings if run.calibrated else None) != bound:
             continue

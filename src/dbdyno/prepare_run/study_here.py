@@ -24,7 +24,7 @@ from dbdyno.host.cache import Tell
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.config import mistakes_beside, untaken
 from dbdyno.layers.registry import KNOBS, LAYERS, Refusal, files_of_level, given_up, gives_up
-from dbdyno.layers.workload import files_named
+from dbdyno.layers.workload import files_of_workload
 from dbdyno.obtain.installation import Installation
 from dbdyno.records import metrics
 from dbdyno.records.metrics import bytes_text
@@ -39,7 +39,7 @@ from dbdyno.study.trials import Variant
 from dbdyno.trial.bench import OnEngine
 from dbdyno.trial.count import require_countable
 from dbdyno.user_data.dump import Dump, dump_at
-from dbdyno.user_data.folder import digest_of, size_of
+from dbdyno.user_data.folder import digest_of_path, size_bytes_of
 
 
 class PlannedData(Frozen):
@@ -83,7 +83,8 @@ def planned_data(study: Study) -> tuple[PlannedData, ...]:
         return ()
     kind = "dump" if data.dump else "folder"
     return tuple(
-        PlannedData(kind=kind, path=str(path), size_bytes=size_of(path)) for path in data.paths(study.folder)
+        PlannedData(kind=kind, path=str(path), size_bytes=size_bytes_of(path))
+        for path in data.paths(study.folder)
     )
 
 
@@ -102,8 +103,8 @@ def data_of(study: Study, tell: Tell) -> tuple[Data, ...]:
         Data(
             kind="dump" if study.data.dump else "folder",
             path=str(path.absolute()),
-            sha256=digest_of(path, tell),
-            size_bytes=size_of(path),
+            sha256=digest_of_path(path, tell),
+            size_bytes=size_bytes_of(path),
         )
         for path in study.data.paths(study.folder)
     )
@@ -166,7 +167,7 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         applications=dict.fromkeys(PRODUCTS, _application_check),
         given=_given if ask_engines else None,
         # A stored run keeps its own.
-        files=NamesFiles(files_named, files_of_level) if ask_engines else None,
+        files=NamesFiles(files_of_workload, files_of_level) if ask_engines else None,
         # A stored study is read where its files may be gone.
         recorded=recording.about if ask_engines else None,
         networked=Those(registry.ENGINES, lambda engine: engine.network),

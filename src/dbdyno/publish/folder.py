@@ -21,7 +21,7 @@ WHOLE_BYTES_MOST = 512 << 20
 """What is read as a whole: a folder of others may hold files of any size."""
 
 
-def require_free(folder: Path) -> None:
+def require_empty(folder: Path) -> None:
     """Raises UserError where the folder holds something already, or is no folder."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise UserError(f"{folder} is there already, and is no folder", "name another one")
@@ -32,7 +32,7 @@ def require_free(folder: Path) -> None:
 def write_folder(folder: Path, contents: Contents) -> None:
     """Makes the folder with all files, which get their names once all are on disk. Raises UserError where it
     is not free, or cannot be written."""
-    require_free(folder)
+    require_empty(folder)
     # A path may end in a dot, which has no name to make another one of.
     folder = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay
     making = folder.with_name(f".{folder.name}.making")

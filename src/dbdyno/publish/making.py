@@ -27,7 +27,7 @@ from dbdyno.records.chain import CHANGED, Entry, broken_at, sha256
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
-from dbdyno.study.files import digest_of
+from dbdyno.study.files import digest_of_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
@@ -162,7 +162,7 @@ STATEMENT, FIGURES, BUILD = "statement", "figures", "build-"
 SIGNED, UNSIGNED = ".dsse.json", ".json"
 
 
-def given_of(store: Store, run: Run, key: PrivateKey | None, tell: Tell) -> FolderSource:
+def folder_source(store: Store, run: Run, key: PrivateKey | None, tell: Tell) -> FolderSource:
     """All that a folder of a run is made from. Raises UserError for a run that is not over, and DynoError
     for a chain that does not hold."""
     if run.run in {each.run for each in store.unfinished_runs()}:
@@ -201,7 +201,7 @@ def _builds(records: list[Record]) -> tuple[tuple[PublishedBuild, ...], tuple[st
         if account is None or account.key not in keys or (folder := shelf.take(name)) is None:
             continue
         program = (folder / making.PREFIX / account.program).resolve()
-        kept[account.key] = PublishedBuild(made=account, program_sha256=digest_of(program))
+        kept[account.key] = PublishedBuild(made=account, program_sha256=digest_of_file(program))
     builds = tuple(kept[key] for key in keys if key in kept)
     return builds, tuple(key for key in keys if key not in kept)
 

@@ -29,7 +29,7 @@ from urllib.parse import quote
 from dbdyno.errors import DynoError, Stopped, UserError, remedy
 from dbdyno.host import paths
 from dbdyno.host.clone import sync_folder
-from dbdyno.records.place import SQLITE, place_of
+from dbdyno.records.place import SQLITE, place_of_store
 
 IN_FORCE = (
     "SELECT 1 FROM dyno_leases WHERE fence = ? AND run = ? AND upper(during) > clock_timestamp() FOR SHARE"
@@ -163,7 +163,7 @@ class Database:
 
 def open_database(url: str) -> Database:
     """Opens what a URL names. Raises UserError like `place_of`, and DynoError where it fails."""
-    place = place_of(url)
+    place = place_of_store(url)
     return _sqlite(place) if url.startswith(SQLITE) else _postgresql(url, place)
 
 

@@ -21,7 +21,7 @@ def store_url(chosen: str | None = None) -> str:
     return chosen or paths.store_place_url()
 
 
-def place_of(url: str) -> str:
+def place_of_store(url: str) -> str:
     """Where a store's URL leads, without a password. Raises UserError for what is no store's URL."""
     if url.startswith(SQLITE):
         return _path(url.removeprefix(SQLITE))

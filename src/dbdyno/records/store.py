@@ -32,7 +32,7 @@ from dbdyno.records.database import (
     open_database,
     require_in_force,
 )
-from dbdyno.records.place import LAST, SQLITE, from_root, place_of
+from dbdyno.records.place import LAST, SQLITE, from_root, place_of_store
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, RunLine, RunSummary, UnreadableRun, run_of_document
 
@@ -585,5 +585,5 @@ def writable_store(url: str) -> Iterator[Store]:
 
 def store_there(url: str) -> AbstractContextManager[Store | None]:
     """The store at a URL for who only looks: None where it would be a file that is not there yet."""
-    there = not url.startswith(SQLITE) or Path(place_of(url)).is_file()
+    there = not url.startswith(SQLITE) or Path(place_of_store(url)).is_file()
     return Store(url) if there else nullcontext()

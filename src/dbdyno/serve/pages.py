@@ -25,7 +25,7 @@ from dbdyno.prepare_run.begun import reruns_of
 from dbdyno.prepare_run.estimate import beside_blocks_s
 from dbdyno.prepare_run.stored_run import (
     analysis_to_read,
-    compared,
+    compared_sides,
     latest,
     museum_of,
     side_of,
@@ -224,7 +224,7 @@ class StorePages:
             return self._runs(store, path, look)
         if path.startswith(COMPARE):
             left, right = path.removeprefix(COMPARE).split("/")
-            found = compared(side_of(store, unquote(left)), side_of(store, unquote(right)))
+            found = compared_sides(side_of(store, unquote(left)), side_of(store, unquote(right)))
             return self._document(RESULTS["compare"].document(found), path, RUNS)
         if path == TRENDS:
             return self._list("Trends", path, store, studies=self._index.studies(store, look.give_way))
@@ -257,7 +257,7 @@ class StorePages:
         """A page that is no document, because its rows are links."""
         report = Document(title, (), (), eyebrow="all of a store", facts=(("Store", store.place),))
         template = self._template(f"{title.lower()}.html")
-        return page.page(template, report=report, figures={}, here=path, path=path, **values)
+        return page.page_text(template, report=report, figures={}, here=path, path=path, **values)
 
     def _run(self, store: Store, run: Run, path: str, look: LookBetweenBlocks) -> str:
         found = under_way_in(store)

@@ -70,9 +70,9 @@ class Shaped:
 def shaped(statement: str, dialect: Dialect) -> Shaped:
     """Takes a statement apart. Comments are left out, and white space is one blank."""
     pieces, values, verb, cut, digest = _driver.sql_shaped(statement, dialect is Dialect.MYSQL)
-    return Shaped(tuple(pieces), written(values), verb, cut, digest)
+    return Shaped(tuple(pieces), values_told(values), verb, cut, digest)
 
 
-def written(values: Sequence[tuple[int, str]]) -> tuple[Token, ...]:
+def values_told(values: Sequence[tuple[int, str]]) -> tuple[Token, ...]:
     """Values as the driver tells them."""
     return tuple(Token(Kind(kind), text) for kind, text in values)

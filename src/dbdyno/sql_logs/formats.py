@@ -14,7 +14,7 @@ from dbdyno.sql_logs import pg_stat_statements, wrapped
 from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.groups import Grouping
 from dbdyno.sql_logs.postgresql import entries
-from dbdyno.sql_logs.postgresql.prefix import pattern
+from dbdyno.sql_logs.postgresql.prefix import prefix_pattern
 from dbdyno.sql_logs.seen import LogClock, LogReading, SeenStatement
 
 Lines = Iterable[tuple[int, str]]
@@ -53,7 +53,7 @@ class DriverReader:
         prefix: str | None = None,
         cut: Callable[[Lines], Iterator[tuple[Any, ...]]] | None = None,
     ) -> None:
-        lines = "" if prefix is None else pattern(prefix).pattern
+        lines = "" if prefix is None else prefix_pattern(prefix).pattern
         at_s = LogClock(reading.zone).at_s
         self._log = _driver.LogReader(form, lines, reading.whole, of_files.LINE_BYTES_MOST, at_s, reading.key)
         self._cut = cut
@@ -217,7 +217,7 @@ MYSQL = re.compile(
 )
 
 
-def engine_of(kind: LogFormat, head: list[str]) -> str:
+def engine_of_log(kind: LogFormat, head: list[str]) -> str:
     """The name of the engine whose server wrote a log that begins with these lines; empty where it does not
     tell."""
     if kind.dialect is Dialect.POSTGRESQL:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from dbdyno.driver import _driver
-from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Token, written
+from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Token, values_told
 from dbdyno.sql_logs.draw import Draw, PlacesTogether, SeenValues
 from dbdyno.sql_logs.keys import together_in
 from dbdyno.sql_logs.seen import SeenStatement, is_text
@@ -59,7 +59,7 @@ class Shape:
         pieces, first, values, together, count = told
         places = tuple(map(SeenValues.of, values))
         return cls(
-            tuple(pieces), written(first), places, dialect, tuple(map(PlacesTogether.of, together)), count
+            tuple(pieces), values_told(first), places, dialect, tuple(map(PlacesTogether.of, together)), count
         )
 
     def kept(self, place: int) -> bool:

@@ -11,7 +11,7 @@ from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Token, between_commas, 
 from dbdyno.sql_logs.draw import FILL_IN, Draw, draw
 from dbdyno.sql_logs.groups import Group, Shape
 from dbdyno.sql_logs.keys import Beyond, SqlColumn
-from dbdyno.sql_logs.schema import ColumnType, Schema, SqlTable, plain
+from dbdyno.sql_logs.schema import ColumnType, Schema, SqlTable, plain_name
 
 WHOLE = frozenset({"mediumint", "int", "integer", "bigint", "int4", "int8", "serial", "bigserial"})
 """Types that hold a sequence for longer than a run lasts."""
@@ -116,7 +116,7 @@ def draw_new_keys(groups: Sequence[Group], schema: Schema | None, dialect: Diale
         insert = insert_of(shape, dialect)
         if insert is None:
             continue
-        table = None if schema is None else schema.get(plain(insert.table.rpartition(".")[2]))
+        table = None if schema is None else schema.get(plain_name(insert.table.rpartition(".")[2]))
         if schema is None:
             shape.may_meet = (f"{source} does not tell its keys",)
         elif table is None:
@@ -144,7 +144,7 @@ def _number(sites: Sequence[tuple[Shape, int, SqlColumn]]) -> None:
 
 def _same(column: SqlColumn) -> tuple[str, str]:
     """A column, however statements write it."""
-    return plain(column.table.rpartition(".")[2]), plain(column.column)
+    return plain_name(column.table.rpartition(".")[2]), plain_name(column.column)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class _OfTable:
     @property
     def _written(self) -> dict[str, str]:
         """The columns of the INSERT by their plain names."""
-        return {plain(name): name for name in self.insert.written(self.table, self.dialect)}
+        return {plain_name(name): name for name in self.insert.written(self.table, self.dialect)}
 
     def _cells(self, column: str) -> list[InsertedValue]:
         at = list(self._written).index(column)

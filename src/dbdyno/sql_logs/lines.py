@@ -23,7 +23,7 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 WHOLE = "copy it again; what can be read of it: gzip -dc FILE > LOG"
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Each line with its number. A carriage return belongs to the end of a line only where all lines have
     one. Raises UserError for a file that cannot be read as text."""
     cut = _driver.LogLines(LINE_BYTES_MOST)
@@ -53,7 +53,7 @@ def pieces(path: Path) -> Iterator[bytes]:
 def beginning(path: Path, lines_most: int) -> list[str]:
     """The first lines without their ends, fewer where they are long."""
     found, held = list[str](), 0
-    for _, line in islice(lines(path), lines_most):
+    for _, line in islice(numbered_lines(path), lines_most):
         found.append(line.rstrip("\r\n"))
         held += len(line)
         if held > LINE_BYTES_MOST:

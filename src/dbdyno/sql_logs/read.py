@@ -11,9 +11,9 @@ from pathlib import Path
 
 from dbdyno.errors import UserError
 from dbdyno.sql_logs import KNOWN
-from dbdyno.sql_logs.formats import AS_TOLD, LogFormat, engine_of, format_of
+from dbdyno.sql_logs.formats import AS_TOLD, LogFormat, engine_of_log, format_of
 from dbdyno.sql_logs.groups import Grouping, Traffic
-from dbdyno.sql_logs.lines import beginning, lines, pieces
+from dbdyno.sql_logs.lines import beginning, numbered_lines, pieces
 from dbdyno.sql_logs.seen import LAST, LogReading, SeenStatement
 from dbdyno.sql_logs.wrapped import is_wrapped, unwrapped
 
@@ -92,7 +92,7 @@ def log_of(paths: Sequence[Path], reading: LogReading = AS_TOLD) -> SqlLog:
             )
     ordered = _in_order(kind, heads, reading)
     learnt = kind.learn(chain.from_iterable(map(_lines, ordered)), reading)
-    return SqlLog(kind, engine_of(kind, heads[first]), tuple(ordered), learnt)
+    return SqlLog(kind, engine_of_log(kind, heads[first]), tuple(ordered), learnt)
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _lines(path: Path) -> Iterable[tuple[int, str]]:
-    return unwrapped(beginning(path, LOOKED_AT), lines(path))
+    return unwrapped(beginning(path, LOOKED_AT), numbered_lines(path))
 
 
 def _head(path: Path) -> list[str]:

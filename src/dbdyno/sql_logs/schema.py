@@ -88,7 +88,7 @@ class SchemaReader:
                     self.found[name] = _created(rest)
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name without its quotes, in lower case."""
     quote = name[:1]
     if quote in ('"', "`"):
@@ -124,7 +124,7 @@ def _named(parts: Sequence[Token]) -> tuple[str, Sequence[Token]]:
         place += 1
     while len(parts) > place + 2 and parts[place + 1].text == ".":
         place += 2
-    return (plain(parts[place].text) if parts[place:] else ""), parts[place + 1 :]
+    return (plain_name(parts[place].text) if parts[place:] else ""), parts[place + 1 :]
 
 
 def _created(parts: Sequence[Token]) -> SqlTable:
@@ -144,7 +144,7 @@ def _alter(found: Schema, parts: Sequence[Token]) -> None:
         if words[0] == "ADD" and len(words) > 1 and words[1] in NO_COLUMN:
             _take(table, item[1:])
         elif words[:2] == ["ALTER", "COLUMN"] and len(words) > 3:
-            column = plain(item[2].text)
+            column = plain_name(item[2].text)
             if "NEXTVAL" in words or "IDENTITY" in words:
                 known = table.columns.get(column, ColumnType())
                 table.columns[column] = ColumnType(known.name, known.length, numbered=True)
@@ -180,7 +180,7 @@ def _take(table: SqlTable, item: Sequence[Token]) -> None:
         else:
             table.parents |= dict.fromkeys(own, ("", ""))
     elif words[0] not in NO_COLUMN:
-        column = plain(item[0].text)
+        column = plain_name(item[0].text)
         table.columns[column] = _type(item[1:], words[1:])
         if "PRIMARY" in words[1:] or "UNIQUE" in words[1:]:
             table.keys.append((column,))
@@ -190,7 +190,7 @@ def _type(item: Sequence[Token], words: Sequence[str]) -> ColumnType:
     length = item[2].text if len(item) > 2 and item[1].text == "(" else ""
     if len(item) > 3 and words[:2] == ["CHARACTER", "VARYING"] and item[2].text == "(":
         length = item[3].text
-    name = plain(item[0].text) if item else ""
+    name = plain_name(item[0].text) if item else ""
     numbered = "serial" in name or bool({"AUTO_INCREMENT", "NEXTVAL", "IDENTITY"} & {*words})
     return ColumnType(name, int(length) if length.isdecimal() else None, numbered)
 
@@ -202,7 +202,7 @@ def _add_key(table: SqlTable, parts: Sequence[Token]) -> None:
 
 def _columns(table: SqlTable, parts: Sequence[Token]) -> tuple[str, ...]:
     """The columns that a key names, also those within an expression."""
-    named = [plain(token.text) for token in parts if token.kind is Kind.NAME]
+    named = [plain_name(token.text) for token in parts if token.kind is Kind.NAME]
     return tuple(dict.fromkeys(name for name in named if name in table.columns))
 
 

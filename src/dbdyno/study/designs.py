@@ -190,10 +190,10 @@ class StudySize(Frozen):
 def size_of_study(study: Study) -> StudySize:
     """The size of a study as it is."""
     listed = len(study.variants)
-    return size_of(study.design, study.factors, listed, study.blocks, study.aa, study.baselines)
+    return size_of_design(study.design, study.factors, listed, study.blocks, study.aa, study.baselines)
 
 
-def size_of(
+def size_of_design(
     design: Design, factors: tuple[Factor, ...], listed: int, blocks: int, aa: bool, baselines: int
 ) -> StudySize:
     """The size of a study before any of its trials is made: a full factorial can exceed every memory."""

@@ -280,12 +280,12 @@ def toml(value: Level | Sequence[Level]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def written(value: Value) -> str:
+def toml_text(value: Value) -> str:
     """A value, or a table within a line."""
     if not isinstance(value, Mapping):
         return toml(value)
     entries = [
-        (key if BARE.fullmatch(key) else toml(key), written(within), "") for key, within in value.items()
+        (key if BARE.fullmatch(key) else toml(key), toml_text(within), "") for key, within in value.items()
     ]
     return inline(entries)
 
@@ -323,7 +323,7 @@ def rows(entries: Sequence[Row]) -> list[str]:
     return lines
 
 
-def table(name: str, entries: Sequence[Row]) -> list[str]:
+def table_text(name: str, entries: Sequence[Row]) -> list[str]:
     """A table with its header."""
     return [f"[{name}]", *rows(entries)]
 

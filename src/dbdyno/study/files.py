@@ -68,7 +68,7 @@ def folder_of(path: str) -> Path:
     return Path.cwd() if comes_from_pipe else file.parent
 
 
-def digest_of(place: Path) -> str:
+def digest_of_file(place: Path) -> str:
     """The SHA-256 of a file's content. Raises OSError."""
     with place.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
@@ -87,7 +87,7 @@ def read_file(named: NamedFile, folder: Path) -> StudyFile:
         path=named.path if Path(named.path).is_absolute() else os.path.normpath(named.path),
         place=str(place),
         size_bytes=status.st_size,
-        digest=digest_of(place),
+        digest=digest_of_file(place),
         text=_text(place) if named.kind is not FileKind.VECTORS else None,
     )
 

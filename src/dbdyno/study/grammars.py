@@ -19,7 +19,7 @@ from dbdyno.study.catalogue import Catalogue, Option
 from dbdyno.study.designs import CONTROL
 from dbdyno.study.nouns import BASELINE, CANDIDATE, DURABLE, TWIN, Constraint, Guard, Reference, Term, amount
 from dbdyno.study.schema import LEVEL, TEXT, TEXTS, Schema, pattern
-from dbdyno.study.values import Faults, ValueFault, kind, shown
+from dbdyno.study.values import Faults, ValueFault, kind_text, shown
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -140,7 +140,7 @@ SCHEDULE = _plain(lambda value: pacing.written(value, pacing.schedule), pattern(
 THINK_TIME = _plain(lambda value: pacing.written(value, pacing.think_time), pattern(pacing.THINK_TIME))
 
 
-def listed(
+def list_of(
     each: Grammar[T],
     *,
     unique: bool = True,
@@ -153,7 +153,7 @@ def listed(
 
     def read(value: Any, catalogue: Catalogue) -> tuple[T, ...]:
         if not isinstance(value, list):
-            raise ValueFault(f"must be a list, not {kind(value)}", hint)
+            raise ValueFault(f"must be a list, not {kind_text(value)}", hint)
         found: list[T] = []
         faults: list[tuple[int, ValueFault]] = []
         for index, element in enumerate(value):
@@ -192,7 +192,7 @@ def _require_ladder(rungs: tuple[int, ...]) -> None:
 
 def ladder(clients: Grammar[int]) -> Grammar[tuple[int, ...]]:
     """Numbers of clients, each more than the one before."""
-    found = listed(clients, whole=_require_ladder, limits={"minItems": 1, "maxItems": RUNGS_MAX})
+    found = list_of(clients, whole=_require_ladder, limits={"minItems": 1, "maxItems": RUNGS_MAX})
     return replace(found, allowed=f"1 to {RUNGS_MAX} rungs")
 
 
@@ -281,8 +281,8 @@ _GUARD: Grammar[Guard] = Grammar(
 )
 # Two guards can mean the same and be written with other blanks, which editors do not see.
 GUARDS = replace(
-    listed(_GUARD, hint='write guards = ["invariants", "p99_ms <= 1.2x"]'),
-    schema=listed(_GUARD, unique=False).schema,
+    list_of(_GUARD, hint='write guards = ["invariants", "p99_ms <= 1.2x"]'),
+    schema=list_of(_GUARD, unique=False).schema,
 )
 
 

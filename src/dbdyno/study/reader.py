@@ -12,7 +12,7 @@ from dbdyno.frozen import ENGINE_FACTOR, Configuration, Level, level_text
 from dbdyno.passwords import without_passwords
 from dbdyno.study import excludes, grammars, pacing
 from dbdyno.study.catalogue import Catalogue
-from dbdyno.study.designs import FACTORS_LEAST, FACTORS_MOST, size_of
+from dbdyno.study.designs import FACTORS_LEAST, FACTORS_MOST, size_of_design
 from dbdyno.study.differences import read_files
 from dbdyno.study.document import Place, UnreadableStudy, parse_document, read_bytes
 from dbdyno.study.files import folder_of
@@ -371,7 +371,7 @@ class _Reader(SectionReader):
             )
 
     def limit(self, head: dict[str, Any], factors: tuple[Factor, ...], listed: int) -> None:
-        size = size_of(head["design"], factors, listed, head["blocks"], head["aa"], head["baselines"])
+        size = size_of_design(head["design"], factors, listed, head["blocks"], head["aa"], head["baselines"])
         if size.trials > TRIALS_MAX:
             place = ("design",) if self.at(("design",)) is not None else ("factors",)
             hint = f"at most {TRIALS_MAX:,} are allowed: fewer levels, fewer blocks, or another design"

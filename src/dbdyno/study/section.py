@@ -19,7 +19,7 @@ from dbdyno.study.grammars import Grammar
 from dbdyno.study.keys import Key, StudySection
 from dbdyno.study.nouns import Factor, ListedVariant, Reference
 from dbdyno.study.tables import ENGINE, FIXED_KEYS, HOMES, KNOBS, RANGE
-from dbdyno.study.values import Faults, ValueFault, is_sweep, name_shown, nearest, shown, sweep
+from dbdyno.study.values import Faults, ValueFault, is_sweep, name_shown, nearest, numbers_of_sweep, shown
 
 SWEPT = frozenset(f"workload.{key.name}" for key in KNOBS.values() if key.sweeps)
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class SectionReader:
         found = self.at(path)
         if found is not None and not isinstance(found, dict):
             hint = f"write [{path[-1]}] and its keys below it"
-            self.note(path, f"`{path[-1]}` must be a table, not {values.kind(found)}", hint)
+            self.note(path, f"`{path[-1]}` must be a table, not {values.kind_text(found)}", hint)
         table: dict[str, Any] = found if isinstance(found, dict) else {}
         where = f" in [{path[0]}]" if path else ""
         for key in table if known is not None else ():
@@ -137,7 +137,7 @@ class SectionReader:
             return []
         if name in SWEPT and is_sweep(value):
             try:
-                value = sweep(value)
+                value = numbers_of_sweep(value)
             except ValueFault as fault:
                 self.note(path, f"`{path[-1]}`: {fault.message}", fault.hint)
                 return []

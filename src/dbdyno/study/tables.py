@@ -14,7 +14,7 @@ from dbdyno.driver.job import Arrivals, Isolation
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.study import excludes, grammars, pacing, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
-from dbdyno.study.grammars import Grammar, duration, integer, listed, one_of
+from dbdyno.study.grammars import Grammar, duration, integer, list_of, one_of
 from dbdyno.study.keys import Key, StudySection
 from dbdyno.study.nouns import (
     BASELINE,
@@ -96,7 +96,7 @@ SERVER = StudySection(
             "See [a server that runs](../guides/running-server.md).", "data"),
         Key("restart", grammars.ONE_TEXT, "The shell command that restarts the server.",
             "Without it, levels that the server reads at its start are blocked.", "restart"),
-        Key("allow", listed(one_of(Promise), unique=False, hint="write allow = [...]"),
+        Key("allow", list_of(one_of(Promise), unique=False, hint="write allow = [...]"),
             "What levels may give up for their speed. Without it, nothing.", field="allow"),
         Key("guard_p99", duration(0.001),
             "The run ends where statements of others pass this age in their 99th percentile.",
@@ -236,9 +236,9 @@ SEARCH = StudySection(
         Key("time", duration(60.0),
             "How long it takes, confirmation and elimination included; at least 60s.",
             "`dyno tune --budget` overrides it.", "time_s"),
-        Key("allow", listed(one_of(Promise), unique=False, hint="write allow = [...]"),
+        Key("allow", list_of(one_of(Promise), unique=False, hint="write allow = [...]"),
             "What levels may give up for their speed. Without it, nothing.", field="allow"),
-        Key("constraints", listed(grammars.CONSTRAINT, unique=False, hint="write constraints = [...]"),
+        Key("constraints", list_of(grammars.CONSTRAINT, unique=False, hint="write constraints = [...]"),
             'Sums of levels that hold in every candidate: "config.A + 2 * config.B <= 6G".',
             "The baseline must meet them.", "constraints"),
         Key("bad_starts", grammars.percentage(1, 50),
@@ -313,16 +313,16 @@ SOAK = StudySection(
         Key("duration", duration(1.0), "The sustained load of each rung, which is judged for drift.",
             field="duration_s"),
         Key("opening", duration(1.0), "Over how long connections are opened gradually.", field="opening_s"),
-        Key("disturb", listed(one_of(Disturbance)), "Clients beside the load, one after the other.",
+        Key("disturb", list_of(one_of(Disturbance)), "Clients beside the load, one after the other.",
             "These clients misbehave, each kind in its own way.", "disturb", tacit=True),
-        Key("beside", listed(grammars.name_of(grammars.workloads)),
+        Key("beside", list_of(grammars.name_of(grammars.workloads)),
             "Other workloads at once, with tables of their own.",
             "They run one after the other, with their default options.", "beside"),
         Key("disturbed", duration(1.0), "How long each disturbance and each workload beside the load lasts.",
             field="disturbed_s"),
         Key("control", duration(0.0), "How long the server rests, as a control; 0s: not at all.",
             field="control_s"),
-        Key("ends", listed(one_of(Act, OF_SOAKS)), "What is done to the server at the end of each rung.",
+        Key("ends", list_of(one_of(Act, OF_SOAKS)), "What is done to the server at the end of each rung.",
             "In this order. The kill and both power cuts come under load, and the last one leaves halves of"
             " pages. The last two need `tpcb` or `tpcc`.", "ends", tacit=True),
         Key("horizon", duration(1.0), "For so long it must stand: growth is carried on as far as that.",

@@ -68,7 +68,7 @@ def shown(value: Any) -> str:
         return '"' + text.encode("unicode_escape").decode() + '"' if not text.isprintable() else f'"{text}"'
     if isinstance(value, bool | float) or (isinstance(value, int) and INT_MIN <= value <= INT_MAX):
         return level_text(value)
-    return "a very large number" if isinstance(value, int) else kind(value)
+    return "a very large number" if isinstance(value, int) else kind_text(value)
 
 
 def name_shown(name: str) -> str:
@@ -76,7 +76,7 @@ def name_shown(name: str) -> str:
     return f"`{name}`" if name.isprintable() and 0 < len(name) <= 80 else shown(name)
 
 
-def kind(value: Any) -> str:
+def kind_text(value: Any) -> str:
     """What a TOML value is, in words."""
     return _TYPES.get(type(value), "a date or time")
 
@@ -107,7 +107,7 @@ def nearest(
 def text(value: Any) -> str:
     """A text of one line."""
     if not isinstance(value, str):
-        raise ValueFault(f"must be a text, not {kind(value)}", 'write it in quotes: "..."')
+        raise ValueFault(f"must be a text, not {kind_text(value)}", 'write it in quotes: "..."')
     if not value.strip():
         raise ValueFault("is empty", "give a text of at least one character")
     if len(value) > TEXT_MAX:
@@ -135,7 +135,7 @@ def texts(value: Any) -> tuple[str, ...]:
 
 def one_of(value: Any, allowed: Collection[str]) -> str:
     if not isinstance(value, str):
-        raise ValueFault(f"must be a text, not {kind(value)}", f"allowed: {', '.join(sorted(allowed))}")
+        raise ValueFault(f"must be a text, not {kind_text(value)}", f"allowed: {', '.join(sorted(allowed))}")
     if value not in allowed:
         raise ValueFault(f"cannot be {shown(value)}", nearest(value, allowed, "allowed"))
     return value
@@ -269,7 +269,7 @@ def level(value: Any) -> Level:
         if not math.isfinite(value):
             raise ValueFault(f"cannot be {shown(value)}", "a level is finite")
         return value
-    raise ValueFault(f"a level cannot be {kind(value)}", "a level is a text, a number, true or false")
+    raise ValueFault(f"a level cannot be {kind_text(value)}", "a level is a text, a number, true or false")
 
 
 def first_alike(levels: Iterable[Level | None]) -> int | None:
@@ -361,7 +361,7 @@ def is_sweep(value: Any) -> bool:
     return isinstance(value, str) and ".." in value
 
 
-def sweep(text: str) -> list[int]:
+def numbers_of_sweep(text: str) -> list[int]:
     """The numbers of a sweep, rising from the first; the end is the last of them only where a step meets it.
 
     Raises ValueFault for a text that is no sweep, and for one of fewer than two or of too many numbers.

@@ -9,7 +9,7 @@ from pathlib import Path
 from dbdyno.driver.job import Opening
 from dbdyno.frozen import ENGINE_FACTOR, Level
 from dbdyno.study.catalogue import WORKLOADS, Option, WorkloadOffer
-from dbdyno.study.document import Row, document, inline, levels_of, rows, table, toml
+from dbdyno.study.document import Row, document, inline, levels_of, rows, table_text, toml
 from dbdyno.study.nouns import BASELINE, Design, GivenData, Goal, Study, Workload
 from dbdyno.study.tables import CLIENTS_MAX, DATA, DRIVER, ENGINE, GOAL, STUDY, UPGRADED, VARIANT, WORKLOAD
 from dbdyno.study.trials import Variant
@@ -51,12 +51,12 @@ def winner_on(
     parts = [
         rows(head),
         *_driver(study),
-        *([table("data", _data(data, study.folder))] if data is not None else []),
-        table("workload", asked),
+        *([table_text("data", _data(data, study.folder))] if data is not None else []),
+        table_text("workload", asked),
         _variant(BASELINE, baseline),
         _variant(name, changed),
-        *([table("settings", levels_of(fixed))] if fixed else []),
-        table("goal", GOAL.rows(goal, GOAL.names - {"counted"})),
+        *([table_text("settings", levels_of(fixed))] if fixed else []),
+        table_text("goal", GOAL.rows(goal, GOAL.names - {"counted"})),
     ]
     return document(parts)
 
@@ -86,13 +86,13 @@ def with_old_defaults(
     parts = [
         rows(head),
         *_driver(study),
-        *([table("data", brought)] if brought else []),
-        table("workload", _load(study, chosen)),
+        *([table_text("data", brought)] if brought else []),
+        table_text("workload", _load(study, chosen)),
         _variant(BASELINE, {ENGINE_FACTOR: first[ENGINE_FACTOR], **old}),
         _variant(OLD_DEFAULTS, {ENGINE_FACTOR: last[ENGINE_FACTOR]}),
         _variant(OWN_DEFAULTS, {ENGINE_FACTOR: last[ENGINE_FACTOR], **new}),
-        *([table("settings", levels_of(fixed))] if fixed else []),
-        table("goal", GOAL.rows(study.goal, GOAL.names - {"counted"})),
+        *([table_text("settings", levels_of(fixed))] if fixed else []),
+        table_text("goal", GOAL.rows(study.goal, GOAL.names - {"counted"})),
     ]
     return document(parts)
 
@@ -137,7 +137,7 @@ def _data(data: GivenData, folder: Path) -> list[Row]:
 
 def _driver(study: Study) -> list[list[str]]:
     """The section [driver], where the load comes from another host."""
-    return [table("driver", DRIVER.rows(study.driver, DRIVER.names))] if study.driver is not None else []
+    return [table_text("driver", DRIVER.rows(study.driver, DRIVER.names))] if study.driver is not None else []
 
 
 def _variant(name: str, levels: Mapping[str, Level]) -> list[str]:

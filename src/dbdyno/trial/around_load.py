@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dbdyno.driver.job import Closed
 from dbdyno.driver.load import ExplainedStatement
-from dbdyno.engines.facts import PlanStep, ReadPlan, lines, titles
+from dbdyno.engines.facts import PlanStep, ReadPlan, plan_lines, titles
 from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.load_words import by_kind
@@ -149,7 +149,7 @@ def _plan(name: str, told: ExplainedStatement, read: ReadPlan) -> StatementPlan:
 
 def planned(name: str, text: str, steps: tuple[PlanStep, ...]) -> StatementPlan:
     """A statement with its plan, cut where it is very long; the digest is of the whole."""
-    shown = list(lines(steps))
+    shown = list(plan_lines(steps))
     whole = "\n".join(shown).encode()
     cut = [line if len(line) <= LINE_MOST else f"{line[: LINE_MOST - 1]}…" for line in shown[:STEPS_MOST]]
     summary = " -> ".join(titles(steps))

@@ -13,7 +13,7 @@ from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import came_to, driver_lagged, waited_for_cpu, with_examples
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.trials import EACH_LEAST, Phase
-from dbdyno.trial.nodes import checks_of, of_others, together
+from dbdyno.trial.nodes import checks_of_invariants, nodes_agree, of_others
 
 ERRORS_SHARE_MAX = 0.001
 """More errors than this per operation, and the speed is partly that of failing."""
@@ -48,21 +48,21 @@ def check(running: Running, phase: Phase, observation: Observation, cores: int) 
     not told again."""
     tally = running.tally
     # What other nodes have told clients of must be on the first one, too.
-    nodes = together(running) if tally else ()
+    nodes = nodes_agree(running) if tally else ()
     invariants = running.load.check(running.data_job, running.told_so_far) if tally else []
     logged = running.log_problems()
     problems = untold(logged, running.logged)
     running = replace(running, logged=tuple(logged))
     if tally is None:
         return running, ((), {Doubt.SERVER_LOG: _log(problems)} if problems else {})
-    checks, doubts = judge(tally, invariants, problems, observation, cores)
+    checks, doubts = judge_trial(tally, invariants, problems, observation, cores)
     if running.afar is not None:
         doubts |= judge_load_hosts(running.afar.seen, tally)
     others = of_others(running, running.told_so_far) if tally else ()
     return running, ((*checks, *nodes, *others, *_slices(tally, phase)), doubts)
 
 
-def judge(
+def judge_trial(
     tally: Tally,
     invariants: Sequence[Invariant],
     log_problems: Sequence[str],
@@ -72,7 +72,7 @@ def judge(
     """The judgement alone: no server, no clock."""
     checks = [Check(name="operations", holds=tally.operations > 0, detail=came_to(tally))]
     checks.append(Check(name="clients", holds=tally.clients_lost == 0, detail=_clients(tally)))
-    checks += checks_of(invariants)
+    checks += checks_of_invariants(invariants)
     warnings = {
         Doubt.ERRORS_IN_LOAD: _errors(tally),
         Doubt.DRIVER_SATURATED: tally.saturated or "",

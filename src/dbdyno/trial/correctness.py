@@ -160,7 +160,7 @@ def baselines_wish(bench: Bench) -> BuildSpecification:
     return next(iter(variants_of_each_build(bench)))
 
 
-def build_of(bench: Bench, wish: BuildSpecification) -> Built:
+def build_at_bench(bench: Bench, wish: BuildSpecification) -> Built:
     """A build of the bench's study. Raises like `built`."""
     return built(bench.engine, wish, bench.study.folder)
 
@@ -170,7 +170,7 @@ def baselines_build(bench: Bench) -> str:
     searches no vectors."""
     if bench.study.workload.name != VECTOR_SEARCH:
         return ""
-    return build_of(bench, baselines_wish(bench)).name
+    return build_at_bench(bench, baselines_wish(bench)).name
 
 
 def durable(levels: Mapping[str, Level], settings: Settings) -> dict[str, Level]:
@@ -225,7 +225,7 @@ def kept(build: str, asked: GateQuestion) -> Correctness | None:
     return _read(_place(build, asked))
 
 
-def keep(build: str, asked: GateQuestion, found: Correctness) -> None:
+def keep_correctness(build: str, asked: GateQuestion, found: Correctness) -> None:
     """Keeps it beside the build, where this user can write there."""
     keep_beside(_place(build, asked), found.model_dump_json(indent=1) + "\n")
 
@@ -255,7 +255,7 @@ def keep_document(build: str, asked: str, document: str) -> None:
         keep_beside(place, document)
 
 
-def expected_s(engine: str) -> float:
+def gate_expected_s(engine: str) -> float:
     """About how long the gate takes: as it took for the engine's builds, or else by a rule."""
     builds = [name for name in making.names() if name.startswith(f"{engine}-")]
     seen = [found.took_s for build in builds for found in all_kept(build)]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dbdyno.driver.load import Invariant
 from dbdyno.engines.engine import Server, Taking
-from dbdyno.engines.server import NAME, within
+from dbdyno.engines.server import NAME, url_of_database
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.host import cache
@@ -28,7 +28,7 @@ from dbdyno.study.nouns import GivenData
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.beside import loading, runtime_of, serving
 from dbdyno.user_data.dump import Dump, dump_at
-from dbdyno.user_data.folder import digest_of
+from dbdyno.user_data.folder import digest_of_path
 
 STOP_S = 300.0
 """A server that has just loaded everything writes it before it ends."""
@@ -87,7 +87,7 @@ def _digest_of(source: Path, began: str, bench: Bench) -> str:
         if began:
             return began
         raise UserError(f"there is no {source}", "a relative path counts from the study's folder")
-    found = digest_of(source, bench.tell)
+    found = digest_of_path(source, bench.tell)
     if began and found != began:
         raise UserError(
             f"{source} has changed since the run began: its sha256 was {began[:12]} and is {found[:12]}",
@@ -112,7 +112,7 @@ def make_given(given: BroughtData, making: Path) -> dict[str, object]:
         with _running(given, data, {}) as server:
             for dump in dumps:
                 done += _loaded(given, server, data, dump)
-    if _whole([digest_of(source, given.bench.tell) for source in given.sources]) != given.digest:
+    if _whole([digest_of_path(source, given.bench.tell) for source in given.sources]) != given.digest:
         # What was loaded would be kept under the name of what it was before.
         names = ", ".join(map(str, given.sources))
         raise UserError(f"{names} changed while it was read", "have nobody write it, then begin a new run")
@@ -125,7 +125,7 @@ def make_given(given: BroughtData, making: Path) -> dict[str, object]:
         database = _chosen(given.taking.databases(server.url, load.query), given)
         done += given.taking.settle(server.url, load.query)
         if given.data.setup:
-            url = within(server.url, database) if database else server.url
+            url = url_of_database(server.url, database) if database else server.url
             load.prepare(given.setup.job.but(url=url))
     if database:
         (data / NAME).write_text(f"{database}\n")
@@ -134,7 +134,7 @@ def make_given(given: BroughtData, making: Path) -> dict[str, object]:
     return {"sources": [str(source) for source in given.sources], "sha256": given.digest, "done": done}
 
 
-def checks_of(given: BroughtData, folder: Path) -> list[Invariant]:
+def checks_of_data(given: BroughtData, folder: Path) -> list[Invariant]:
     """What the workload's invariants say of the data, found once and kept beside them."""
     setup = given.setup
     asked = {"workload": setup.job.workload, "options": setup.job.options}

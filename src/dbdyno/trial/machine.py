@@ -27,7 +27,7 @@ from dbdyno.machine.guest import Emulated, powered_on
 from dbdyno.machine.packages import Parts
 from dbdyno.machine.told import Resets, Started
 from dbdyno.obtain import path
-from dbdyno.obtain.architecture import emulator_version, header
+from dbdyno.obtain.architecture import elf_header, emulator_version
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Check, Evidence, Platform, Reading, Recovery
 from dbdyno.records.reset import Reset
@@ -75,7 +75,7 @@ def _with_build(platform: Platform, made: Built) -> Platform:
 
 def described(found: Installation) -> Platform:
     """The platform of an installation. Raises DynoError where its program's file cannot be read."""
-    made_for = header(Path(found.command[-1]))
+    made_for = elf_header(Path(found.command[-1]))
     return Platform(
         architecture=found.architecture,
         version=found.version,
@@ -134,7 +134,7 @@ class RunningMachine:
 
 
 @contextmanager
-def machine_of(trial: Trial, bench: Bench) -> Iterator[RunningMachine]:
+def running_machine(trial: Trial, bench: Bench) -> Iterator[RunningMachine]:
     """A machine that was powered on, with data and a TPM of its own, which are gone afterwards. Raises
     Blocked where this host cannot emulate it, or levels ask for what a guest does not take, and ServerFailed
     for one that does not come up."""
@@ -165,7 +165,7 @@ def machine_platform(trial: Trial, bench: Bench) -> Platform:
     """What stands in the record of such a trial. Raises DynoError where the packages or an emulator are not
     here."""
     parts, engine = _parts(level_text(_levels(trial, bench)[PLATFORM_FACTOR]), bench)
-    made_for = header(parts.copy.prefix / engine.PROGRAM)
+    made_for = elf_header(parts.copy.prefix / engine.PROGRAM)
     own = engine.RECIPE.server
     return Platform(
         architecture=parts.kind.architecture,
@@ -184,7 +184,7 @@ def _levels(trial: Trial, bench: Bench) -> dict[str, Level]:
 def _parts(architecture: str, bench: Bench) -> tuple[Parts, GuestProgram]:
     engine = bench.engine.guest
     assert engine is not None, "a study names no other engine"
-    return packages.locate(kinds.kind(architecture), engine.RECIPE), engine
+    return packages.locate(kinds.machine_kind(architecture), engine.RECIPE), engine
 
 
 def _require_sound(check: Check, first: Started, console: Emulated) -> None:

@@ -57,7 +57,7 @@ def behind(nodes: Nodes) -> str:
     return f"{', '.join(late)} did not catch up within {CATCH_UP_S:g} s" if late else ""
 
 
-def together(running: Running) -> tuple[Check, ...]:
+def nodes_agree(running: Running) -> tuple[Check, ...]:
     """Whether all nodes have come to hold the same commits, and still take part; none for one server."""
     nodes = running.setup.nodes
     if nodes is None or nodes.count == 1:
@@ -76,11 +76,11 @@ def of_others(running: Running, told: Acknowledged | None) -> tuple[Check, ...]:
     checks: list[Check] = []
     for node in running.setup.nodes.others if running.setup.nodes else ():
         found = running.load.check(running.data_job.but(url=node.url), told)
-        checks += [one.but(name=f"{node.name}_{one.name}") for one in checks_of(found)]
+        checks += [one.but(name=f"{node.name}_{one.name}") for one in checks_of_invariants(found)]
     return tuple(checks)
 
 
-def checks_of(invariants: Iterable[Invariant], after: str = "") -> tuple[Check, ...]:
+def checks_of_invariants(invariants: Iterable[Invariant], after: str = "") -> tuple[Check, ...]:
     """A check for each, whose name says `after` what it was made."""
     suffix = f"_after_{after}" if after else ""
     return tuple(Check(name=f"{one.name}{suffix}", holds=one.holds, detail=one.detail) for one in invariants)

@@ -30,12 +30,12 @@ from dbdyno.layers.setup import Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.study import Study
 from dbdyno.study.designs import trial_count
-from dbdyno.study.files import digest_of
+from dbdyno.study.files import digest_of_file
 from dbdyno.study.trials import Purpose, Trial, phases_of
 from dbdyno.trial.answers import TableRows, rows_of
 from dbdyno.trial.bench import INDEXING_S, Bench, OnEngine
 from dbdyno.trial.beside import launch_of, loading, runtime_of, serving
-from dbdyno.trial.given import BroughtData, checks_of, given_data, make_given
+from dbdyno.trial.given import BroughtData, checks_of_data, given_data, make_given
 
 
 class Upgrade(Frozen):
@@ -222,7 +222,7 @@ def _image(image: int, setup: Setup, bench: Bench) -> Pristine:
     checks = [Invariant.model_validate(check) for check in account["checks"]]
     rows = account.get("rows", "")
     if given is not None:
-        checks = checks_of(given, folder)
+        checks = checks_of_data(given, folder)
         if bench.study.upgraded:
             rows = _rows_beside(folder, setup, creation, bench)
     return Pristine(folder, image, checks, account["seconds"], rows)
@@ -339,7 +339,7 @@ def _contents(job: Job, bench: Bench) -> list[tuple[str, str]]:
     contents = []
     for file in files_read(job.workload, job.options, Path(job.folder)):
         try:
-            digest = digest_of(Path(file.path))
+            digest = digest_of_file(Path(file.path))
         except OSError as error:
             raise UserError(
                 f"{file.path} cannot be read: {error.strerror}", remedy(error, "put it back")

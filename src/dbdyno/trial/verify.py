@@ -36,7 +36,7 @@ def _require_library(running: Running) -> None:
         return
     if (
         library not in fingerprint.mapped(running.load.process_id)
-        or path.digest(library) != installation.digest
+        or path.digest_of_binary(library) != installation.digest
     ):
         raise ServerFailed(
             f"the load process holds another {running.setup.engine.title} than the run began with, {library}",

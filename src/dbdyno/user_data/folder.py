@@ -29,7 +29,7 @@ KEPT_MOST = 256
 TOLD_FROM_BYTES = 1 << 30
 
 
-def digest_of(path: Path, tell: Tell = silently) -> str:
+def digest_of_path(path: Path, tell: Tell = silently) -> str:
     """The sha256 of a file's bytes; of a folder, that of its files' names, sizes and contents."""
     place = str(path.resolve())
     files = list(files_of(path)) if path.is_dir() else [path]
@@ -48,7 +48,7 @@ def digest_of(path: Path, tell: Tell = silently) -> str:
     return found
 
 
-def size_of(path: Path) -> int:
+def size_bytes_of(path: Path) -> int:
     """The bytes of a file, or of all files of a folder."""
     return sum(file.stat().st_size for file in files_of(path)) if path.is_dir() else path.stat().st_size
 
@@ -136,7 +136,7 @@ def files_of(folder: Path) -> Iterator[Path]:
             yield Path(place) / name
 
 
-def copy(source: Path, target: Path, left_out: Callable[[Path], bool] = lambda _: False) -> None:
+def copy_folder(source: Path, target: Path, left_out: Callable[[Path], bool] = lambda _: False) -> None:
     """Makes `target` hold a copy of a folder, or of a file. The copy is this user's own, whoever has the
     original. What is `left_out` by its path below the folder is not copied, and neither are sockets. Whoever
     gives the copy a name syncs it."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dbdyno.analyse.code import CodeDifference, compare_code
 from dbdyno.errors import DynoError, UserError
 from dbdyno.obtain.binary import read_code, read_pair
-from dbdyno.obtain.binary.read import LIBRARY, needed, source_name
+from dbdyno.obtain.binary.read import LIBRARY, needed_libraries, source_name
 from dbdyno.records.binary import ElfKind, Likeness, Relro
 from tests.needs import needs_gcc
 from tests.obtain.binary import EARLIER, MAIN, STORE, built, stripped
@@ -273,14 +273,14 @@ def test_a_damaged_file_gives_an_error_and_no_fault(whole: Path, seed: int, cut:
 
 
 def test_a_program_names_its_c_library() -> None:
-    assert "libc.so.6" in needed(Path(sys.executable))
+    assert "libc.so.6" in needed_libraries(Path(sys.executable))
 
 
 def test_a_file_that_is_no_program_is_told(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no program")
     with pytest.raises(DynoError, match="is no program"):
-        needed(text)
+        needed_libraries(text)
 
 
 def test_a_name_of_another_language_is_written_as_there() -> None:

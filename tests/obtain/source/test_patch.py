@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import BuildFailed, UserError
-from dbdyno.obtain.source.tree import Patch, apply, files_named, read_patch, require_harmless
+from dbdyno.obtain.source.tree import Patch, apply, files_of_patch, read_patch, require_harmless
 from tests.needs import needs_patch
 
 GOOD = b"""--- a/src/one.c\t2026-01-01
@@ -91,7 +91,7 @@ def test_a_patch_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_file_that_is_made_or_removed_names_nothing_else() -> None:
     content = b"--- /dev/null\n+++ b/new.c\n@@ -0,0 +1 @@\n+x\n"
-    assert list(files_named(content)) == ["b/new.c"]
+    assert list(files_of_patch(content)) == ["b/new.c"]
 
 
 LINES = st.lists(st.binary(max_size=12).filter(lambda text: b"\n" not in text), max_size=6)
@@ -103,4 +103,4 @@ def test_lines_of_a_hunk_are_never_taken_for_headers(removed: list[bytes], added
     looks = [b"-- /etc/passwd", *removed]
     head = f"--- a/x\n+++ b/x\n@@ -1,{len(looks)} +1,{len(added)} @@\n".encode()
     body = [b"-" + line for line in looks] + [b"+" + line for line in added]
-    assert list(files_named(head + b"\n".join(body) + b"\n")) == ["a/x", "b/x"]
+    assert list(files_of_patch(head + b"\n".join(body) + b"\n")) == ["a/x", "b/x"]

@@ -13,7 +13,7 @@ from dbdyno.host import cache
 from dbdyno.host.cache import silently
 from dbdyno.obtain.source import making, reuse
 from dbdyno.obtain.source.build import Flags, Reused
-from dbdyno.obtain.source.making import Materials, account_of, expected_s, made
+from dbdyno.obtain.source.making import Materials, account_of, build_expected_s, made
 from dbdyno.obtain.source.reuse import SWITCHED_OFF, reuse_of
 from dbdyno.obtain.source.tree import local_tree
 from tests.needs import needs_ccache, needs_gcc
@@ -109,7 +109,7 @@ def test_a_build_that_takes_objects_does_not_say_how_long_one_takes(tmp_path: Pa
     first = three_files(tmp_path / "one")
     took_s = account_of(made(first, silently)).took_s
     made(three_files(tmp_path / "two", left=6), silently)
-    assert len(making.all_made()) == 2 and expected_s(first.recipe, is_trained=False) == took_s
+    assert len(making.all_made()) == 2 and build_expected_s(first.recipe, is_trained=False) == took_s
 
 
 def test_a_placebo_is_expected_to_take_as_long_as_builds_that_took_all_objects(
@@ -120,12 +120,12 @@ def test_a_placebo_is_expected_to_take_as_long_as_builds_that_took_all_objects(
     compiled = account.but(took_s=600.0, reused=Reused(compiled=3, taken=0, compared=0))
     taken = account.but(took_s=60.0, reused=Reused(compiled=0, taken=3, compared=1))
     monkeypatch.setattr(making, "all_made", lambda: [compiled])
-    assert expected_s(first.recipe, is_trained=False, is_placebo=True) == 600.0, "none took any yet"
+    assert build_expected_s(first.recipe, is_trained=False, is_placebo=True) == 600.0, "none took any yet"
     monkeypatch.setattr(making, "all_made", lambda: [compiled, taken])
-    assert expected_s(first.recipe, is_trained=False, is_placebo=True) == 60.0
-    assert expected_s(first.recipe, is_trained=False) == 600.0
+    assert build_expected_s(first.recipe, is_trained=False, is_placebo=True) == 60.0
+    assert build_expected_s(first.recipe, is_trained=False) == 600.0
     monkeypatch.setenv(SWITCHED_OFF, "1")
-    assert expected_s(first.recipe, is_trained=False, is_placebo=True) == 600.0
+    assert build_expected_s(first.recipe, is_trained=False, is_placebo=True) == 600.0
 
 
 @pytest.mark.parametrize(

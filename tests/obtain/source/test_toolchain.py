@@ -20,7 +20,7 @@ from dbdyno.obtain.source.toolchain import (
     require_needs,
     toolchain,
     traces,
-    tried,
+    tried_flags,
     version_in,
 )
 from tests.needs import IS_ROOT, needs_any_gcc, needs_gcc, on_machine
@@ -178,14 +178,14 @@ def test_a_linker_that_is_not_here_is_the_linkers_fault(tmp_path: Path) -> None:
 @needs_any_gcc
 def test_a_flag_that_is_rejected_fails_with_the_compilers_words() -> None:
     with pytest.raises(BuildFailed, match="gcc rejects a flag: gcc: error: unrecognized"):
-        tried(toolchain("gcc"), Flags(compile=("-fno-such-thing",)))
+        tried_flags(toolchain("gcc"), Flags(compile=("-fno-such-thing",)))
 
 
 @needs_any_gcc
 def test_a_flag_that_is_ignored_is_told() -> None:
-    found = tried(toolchain("gcc"), Flags(compile=("-fno-rtti",)))
+    found = tried_flags(toolchain("gcc"), Flags(compile=("-fno-rtti",)))
     assert any("-fno-rtti" in warning for warning in found.warnings)
-    assert tried(toolchain("gcc"), Flags(compile=("-O2",))).warnings == ()
+    assert tried_flags(toolchain("gcc"), Flags(compile=("-O2",))).warnings == ()
 
 
 @needs_any_gcc

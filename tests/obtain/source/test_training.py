@@ -305,8 +305,8 @@ def test_a_name_in_another_program_of_the_source_is_told_and_many_fail_the_build
 
 def test_a_training_is_expected_to_take_as_long_as_the_last_ones(tmp_path: Path) -> None:
     recipe = materials(tmp_path).recipe
-    assert [making.expected_s(recipe, is_trained) for is_trained in (False, True)] == [600.0, 1800.0]
+    assert [making.build_expected_s(recipe, is_trained) for is_trained in (False, True)] == [600.0, 1800.0]
     plain = account_of(made(making_cases.materials(tmp_path, code=CODE), silently)).took_s
-    assert making.expected_s(recipe, is_trained=True) == 3 * plain
+    assert making.build_expected_s(recipe, is_trained=True) == 3 * plain
     trained = account_of(made(materials(tmp_path), silently, trained_with())).took_s
-    assert [making.expected_s(recipe, is_trained) for is_trained in (False, True)] == [plain, trained]
+    assert [making.build_expected_s(recipe, is_trained) for is_trained in (False, True)] == [plain, trained]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import DynoError, UserError
-from dbdyno.obtain.source.tree import copy, git_revision, local_tree, tree_digest
+from dbdyno.obtain.source.tree import copy_source, git_revision, local_tree, tree_digest
 from tests.needs import on_machine
 
 
@@ -73,11 +73,11 @@ def test_a_folder_that_changed_since_is_not_laid_as_what_it_was(source: Path, tm
 
 
 def test_a_copy_is_completed_and_what_is_there_stays(source: Path, tmp_path: Path) -> None:
-    copy(source, tmp_path / "copy")
+    copy_source(source, tmp_path / "copy")
     (tmp_path / "copy" / "configure").unlink()
     (tmp_path / "copy" / "link").unlink()
     (tmp_path / "copy" / "src" / "a.c").write_text("mine")
-    copy(source, tmp_path / "copy")
+    copy_source(source, tmp_path / "copy")
     assert (tmp_path / "copy" / "src" / "a.c").read_text() == "mine"
     (tmp_path / "copy" / "src" / "a.c").write_bytes((source / "src" / "a.c").read_bytes())
     assert tree_digest(tmp_path / "copy") == tree_digest(source)

@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from dbdyno.analyse.elimination import Candidate, ranked
+from dbdyno.analyse.elimination import Candidate, ranked_candidates
 from dbdyno.frozen import Level
 from dbdyno.plan.search.model import Model
 from dbdyno.study import Study
@@ -44,7 +44,7 @@ def test_a_candidate_that_was_lucky_once_does_not_lead() -> None:
     idle = [tried({"f1": 1, f"f{n}": 1}, 0.0) for n in range(2, 6)]
     idle += [tried({f"f{n}": 1}, 0.0) for n in range(2, 6)]
     candidates = [good, lucky, *idle]
-    assert ranked(candidates)[0] == lucky
+    assert ranked_candidates(candidates)[0] == lucky
     assert Model(STUDY, candidates).ranked(candidates)[0] == good
 
 

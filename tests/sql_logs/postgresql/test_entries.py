@@ -9,7 +9,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.sql_logs.formats import FORMATS, DriverReader
 from dbdyno.sql_logs.postgresql.entries import csv_begins, text_begins
-from dbdyno.sql_logs.postgresql.prefix import inferred, one_of, pattern
+from dbdyno.sql_logs.postgresql.prefix import inferred, only_reading, prefix_pattern
 from dbdyno.sql_logs.seen import CUT_OFF, LAST, NO_ENTRY, LogReading, SeenStatement
 from tests.sql_logs.postgresql.logs import CSV, JSON, STDERR, asked, read
 
@@ -67,7 +67,7 @@ def test_a_prefix_that_is_known_tells_what_it_holds(
 
 def test_a_prefix_that_is_none_is_refused() -> None:
     with pytest.raises(UserError, match="%y is no escape"):
-        pattern("%y")
+        prefix_pattern("%y")
 
 
 def log_of(
@@ -107,7 +107,7 @@ def test_what_connected_tells_which_word_is_the_database() -> None:
     both = prefixes(log.removeprefix(told))
     assert both == ["%m|%d|%u|%c|", "%m|%u|%d|%c|"]
     with pytest.raises(UserError) as asked_for:
-        one_of(both)
+        only_reading(both)
     assert all(each in asked_for.value.message for each in both) and "--prefix" in str(asked_for.value.hint)
 
 

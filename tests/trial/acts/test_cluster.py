@@ -72,7 +72,7 @@ def _what_a_node_lacks_is_found(up: Running, bench: Bench, undo: ExitStack) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trial_nodes, "CATCH_UP_S", 1.0)
         up.ask("CREATE TABLE dyno_unseen (a INT)")
-        [late] = trial_nodes.together(up)
+        [late] = trial_nodes.nodes_agree(up)
     assert (late.name, late.holds) == ("nodes_together", False)
     assert up.lag()["replay_lag_bytes"] > 0
     assert late.detail == f"{behind.name} did not catch up within 1 s"
@@ -138,7 +138,7 @@ def _each_node_has_clients(up: Running) -> None:
     assert all(one.operations for one in up.load.seen) and tally.clients == 6
     assert tally.operations == sum(one.operations for one in up.load.seen)
     assert up.lag().keys() == {"receive_queue", "flow_control_s", "node_aborts"}
-    checks = (*trial_nodes.together(up), *trial_nodes.of_others(up, Acknowledged.by([tally])))
+    checks = (*trial_nodes.nodes_agree(up), *trial_nodes.of_others(up, Acknowledged.by([tally])))
     assert {check.name.partition("_")[0] for check in checks} == {"nodes", "node2", "node3"}
     assert all(check.holds for check in checks), checks
 

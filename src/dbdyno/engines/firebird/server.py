@@ -289,7 +289,7 @@ def _installation(client: Path, release: str, origin: str = "") -> Installation:
         origin=origin or f"{client.parent}",
         prefix=client.parent,
         command=(),
-        digest=path.digest(engine if engine.is_file() else client),
+        digest=path.digest_of_binary(engine if engine.is_file() else client),
     )
 
 

@@ -24,7 +24,7 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.server import fronts, program, programs
 from dbdyno.user_data.dump import Dump, text_of
 from dbdyno.user_data.feed import Client, environment, feed
-from dbdyno.user_data.folder import COPY_IT, copy, holder_of, require_stopped, require_unmoved
+from dbdyno.user_data.folder import COPY_IT, copy_folder, holder_of, require_stopped, require_unmoved
 
 MARKS = re.compile(
     rb"^-- (MariaDB|MySQL) dump |^/\*M?!\d{5,6}[ \\-]|^-- Server version\t|^# MySQL dump|"
@@ -95,7 +95,7 @@ def load(
 def bring_in(_installation: Installation, source: Path, data: Path) -> None:
     data.mkdir(mode=0o700)
     (data / "temporary").mkdir()
-    copy(source, data / "database", lambda path: NOT_COPIED.fullmatch(str(path)) is not None)
+    copy_folder(source, data / "database", lambda path: NOT_COPIED.fullmatch(str(path)) is not None)
 
 
 @contextmanager

@@ -18,12 +18,12 @@ from dbdyno.engines.runtime import (
     LoadOfOthers,
     OwnPlace,
     Read,
-    digest,
+    digest_of_server,
     first_row,
     named,
     quoted,
 )
-from dbdyno.engines.server import within
+from dbdyno.engines.server import url_of_database
 from dbdyno.engines.values import as_text, quantity
 from dbdyno.errors import DriverFailed, UserError
 from dbdyno.frozen import Level
@@ -72,7 +72,7 @@ def identified(ask: Ask) -> Identity:
     version, account, *place, read_only = first_row(ask, sql)
     return Identity(
         version=version,
-        digest=digest(version, *place),
+        digest=digest_of_server(version, *place),
         account=_account_of(account),
         replica=_replica(ask, read_only == "1"),
         others=_others(ask),
@@ -315,7 +315,7 @@ def own_place(url: str, name: str) -> OwnPlace:
         name=name,
         create=f"CREATE DATABASE {name}",
         drop=f"DROP DATABASE IF EXISTS {name}",
-        url=within(url, name),
+        url=url_of_database(url, name),
         right=OWN_SCHEMA,
     )
 

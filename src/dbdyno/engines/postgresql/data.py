@@ -25,7 +25,7 @@ from dbdyno.engines.postgresql.dumping import (
 )
 from dbdyno.engines.postgresql.psql_text import Script, SegmentKind
 from dbdyno.engines.postgresql.server import PORT, SERVER, alone, initialise, make_cluster, start, tool
-from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of, within
+from dbdyno.engines.server import ACCOUNT, DATABASE, socket_of, url_of_database
 from dbdyno.engines.upgrade import STOP_S, run_tool, series_of
 from dbdyno.errors import DriverFailed, DynoError, EngineMissing, ServerFailed, UserError
 from dbdyno.frozen import Level
@@ -38,7 +38,7 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.server import fronts, program, programs
 from dbdyno.user_data.dump import Dump, text_of
 from dbdyno.user_data.feed import Client, environment, feed
-from dbdyno.user_data.folder import copy, require_stopped, require_unmoved
+from dbdyno.user_data.folder import copy_folder, require_stopped, require_unmoved
 
 MARKS = re.compile(
     rb"^-- PostgreSQL database (cluster )?dump|^-- Dumped (from|by) |^\\restrict |^SELECT pg_catalog\.|"
@@ -160,7 +160,7 @@ def bring_in(installation: Installation, source: Path, data: Path) -> None:
     for name in OWN_FILES:
         (made / name).rename(own / name)
     shutil.rmtree(made)
-    copy(source, made, lambda path: str(path) in NOT_COPIED)
+    copy_folder(source, made, lambda path: str(path) in NOT_COPIED)
     for name in OWN_FILES:
         (own / name).rename(made / name)
     own.rmdir()
@@ -178,7 +178,7 @@ def require_recovered(log: str) -> None:
 
 def databases(url: str, asked: Asked) -> list[str]:
     names = [str(row[0]) for row in asked(url, DATABASES_SQL)]
-    return [name for name in names if _tables(within(url, name), asked)]
+    return [name for name in names if _tables(url_of_database(url, name), asked)]
 
 
 def settle(_url: str, _asked: Asked) -> list[str]:
@@ -291,7 +291,7 @@ def take_over(
     server = start(new, data, runtime, {}, Launch())
     with ending(server, STOP_S):
         for name in databases(server.url, query):
-            query(within(server.url, name), "ANALYZE")
+            query(url_of_database(server.url, name), "ANALYZE")
     return by
 
 

@@ -26,7 +26,7 @@ from dbdyno.engines.engine import ending
 from dbdyno.engines.postgresql import server
 from dbdyno.engines.postgresql.psql_text import Script, SegmentKind
 from dbdyno.engines.postgresql.server import SERVER
-from dbdyno.engines.server import ACCOUNT, DATABASE, ServerProcess, socket_of, within
+from dbdyno.engines.server import ACCOUNT, DATABASE, ServerProcess, socket_of, url_of_database
 from dbdyno.engines.upgrade import STOP_S, series_of
 from dbdyno.errors import DriverFailed, ServerFailed, UserError
 from dbdyno.frozen import Level
@@ -81,7 +81,7 @@ class Preparing:
     `client_of` gives the psql that goes on in a database, from a line of the dump on."""
 
     def __init__(self, url: str, dump: Path, client_of: Callable[[str, int], Client]) -> None:
-        self._url = within(url, "postgres")
+        self._url = url_of_database(url, "postgres")
         self._dump, self._client_of = dump, client_of
         self._line, self._unfinished = 1, b""
         self._roles = {str(row[0]) for row in query(self._url, "SELECT rolname FROM pg_roles")}

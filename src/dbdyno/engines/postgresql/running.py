@@ -17,7 +17,7 @@ from dbdyno.engines.runtime import (
     LoadOfOthers,
     OwnPlace,
     Read,
-    digest,
+    digest_of_server,
     first_row,
     named,
     quoted,
@@ -95,7 +95,7 @@ def identity(ask: Ask) -> Identity:
     return Identity(
         version=number,
         # A standby has the identifier of its primary.
-        digest=digest(system, version, port, recovering),
+        digest=digest_of_server(system, version, port, recovering),
         account=account,
         replica="a standby, which replays the log of its primary" if recovering == "1" else "",
         others=int(float(others)),

@@ -110,11 +110,11 @@ def _here() -> Iterator[Installation]:
 
 def _unpacked(copy: debian.Fetched) -> Installation:
     library = (copy.prefix / RECIPE.binary).resolve()
-    return _installation(library, path.digest(library), copy.prefix, copy.origin)
+    return _installation(library, path.digest_of_binary(library), copy.prefix, copy.origin)
 
 
 def _installed(library: Path) -> Installation:
-    return _installation(library, path.digest(library), library.parent, str(library))
+    return _installation(library, path.digest_of_binary(library), library.parent, str(library))
 
 
 @cache

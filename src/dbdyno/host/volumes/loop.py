@@ -65,7 +65,7 @@ def path_with_sbin() -> str:
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
-def require_allowed(device: Path, allowed: Collection[Path]) -> None:
+def require_device_allowed(device: Path, allowed: Collection[Path]) -> None:
     """Raises Blocked, with the reason, unless Dyno may overwrite the whole device."""
     refusal, remedy = _refusal(device, allowed)
     if refusal:

@@ -17,7 +17,7 @@ from typing import Any
 
 from dbdyno.errors import Blocked
 from dbdyno.host import kernel_files, namespaces
-from dbdyno.host.journal import Journal, require_own, undoes
+from dbdyno.host.journal import Journal, require_own_path, undoes
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -154,7 +154,7 @@ def _unescape(text: str) -> str:
 def _unmount(entry: Mapping[str, Any]) -> None:
     """Unmounts what is mounted in this namespace. A Dyno that died took its namespace, and the mount,
     along."""
-    require_own(Path(entry["point"]), entry)
+    require_own_path(Path(entry["point"]), entry)
     unmount(Path(entry["point"]))
 
 

@@ -24,7 +24,7 @@ from elftools.elf.elffile import ELFFile
 from dbdyno.errors import DynoError, UserError
 from dbdyno.obtain.binary.image import WORD_BYTES, Image, ImageSection, read_image
 from dbdyno.obtain.binary.places import Decoded, Places, Uses, decoded, without_padding
-from dbdyno.obtain.path import digest
+from dbdyno.obtain.path import digest_of_binary
 from dbdyno.records.binary import Binary, Code, Datum, ElfKind, Function, Hardening, Relro, base_name
 
 PRODUCERS_MOST = 8
@@ -177,7 +177,7 @@ def _demangler() -> Callable[[str], str] | None:
     return demangle
 
 
-def needed(file: Path) -> tuple[str, ...]:
+def needed_libraries(file: Path) -> tuple[str, ...]:
     """By their names; none for a static program. Raises DynoError for a file that cannot be read, or is no
     ELF file."""
     # Here, because every command would wait for it.
@@ -257,7 +257,7 @@ def _read(path: Path, file: Any, with_names: bool) -> Code:
     places = Places(image, (address for one in found for address, _ in one.references))
     binary = Binary(
         path=str(path),
-        digest=digest(path),
+        digest=digest_of_binary(path),
         kind=kind,
         build_id=build_id(elf),
         compilers=compilers(elf),

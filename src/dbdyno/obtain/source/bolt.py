@@ -31,7 +31,7 @@ from dbdyno.host.process import how_it_ended
 from dbdyno.obtain.source.build import Flags
 from dbdyno.obtain.source.commands import FULL, LOG_BYTES, Workplace, run_command
 from dbdyno.obtain.source.profile import NO_PROFILE, NOTHING_EXECUTED, SWITCHED_OFF, BuildProfile
-from dbdyno.obtain.source.toolchain import PROGRAM, Toolchain, digest_of, ran, version_in
+from dbdyno.obtain.source.toolchain import PROGRAM, Toolchain, digest_of_files, ran, version_in
 
 ALPHABET = f"{string.ascii_letters}{string.digits}_."
 """The characters of a function's section. A name with another one comes last."""
@@ -129,7 +129,7 @@ def newest_bolt(llvm: Path = LLVM) -> Bolt:
         program=str(program),
         merge=str(merge),
         version=version_in(ran([program, "--version"]).stdout),
-        digest=digest_of([program, merge, runtime]),
+        digest=digest_of_files([program, merge, runtime]),
     )
 
 

@@ -24,7 +24,7 @@ from dbdyno.errors import Blocked, DynoError
 from dbdyno.frozen import Frozen, Level, absent, level_text
 from dbdyno.host.cache import Tell
 from dbdyno.obtain import debian
-from dbdyno.obtain.architecture import Architecture, architecture, header
+from dbdyno.obtain.architecture import Architecture, architecture, elf_header
 from dbdyno.obtain.source.recipe import Recipe
 
 DEBIAN = "debian"
@@ -285,7 +285,7 @@ class Target:
         if file.is_symlink() or not file.is_file() or not os.access(file, os.X_OK) or file.suffix == BEHIND:
             return False
         with suppress(DynoError):
-            made_for = header(file)
+            made_for = elf_header(file)
             return made_for.is_program and made_for.machine == self.architecture.machine
         return False
 

@@ -52,7 +52,7 @@ from dbdyno.obtain.source.recipe import TARGET_PLACES, Recipe, expanded
 from dbdyno.obtain.source.reuse import CC, CXX, place, reuse_of, reused
 from dbdyno.obtain.source.reuse import is_here as ccache_is_here
 from dbdyno.obtain.source.toolchain import Toolchain, native_target, toolchain
-from dbdyno.obtain.source.tree import Patch, SourceTree, copy
+from dbdyno.obtain.source.tree import Patch, SourceTree, copy_source
 
 MANIFEST, LOG, PREFIX, WORK = "build.json", "build.log", "prefix", "work"
 TREE, SPENT, BOLT = "tree", "spent.json", "bolt"
@@ -236,7 +236,9 @@ def all_made() -> list[BuildAccount]:
     return [account for account in found if account is not None]
 
 
-def expected_s(recipe: Recipe, is_trained: bool, is_bolted: bool = False, is_placebo: bool = False) -> float:
+def build_expected_s(
+    recipe: Recipe, is_trained: bool, is_bolted: bool = False, is_placebo: bool = False
+) -> float:
     """About how long a build takes: by those that were made before, else as the recipe says. A placebo takes
     the objects of the baseline's build, where ccache is here."""
     made_before = [
@@ -255,7 +257,7 @@ def expected_s(recipe: Recipe, is_trained: bool, is_bolted: bool = False, is_pla
     if not (is_trained or is_bolted):
         return recipe.seconds
     times = 1 + TRAINED_TIMES * is_trained + BOLTED_TIMES * is_bolted
-    return times * expected_s(recipe, is_trained=False)
+    return times * build_expected_s(recipe, is_trained=False)
 
 
 def _make(folder: Path, materials: Materials, tell: Tell, train: Train | None) -> tuple[str, str]:
@@ -324,13 +326,13 @@ def _carry_out(
     # A copy of its own, because what one build writes into its source must not reach the next one.
     needed_bytes = tree_size_bytes(shared) - tree_size_bytes(tree)
     require_disk(folder, needed_bytes, f"the source of {recipe.engine}")
-    copy(shared, tree)
+    copy_source(shared, tree)
     lay_profile(folder)
     own_flags = flags + _shuffling(folder, materials)
     workplace = _workplace(materials, tree, work, prefix, log, own_flags, besides)
     objects = _objects(materials, tell)
     if objects is not None:
-        copy(objects / WORK, work)
+        copy_source(objects / WORK, work)
         if not log.exists():
             shutil.copy(objects / LOG, log)
     for number, step in enumerate(recipe.steps, 1):
@@ -358,7 +360,7 @@ def _objects(materials: Materials, tell: Tell) -> Path | None:
 def _compile(folder: Path, materials: Materials, flags: Flags, tell: Tell) -> tuple[str, str]:
     tree, work = folder / TREE, folder / WORK
     _have_objects_taken(folder, materials, flags, tell)
-    copy(prepared(materials, tell), tree)
+    copy_source(prepared(materials, tell), tree)
     work.mkdir()
     workplace = _workplace(materials, tree, work, folder / PREFIX, folder / LOG, flags)
     for step in materials.recipe.steps:

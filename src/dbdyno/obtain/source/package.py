@@ -192,7 +192,7 @@ def _lay(main: Path, files: list[Path], tree: Path) -> None:
     for name in _series(tree):
         content = (tree / "debian" / "patches" / name).read_bytes()
         one = patch.Patch(name=name, content=content)
-        if any(patch.files_named(content)):
+        if any(patch.files_of_patch(content)):
             patch.require_harmless(one)
             patch.apply(one, tree)
 

@@ -30,7 +30,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.host import kernel_files
 from dbdyno.host.cache import Tell
 from dbdyno.obtain.source.build import MERGED, Flags, Trainer, Training
-from dbdyno.obtain.source.toolchain import NATIVE, Toolchain, first_error, ran, tried
+from dbdyno.obtain.source.toolchain import NATIVE, Toolchain, first_error, ran, tried_flags
 
 CPUS = Path("/proc/cpuinfo")
 KNOWN_TO_ALL = "name a CPU that all hosts know, such as build.march = x86-64-v2"
@@ -309,7 +309,7 @@ def require_profiles(toolchain: Toolchain, instrumented: Flags) -> None:
     """Raises Blocked where the compiler cannot make a program that writes a profile, or nothing reads one."""
     reader(toolchain)
     try:
-        tried(toolchain, instrumented)
+        tried_flags(toolchain, instrumented)
     except BuildFailed as failed:
         reason = f"{toolchain.name} makes no program that writes a profile: {first_error(failed.log)}"
         package = f"{'libgcc' if toolchain.family == 'gcc' else 'libclang-rt'}-{_major(toolchain)}-dev"

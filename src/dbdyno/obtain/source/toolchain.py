@@ -131,7 +131,7 @@ def toolchain(name: str, linker: str = DEFAULT, architecture: str = "") -> Toolc
         version=f"{family} {version}",
         cc=cc,
         cxx=cxx,
-        digest=digest_of(sorted(files)),
+        digest=digest_of_files(sorted(files)),
     )
 
 
@@ -179,7 +179,7 @@ def _prove(name: str, cc: str, linker: str, link: tuple[str, ...], run: tuple[st
 
 
 @cache
-def tried(toolchain: Toolchain, flags: Flags) -> TriedFlags:
+def tried_flags(toolchain: Toolchain, flags: Flags) -> TriedFlags:
     """Compiles a small program with these flags. Raises BuildFailed where the compiler rejects them."""
     with scratch("compiler") as folder:
         options = (*ALWAYS[0], *flags.compile, *flags.link)
@@ -200,7 +200,7 @@ def tried(toolchain: Toolchain, flags: Flags) -> TriedFlags:
 
 def traces(toolchain: Toolchain, flags: Flags) -> frozenset[str]:
     """The options that a binary tells of when it was compiled with these flags, and not otherwise."""
-    return tried(toolchain, flags).options - tried(toolchain, Flags()).options
+    return tried_flags(toolchain, flags).options - tried_flags(toolchain, Flags()).options
 
 
 @cache
@@ -318,7 +318,7 @@ def ran(
 WAITED = "where this machine is busy, type this again; else take another compiler, or leave the flag out"
 
 
-def digest_of(files: Iterable[str | Path]) -> str:
+def digest_of_files(files: Iterable[str | Path]) -> str:
     """Of the names and the contents of files, in this order."""
     digest = hashlib.sha256()
     for path in files:

@@ -116,7 +116,7 @@ def _files(folder: Path) -> list[Path]:
     return [path for path in found if path.is_symlink() or path.is_file()]
 
 
-def copy(folder: Path, target: Path) -> None:
+def copy_source(folder: Path, target: Path) -> None:
     """Copies a source with its times: what a release generated must not look older than what it was made
     from. A file that the target holds already stays. Raises DynoError where that fails."""
     not_source = shutil.ignore_patterns(*NOT_SOURCE)
@@ -137,7 +137,7 @@ def copy(folder: Path, target: Path) -> None:
 
 def _copy_unchanged(folder: Path, digest: str, target: Path) -> None:
     """Copies a folder that was looked at. Raises UserError where it is not as it was then."""
-    copy(folder, target)
+    copy_source(folder, target)
     if tree_digest(target) != digest:
         raise UserError(
             f"the source {folder} changed before it was copied",
@@ -268,7 +268,7 @@ def read_patch(path: Path) -> Patch:
 
 def require_harmless(patch: Patch) -> None:
     """Raises UserError for a patch that changes no file, or one outside of the source."""
-    named = list(files_named(patch.content))
+    named = list(files_of_patch(patch.content))
     if not named:
         raise UserError(f"{patch.name} names no file", "write it with `diff -u` or `git diff`")
     for name in named:
@@ -280,7 +280,7 @@ def require_harmless(patch: Patch) -> None:
             )
 
 
-def files_named(content: bytes) -> Iterator[str]:
+def files_of_patch(content: bytes) -> Iterator[str]:
     """Every path that a patch's headers name. Lines of hunks are counted, because they may look like one."""
     old = new = 0
     for line in content.split(b"\n"):

@@ -13,7 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from dbdyno.analyse.elimination import Candidate, candidates_of, excess_of, needed, of_purpose, ranked
+from dbdyno.analyse.elimination import (
+    Candidate,
+    candidates_of,
+    excess_of,
+    of_purpose,
+    ranked_candidates,
+    starts_needed,
+)
 from dbdyno.errors import BaselineFailed, UserError
 from dbdyno.frozen import Level
 from dbdyno.plan.blocks import Order, require_baseline
@@ -42,7 +49,7 @@ def looks_on(
 def whole_s(study: Study, records: Sequence[Record], candidates: Sequence[Candidate]) -> float:
     """Seconds that the run takes in all where one more block of the search is its last. What seems no better
     than the baseline is not confirmed, so its changes are never taken back."""
-    better = [one for one in ranked(candidates) if one.worth > 0.0]
+    better = [one for one in ranked_candidates(candidates) if one.worth > 0.0]
     changes = max((one.changes for one in better[:FINALISTS]), default=0)
     left = 2 + NEW_EACH_BLOCK + trials_after(study, changes)
     return spent_s(records) + left * trial_s(records) + making_s(records)
@@ -53,7 +60,7 @@ def trials_after(study: Study, changes: int) -> int:
     and of the winner's further starts, each beside the baseline."""
     confirming = 1 + FINALISTS + len(study.variants)
     first, second = 2 + changes, 3 + min(changes, CHANGES_LEFT)
-    starts = 2 * max(0, needed(study, confirming - 1) - study.blocks)
+    starts = 2 * max(0, starts_needed(study, confirming - 1) - study.blocks)
     return study.blocks * (confirming + (first + second if changes > 1 else 0)) + starts
 
 
@@ -208,7 +215,7 @@ def finalists(study: Study, tried: Sequence[Candidate]) -> list[Candidate]:
     from dbdyno.plan.search.model import Model
 
     better = [one for one in tried if one.worth > 0.0]
-    best = ranked(better)[:1]
+    best = ranked_candidates(better)[:1]
     expected = [one for one in Model(study, tried).ranked(better) if one not in best]
     return [*best, *expected][:FINALISTS]
 
@@ -221,9 +228,9 @@ def _to_eliminate(
     left. A further one is measured where there is time."""
     # Here, because a plan that is only shown has no use for numpy.
     from dbdyno.analyse.elimination import eliminated
-    from dbdyno.findings.searched import analysed, winner_of
+    from dbdyno.findings.searched import analysed_blocks, winner_of
 
-    confirmed = analysed(study, run, confirming)
+    confirmed = analysed_blocks(study, run, confirming)
     winner = winner_of(confirmed)
     if winner is None:
         return None
@@ -306,7 +313,7 @@ def held_bytes(records: Sequence[Record]) -> dict[str, float]:
 
 
 def _all_fail(tried: Sequence[Candidate]) -> bool:
-    return len(tried) >= FAILING_MOST and not ranked(tried)
+    return len(tried) >= FAILING_MOST and not ranked_candidates(tried)
 
 
 def _require_time(study: Study, run: SearchRun, records: Sequence[Record]) -> None:

@@ -34,7 +34,7 @@ from dbdyno.report.figures.vega import (
     tooltip,
 )
 from dbdyno.report.words import naming, numbers, remarks, safe, verdicts
-from dbdyno.report.words.verdicts import ranked
+from dbdyno.report.words.verdicts import ranked_variants
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ PERCENTILE_LABELS = "format(100 - 100 / datum.value, '~g') + ' %'"
 
 def effects(analysis: Analysis) -> Spec | None:
     """Dot and interval per variant on a log axis, each block's ratio behind it, the margin as a band."""
-    shown = [variant for variant in ranked(analysis) if variant.effect is not None]
+    shown = [variant for variant in ranked_variants(analysis) if variant.effect is not None]
     if not shown:
         return None
     label = labels(analysis)
@@ -200,7 +200,9 @@ def trials(analysis: Analysis) -> Spec | None:
     if not measured:
         return None
     present = {trial.record.variant for trial in measured}
-    names = [variant.name for variant in (analysis.baseline, *ranked(analysis)) if variant.name in present]
+    names = [
+        variant.name for variant in (analysis.baseline, *ranked_variants(analysis)) if variant.name in present
+    ]
     doubtful = alt.datum.doubtful
     label = labels(analysis)
     name = naming.called(analysis)

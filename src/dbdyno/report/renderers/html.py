@@ -39,7 +39,7 @@ from dbdyno.report.document import (
     Tone,
     Words,
 )
-from dbdyno.report.renderers.page import compiled, embedded, page, wrapping
+from dbdyno.report.renderers.page import compiled, embedded, page_text, wrapping
 from dbdyno.report.words import safe, verdicts
 
 CLASSES = {
@@ -83,7 +83,7 @@ def render(report: Document, template: Template | None = None, **values: object)
         if shown or not body:
             sections.append((section, shown))
     titled = sum(bool(section.title) for section, _ in sections)
-    return page(
+    return page_text(
         template,
         report=report,
         sections=sections,

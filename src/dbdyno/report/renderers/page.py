@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from dbdyno.report.words import safe
 
 
-def page(template: Template | None = None, **values: object) -> str:
+def page_text(template: Template | None = None, **values: object) -> str:
     """A page, with the style and the scripts that all pages share. A page without figures does not ask for
     what draws them. Another `template` than that of a file extends it."""
     shared = {

@@ -24,7 +24,7 @@ INDENT = 2
 Cell = str | Text
 
 
-def fitted(
+def fitted_columns(
     console: Console,
     heads: Sequence[str],
     rows: Sequence[Sequence[Cell]],

@@ -33,7 +33,7 @@ from dbdyno.report.document import (
     Tone,
     Words,
 )
-from dbdyno.report.renderers.table import fitted, stack
+from dbdyno.report.renderers.table import fitted_columns, stack
 from dbdyno.report.words import naming, numbers, safe, verdicts
 
 STYLES = {
@@ -258,7 +258,7 @@ def _laid_out(found: Table, console: Console) -> rich_table.Table | None:
     phrases = [place for place, column in enumerate(found.columns) if column.kind is ColumnKind.PHRASE]
     names = [place for place, column in enumerate(found.columns) if column.kind is ColumnKind.NAME]
     rows = [[_in_lines(document.cell(one)) for one in row] for row in found.rows]
-    return fitted(console, heads, rows, _broken(found), phrases, names, close=found.dense)
+    return fitted_columns(console, heads, rows, _broken(found), phrases, names, close=found.dense)
 
 
 def _broken(found: Table) -> list[int]:

@@ -23,7 +23,7 @@ from dbdyno.records.readings import BLOCKS_LEAST, RunOfIndex
 from dbdyno.records.record import Outcome
 from dbdyno.report.words import hosts, noise, plans, platforms, search
 from dbdyno.report.words.naming import (
-    alone,
+    baseline_alone,
     latencies_text,
     levels_text,
     main_text,
@@ -51,7 +51,7 @@ from dbdyno.report.words.remarks import (
     variant_of,
 )
 from dbdyno.report.words.safe import clause, clean
-from dbdyno.report.words.verdicts import losses_of
+from dbdyno.report.words.verdicts import losses_of_variant
 
 NAMED_MOST = 4
 
@@ -89,7 +89,7 @@ def _of_measured(analysis: Analysis) -> str:
     if not any(trial.response is not None for trial in analysis.trials):
         return f"No trial has a {analysis.method.response} above zero, so nothing can be compared."
     if analysis.run.of_logs and not analysis.candidates:
-        return alone(analysis)
+        return baseline_alone(analysis)
     if answer.baseline_broken:
         return (
             f"The baseline itself did not hold ({clean(answer.baseline_broken)}), so no ratio can be trusted."
@@ -297,8 +297,8 @@ def _marks(variant: VariantResult) -> str:
     """The ratio where it counts, and what the variant gives up."""
     counts = variant.verdict in JUDGED or (variant.role is Role.PLACEBO and variant.verdict is None)
     if variant.effect is None or not counts or variant.reason is Reason.BASELINE_BROKEN:
-        return marks_text(losses_of(variant))
-    return marks_text(losses_of(variant), ratio_text(variant.effect.ratio))
+        return marks_text(losses_of_variant(variant))
+    return marks_text(losses_of_variant(variant), ratio_text(variant.effect.ratio))
 
 
 def notes(analysis: Analysis) -> list[str]:

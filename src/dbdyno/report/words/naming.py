@@ -15,7 +15,7 @@ from dbdyno.records.record import Outcome
 from dbdyno.records.run import Brought, Run
 from dbdyno.report.words.numbers import plural, value_text
 from dbdyno.report.words.safe import clean
-from dbdyno.report.words.verdicts import losses_of, lost
+from dbdyno.report.words.verdicts import losses_of_variant, lost
 from dbdyno.study.nouns import Promise
 
 LATENCIES = ("mean_ms", "p50_ms", "p95_ms", "p99_ms")
@@ -62,7 +62,7 @@ def group_text(run: Run) -> str:
     return "pair" if run.of_logs.paired else ""
 
 
-def alone(analysis: Analysis) -> str:
+def baseline_alone(analysis: Analysis) -> str:
     """The answer where nothing stands beside the baseline."""
     response = analysis.baseline.response
     assert response is not None  # some trial has one, and all are the baseline's
@@ -150,7 +150,7 @@ def size_text(analysis: Analysis) -> str:
 def variant_text(one: VariantResult, told: str = "") -> str:
     """A variant in an answer: its name, then in brackets what is `told` of it and what it gives up. Whoever
     names a variant in a sentence or a figure does it here, so that no form leaves out the mark."""
-    return marked_text(one.name, losses_of(one), told)
+    return marked_text(one.name, losses_of_variant(one), told)
 
 
 def marked_text(name: str, gives_up: Sequence[Promise], told: str = "") -> str:

@@ -38,7 +38,7 @@ from dbdyno.report.words.numbers import (
     value_text,
 )
 from dbdyno.report.words.safe import clean
-from dbdyno.report.words.verdicts import LOOKS, losing, losses_of, lost, marked
+from dbdyno.report.words.verdicts import LOOKS, losing, losses_of_variant, lost, marked
 from dbdyno.study import DURABLE
 
 
@@ -48,7 +48,7 @@ def variant_of(analysis: Analysis, name: str) -> VariantResult:
 
 def verdict_text(variant: VariantResult) -> str:
     """The verdict with its mark, and with what the variant gives up."""
-    return losing(_verdict_alone(variant), losses_of(variant))
+    return losing(_verdict_alone(variant), losses_of_variant(variant))
 
 
 def _verdict_alone(variant: VariantResult) -> str:

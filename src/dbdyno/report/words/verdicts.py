@@ -66,7 +66,7 @@ def marked(verdict: Verdict) -> str:
 
 def settled(result: VariantResult, blocks: int) -> str:
     """A verdict that stands before the run is over, in a line of its progress."""
-    said = losing(marked(result.verdict or Verdict.INCONCLUSIVE), losses_of(result))
+    said = losing(marked(result.verdict or Verdict.INCONCLUSIVE), losses_of_variant(result))
     if result.effect is not None:
         said += f", {effect_text(result.effect)} times the baseline"
     return f"after {plural(blocks, 'block')}: {clean(result.name)} {said}"
@@ -86,12 +86,12 @@ WITHOUT_LOSS = (Verdict.BLOCKED, Verdict.FAILED, Verdict.INERT)
 """What was not measured has given nothing up."""
 
 
-def losses_of(variant: VariantResult) -> tuple[Promise, ...]:
+def losses_of_variant(variant: VariantResult) -> tuple[Promise, ...]:
     """What a variant that was measured gives up."""
     return () if variant.verdict in WITHOUT_LOSS else variant.gives_up
 
 
-def ranked(analysis: Analysis) -> list[VariantResult]:
+def ranked_variants(analysis: Analysis) -> list[VariantResult]:
     """All but the baseline: by ratio, best first; then those without one; twin and placebos last, to show
     the noise.
     """

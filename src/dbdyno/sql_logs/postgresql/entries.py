@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from dbdyno.sql_logs import lines as of_files
-from dbdyno.sql_logs.postgresql.prefix import LINE, SEVERITY, ZONE, inferred, one_of
+from dbdyno.sql_logs.postgresql.prefix import LINE, SEVERITY, ZONE, inferred, only_reading
 from dbdyno.sql_logs.seen import CUT_OFF, NO_ENTRY, TOO_LONG, LogClock, LogReading
 
 Lines = Iterable[tuple[int, str]]
@@ -59,7 +59,7 @@ def learnt(lines: Lines, reading: LogReading) -> LogReading:
     """With the prefix that a text's lines tell. Raises UserError where they can be read in two ways."""
     if reading.prefix is not None:
         return reading
-    prefix = one_of(inferred(lines))
+    prefix = only_reading(inferred(lines))
     said = f"the log is read with the prefix that its lines tell: --prefix '{prefix}'"
     return LogReading(prefix, reading.zone, reading.whole, (said,), reading.key)
 

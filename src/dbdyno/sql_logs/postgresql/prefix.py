@@ -53,7 +53,7 @@ AUTHORIZED = re.compile(
 HOW = "say which it is with --prefix; the server tells it: SHOW log_line_prefix"
 
 
-def pattern(prefix: str) -> re.Pattern[str]:
+def prefix_pattern(prefix: str) -> re.Pattern[str]:
     """Lines with this prefix, up to the message. Raises UserError for what is no `log_line_prefix`."""
     made, at, closing, named = "", 0, "", set[str]()
     for found in OPTION.finditer(prefix):
@@ -299,7 +299,7 @@ def _equal(columns: Sequence[list[str]], places: Sequence[int]) -> bool:
     return all(columns[place] == columns[places[0]] for place in places)
 
 
-def one_of(readings: Sequence[str]) -> str:
+def only_reading(readings: Sequence[str]) -> str:
     """The only reading. Raises UserError where there are several."""
     if len(readings) > 1:
         shown = " or ".join(f"--prefix '{each}'" for each in readings)

@@ -41,7 +41,7 @@ from dbdyno.trial.acts.endings import (
 )
 from dbdyno.trial.acts.engine import start_again
 from dbdyno.trial.bench import Bench
-from dbdyno.trial.nodes import checks_of
+from dbdyno.trial.nodes import checks_of_invariants
 from dbdyno.trial.record_builder import of_the_engine
 
 TORN_MOST = 16
@@ -88,7 +88,7 @@ def _counted(act: Act, ending: ActUnderWay, bench: Bench, undo: ExitStack) -> Ac
     up = replace(up, tally=None, told=ending.running.told_so_far.plus(ending.told))
     invariants = up.load.check(up.setup.job, up.told)
     up, log = log_after(act, up)
-    return Acted(up, recovery, (*checks_of(invariants, after=act.value), *log))
+    return Acted(up, recovery, (*checks_of_invariants(invariants, after=act.value), *log))
 
 
 def _looked_for(act: Act, ending: ActUnderWay, ledger: Ledger, bench: Bench, undo: ExitStack) -> Acted:

@@ -51,7 +51,7 @@ from dbdyno.study.soak import CLEANLY, Act
 from dbdyno.study.trials import Phase
 from dbdyno.trial.acts.engine import in_the_midst, kill_under_load, lives, start_again, stopped_s, strike
 from dbdyno.trial.bench import OpenLoad
-from dbdyno.trial.nodes import checks_of
+from dbdyno.trial.nodes import checks_of_invariants
 
 LETTERS = 40
 """Of a mark. None stands there twice, so that no engine finds anything to compress."""
@@ -322,7 +322,10 @@ def judged(invariants: Sequence[Invariant], rows: Sequence[Row]) -> tuple[Check,
     """The workload's invariants, and that no transaction took effect twice."""
     twice = doubled(rows)
     detail = f"{twice} of {len(rows)} transactions took effect twice" if twice else ""
-    return (*checks_of(invariants), Check(name="no_transaction_twice", holds=not twice, detail=detail))
+    return (
+        *checks_of_invariants(invariants),
+        Check(name="no_transaction_twice", holds=not twice, detail=detail),
+    )
 
 
 def broken(checks: Sequence[Check]) -> str:
