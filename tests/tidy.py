@@ -499,7 +499,7 @@ def _named(tree: ast.Module) -> Iterator[str]:
             yield from re.findall(r"\w+", node.value)
 
 
-MODULES_MOST = 488
+MODULES_MOST = 480
 """How many modules the package has. The number may only fall: a thing is a file, and a part of it is none."""
 SMALL_LINES = 60
 SMALL_MODULES_MOST = 5

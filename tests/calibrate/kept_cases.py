@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.calibrate.binding import Binding
-from dbdyno.calibrate.finding import Pair, TrialCosts, finding
+from dbdyno.calibrate.finding import Binding, Pair, TrialCosts, finding
 from dbdyno.calibrate.kept import CalibratedHost, Calibration
 from dbdyno.study import Interval
 from tests.analyse.factory import a_study

@@ -11,14 +11,16 @@ from scipy import stats
 
 from dbdyno.analyse.intervals import ratio_of
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, SHORTEST_S, Spreads
-from dbdyno.calibrate.binding import Binding
 from dbdyno.calibrate.finding import (
     STARTS_SD,
+    Binding,
     BindingFinding,
     Pair,
+    bindings,
     compared_bindings,
     finding,
     interval_for,
+    listed,
     minutes_to_tell,
     reason,
 )
@@ -162,3 +164,39 @@ def test_of_several_that_are_shown_to_be_better_the_soonest_is_best() -> None:
     lucky = finding(Binding(server="0"), pairs_of([0.0, 0.06, 0.0, 0.06]), TRIAL)
     calm = finding(BOUND, pairs_of(random.normal(0, 0.05, 60).tolist()), TRIAL)
     assert lucky.cost < calm.cost and best([noisy, lucky, calm]).arrangement == BOUND
+
+
+@pytest.mark.parametrize(
+    ("cpus", "bound"),
+    [
+        ([0], [("all", "all")]),
+        ([0, 1], [("all", "all"), ("all", "1"), ("1", "1"), ("0", "1")]),
+        ([0, 1, 2, 3], [("all", "all"), ("all", "3"), ("2-3", "2-3"), ("0-2", "3")]),
+    ],
+)
+def test_server_and_driver_are_free_together_and_apart(cpus: list[int], bound: list[tuple[str, str]]) -> None:
+    found = bindings(a_study(), embedded=False, cpus=cpus)
+    assert [(one.server, one.driver) for one in found] == bound
+    assert not found[0].settings
+
+
+def test_an_embedded_engine_has_no_driver_to_bind() -> None:
+    found = bindings(a_study(), embedded=True, cpus=[0, 1])
+    assert [one.settings for one in found] == [{}, {"cpu.server": "0"}]
+
+
+def test_a_study_that_binds_something_keeps_that() -> None:
+    assert len(bindings(a_study({"cpu.quota": ["max", "50%"]}), embedded=False, cpus=[0, 1])) == 1
+    fixed = a_study().but(settings={"cpu.server": "0"})
+    assert len(bindings(fixed, embedded=False, cpus=[0, 1])) == 1
+
+
+def test_gathering_is_tried_only_where_the_study_asks_for_it() -> None:
+    study = a_study()
+    asks = study.but(workload=study.workload.but(gather="on"))
+    assert [one.gather for one in bindings(asks, embedded=True, cpus=[0, 1])] == [True, True, False, False]
+    assert not any(one.gather for one in bindings(study, embedded=False, cpus=[0, 1]))
+
+
+def test_cpus_are_listed_as_the_kernel_does() -> None:
+    assert [listed(cpus) for cpus in ([3], [0, 1, 2], [0, 2])] == ["3", "0-2", "0,2"]

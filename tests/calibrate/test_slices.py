@@ -12,8 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.calibrate.binding import Binding
-from dbdyno.calibrate.finding import ROUNDS_LEAST, measured
+from dbdyno.calibrate.finding import ROUNDS_LEAST, Binding, measured
 from dbdyno.driver.job import Job
 from dbdyno.driver.tally import Tally
 from dbdyno.host.journal import Journal

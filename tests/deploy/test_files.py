@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.deploy import ansible, files
+from dbdyno.deploy import files
 from dbdyno.deploy.deployment import DeployedBuild, Deployment
 from dbdyno.deploy.files import PROGRAMS, FilePlacement, RecipeFile, by_hand, files_beside, files_for_host
 from dbdyno.deploy.made import production_of
@@ -168,7 +168,7 @@ def test_a_profile_of_tuned_has_the_values_of_the_kernel() -> None:
 def test_a_role_of_ansible_has_the_same_files_at_the_same_places() -> None:
     made = recipe(MARIADB, {**HOST, "config.innodb_io_capacity": (200, 2000)})
     found = for_host(made, MARIADB)
-    role = {file.name: text(file) for file in ansible.role(found.values(), made.service)}
+    role = {file.name: text(file) for file in files.ansible_role(found.values(), made.service)}
     assert role["ansible/files/90-dyno.cnf"] == text(found["90-dyno.cnf"])
     for file in found.values():
         assert f'dest: "{file.place}"' in role["ansible/tasks/main.yml"]
@@ -191,7 +191,7 @@ def test_a_role_keeps_what_was_there_and_refuses_a_file_without_one_pair_of_mark
 ) -> None:
     shared = RecipeFile("firebird.conf", b"B = 1\n", "/opt/firebird/firebird.conf", FilePlacement.FIRST)
     whole = RecipeFile("sysctl.conf", b"vm.nr_hugepages = 1\n", "/etc/sysctl.d/90-dyno.conf")
-    role = {file.name: text(file) for file in ansible.role([shared, whole], "firebird")}
+    role = {file.name: text(file) for file in files.ansible_role([shared, whole], "firebird")}
     tasks = role["ansible/tasks/main.yml"]
     assert tasks.count("backup: true") == 2 and tasks.count("dyno_place.stdout") == 1
     [line] = [line for line in tasks.splitlines() if line.startswith("    validate: ")]

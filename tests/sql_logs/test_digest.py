@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dbdyno.sql_logs.digest import Dialect, Kind, shaped, tokens
+from dbdyno.sql_logs.digest import Dialect, TokenKind, shaped, tokens
 
 NUMBERS = some.integers(-(10**12), 10**12).map(str) | some.decimals(-1000, 1000, places=2).map(str)
 TEXTS = some.text(some.characters(codec="utf-8", exclude_characters="'\\\0"), max_size=20).map(
@@ -86,6 +86,6 @@ def test_a_value_is_a_text_or_a_number() -> None:
     found = [
         token.text
         for token in tokens("id = 5 AND n = 'x'", Dialect.MYSQL)
-        if token.kind in (Kind.NUMBER, Kind.TEXT)
+        if token.kind in (TokenKind.NUMBER, TokenKind.TEXT)
     ]
     assert found == ["5", "'x'"]

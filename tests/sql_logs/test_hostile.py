@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from dbdyno.errors import UserError
-from dbdyno.sql_logs import pg_stat_statements
+from dbdyno.sql_logs import formats
 from dbdyno.sql_logs.formats import FORMATS, LogFormat, format_of
 from dbdyno.sql_logs.groups import grouped
 from dbdyno.sql_logs.read import log_of
@@ -48,7 +48,7 @@ def read(kind: LogFormat, text: str) -> None:
     try:
         traffic = grouped(kind.name, kind.statements(lines, LogReading("%m [%p] %q%u@%d ")), kind.dialect)
     except UserError:
-        assert kind.reader is pg_stat_statements.View
+        assert kind.reader is formats.StatementsView
         return
     taken = [group for group in traffic.groups if not group.why_not]
     tomllib.loads(script("a log", traffic, taken[:1], taken[1:]))

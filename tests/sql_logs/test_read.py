@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.sql_logs import pg_stat_statements
+from dbdyno.sql_logs import formats
 from dbdyno.sql_logs.read import traffic_of
 from tests.sql_logs import mysql_cases
 from tests.sql_logs.read_cases import STATEMENTS
@@ -75,7 +75,7 @@ def test_a_statement_of_the_view_may_be_long(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "seen.csv"
     path.write_text(f'query,calls\nSELECT 1,1\n"SELECT\n{"a" * 200_000}",2\n')
     assert traffic_of([path]).count == 3
-    monkeypatch.setattr(pg_stat_statements, "FIELD_CHARACTERS_MOST", 100_000)
+    monkeypatch.setattr(formats, "FIELD_CHARACTERS_MOST", 100_000)
     with pytest.raises(UserError, match=r"seen\.csv, line 3: this is no row of CSV: field larger"):
         traffic_of([path])
 

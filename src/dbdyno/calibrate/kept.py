@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dbdyno.calibrate.binding import binds_itself
-from dbdyno.calibrate.finding import BindingFinding
+from dbdyno.calibrate.finding import BindingFinding, binds_itself
 from dbdyno.frozen import Frozen, Level
 from dbdyno.host import paths
 from dbdyno.host.fingerprint import Host, host_identity

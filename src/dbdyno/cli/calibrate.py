@@ -17,12 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno import __version__
-from dbdyno.calibrate.binding import OTHER_SLICES_S, Binding, bindings
 from dbdyno.calibrate.finding import (
+    OTHER_SLICES_S,
+    Binding,
     BindingFinding,
     Pairs,
     TrialCosts,
     best,
+    bindings,
     compared_bindings,
     finding,
     interval_for,

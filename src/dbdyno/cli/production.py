@@ -33,9 +33,9 @@ from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import plural
 from dbdyno.report.words.safe import json_text
 from dbdyno.sql_logs.digest import Dialect
+from dbdyno.sql_logs.formats import lacks_of
 from dbdyno.sql_logs.groups import Traffic
 from dbdyno.sql_logs.inserts import draw_new_keys
-from dbdyno.sql_logs.lacks import lacks_of
 from dbdyno.sql_logs.read import traffic_of
 from dbdyno.sql_logs.schema import Schema, SchemaReader
 from dbdyno.sql_logs.script import script, statement_of

@@ -14,12 +14,12 @@ from dbdyno.cli.formats import write
 from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.verbs.keep import ANSIBLE, TUNED
-from dbdyno.deploy import ansible
 from dbdyno.deploy.check import Checked, State, checked
 from dbdyno.deploy.deployment import Deployment
 from dbdyno.deploy.evidence import evidence_page
 from dbdyno.deploy.files import (
     RecipeFile,
+    ansible_role,
     by_hand,
     files_beside,
     files_for_host,
@@ -128,7 +128,7 @@ def _files(
     if TUNED in also:
         files += tuned_profile(deployment)
     if ANSIBLE in also:
-        files += ansible.role(for_host, deployment.service)
+        files += ansible_role(for_host, deployment.service)
     return files
 
 

@@ -22,9 +22,9 @@ from dbdyno.report.words import safe
 from dbdyno.report.words.numbers import DASH, part_text, plural
 from dbdyno.report.words.safe import json_text
 from dbdyno.sql_logs.draw import FILL_IN
+from dbdyno.sql_logs.formats import Lack, lacks_of, lacks_of_all
 from dbdyno.sql_logs.groups import Group, Traffic
 from dbdyno.sql_logs.inserts import draw_new_keys
-from dbdyno.sql_logs.lacks import Lack, lacks_of, lacks_of_all
 from dbdyno.sql_logs.read import traffic_of
 from dbdyno.sql_logs.script import names_of, script, statement_of
 from dbdyno.sql_logs.seen import LogReading

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dbdyno.host.journal import Journal
     from dbdyno.host.volumes.volume import Volume, VolumeSpecification
     from dbdyno.host.writers import Allowed
-    from dbdyno.layers.part import Part
+    from dbdyno.layers.knob import Part
     from dbdyno.obtain.installation import Installation
     from dbdyno.records.record import Counted, Reading
 

@@ -14,7 +14,7 @@ from enum import Enum, auto
 
 from dbdyno.driver import _driver
 
-Kind = Enum("Kind", "BLANK BINARY TEXT PARAMETER NUMBER NAME SYMBOL", start=0)
+TokenKind = Enum("TokenKind", "BLANK BINARY TEXT PARAMETER NUMBER NAME SYMBOL", start=0)
 """What a token is, in the order of `lexer.rs`. `BLANK` is white space or a comment; `BINARY` a value in
 hexadecimal, bits or other characters than UTF-8; `PARAMETER` a value's place, `$1`."""
 
@@ -30,14 +30,14 @@ class Dialect(Enum):
 class Token:
     """A piece of a statement as it is written."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
 
 
 def tokens(statement: str, dialect: Dialect) -> Iterator[Token]:
     """The tokens of a statement; joined, they are the statement. What does not end goes to its end."""
     for kind, text, _ in _driver.sql_tokens(statement, dialect is Dialect.MYSQL):
-        yield Token(Kind(kind), text)
+        yield Token(TokenKind(kind), text)
 
 
 def between_commas(parts: Sequence[Token]) -> Iterator[Sequence[Token]]:
@@ -75,4 +75,4 @@ def shaped(statement: str, dialect: Dialect) -> Shaped:
 
 def values_told(values: Sequence[tuple[int, str]]) -> tuple[Token, ...]:
     """Values as the driver tells them."""
-    return tuple(Token(Kind(kind), text) for kind, text in values)
+    return tuple(Token(TokenKind(kind), text) for kind, text in values)

@@ -1,21 +1,123 @@
-"""The kinds of files that Dyno reads statements from, and how a server is made to tell what one lacks."""
+"""The kinds of files that Dyno reads statements from, what a log does not tell of a statement, and how a
+server is made to tell it.
+
+PostgreSQL's view pg_stat_statements comes as CSV: statements with `$1` where values stood, how often each was
+called, and how long all calls took. `datname` names the database of each.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
 from dbdyno.driver import _driver
+from dbdyno.errors import UserError
 from dbdyno.sql_logs import lines as of_files
-from dbdyno.sql_logs import pg_stat_statements, wrapped
+from dbdyno.sql_logs import wrapped
 from dbdyno.sql_logs.digest import Dialect
-from dbdyno.sql_logs.groups import Grouping
+from dbdyno.sql_logs.groups import Group, Grouping, Traffic
 from dbdyno.sql_logs.postgresql import entries
 from dbdyno.sql_logs.postgresql.prefix import prefix_pattern
 from dbdyno.sql_logs.seen import LogClock, LogReading, SeenStatement
+
+TIMES = ("total_exec_time", "total_time")
+"""The column with the milliseconds of all calls: of PostgreSQL 13 and later, and of earlier versions."""
+DATABASES = ("datname", "database")
+FIELD_CHARACTERS_MOST = 2**26
+"""A statement can be longer than the 131,072 characters that Python's reader of CSV allows unless told."""
+VIEW_HOW = (
+    'psql --csv -c "SELECT query, calls, total_exec_time, datname FROM pg_stat_statements'
+    ' JOIN pg_database ON pg_database.oid = dbid" > FILE'
+)
+HIDDEN = "<insufficient privilege>"
+"""Stands for the statements of other users where one may not read them."""
+
+
+def view_begins(line: str) -> bool:
+    """Whether this is the head of such a table."""
+    return {"query", "calls"} <= {*_names(line.split(","))}
+
+
+def _names(cells: Sequence[str]) -> list[str]:
+    return [cell.strip().strip('"').lower() for cell in cells]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """Where each column stands; None for one that is not there."""
+
+    names: list[str]
+
+    def _place(self, *names: str) -> int | None:
+        return next((self.names.index(name) for name in names if name in self.names), None)
+
+    def seen(self, line: int, row: list[str]) -> SeenStatement | None:
+        """A row's statement; None for one that was never called. Raises IndexError or ValueError."""
+        took, named = self._place(*TIMES), self._place(*DATABASES)
+        took_s = None if took is None else float(row[took]) / 1000
+        times, text = int(row[self.names.index("calls")]), row[self.names.index("query")].strip()
+        if times <= 0 or not (took_s is None or 0 <= took_s < float("inf")):
+            return None
+        if text in ("", HIDDEN):
+            rest = "statement of another user" if text else "statement whose text is lost"
+            return SeenStatement("", line, took_s, times, rest)
+        return SeenStatement(text, line, took_s, times, database="" if named is None else row[named])
+
+
+class StatementsView:
+    """Reads tables of the view."""
+
+    takes_bytes = False
+
+    def __init__(self, reading: LogReading) -> None:
+        """Takes what is known of every kind of file; nothing of it matters here."""
+
+    def read(self, lines: Iterable[tuple[int, str]]) -> Iterator[SeenStatement]:
+        """What one file tells."""
+        return statements_of_view(lines)
+
+    def ended(self) -> Iterator[SeenStatement]:
+        """Nothing goes on from file to file."""
+        yield from ()
+
+    def group(self, file: Iterable[Any], grouping: Grouping) -> None:
+        """Hands over what one file tells."""
+        grouping.take(statements_of_view(file))
+
+    def group_rest(self, grouping: Grouping) -> None:
+        """Nothing goes on from file to file."""
+
+
+def statements_of_view(lines: Iterable[tuple[int, str]]) -> Iterator[SeenStatement]:
+    """A row each. Raises UserError with the line of one that is not what it should be."""
+    rows = _rows(lines)
+    head = _Head(_names(next(rows)[1]))
+    for line, row in rows:
+        if not row:
+            continue
+        try:
+            seen = head.seen(line, row)
+        except (IndexError, ValueError):
+            raise UserError(f"line {line}: this is no row of {', '.join(head.names)}", VIEW_HOW) from None
+        if seen:
+            yield seen
+
+
+def _rows(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    """Each row, with the line on which it begins."""
+    csv.field_size_limit(FIELD_CHARACTERS_MOST)
+    rows, line = csv.reader(text if text.endswith("\n") else f"{text}\n" for _, text in lines), 1
+    try:
+        for row in rows:
+            yield line, row
+            line = rows.line_num + 1
+    except csv.Error as error:
+        raise UserError(f"line {line}: this is no row of CSV: {error}", VIEW_HOW) from None
+
 
 Lines = Iterable[tuple[int, str]]
 BATCH = 4096
@@ -162,12 +264,12 @@ FORMATS = (
     LogFormat(
         "pg_stat_statements",
         Dialect.POSTGRESQL,
-        pg_stat_statements.begins,
-        pg_stat_statements.View,
-        for_statements=pg_stat_statements.HOW,
-        for_times=pg_stat_statements.HOW,
+        view_begins,
+        StatementsView,
+        for_statements=VIEW_HOW,
+        for_times=VIEW_HOW,
         for_values=f"give the server's log in its place: {LOGGED}; {TOLD}",
-        for_databases=pg_stat_statements.HOW,
+        for_databases=VIEW_HOW,
         in_head=True,
     ),
     _postgresql("PostgreSQL log as JSON", entries.json_begins, _of_entries(entries.JsonEntries)),
@@ -236,3 +338,46 @@ def format_of(head: list[str]) -> LogFormat | None:
     votes = {each.name: sum(map(each.begins, head[:1] if each.in_head else head)) for each in FORMATS}
     found = max(FORMATS, key=lambda each: (each.in_head and votes[each.name], votes[each.name]))
     return found if votes[found.name] else None
+
+
+SLOW_LEAST_S = 0.05
+"""Of a log in which no statement was faster than this, the server probably left the faster ones out."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Something that is missing, and how to get it."""
+
+    what: str
+    remedy: str
+
+
+def lacks_of(group: Group, traffic: Traffic) -> tuple[Lack, ...]:
+    """What is missing of the statements of a digest."""
+    told = _format(traffic)
+    found = [
+        (group.cut, "the end of its text", "give the log as a whole, with the part that follows"),
+        (group.unknown > 0, f"the values of $1 and its like{_of(group.unknown, group)}", told.for_values),
+        (group.untimed > 0, f"its time{_of(group.untimed, group)}", told.for_times),
+        (not group.database, "its database", told.for_databases),
+    ]
+    return tuple(Lack(what, remedy) for is_so, what, remedy in found if is_so)
+
+
+def lacks_of_all(traffic: Traffic) -> tuple[Lack, ...]:
+    """What is missing of the log itself."""
+    if traffic.least_s is None or traffic.least_s < SLOW_LEAST_S:
+        return ()
+    what = (
+        f"faster statements, it seems: none took less than {traffic.least_s * 1000:,.0f} ms, so the shares"
+        " are those of slow statements alone"
+    )
+    return (Lack(what, _format(traffic).for_statements),)
+
+
+def _of(count: int, group: Group) -> str:
+    return "" if count == group.count else f" ({count:,} of {group.count:,} times)"
+
+
+def _format(traffic: Traffic) -> LogFormat:
+    return next(each for each in FORMATS if each.name == traffic.kind)

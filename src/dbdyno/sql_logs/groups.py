@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from dbdyno.driver import _driver
-from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Token, values_told
+from dbdyno.sql_logs.digest import PLACE, Dialect, Token, TokenKind, values_told
 from dbdyno.sql_logs.draw import Draw, PlacesTogether, SeenValues
 from dbdyno.sql_logs.keys import together_in
 from dbdyno.sql_logs.seen import SeenStatement, is_text
@@ -64,7 +64,7 @@ class Shape:
 
     def kept(self, place: int) -> bool:
         """Whether the value of a place stays in the text."""
-        if self.first[place].kind is Kind.PARAMETER or place in self.new:
+        if self.first[place].kind is TokenKind.PARAMETER or place in self.new:
             return False
         return self.values[place].constant or self._is_syntax(place)
 
@@ -80,7 +80,7 @@ class Shape:
     def cast(self, place: int) -> tuple[str, str]:
         """The word behind which a value is of a type, and that type in a cast; empty where there is none."""
         word = self._word(place)
-        if self.first[place].kind is not Kind.TEXT:
+        if self.first[place].kind is not TokenKind.TEXT:
             return "", ""
         if self.dialect is Dialect.MYSQL:
             return (word, TYPED[word]) if word in TYPED else ("", "")

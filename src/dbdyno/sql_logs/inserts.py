@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dbdyno.sql_logs.digest import PLACE, Dialect, Kind, Token, between_commas, tokens
+from dbdyno.sql_logs.digest import PLACE, Dialect, Token, TokenKind, between_commas, tokens
 from dbdyno.sql_logs.draw import FILL_IN, Draw, draw
 from dbdyno.sql_logs.groups import Group, Shape
 from dbdyno.sql_logs.keys import Beyond, SqlColumn
@@ -47,7 +47,7 @@ def insert_of(shape: Shape, dialect: Dialect) -> Insert | None:
     """What a statement inserts; None for one that is no INSERT of values, and for one that leaves out or
     changes a row whose keys are there."""
     every = tokens(PLACE.join(shape.pieces), dialect)
-    parts: Sequence[Token] = [token for token in every if token.kind is not Kind.BLANK]
+    parts: Sequence[Token] = [token for token in every if token.kind is not TokenKind.BLANK]
     words = [token.text.upper() for token in parts]
     if words[:1] != ["INSERT"] or TAKES_ROWS_THAT_EXIST & {*words}:
         return None
@@ -89,7 +89,7 @@ def _listed(parts: Sequence[Token]) -> tuple[tuple[str, ...], Sequence[Token]]:
     if not parts or parts[0].text != "(":
         return (), parts
     end = next((place for place, token in enumerate(parts) if token.text == ")"), len(parts))
-    return tuple(token.text for token in parts[1:end] if token.kind is Kind.NAME), parts[end + 1 :]
+    return tuple(token.text for token in parts[1:end] if token.kind is TokenKind.NAME), parts[end + 1 :]
 
 
 def _rows(parts: Sequence[Token]) -> Iterator[Sequence[Token]]:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from dbdyno.driver import _driver
 from dbdyno.errors import UserError
-from dbdyno.sql_logs.digest import Dialect, Kind, shaped
+from dbdyno.sql_logs.digest import Dialect, TokenKind, shaped
 from dbdyno.sql_logs.formats import LogFormat
 from dbdyno.sql_logs.read import CERTAIN
 from dbdyno.sql_logs.recording import (
@@ -134,7 +134,7 @@ class _Sorts:
 
     def of(self, text: str) -> _Sort:
         taken = shaped(text[:DIGESTED_CHARACTERS], self.dialect)
-        places = any(value.kind is Kind.PARAMETER for value in taken.values)
+        places = any(value.kind is TokenKind.PARAMETER for value in taken.values)
         return _Sort(taken.digest, taken.verb, places)
 
 

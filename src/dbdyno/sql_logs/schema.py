@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from dbdyno.sql_logs.digest import Dialect, Kind, Token, between_commas, tokens
+from dbdyno.sql_logs.digest import Dialect, Token, TokenKind, between_commas, tokens
 
 CHUNK_BYTES = 1 << 20
 KEPT_BYTES = 64
@@ -75,7 +75,7 @@ class SchemaReader:
     def take(self, source: DumpSource) -> None:
         """Reads one file to its end."""
         for text in _definitions(source):
-            parts = [token for token in tokens(text, self.dialect) if token.kind is not Kind.BLANK]
+            parts = [token for token in tokens(text, self.dialect) if token.kind is not TokenKind.BLANK]
             words = [token.text.upper() for token in parts[:3]]
             if words[0] == "ALTER":
                 _alter(self.found, parts[2:])
@@ -173,7 +173,7 @@ def _take(table: SqlTable, item: Sequence[Token]) -> None:
     elif words[0] == "FOREIGN" and "REFERENCES" in words:
         after = words.index("REFERENCES")
         own, (_, rest) = _columns(table, _within(item[:after])), _named(item[after + 1 :])
-        others = [token for token in _within(rest) if token.kind is Kind.NAME]
+        others = [token for token in _within(rest) if token.kind is TokenKind.NAME]
         if len(own) == len(others) == 1:
             written = "".join(token.text for token in item[after + 1 :]).partition("(")[0]
             table.parents[own[0]] = (written, others[0].text)
@@ -202,7 +202,7 @@ def _add_key(table: SqlTable, parts: Sequence[Token]) -> None:
 
 def _columns(table: SqlTable, parts: Sequence[Token]) -> tuple[str, ...]:
     """The columns that a key names, also those within an expression."""
-    named = [plain_name(token.text) for token in parts if token.kind is Kind.NAME]
+    named = [plain_name(token.text) for token in parts if token.kind is TokenKind.NAME]
     return tuple(dict.fromkeys(name for name in named if name in table.columns))
 
 

@@ -11,8 +11,7 @@ from pydantic_core import PydanticUndefined
 from dbdyno.frozen import Frozen
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.document import Row, toml
-from dbdyno.study.grammars import Grammar
-from dbdyno.study.schema import Schema, or_list, or_sweep
+from dbdyno.study.grammars import Grammar, Schema, or_list, or_sweep
 
 
 @dataclass(frozen=True)

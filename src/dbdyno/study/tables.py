@@ -14,7 +14,21 @@ from dbdyno.driver.job import Arrivals, Isolation
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.study import excludes, grammars, pacing, values
 from dbdyno.study.catalogue import Catalogue, WorkloadOffer
-from dbdyno.study.grammars import Grammar, duration, integer, list_of, one_of
+from dbdyno.study.grammars import (
+    BY_ANY_NAME,
+    LEVEL,
+    LEVELS,
+    ONE_OR_MORE,
+    Grammar,
+    Schema,
+    by_factor,
+    by_name,
+    duration,
+    integer,
+    list_of,
+    one_of,
+    or_list,
+)
 from dbdyno.study.keys import Key, StudySection
 from dbdyno.study.nouns import (
     BASELINE,
@@ -35,7 +49,6 @@ from dbdyno.study.nouns import (
     Workload,
 )
 from dbdyno.study.ranges import Scale
-from dbdyno.study.schema import BY_ANY_NAME, LEVEL, LEVELS, ONE_OR_MORE, Schema, by_factor, by_name, or_list
 from dbdyno.study.soak import OF_SOAKS, Act, Disturbance, Soak
 
 RESTARTS_MAX = 10_000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.sql_logs.lacks import lacks_of, lacks_of_all
+from dbdyno.sql_logs.formats import lacks_of, lacks_of_all
 from dbdyno.sql_logs.read import traffic_of
 
 UNTIMED = "2026-11-24 21:50:00 UTC [1] LOG:  execute <unnamed>: SELECT $1\n" * 2
