@@ -297,6 +297,16 @@ def test_a_small_module_with_one_user_is_found_unless_it_says_why() -> None:
     assert tidy.small_modules_with_one_user(sources, arrows) == ["study.act is a part of study.soak"]
 
 
+def test_files_of_tests_mirror_the_modules() -> None:
+    found = tidy.tests_of_no_module((source.path for source in tree()), python_arrows())
+    assert len(found) <= tidy.TESTS_OF_NO_MODULE_MOST, "\n".join(found)
+
+
+def test_a_file_of_tests_without_its_module_is_found() -> None:
+    paths = ["tests/host/test_probe.py", "tests/host/test_luck.py", "tests/conformance/test_all.py"]
+    assert tidy.tests_of_no_module(paths, {"host", "host.probe"}) == ["tests/host/test_luck.py"]
+
+
 def test_a_name_has_one_meaning() -> None:
     assert tidy.names_in_several_modules(tree(), ast.ClassDef) == {}
     assert tidy.names_of_two_meanings(tree()) == []

@@ -532,6 +532,24 @@ def _folder(module: str, modules: Collection[str]) -> str:
     return module if inside else module.rpartition(".")[0]
 
 
+TESTS_OF_NO_MODULE_MOST = 123
+"""How many files of tests in the folders of rooms are named for no module. The number may only fall."""
+
+
+def tests_of_no_module(paths: Iterable[str], modules: Collection[str]) -> list[str]:
+    """Files of tests in the folder of a room, `tests/a/test_b.py`, without a module `a.b`. What a module does
+    is looked for in the file of its name. A topic of several modules may have one of its own."""
+    rooms = {room_of(module) for module in modules}
+    found = []
+    for path in paths:
+        folder, _, name = path.removeprefix("tests/").rpartition("/")
+        is_test = path.startswith("tests/") and name.startswith("test_") and name.endswith(".py")
+        of_module = f"{folder}/{name[5:-3]}".replace("/", ".")
+        if is_test and folder.partition("/")[0] in rooms and of_module not in modules:
+            found.append(path)
+    return found
+
+
 FUNCTION_NAMES_MOST = 114
 """How many names of functions stand in more than one module. The number may only fall."""
 OF_CONTRACTS = re.compile(

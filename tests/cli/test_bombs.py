@@ -95,9 +95,9 @@ READ_TABLES = """
 import sys
 from pathlib import Path
 from dbdyno.user_data.dump import dump_at, text_of
-from dbdyno.sql_logs.schema import Reader
+from dbdyno.sql_logs.schema import SchemaReader
 from dbdyno.sql_logs.digest import Dialect
-reader = Reader(Dialect.MYSQL)
+reader = SchemaReader(Dialect.MYSQL)
 with text_of(dump_at(Path(sys.argv[1]))) as text:
     reader.take(text.source)
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))

@@ -1,15 +1,28 @@
-"""Compiling, linking and running are told apart. This machine's own compiler stands for one of another."""
+"""Compiling, linking and running are told apart. This machine's own compiler stands for one of another.
+Instructions that an emulator logs are counted, one a line."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import EngineMissing, UserError
 from dbdyno.obtain import debian
-from dbdyno.obtain.architecture import ARCHITECTURES, of_this_machine
-from dbdyno.obtain.cross import PROGRAMS, Compiler, Platforms, ProgramStage, compiler_of, tried_program
+from dbdyno.obtain.architecture import ARCHITECTURES, emulator, of_this_machine
+from dbdyno.obtain.cross import (
+    PROGRAMS,
+    Compiler,
+    Platforms,
+    ProgramStage,
+    compiler_of,
+    count_instructions,
+    counter,
+    tried_program,
+)
+from dbdyno.obtain.installation import Installation
 from tests.needs import needs_gcc, on_machine
 from tests.obtain import signed_repository
 
@@ -120,3 +133,47 @@ def test_a_version_that_no_suite_holds_is_the_users_mistake(homes: Path) -> None
     with pytest.raises(UserError, match="toy@2 is in no Debian suite of other architectures") as refused:
         TOYS.locate("2", FOREIGN)
     assert refused.value.hint == "there are: toy@3.1"
+
+
+COUNTED_FOREIGN = next(one for one in ARCHITECTURES.values() if one != of_this_machine())
+STAND_IN = """#!/bin/sh
+[ "$1" != --help ] || { echo "-singlestep  one instruction at a time"; exit; }
+# Options of the log come before the program, which tells how it ends.
+printf 'Trace 0: a\\nStopped execution\\nTrace 0: b\\n' >"$5"
+read -r line
+exit "$line"
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A program that stands for the emulator of another architecture."""
+    program = tmp_path / f"qemu-{COUNTED_FOREIGN.emulator}-static"
+    program.write_text(STAND_IN)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    for cached in (counter, emulator):
+        cached.cache_clear()
+    yield program
+    for cached in (counter, emulator):
+        cached.cache_clear()
+
+
+def count(folder: Path, script: str) -> int | None:
+    (folder / "script").write_text(f"{script}\n")
+    command = (*emulator(COUNTED_FOREIGN.name), "/nowhere/toy")
+    toy = Installation("toy", "1", "a test", folder, command, "digest", architecture=COUNTED_FOREIGN.name)
+    return count_instructions(toy, (), folder / "script")
+
+
+def test_each_line_that_tells_an_instruction_counts(stand_in: Path, tmp_path: Path) -> None:
+    assert count(tmp_path, "0") == 2
+
+
+def test_a_program_that_fails_counts_for_nothing(stand_in: Path, tmp_path: Path) -> None:
+    assert count(tmp_path, "3") is None
+
+
+def test_an_emulator_that_cannot_go_singly_counts_nothing(stand_in: Path, tmp_path: Path) -> None:
+    stand_in.write_text("#!/bin/sh\n")
+    assert counter(COUNTED_FOREIGN.name) == () and count(tmp_path, "0") is None

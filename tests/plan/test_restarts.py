@@ -1,4 +1,5 @@
-"""Restarts come before what is timed, in trials of few rounds, the same for all variants."""
+"""Restarts come before what is timed, in trials of few rounds, the same for all variants.
+Counted trials come when the timed blocks are over. Hosts of a fleet carry out the blocks of one run."""
 
 from __future__ import annotations
 
@@ -9,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.errors import BaselineFailed
+from dbdyno.host.fingerprint import Host
 from dbdyno.kinds.registry import ask_for
 from dbdyno.layers.setup import Running
-from dbdyno.plan.restarts import LONGEST_SHARE, SHORTEST_SHARE, restart_trials
+from dbdyno.plan import restarts
+from dbdyno.plan.restarts import LONGEST_SHARE, SHORTEST_SHARE, counted_trials, restart_trials
 from dbdyno.records.record import Check, Outcome, Record, Recovery
-from dbdyno.study import Restarts, Study, Workload
+from dbdyno.records.run import FleetHost, Run
+from dbdyno.study import TRIALS_MAX, Goal, Restarts, Study, Workload
 from dbdyno.study.designs import (
     CONTROL,
     CONTROL_CUTS,
@@ -28,8 +33,8 @@ from dbdyno.study.soak import OF_POWER, Act
 from dbdyno.study.trials import NO_BLOCK, Phase, Trial
 from dbdyno.trial.acts.endings import Acted
 from dbdyno.trial.bench import Bench
-from tests.analyse.factory import a_run, a_study, records_of
-from tests.fakes import Stages, make_study
+from tests.analyse.factory import a_run, a_study, ended, records_of
+from tests.fakes import Stages, make_run, make_study
 from tests.spine import carry_out, leftovers
 
 RESTARTS = Restarts(
@@ -178,3 +183,133 @@ def test_nothing_more_is_tried_on_data_that_are_not_sound(
     assert len(ended) == 2, "the second round of each variant was left out"
     assert [record.outcome for record in records] == [Outcome.BROKEN] * 2 + [Outcome.MEASURED] * 2
     assert "after a kill, balances_equal" in records[0].cause
+
+
+LEVELS = {"config.page_cache": ["2k", "64k", "4k"]}
+COUNTED_STUDY = a_study(LEVELS, blocks=2, aa=True, goal=Goal(counted=True))
+
+
+def next_trials(study: Study, records: Sequence[Record]) -> Sequence[Trial]:
+    return ask_for(a_run(study))(study, a_run(study), records)
+
+
+def counted_record(trial: Trial, timed: Record) -> Record:
+    where = {"trial": trial.index, "block": trial.block, "variant": trial.variant.name}
+    return timed.but(**where)
+
+
+def test_work_is_counted_when_the_last_block_is_over() -> None:
+    records = records_of(COUNTED_STUDY)
+    for done in range(len(records)):
+        assert not any(trial.counts_instructions for trial in next_trials(COUNTED_STUDY, records[:done]))
+    trials = next_trials(COUNTED_STUDY, records)
+    assert all(trial.counts_instructions and trial.block == NO_BLOCK for trial in trials)
+    # The twin is the baseline once more.
+    assert [trial.variant.name for trial in trials] == [
+        "baseline",
+        "config.page_cache=64k",
+        "config.page_cache=4k",
+    ]
+    assert trials_in_all(COUNTED_STUDY) == trial_count(COUNTED_STUDY) + len(trials)
+
+
+def test_a_run_that_was_cut_short_goes_on_with_what_is_not_counted() -> None:
+    records = records_of(COUNTED_STUDY)
+    first, *rest = next_trials(COUNTED_STUDY, records)
+    done = counted_record(first, records[0])
+    assert next_trials(COUNTED_STUDY, [*records, done]) == tuple(rest)
+    cut = done.but(whole=False)
+    assert next_trials(COUNTED_STUDY, [*records, cut]) == (first, *rest)
+    everything = [*records, done, *(counted_record(trial, records[0]) for trial in rest)]
+    assert next_trials(COUNTED_STUDY, everything) == ()
+
+
+def test_a_run_with_more_blocks_times_them_and_counts_nothing_twice() -> None:
+    records = records_of(COUNTED_STUDY)
+    counted = [counted_record(trial, records[0]) for trial in next_trials(COUNTED_STUDY, records)]
+    longer = COUNTED_STUDY.but(blocks=3)
+    more = next_trials(longer, [*records, *counted])
+    assert {trial.block for trial in more} == {2}
+    assert not {trial.index for trial in more} & {record.trial for record in counted}
+    assert min(record.trial for record in counted) >= TRIALS_MAX
+    assert next_trials(longer, [*records_of(longer), *counted]) == ()
+
+
+def test_a_variant_without_a_speed_is_not_counted() -> None:
+    records = records_of(COUNTED_STUDY, changes={"config.page_cache=4k": ended(Outcome.BLOCKED, "capped")})
+    assert "config.page_cache=4k" not in {
+        trial.variant.name for trial in counted_trials(COUNTED_STUDY, records)
+    }
+
+
+def test_a_study_that_does_not_ask_for_it_counts_nothing() -> None:
+    plain = a_study(LEVELS, blocks=2)
+    assert next_trials(plain, records_of(plain)) == ()
+
+
+HOSTS = ("a", "b", "c")
+
+
+def run_on(study: Study, *hosts: str) -> Run:
+    return make_run(study).but(fleet=tuple(FleetHost(name=name, host=Host(name=name)) for name in hosts))
+
+
+def record_of_fleet(trial: Trial, run: Run, outcome: Outcome = Outcome.MEASURED) -> Record:
+    return Record(
+        run=run.run,
+        trial=trial.index,
+        block=trial.block,
+        position=trial.position,
+        variant=trial.variant.name,
+        levels=trial.variant.levels,
+        host="here",
+        started_unix_s=1.0,
+        finished_unix_s=2.0,
+        outcome=outcome,
+    )
+
+
+def carried_out_of_fleet(study: Study, run: Run, host: str, begun: list[Record]) -> list[Trial]:
+    """All that a host is asked for, one trial at a time, after these records of all hosts."""
+    done, trials = list(begun), list[Trial]()
+    while asked := restarts.ask_of_host(host, study, run, done):
+        trials.append(asked[0])
+        done.append(record_of_fleet(asked[0], run))
+    return trials
+
+
+def test_hosts_together_run_each_trial_of_the_run_once() -> None:
+    study = make_study(1, 2, 3, blocks=12)
+    run = run_on(study, *HOSTS)
+    alone = run.but(fleet=())
+    whole, done = list[Trial](), list[Record]()
+    while asked := ask_for(alone)(study, alone, done):
+        whole += asked
+        done += [record_of_fleet(trial, alone) for trial in asked]
+    by_hosts = [trial for host in HOSTS for trial in carried_out_of_fleet(study, run, host, [])]
+    assert sorted(by_hosts, key=lambda trial: trial.index) == whole
+
+
+def test_a_host_has_whole_pairs_and_all_advance_together() -> None:
+    run = run_on(make_study(1, 2, blocks=12), *HOSTS)
+    assert restarts.blocks_of("b", run) == (2, 3, 8, 9)
+    assert [run.pair_on_host(block) for block in restarts.blocks_of("b", run)] == [0, 0, 1, 1]
+
+
+def test_what_other_hosts_measured_changes_nothing_of_what_a_host_does() -> None:
+    study = make_study(1, 2, blocks=12)
+    run = run_on(study, *HOSTS)
+    of_others = [
+        record_of_fleet(trial, run, Outcome.FAILED) for trial in carried_out_of_fleet(study, run, "a", [])
+    ]
+    assert carried_out_of_fleet(study, run, "b", of_others) == carried_out_of_fleet(study, run, "b", [])
+
+
+def test_a_baseline_that_fails_on_one_host_ends_the_run_there_alone() -> None:
+    study = make_study(1, 2, blocks=12)
+    run = run_on(study, *HOSTS)
+    first = next(t for t in restarts.ask_of_host("b", study, run, []) if t.variant.name == "baseline")
+    failed = [record_of_fleet(first, run, Outcome.FAILED)]
+    with pytest.raises(BaselineFailed):
+        restarts.ask_of_host("b", study, run, failed)
+    assert restarts.ask_of_host("a", study, run, failed)

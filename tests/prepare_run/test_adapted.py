@@ -1,4 +1,5 @@
-"""A study as a run that begins now carries it out: arranged, fitted to a budget, calibrated."""
+"""A study as a run that begins now carries it out: arranged, fitted to a budget, calibrated.
+It says what of the study decides how its trials are arranged."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import host_identity
 from dbdyno.plan.budget import fitted_to_budget
 from dbdyno.prepare_run import building
-from dbdyno.prepare_run.adapted import adapted
+from dbdyno.prepare_run.adapted import adapted, arranged_for, has_pauses
 from dbdyno.prepare_run.estimate import overhead_s
 from dbdyno.prepare_run.study_here import study_at
 from dbdyno.study import Arrangement
 from dbdyno.study.nouns import RemoteDriver
 from tests.calibrate.kept_cases import a_calibration
-from tests.cli.calls import STUDY
+from tests.cli.calls import STUDY, dyno
 
 COUNTED = STUDY + '[goal]\nresponse = "instructions_per_op"\n'
 
@@ -78,3 +79,53 @@ def test_a_study_whose_driver_is_elsewhere_takes_no_calibration(calibrated: Path
     driver = RemoteDriver(hosts=("load1",), address="10.0.0.1", tls=True)
     found = adapted(study.but(driver=driver))
     assert (found.calibrated, found.told) == (None, "")
+
+
+ARRANGEMENT_STUDY = """
+engine = "sqlite"
+[workload]
+{workload}
+[factors]
+"config.cache_size" = [-2000, -8000]
+"""
+SCRIPT = """
+[[transactions]]
+name = "look"
+{pause}
+statements = ["SELECT 1"]
+"""
+
+
+def study_of(folder: Path, workload: str) -> Path:
+    path = folder / "study.toml"
+    path.write_text(ARRANGEMENT_STUDY.format(workload=workload))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("think_times", "pauses"), [("false", False), ("true", True), ("[false, true]", True)]
+)
+def test_terminals_that_key_in_and_think_have_no_slices(homes: Path, think_times: str, pauses: bool) -> None:
+    path = study_of(homes, f'name = "tpcc"\nthink_times = {think_times}')
+    found = arranged_for(study_at(path), counted=False)
+    assert (found.arrangement is Arrangement.ONE_AFTER_THE_OTHER) is pauses
+    told = "one after the other: tpcc has pauses of its own" if pauses else "run side by side"
+    assert told in dyno("plan", str(path)).stdout
+
+
+@pytest.mark.parametrize(("pause", "pauses"), [("", False), ('think_time = "5ms"', True)])
+def test_so_has_a_script_with_pauses(homes: Path, pause: str, pauses: bool) -> None:
+    script = homes / "look.toml"
+    script.write_text(SCRIPT.format(pause=pause))
+    assert has_pauses(study_at(study_of(homes, f'name = "script"\nfile = "{script}"'))) is pauses
+
+
+def test_options_that_the_driver_refuses_are_told_where_they_are_used(homes: Path) -> None:
+    broken = homes / "broken.toml"
+    broken.write_text(SCRIPT.format(pause="think_tine = '1s'"))
+    assert not has_pauses(study_at(study_of(homes, f'name = "script"\nfile = "{broken}"')))
+
+
+def test_a_load_with_pauses_is_not_calibrated(homes: Path) -> None:
+    said = dyno("calibrate", str(study_of(homes, 'name = "tpcc"\nthink_times = true')))
+    assert said.returncode == 2 and "pace of its own" in said.stderr

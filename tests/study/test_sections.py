@@ -1,14 +1,19 @@
-"""The section [soak]: what it says of rungs and phases, and every mistake in it with its line."""
+"""Sections of a study ([soak], [application], [cluster], [driver]): what each says, and every mistake in one
+with its line."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from dbdyno.errors import StudyError
-from dbdyno.study import Study, parse_study, sections
+from dbdyno.errors import Mistake, StudyError
+from dbdyno.study import Study, parse_study, sections, workload_offers
+from dbdyno.study.nouns import Application, Reference, RemoteDriver
 from dbdyno.study.soak import SMOKE, Act, Disturbance, Soak
 from dbdyno.study.trials import CONTROL, SUSTAINED, rung_of
-from tests.study.catalogue import CATALOGUE, that_may_only_read
+from tests.study.catalogue import CATALOGUE, WORKLOADS, that_may_only_read
 
 STUDY = """\
 engine = "mariadb"
@@ -169,3 +174,231 @@ def test_the_clients_that_a_study_names_hold(
     read = parse_study((text + factors).encode(), CATALOGUE)
     assert sections.soak_of(read, smoke=False).clients == whole
     assert sections.soak_of(read, smoke=True).clients == short
+
+
+SCRIPT = {"name": "script", "options": [{"name": "file", "type": "text", "default": ""}]}
+
+
+def _check(wish: Application, engine: Reference) -> list[Mistake]:
+    own = [Mistake(0, "Dyno itself sets `database.connection`", "leave it out")]
+    return own if "database.connection" in wish.settings else []
+
+
+NAMES = replace(
+    CATALOGUE,
+    workloads=workload_offers(json.dumps([*WORKLOADS, SCRIPT])),
+    applications={"keystone": _check},
+)
+APPLICATION_STUDY = """\
+engine = "mariadb"
+[application]
+name = "keystone@30"
+[workload]
+name = "script"
+file = "users.toml"
+[factors]
+"config.a" = [1, 2]
+"""
+
+
+def read(text: str) -> Study:
+    return parse_study(text.encode(), NAMES)
+
+
+def test_an_application_is_read_with_its_settings_by_their_full_names() -> None:
+    more = 'workers = 2\nsettings.identity.password_hash_rounds = 4\nsettings."token.expiration" = 60\n'
+    study = read(APPLICATION_STUDY.replace("[workload]", f"{more}[workload]"))
+    assert study.application == Application(
+        name="keystone",
+        version="30",
+        workers=2,
+        settings={"identity.password_hash_rounds": 4, "token.expiration": 60},
+    )
+    path = read(APPLICATION_STUDY.replace("keystone@30", "keystone:/opt/keystone")).application
+    assert path is not None and (path.path, path.workers) == ("/opt/keystone", 4)
+
+
+def test_a_study_without_one_has_the_digest_that_it_had() -> None:
+    without = read(APPLICATION_STUDY.replace('[application]\nname = "keystone@30"\n', ""))
+    assert without.application is None
+    assert "application" not in without.model_dump()
+    assert without.meaning != read(APPLICATION_STUDY).meaning
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ("keystone@30", "keyston", 3, "unknown application"),
+        ("keystone@30", "keystone:opt", 3, "is not absolute"),
+        ("[workload]", "workers = 0\n[workload]", 4, "`workers`"),
+        ("[workload]", "threads = 2\n[workload]", 4, "unknown key"),
+        ("[workload]", 'settings = { "database.connection" = "x" }\n[workload]', 2, "Dyno itself sets"),
+        ("[workload]", 'settings = { "a.b" = [1] }\n[workload]', 4, "a level cannot be a list"),
+        ('"script"\nfile = "users.toml"', '"tpcb"', 5, "takes requests, and no SQL"),
+        ("[factors]", "[soak]\nclients = [1]\n[factors]", 7, "[soak] and [application]"),
+        ("[factors]", "[restarts]\nkills = 1\n[factors]", 7, "[restarts] and [application]"),
+    ],
+)
+def test_a_mistake_in_an_application_is_told_with_its_line(old: str, new: str, line: int, told: str) -> None:
+    with pytest.raises(StudyError) as refused:
+        read(APPLICATION_STUDY.replace(old, new))
+    assert any(told in one.message and one.line == line for one in refused.value.mistakes), (
+        refused.value.mistakes
+    )
+
+
+FLEXASYNC = {"name": "flexasync", "options": [], "transactions": ["insert"]}
+CLUSTER_NAMES = replace(
+    CATALOGUE,
+    workloads=workload_offers(json.dumps([*WORKLOADS, FLEXASYNC])),
+    layers={**CATALOGUE.layers, "cluster": lambda *_: []},
+    each_writes=frozenset({"mariadb"}),
+)
+CLUSTER_STUDY = """\
+engine = "mariadb"
+[workload]
+name = "tpcb"
+clients = 4
+[factors]
+"cluster.nodes" = [1, 3]
+"cluster.load" = ["one", "all"]
+"""
+
+
+def read_of_cluster(text: str) -> Study:
+    return parse_study(text.encode(), CLUSTER_NAMES)
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(StudyError) as caught:
+        read_of_cluster(text)
+    return [f"{one.line}: {one.message}" for one in caught.value.mistakes]
+
+
+def test_a_load_goes_to_all_nodes_where_each_of_them_takes_writes() -> None:
+    assert [factor.levels for factor in read_of_cluster(CLUSTER_STUDY).factors] == [(1, 3), ("one", "all")]
+    said = "7: in a cluster of postgresql the first node alone takes writes"
+    assert mistakes(CLUSTER_STUDY.replace("mariadb", "postgresql")) == [said]
+
+
+def test_reads_go_to_all_nodes_of_any_engine_unless_one_of_them_is_struck() -> None:
+    reads = CLUSTER_STUDY.replace("mariadb", "postgresql").replace("tpcb", "point_select")
+    assert read_of_cluster(reads).workload.name == "point_select"
+    assert "takes writes" in " ".join(mistakes(f"{reads}[restarts]\nnodes_killed = 1\n"))
+
+
+def test_a_load_on_all_nodes_needs_a_cluster_and_a_client_for_each_node() -> None:
+    alone = CLUSTER_STUDY.replace('"cluster.nodes" = [1, 3]\n', "")
+    assert mistakes(alone) == ["6: `cluster.load` is of a cluster, and there is none"]
+    assert mistakes(CLUSTER_STUDY.replace("clients = 4", "clients = 2")) == [
+        "7: 3 nodes are to share 2 clients"
+    ]
+
+
+def test_clients_that_wait_for_each_other_stay_on_one_node() -> None:
+    [found] = mistakes(CLUSTER_STUDY.replace("tpcb", "flexasync"))
+    assert found.startswith("7: `cluster.load = all` and `workload.name = flexasync` exclude")
+
+
+DRIVER_SCRIPT = {"name": "script", "options": [{"name": "file", "type": "text", "default": ""}]}
+DRIVER_NAMES = replace(
+    CATALOGUE,
+    workloads=workload_offers(json.dumps([*WORKLOADS, DRIVER_SCRIPT])),
+    layers={**CATALOGUE.layers, "cpu": lambda *_: []},
+    networked=frozenset({"mariadb", "postgresql"}),
+)
+DRIVER_STUDY = """\
+engine = "mariadb"
+[driver]
+host = "load1"
+address = "10.0.0.1"
+network = "private"
+[workload]
+name = "tpcb"
+[factors]
+"config.a" = [1, 2]
+"""
+
+
+def read_of_driver(text: str) -> Study:
+    return parse_study(text.encode(), DRIVER_NAMES)
+
+
+def test_a_load_comes_from_the_host_that_the_study_names() -> None:
+    driver = RemoteDriver(hosts=("load1",), address="10.0.0.1", network="private")
+    assert read_of_driver(DRIVER_STUDY).driver == driver
+    encrypted = DRIVER_STUDY.replace('network = "private"', "tls = true")
+    assert read_of_driver(encrypted).driver == driver.but(network=None, tls=True)
+
+
+def test_several_hosts_share_a_load() -> None:
+    shared = DRIVER_STUDY.replace('"load1"', '["load1", "load2"]').replace(
+        'name = "tpcb"', 'name = "tpcb"\nclients = 2'
+    )
+    study = read_of_driver(shared)
+    assert study.driver is not None and study.driver.hosts == ("load1", "load2")
+    assert read_of_driver(DRIVER_STUDY).model_dump()["driver"]["host"] == "load1", (
+        "as it was when there could be no more"
+    )
+    assert study.meaning != read_of_driver(DRIVER_STUDY).meaning
+
+
+def test_a_study_without_the_section_means_what_it_meant() -> None:
+    plain = read_of_driver(
+        DRIVER_STUDY.replace(
+            DRIVER_STUDY[DRIVER_STUDY.index("[driver]") : DRIVER_STUDY.index("[workload]")], ""
+        )
+    )
+    assert plain.driver is None
+    assert "driver" not in plain.model_dump()
+    assert plain.meaning != read_of_driver(DRIVER_STUDY).meaning
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message", "hint"),
+    [
+        (
+            'network = "private"\n',
+            "",
+            2,
+            "nothing says whether others can read what load and server send",
+            'write tls = true, or network = "private" where nobody else is on it',
+        ),
+        ('host = "load1"\n', "", 2, "`host` is missing", "ssh load1"),
+        ('address = "10.0.0.1"\n', "", 2, "`address` is missing", "ip address"),
+        ('"load1"', '"-oProxyCommand=x"', 3, '"-oProxyCommand=x"', "ssh"),
+        ('"load1"', '["load1", "load1"]', 3, "names a host twice", "once"),
+        ('"load1"', '["load1", "-o"]', 3, '"-o"', "ssh"),
+        ('"load1"', '["load1", "load2"]', 2, "2 hosts are to share 1 clients", "one client at least"),
+        ('"10.0.0.1"', '"127.0.0.1"', 4, "no address of one host on a network", "10.0.0.1"),
+        ('"10.0.0.1"', '"load2.local"', 4, "no address of one host on a network", "10.0.0.1"),
+        ('"private"', '"public"', 5, "network", "private"),
+        ('engine = "mariadb"', 'engine = "firebird"', 2, "firebird cannot be loaded from another host",
+         "mariadb, postgresql"),
+        ("[factors]", "[restarts]\nkills = 1\n[factors]", 8, "[restarts] and [driver] exclude each other",
+         "keep one"),
+        ("[factors]", "[soak]\nclients = [1]\n[factors]", 8, "[soak] and [driver] exclude each other",
+         "keep one"),
+        ("[factors]", '[settings]\n"cpu.driver" = "0"\n[factors]', 9, "`cpu.driver` and [driver]",
+         "leave it out"),
+        ('"config.a" = [1, 2]', '"cpu.driver" = ["0", "1"]', 9, "`cpu.driver` and [driver]", "leave it out"),
+        ('name = "tpcb"', 'name = "script"\nfile = "own.toml"', 8, "what `file` names lies on this host",
+         "no file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told_at_its_line(old: str, new: str, line: int, message: str, hint: str) -> None:
+    assert old in DRIVER_STUDY
+    with pytest.raises(StudyError) as wrong:
+        read_of_driver(DRIVER_STUDY.replace(old, new))
+    found = [one for one in wrong.value.mistakes if message in one.message]
+    assert [one.line for one in found] == [line], wrong.value.mistakes
+    assert hint in found[0].hint
+
+
+def test_the_guard_of_power_cuts_needs_the_load_on_this_host() -> None:
+    with pytest.raises(StudyError) as wrong:
+        read_of_driver(DRIVER_STUDY + '[goal]\nguards = ["durable"]\n')
+    assert any(
+        "`goal.guards = durable` and [driver] exclude each other" in one.message
+        for one in wrong.value.mistakes
+    )

@@ -446,7 +446,7 @@ class Bisection(Frozen):
     same_code: str = ""
     step: Ratio | None = None
     confirmed: Look = Look.NOT_YET
-    changed_functions: tuple[InstructionChange, ...] = ()
+    changes: tuple[InstructionChange, ...] = ()
     contradicted: bool = False
     engines: EnginesCompared | None = absent(None)
     trials: int

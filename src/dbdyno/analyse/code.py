@@ -58,7 +58,7 @@ class CodeDifference(Frozen):
     other_constants: int
     moved: int
     data: Matching
-    changed_functions: tuple[FunctionDifference, ...]
+    changes: tuple[FunctionDifference, ...]
     changed_data: tuple[str, ...]
 
     @property

@@ -232,7 +232,7 @@ class CountedDocument(Frozen):
     """What was counted of one variant or two; of two also what they differ in."""
 
     counted: tuple[CountedRow, ...]
-    changed_functions: tuple[InstructionChange, ...] | None = absent(None)
+    changes: tuple[InstructionChange, ...] | None = absent(None)
 
 
 def model(each: Sequence[Named]) -> CountedDocument:

@@ -150,7 +150,7 @@ class ProfileDocument(Frozen):
     """The profiles of one variant or two; of two also what they differ in."""
 
     profiles: tuple[ProfileRow, ...]
-    changed_times: tuple[FunctionChange, ...] | None = absent(None)
+    changes: tuple[FunctionChange, ...] | None = absent(None)
 
 
 def model(profiles: Sequence[Profile]) -> ProfileDocument:
