@@ -19,7 +19,7 @@ from dbdyno.errors import UserError
 from dbdyno.findings import analyse
 from dbdyno.frozen import Level
 from dbdyno.host import cache
-from dbdyno.layers.knob import PartPlace
+from dbdyno.layers.setup import PartPlace
 from dbdyno.obtain.source.build import BuildAccount, BuildSpecification, Flags, Trainer, Training
 from dbdyno.records.record import Outcome
 from dbdyno.study import Design

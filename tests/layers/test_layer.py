@@ -10,9 +10,9 @@ import pytest
 from dbdyno.engines.mariadb import MARIADB
 from dbdyno.engines.sqlite import SQLITE
 from dbdyno.frozen import Level
-from dbdyno.layers.knob import Part, PartPlace
 from dbdyno.layers.layer import ask, by_layer, proof
 from dbdyno.layers.registry import KNOBS, LAYERS, in_production
+from dbdyno.layers.setup import Part, PartPlace
 from dbdyno.records.record import Reading
 from dbdyno.study.designs import of_build
 from tests.layers.registry_cases import LEVELS

@@ -26,10 +26,9 @@ from dbdyno.host.journal import open_journal
 from dbdyno.host.kernel_files import UnreadableFile
 from dbdyno.host.launch import Launch
 from dbdyno.host.process import family
-from dbdyno.layers.knob import PartPlace
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import LAYERS, in_production
-from dbdyno.layers.setup import Running, Setup
+from dbdyno.layers.setup import PartPlace, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.source.toolchain import recorded
 from dbdyno.records.record import Evidence

@@ -6,7 +6,7 @@ import re
 
 from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.frozen import Frozen, Level, absent
-from dbdyno.layers.knob import Part, PartPlace
+from dbdyno.layers.setup import Part, PartPlace
 from dbdyno.obtain.source.build import Flags
 from dbdyno.study.nouns import Promise
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dbdyno.analyse.model import Ratio, Verdict
 from dbdyno.deploy.deployment import DeployedBuild, Deployment, ProductionChange
 from dbdyno.frozen import level_text
-from dbdyno.layers.knob import Part, PartPlace
+from dbdyno.layers.setup import Part, PartPlace
 from dbdyno.records import metrics
 from dbdyno.report.words.numbers import (
     DASH,

@@ -21,8 +21,8 @@ from dbdyno.deploy.deployment import FORMAT, Deployment, ProductionChange
 from dbdyno.engines.facts import Production
 from dbdyno.errors import UserError, remedy
 from dbdyno.frozen import Level, level_text
-from dbdyno.layers.knob import PartPlace
 from dbdyno.layers.registry import KNOBS, knows
+from dbdyno.layers.setup import PartPlace
 from dbdyno.study.designs import of_build
 
 OF_THE_DISK = {"scheduler": "elevator", "read_ahead_kb": "readahead"}

@@ -18,9 +18,9 @@ from dbdyno.errors import Blocked, UserError
 from dbdyno.findings.gap import shares
 from dbdyno.frozen import Level, level_text
 from dbdyno.host import cache
-from dbdyno.layers.knob import Part, PartPlace
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import KNOBS, LAYERS, gives_up, in_production
+from dbdyno.layers.setup import Part, PartPlace
 from dbdyno.layers.source import wish_among
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import BuildAccount, BuildSpecification

@@ -24,9 +24,9 @@ from dbdyno.errors import Blocked, Mistake
 from dbdyno.frozen import ENGINE_FACTOR, Level, layer_and_knob, level_text
 from dbdyno.host import fingerprint
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.knob import Knob, Part, PartPlace
+from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer, proof
-from dbdyno.layers.setup import Request, Running, Setup
+from dbdyno.layers.setup import Part, PartPlace, Request, Running, Setup
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor

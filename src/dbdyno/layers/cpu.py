@@ -15,9 +15,18 @@ from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_files, kernel_values
 from dbdyno.host.kernel_values import bound_threads, losing_cpusets, parse_cpu_list
 from dbdyno.host.process import bind_memory, can_do
-from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Part, PartPlace, Scope
+from dbdyno.layers.knob import ROOT, ROOT_OR_GROUP, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
-from dbdyno.layers.setup import CONTROL_GROUPS, REMOVED, Request, RequestedChange, Running, Setup
+from dbdyno.layers.setup import (
+    CONTROL_GROUPS,
+    REMOVED,
+    Part,
+    PartPlace,
+    Request,
+    RequestedChange,
+    Running,
+    Setup,
+)
 from dbdyno.records.record import Evidence, Reading
 
 CPUS = Path("/sys/devices/system/cpu")

@@ -1,5 +1,4 @@
-"""A knob: all that is known of one thing that a study may vary, and the parts by which production takes one
-of its levels. Imports nothing that touches a host."""
+"""A knob: all that is known of one thing that a study may vary. Imports nothing that touches a host."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.errors import Mistake
-from dbdyno.frozen import Frozen, Level, level_text
+from dbdyno.frozen import Level, level_text
 
 if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine
@@ -19,33 +18,6 @@ if TYPE_CHECKING:
     from dbdyno.records.record import Evidence, Reading
     from dbdyno.study.files import NamedFile
     from dbdyno.study.nouns import Promise
-
-
-class PartPlace(StrEnum):
-    """Where production takes a part from."""
-
-    SETTING = "setting"
-    ENVIRONMENT = "environment"
-    UNIT = "unit"
-    KERNEL = "kernel"
-    QUEUE = "queue"
-    MOUNT = "mount"
-    BY_HAND = "by hand"
-
-
-class Part(Frozen):
-    """One thing that puts a level of a factor into production.
-
-    `name` is a setting's, a variable's of the server's environment, a directive's of its systemd unit, or the
-    path of a value under /proc/sys or /sys, in which `*` stands for all. In the queue of the device that
-    holds the data, it is the file. The options of a mount have none. What a person must do has a title as its
-    name, and the command, or the deed, as its value.
-    """
-
-    factor: str
-    place: PartPlace
-    name: str
-    value: Level
 
 
 ROOT = "root"

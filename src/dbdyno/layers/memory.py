@@ -17,9 +17,9 @@ from dbdyno.frozen import Level
 from dbdyno.host import fingerprint, kernel_files, kernel_values
 from dbdyno.host.process import HugePageFlags, can_do, limit_huge_pages
 from dbdyno.host.room import require_memory
-from dbdyno.layers.knob import ROOT, Knob, Part, PartPlace, Scope
+from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
-from dbdyno.layers.setup import Request, RequestedChange, Running, Setup
+from dbdyno.layers.setup import Part, PartPlace, Request, RequestedChange, Running, Setup
 from dbdyno.records.record import Evidence, Reading
 
 COUNT = "nr_hugepages"

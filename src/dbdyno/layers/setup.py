@@ -1,5 +1,5 @@
 """One variant on its way to a running server: what its levels ask for of the host and of a build, how that is
-applied, and the server once it answers."""
+applied, the parts by which production takes them, and the server once it answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +16,7 @@ from dbdyno.driver.job import ANSWER_TIMEOUT_S
 from dbdyno.driver.load import LoadOfNodes
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import DriverFailed
+from dbdyno.frozen import Frozen, Level
 from dbdyno.host import cgroups
 from dbdyno.host.launch import Launch
 from dbdyno.host.writers import NOTHING_ALLOWED
@@ -31,11 +32,9 @@ if TYPE_CHECKING:
     from dbdyno.engines.engine import Engine, Server
     from dbdyno.engines.nodes import Nodes
     from dbdyno.errors import DynoError
-    from dbdyno.frozen import Level
     from dbdyno.host.journal import Journal
     from dbdyno.host.volumes.volume import Volume, VolumeSpecification
     from dbdyno.host.writers import Allowed
-    from dbdyno.layers.knob import Part
     from dbdyno.obtain.installation import Installation
     from dbdyno.records.record import Counted, Reading
 
@@ -45,6 +44,33 @@ STAYS = "not restored"
 LOOP_DEVICES = "/dev/loop*"
 CONTROL_GROUPS = ("/sys/fs/cgroup",)
 """Places that several changes write to."""
+
+
+class PartPlace(StrEnum):
+    """Where production takes a part from."""
+
+    SETTING = "setting"
+    ENVIRONMENT = "environment"
+    UNIT = "unit"
+    KERNEL = "kernel"
+    QUEUE = "queue"
+    MOUNT = "mount"
+    BY_HAND = "by hand"
+
+
+class Part(Frozen):
+    """One thing that puts a level of a factor into production.
+
+    `name` is a setting's, a variable's of the server's environment, a directive's of its systemd unit, or the
+    path of a value under /proc/sys or /sys, in which `*` stands for all. In the queue of the device that
+    holds the data, it is the file. The options of a mount have none. What a person must do has a title as its
+    name, and the command, or the deed, as its value.
+    """
+
+    factor: str
+    place: PartPlace
+    name: str
+    value: Level
 
 
 @dataclass(frozen=True)

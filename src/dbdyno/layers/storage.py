@@ -27,9 +27,20 @@ from dbdyno.host.volumes.mounts import (
 )
 from dbdyno.host.volumes.volume import MKFS, Volume, VolumeSpecification, require_maker
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.knob import ROOT, Knob, Part, PartPlace, Scope
+from dbdyno.layers.knob import ROOT, Knob, Scope
 from dbdyno.layers.layer import LayerOfKnobs, proof
-from dbdyno.layers.setup import LOOP_DEVICES, REMOVED, STAYS, Before, Request, RequestedChange, Running, Setup
+from dbdyno.layers.setup import (
+    LOOP_DEVICES,
+    REMOVED,
+    STAYS,
+    Before,
+    Part,
+    PartPlace,
+    Request,
+    RequestedChange,
+    Running,
+    Setup,
+)
 from dbdyno.obtain.installation import Installation
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
