@@ -280,6 +280,26 @@ def test_the_package_has_no_more_modules_than_before() -> None:
     assert len(python_arrows()) <= tidy.MODULES_MOST
 
 
+def test_a_stranger_meets_no_more_than_before() -> None:
+    """Imports, long functions, and questions about what a run is, that its kind could answer."""
+    code = [source for source in tree() if source.module]
+    nodes = [node for source in code for node in source.nodes]
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    importing = sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in imports)
+    assert importing <= tidy.IMPORTS_SHARE_MOST * sum(len(source.lines) for source in code)
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    long = [one for one in functions if (one.end_lineno or one.lineno) - one.lineno >= 20]
+    assert len(long) <= tidy.LONG_FUNCTIONS_SHARE_MOST * len(functions)
+    asking = {
+        (source.path, node.lineno)
+        for source in code
+        for node in source.nodes
+        if isinstance(node, ast.Attribute) and node.attr in ("untimed", "in_guest")
+        if not source.module.startswith(("records.record", "trial.record_builder", "sql_logs"))
+    }
+    assert len(asking) <= tidy.ASKS_UNTIMED_MOST, asking
+
+
 def test_small_modules_with_one_user_become_fewer() -> None:
     found = tidy.small_modules_with_one_user(tree(), python_arrows())
     assert len(found) <= tidy.SMALL_MODULES_MOST, "\n".join(found)

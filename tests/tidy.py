@@ -501,6 +501,9 @@ def _named(tree: ast.Module) -> Iterator[str]:
 
 MODULES_MOST = 480
 """How many modules the package has. The number may only fall: a thing is a file, and a part of it is none."""
+IMPORTS_SHARE_MOST, ASKS_UNTIMED_MOST, LONG_FUNCTIONS_SHARE_MOST = 0.079, 28, 0.068
+"""The share of lines that import, the lines that ask whether a study is timed or in a guest, and the share of
+functions above 20 lines. Each may only fall."""
 SMALL_LINES = 60
 SMALL_MODULES_MOST = 5
 """How many small modules with one user there are. The number may only fall."""
