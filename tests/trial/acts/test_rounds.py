@@ -198,7 +198,7 @@ class WithoutCall:
 def test_a_kernel_that_refuses_in_the_midst_of_the_load_leaves_a_server_that_is_up(
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(power, "Switch", WithoutCall)
+    monkeypatch.setattr(power, "PowerSwitch", WithoutCall)
     monkeypatch.setattr(endings, "require_volume", lambda _setup: None)
     with running("sqlite", DURABLE["sqlite"], Act.KILL) as (up, bench, undo):
         found = act_on(up, round_with(Act.CUT, optional=True), bench, undo)
