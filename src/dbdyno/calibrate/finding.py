@@ -265,7 +265,7 @@ def compared_bindings(findings: Sequence[BindingFinding]) -> tuple[BindingFindin
 
 
 def best(findings: Sequence[BindingFinding]) -> BindingFinding:
-    """Of findings that were `compared`: the one that tells differences soonest of those that are shown to be
+    """Of findings that were compared: the one that tells differences soonest of those that are shown to be
     better than the first; else the first, because what is bound without need is only another server. Where
     the driver was the limit in the first, any other takes its place."""
     first, *others = findings
@@ -274,7 +274,7 @@ def best(findings: Sequence[BindingFinding]) -> BindingFinding:
 
 
 def reason(findings: Sequence[BindingFinding], what: str) -> str:
-    """Why one of the findings that were `compared` is the best: the figure that decided. `what` is in what
+    """Why one of the findings that were compared is the best: the figure that decided. `what` is in what
     they differ."""
     first, *others = findings
     chosen, usable = best(findings), [one for one in others if one.usable]

@@ -162,7 +162,7 @@ class Database:
 
 
 def open_database(url: str) -> Database:
-    """Opens what a URL names. Raises UserError like `place_of`, and DynoError where it fails."""
+    """Opens what a URL names. Raises UserError like `place_of_store`, and DynoError where it fails."""
     place = place_of_store(url)
     return _sqlite(place) if url.startswith(SQLITE) else _postgresql(url, place)
 

@@ -186,7 +186,7 @@ VERSION_REQUEST = "GET /v3\n< body /version/id"
 PROBLEM = re.compile(r"\b(ERROR|CRITICAL)\b|^Traceback ")
 MANAGE_S, WORKERS_S, LOOK_S = 600.0, 120.0, 0.02
 TOTALS = struct.Struct("3d")
-"""What the file of a worker holds, in the order of `Spent`."""
+"""What the file of a worker holds, in the order of `WorkerSpent`."""
 
 
 def populate(installation: Installation, wish: Application, place: ApplicationPlace) -> None:
