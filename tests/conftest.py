@@ -78,8 +78,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 OF_PLACE = (
     "prepare_run/test_writes", "cli/test_cache", "cli/test_cli", "cli/test_encoding", "cli/test_man",
-    "cli/test_running.py", "deploy/", "export/", "host/", "kinds/test_bisection",
-    "obtain/source/test_toolchain", "obtain/test_", "records/test_store", "report/words/", "serve/",
+    "cli/test_running.py", "deploy/test_check", "deploy/test_evidence", "deploy/test_f", "deploy/test_made",
+    "deploy/test_scripts.py", "export/", "host/", "kinds/test_bisection",
+    "obtain/source/test_toolchain", "obtain/test_", "records/test_store", "report/words/",
+    "serve/test_address", "serve/test_browser", "serve/test_drawer", "serve/test_pages",
     "study/test_values", "test_needs",
     "test_passwords", "test_progress", "test_skips", "test_tidy",
 )  # fmt: skip
