@@ -14,7 +14,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,9 +90,11 @@ def levels() -> dict[str, Level]:
         "memory.huge_pages": "2M",
         "storage.filesystem": "ext4",
         "storage.mount": "noatime",
-        "storage.scheduler": "bfq" if "bfq" in _schedulers() else "none",
-        "storage.read_ahead": 64,
+        "storage.read_ahead": int(_in_force_nowhere("read_ahead_kb", ("64", "96", "192", "320", "448"))),
     }
+    with suppress(StopIteration):
+        offered = kernel_values.choices(next(Path("/sys/block").glob("loop*/queue/scheduler")))
+        chosen["storage.scheduler"] = _in_force_nowhere("scheduler", offered)
     if mode == "always":
         chosen["memory.thp"] = mode
     if cgroups.hierarchy("cpu"):
@@ -99,9 +102,12 @@ def levels() -> dict[str, Level]:
     return chosen
 
 
-def _schedulers() -> str:
-    offered = Path("/sys/block/loop0/queue/scheduler")
-    return offered.read_text() if offered.exists() else ""
+def _in_force_nowhere(name: str, offered: Iterable[str]) -> str:
+    """The first value that no loop device's queue has. One that had it would make for a run with fewer
+    points, and which device a run is given hangs on who else has some. Raises StopIteration."""
+    # `none` is what a device has that the kernel makes for the run.
+    in_force = {"none", *map(kernel_values.read, Path("/sys/block").glob(f"loop*/queue/{name}"))}
+    return next(value for value in offered if value not in in_force)
 
 
 def one_run(point: Callable[[str], None]) -> None:

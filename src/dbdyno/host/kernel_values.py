@@ -186,18 +186,30 @@ def _put_back(entry: Mapping[str, Any]) -> None:
 
 def _restore(entry: Mapping[str, Any], path: Path) -> None:
     before = str(entry["before"])
-    if path.exists() and _device(path) == entry.get("device", _device(path)) and read(path) != before:
+    if not path.exists() or read(path) == before:
+        return
+    if _device(path) == entry.get("device", _device(path)) or _is_nobodys_loop(path):
         _write(path, before)
+
+
+def _disk(path: Path) -> Path | None:
+    return next((folder for folder in path.resolve().parents if folder.parent.name == "block"), None)
 
 
 def _device(path: Path) -> str:
     """Which disk a value is of: its name comes to another one when it is gone (diskseq, Linux 5.15). Empty
     for what is no disk's, and where the kernel does not tell."""
-    for folder in path.resolve().parents:
-        if folder.parent.name == "block":
-            with suppress(OSError):
-                return (folder / "diskseq").read_text().strip()
+    disk = _disk(path)
+    with suppress(OSError):
+        return (disk / "diskseq").read_text().strip() if disk else ""
     return ""
+
+
+def _is_nobodys_loop(path: Path) -> bool:
+    """Whether a value is of a loop device without a file. It keeps its scheduler when its file goes, as it
+    does where Dyno was killed, and hands it to whoever attaches the next file."""
+    disk = _disk(path)
+    return disk is not None and disk.name.startswith("loop") and not (disk / "loop" / "backing_file").exists()
 
 
 def _write(path: Path, value: str) -> None:

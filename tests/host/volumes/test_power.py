@@ -58,6 +58,18 @@ def write(path: Path, content: bytes, offset: int = 0, synced: bool = False) -> 
         os.close(descriptor)
 
 
+def write_in_flight(volume: Volume, *offsets: int) -> tuple[bytes, list[power.PageInFlight]]:
+    """Writes pages until all are in flight at once, and returns what stands in each with them: a `sync` of
+    anybody on this machine takes them to the device."""
+    for letter in b"nmlkjihgfedcba":
+        content = bytes([letter]) * PAGE_BYTES
+        for offset in offsets:
+            write(volume.data / "rows", content, offset)
+        if len(found := pages_in_flight(volume, PAGE_BYTES)) == len(offsets):
+            return content, found
+    raise AssertionError("each time the kernel wrote a page back at once")
+
+
 def cut(cut_volume: Volume) -> None:
     with PowerSwitch(cut_volume) as switch:
         switch.off()
@@ -80,8 +92,8 @@ def test_a_volume_is_off_when_the_namespace_of_a_server_that_ends_has_let_go_of_
 def test_what_was_synced_is_there_after_a_cut_and_what_was_not_is_gone(homes: Path, kind: str) -> None:
     with a_volume(kind) as found:
         write(found.data / "synced", b"s" * PAGE_BYTES, synced=True)
+        _, [page] = write_in_flight(found, 0)
         write(found.data / "unsynced", b"u" * PAGE_BYTES)
-        write(found.data / "rows", b"n" * PAGE_BYTES)
         cut(found)
         with pytest.raises(OSError, match="error"):
             write(found.data / "late", b"l", synced=True)
@@ -89,7 +101,7 @@ def test_what_was_synced_is_there_after_a_cut_and_what_was_not_is_gone(homes: Pa
         power.put_on(found)
         assert (found.data / "synced").read_bytes() == b"s" * PAGE_BYTES
         assert not (found.data / "unsynced").exists() or (found.data / "unsynced").read_bytes() == b""
-        assert (found.data / "rows").read_bytes() == b"o" * PAGE_BYTES * 10
+        assert (found.data / "rows").read_bytes() == page.held + b"o" * PAGE_BYTES * 9
         assert found.mount == mounts.mounted_at(found.data)
         write(found.data / "after", b"a", synced=True)
 
@@ -150,9 +162,8 @@ def test_only_pages_that_the_device_lacks_are_in_flight(homes: Path, kind: str) 
         assert pages_in_flight(found, PAGE_BYTES) == []
         write(found.data / "rows", b"s" * PAGE_BYTES, PAGE_BYTES, synced=True)
         assert pages_in_flight(found, PAGE_BYTES) == []
-        write(found.data / "rows", b"n" * PAGE_BYTES, 3 * PAGE_BYTES)
-        [page] = pages_in_flight(found, PAGE_BYTES)
-        assert (page.held, page.written) == (b"o" * PAGE_BYTES, b"n" * PAGE_BYTES)
+        content, [page] = write_in_flight(found, 3 * PAGE_BYTES)
+        assert page.written == content != page.held
         assert page.file == found.data / "rows"
         assert pages_in_flight(found, power.SECTOR_BYTES) == [], "a sector cannot be torn"
 
@@ -160,9 +171,7 @@ def test_only_pages_that_the_device_lacks_are_in_flight(homes: Path, kind: str) 
 @pytest.mark.parametrize("first", [True, False])
 def test_half_of_a_torn_page_is_new(homes: Path, first: bool) -> None:
     with a_volume("ext4") as found:
-        write(found.data / "rows", b"n" * PAGE_BYTES, 3 * PAGE_BYTES)
-        write(found.data / "rows", b"n" * PAGE_BYTES, 5 * PAGE_BYTES)
-        torn, whole = pages_in_flight(found, PAGE_BYTES)
+        content, [torn, whole] = write_in_flight(found, 3 * PAGE_BYTES, 5 * PAGE_BYTES)
         cut(found)
         power.lift(found)
         reached = replace(whole, held=b"x" * PAGE_BYTES)
@@ -170,6 +179,6 @@ def test_half_of_a_torn_page_is_new(homes: Path, first: bool) -> None:
         power.put_on(found)
         rows = (found.data / "rows").read_bytes()
         half = PAGE_BYTES // 2
-        halves = b"n" * half + b"o" * half if first else b"o" * half + b"n" * half
+        halves = content[:half] + torn.held[half:] if first else torn.held[:half] + content[half:]
         assert rows[3 * PAGE_BYTES : 4 * PAGE_BYTES] == halves
-        assert rows[5 * PAGE_BYTES : 6 * PAGE_BYTES] == b"o" * PAGE_BYTES
+        assert rows[5 * PAGE_BYTES : 6 * PAGE_BYTES] == whole.held
