@@ -307,15 +307,16 @@ def over(bench: Bench) -> bool:
 
 
 @contextmanager
-def bench_in(folder: Path) -> Iterator[Bench]:
-    """The hosts and their store, with what one host makes of the study by itself."""
+def bench_in(folder: Path, blocks_most: int = max(BLOCKS)) -> Iterator[Bench]:
+    """The hosts and their store, with what one host makes of the study by itself. Histories have so many
+    blocks of each host at most."""
     with machines(NAMES, folder) as (hub, hosts), PostgreSQL(HUB_ADDRESS, PASSWORD, hub.enters) as server:
         bench = Bench(hub, {host.name: host for host in hosts}, server, folder)
         alone = folders_in(folder / "hub")
         path, store = folder / "alone.toml", f"sqlite:///{folder}/alone.sqlite"
         path.write_text(STUDY)
         words = ("run", str(path), "--seed", str(STUDY_SEED), "--quiet", "--store", store)
-        blocks = str(max(BLOCKS) * len(NAMES))
+        blocks = str(blocks_most * len(NAMES))
         with (folder / "hub" / "alone.log").open("wb") as log:
             ran = started(hub, (DYNO, *words, "--blocks", blocks), alone, stdout=log, stderr=log).wait()
         assert ran == 0, f"the study alone ended with {ran}: {(folder / 'hub' / 'alone.log').read_text()}"

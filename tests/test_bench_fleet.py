@@ -13,8 +13,8 @@ from benches import fleet
 from tests.fleet.machines import lacking
 from tests.needs import INITDB
 
-ALL_THREE = 75
-"""The history in which a drawn seed strikes each host by another of these faults."""
+ALL_THREE, BLOCKS = 75, 2
+"""The history in which a drawn seed strikes each host by another of these faults, and its blocks of each."""
 
 
 @pytest.mark.engine
@@ -23,8 +23,9 @@ def test_nothing_is_lost_or_stored_twice_on_hosts_that_are_struck(homes: Path) -
         pytest.skip("no PostgreSQL under /usr/lib/postgresql")
     if why := lacking():
         pytest.skip(f"no hosts in namespaces: {why}")
-    with fleet.bench_in(homes) as bench:
+    with fleet.bench_in(homes, BLOCKS) as bench:
         found = fleet.history(bench, ALL_THREE, 1, ("kill", "stop", "split"))
+    assert found["blocks"] == BLOCKS
     struck = {event.split(": ")[1].split()[0] for event in found["events"]}
     assert struck >= {"kill", "stop", "cut"}
     assert found["faults"] == [] and found["records"] == 12

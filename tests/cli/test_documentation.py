@@ -4,10 +4,9 @@ tutorials can be typed as they stand."""
 from __future__ import annotations
 
 import json
-import os
 import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -17,7 +16,7 @@ from dbdyno.cli import VERBS
 from dbdyno.cli import dyno as command_line
 from dbdyno.cli.schema import OUTPUTS
 from dbdyno.driver import _driver
-from tests.cli.calls import dyno
+from tests.cli.calls import Said, dyno
 from tests.cli.page import PAGE, page
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -116,20 +115,31 @@ def test_a_tutorial_can_be_typed_as_it_stands(
     name: str, homes_with_engines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In an empty folder, with shorter loads: what a trial finds does not hang on that here."""
-    folder = homes_with_engines / "empty"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    (folder := homes_with_engines / "empty").mkdir()
+    monkeypatch.chdir(folder)
     text, ended = (TUTORIALS / f"{name}.md").read_text(), {}
     for block in BLOCK.finditer(text):
         if block[1] == "toml":
             shorter = re.sub(r'^(warmup|duration)( *= *)"[^"]*"', r'\1\2"0.2s"', block[2], flags=re.MULTILINE)
-            (folder / NAMED.findall(text[: block.start()])[-1]).write_text(shorter)
+            Path(NAMED.findall(text[: block.start()])[-1]).write_text(shorter)
             continue
         for line in block[2].splitlines():
             if line not in NOT_TYPED:
-                said = subprocess.run(
-                    ["bash", "-c", line], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
-                )
+                said = typed(line)
                 ended[line] = said.returncode
                 assert said.returncode == ENDS_WITH.get(line, 0), f"{line}\n{said.stdout}{said.stderr}"
     assert len(ended) > 4
+
+
+def typed(line: str) -> Said:
+    """What a line of a shell says: Dyno's commands within this process, all others by a shell."""
+    for command in line.split(" && "):
+        first, *arguments = shlex.split(command)
+        if first == "dyno":
+            said = dyno(*arguments)
+        else:
+            done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+            said = Said(done.returncode, done.stdout, done.stderr)
+        if said.returncode != 0:
+            break
+    return said

@@ -164,6 +164,21 @@ def encrypted_url(engine: str, server: Server) -> str:
     return f"{server.url.split(':', 1)[0]}://tls_suite:{PASSWORD}@{host}/dyno?tls=required"
 
 
+@pytest.fixture(scope="module")
+def suite() -> str:
+    """The program of the sessions' own tests, for which cargo is asked once. It is built as
+    `cargo test --workspace` builds it, so that nothing is compiled twice."""
+    if on_machine("cargo") is None:
+        pytest.skip("cargo is not installed")
+    command = ["cargo", "test", "--quiet", "--workspace", "--locked", "--test", "conformance", "--no-run"]
+    made = subprocess.run(
+        [*command, "--message-format", "json"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    told = [json.loads(line) for line in made.stdout.splitlines()]
+    [program] = [one["executable"] for one in told if one.get("executable")]
+    return str(program)
+
+
 @pytest.mark.parametrize(
     ("engine", "module", "way"),
     [
@@ -178,19 +193,15 @@ def encrypted_url(engine: str, server: Server) -> str:
     ],
 )
 def test_the_sessions_suite_passes(
-    engine: str, module: str, way: str, request: pytest.FixtureRequest
+    engine: str, module: str, way: str, suite: str, request: pytest.FixtureRequest
 ) -> None:
-    """Built as `cargo test --workspace` builds it, so that nothing is compiled twice."""
-    if on_machine("cargo") is None:
-        pytest.skip("cargo is not installed")
     server: Server = request.getfixturevalue(engine)
     url = encrypted_url(engine, server) if way == "tls" else server.url
     if way in ("unnamed", "text"):
         url += f"&statements={way}"
-    command = ["cargo", "test", "--quiet", "--workspace", "--locked", "--test", "conformance", "--"]
     done = subprocess.run(
-        [*command, f"{module}::", "--nocapture"],
-        cwd=ROOT,
+        [suite, "--quiet", f"{module}::", "--nocapture"],
+        cwd=ROOT / "crates" / "driver",
         env={**os.environ, f"DYNO_TEST_{module.upper()}_URL": url},
         capture_output=True,
         text=True,
