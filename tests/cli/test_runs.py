@@ -12,6 +12,7 @@ from unittest import mock
 
 import pytest
 
+from dbdyno.findings.profile import FUNCTIONS_IN_DOCUMENT
 from dbdyno.host import perf
 from dbdyno.host.host_lock import alone
 from dbdyno.records.place import store_url
@@ -178,7 +179,8 @@ def test_a_real_setup_is_profiled(homes_with_engines: Path, tmp_path: Path) -> N
     with skipping_blocked():
         perf.Sampler(tmp_path)
     path = homes_with_engines / "study.toml"
-    path.write_text(STUDY)
+    # Long enough that perf has begun by then on a busy machine as well, and with little to do for the CPU.
+    path.write_text(STUDY.replace('duration = "1s"', 'duration = "4s"\nrate_per_s = 200'))
     ran = dyno("run", str(path), "--blocks", "1", "--quiet")
     assert ran.returncode == 0, ran.stderr
     page = tmp_path / "flame.html"
@@ -188,7 +190,9 @@ def test_a_real_setup_is_profiled(homes_with_engines: Path, tmp_path: Path) -> N
     (profile,) = json.loads(said.stdout)["profiles"]
     assert profile["samples"] > 0 and profile["cpu_us_per_op"] > 0
     own = sum(time["own_us"] for time in profile["functions"])
-    assert own == pytest.approx(profile["cpu_us_per_op"], rel=0.2)
+    # Each sample has a share of the time, and the functions with the least of it may be left out.
+    left_out = len(profile["functions"]) == FUNCTIONS_IN_DOCUMENT
+    assert own == pytest.approx(profile["cpu_us_per_op"], rel=0.5 if left_out else 1e-6)
     assert "<svg" in page.read_text()
     lines = dyno("profile", "last", "--format", "folded").stdout.splitlines()
     stacks = [line.rpartition(" ") for line in lines]
