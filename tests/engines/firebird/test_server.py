@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dbdyno.engines.firebird.server import ICU, LIBRARIES, TOMMATH, libraries_of
 from dbdyno.errors import EngineMissing
 from dbdyno.host import fingerprint
 from dbdyno.study.nouns import Reference
+from tests.needs import on_machine, skip_blocked
 
 LOG = """\
 
@@ -79,3 +81,17 @@ def test_firebird_4_finds_tommath_by_the_older_name(homes: Path) -> None:
     if tommath.copy is not None and not fingerprint.found(tommath.on_host):
         assert [*tommath.linked] == ["libtommath.so.0"]
     assert tommath.recipe == TOMMATH.recipe
+
+
+def test_the_engine_knows_its_own_names_in_a_turkish_locale(
+    homes_with_engines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There the small letter of I has no dot."""
+    locale = tmp_path / "tr_TR.UTF-8"
+    made = ["localedef", "-i", "tr_TR", "-f", "UTF-8", str(locale)]
+    if on_machine(made[0]) is None or subprocess.run(made, capture_output=True).returncode:
+        skip_blocked("no locale tr_TR can be made", "apt install locales")
+    monkeypatch.setenv("LOCPATH", str(tmp_path))
+    monkeypatch.setenv("LANG", locale.name)
+    server.initialise(server.locate(REFERENCE), tmp_path / "data", {})
+    assert (tmp_path / "data" / server.DATABASE).exists()

@@ -119,6 +119,9 @@ def lay_out(installation: Installation, root: Path, parameters: Mapping[str, Lev
         "FIREBIRD": str(root),
         "FIREBIRD_LOCK": str(root / "lock"),
         "FIREBIRD_TMP": str(root / "temporary"),
+        # By the user's locale the engine tells small letters from large ones, and in Turkish it does not know
+        # the names in its own plugins.conf.
+        "LC_ALL": "C.UTF-8",
         # What copies need of each other they look for in no folder of their own.
         **({"LD_LIBRARY_PATH": _before(root / "lib")} if copies else {}),
     }
