@@ -29,7 +29,7 @@ use count::total::Total;
 use job::Job;
 use run::dispatch::{dispatch, with_its_workload, Activity};
 use serde_json::{json, Value};
-use session::{Concrete, Protocol, Target};
+use session::{Protocol, Session, Target};
 use std::path::Path;
 use workload::{Acknowledged, Circumstances, Reviewed, WithWorkload, Workload};
 
@@ -103,7 +103,7 @@ pub fn run(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
     impl Activity for Run<'_, '_> {
         type Output = Value;
 
-        fn perform<S: Concrete, W: Workload>(self, workload: W) -> Result<Value> {
+        fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Value> {
             let mut job = self.0.clone();
             if !W::WARMS_UP {
                 // A workload with phases of its own is one whole.

@@ -392,12 +392,19 @@ pub fn block_on<T>(
     abandon: impl FnMut() -> bool,
 ) -> Result<Option<T>> {
     let result = std::cell::Cell::new(None);
-    {
-        let mut executor = Executor::new(backend)?;
-        executor.spawn(async { result.set(Some(future.await)) });
-        executor.run(abandon)?;
-    }
+    run_alone(backend, Box::pin(async { result.set(Some(future.await)) }), &mut { abandon })?;
     Ok(result.into_inner())
+}
+
+/// The same behind pointers, so that it is compiled once.
+fn run_alone(
+    backend: Backend,
+    task: Pin<Box<dyn Future<Output = ()> + '_>>,
+    abandon: &mut dyn FnMut() -> bool,
+) -> Result<()> {
+    let mut executor = Executor::new(backend)?;
+    executor.spawn(task);
+    executor.run(abandon)
 }
 
 /// A timer that a task waits for. It wakes nobody once it is dropped.

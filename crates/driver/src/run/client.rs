@@ -10,7 +10,7 @@ use crate::error::{Code, Error, Fate, Result};
 use crate::io;
 use crate::job::Job;
 use crate::random::Random;
-use crate::session::{open, Concrete, Target, Traffic};
+use crate::session::{open, Session, Target, Traffic};
 use crate::workload::{advised, Outcome, Place, Workload};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -61,13 +61,13 @@ pub(super) struct Singles {
 }
 
 /// A session and what the workload keeps beside it.
-pub(super) struct Connection<'a, S: Concrete, C> {
+pub(super) struct Connection<'a, S: Session, C> {
     pub session: Counted<'a, S>,
     pub state: C,
 }
 
 /// A session whose use is counted before it goes, also where its client is given up while it sleeps.
-pub(super) struct Counted<'a, S: Concrete> {
+pub(super) struct Counted<'a, S: Session> {
     lane: &'a Lane,
     /// There until it is lost or closed.
     session: Option<S>,
@@ -77,7 +77,7 @@ pub(super) struct Counted<'a, S: Concrete> {
     traffic_before: Option<Traffic>,
 }
 
-impl<S: Concrete> Counted<'_, S> {
+impl<S: Session> Counted<'_, S> {
     /// The session while it is there.
     #[inline]
     pub fn get(&self) -> Option<&S> {
@@ -97,7 +97,7 @@ impl<S: Concrete> Counted<'_, S> {
             self.traffic_before = Some(self.with_beside(session.traffic()));
         }
         // With an embedded engine the loop never turns, so its thread's readings are taken here.
-        if S::BLOCKING {
+        if self.lane.blocking {
             self.lane.observe(now_ns, || session.engine_cpu_ns());
         }
     }
@@ -105,7 +105,7 @@ impl<S: Concrete> Counted<'_, S> {
     /// Counts what its client has done in a stretch that is over.
     pub fn end_stretch(&mut self) {
         self.count_traffic();
-        if let (Some(session), true) = (&self.session, S::BLOCKING) {
+        if let (Some(session), true) = (&self.session, self.lane.blocking) {
             self.lane.observe_last(session.engine_cpu_ns());
         }
     }
@@ -142,7 +142,7 @@ impl<S: Concrete> Counted<'_, S> {
     }
 }
 
-impl<S: Concrete> Drop for Counted<'_, S> {
+impl<S: Session> Drop for Counted<'_, S> {
     fn drop(&mut self) {
         self.end_stretch();
         self.lose();
@@ -150,7 +150,7 @@ impl<S: Concrete> Drop for Counted<'_, S> {
 }
 
 impl<'a, W: Workload> Client<'a, W> {
-    pub async fn live<S: Concrete>(self) {
+    pub async fn live<S: Session>(self) {
         // Connecting takes much room and is soon over: in a box of its own it does not make every client larger.
         let connected = Box::pin(self.connect_first::<S>()).await;
         match connected {
@@ -159,7 +159,7 @@ impl<'a, W: Workload> Client<'a, W> {
         }
     }
 
-    pub(super) async fn connect_first<S: Concrete>(&self) -> Result<Connection<'a, S, W::Client>> {
+    pub(super) async fn connect_first<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
         if let Some(ramp_s) = self.job.ramp_s {
             let share = f64::from(self.number) / f64::from(self.job.clients);
             io::sleep_ns((ramp_s * share * 1e9) as u64).await;
@@ -167,21 +167,21 @@ impl<'a, W: Workload> Client<'a, W> {
         self.connect::<S>().await
     }
 
-    pub(super) async fn connect<S: Concrete>(&self) -> Result<Connection<'a, S, W::Client>> {
+    pub(super) async fn connect<S: Session>(&self) -> Result<Connection<'a, S, W::Client>> {
         let ready = async |session: &mut S, place| self.workload.client(session, place).await;
         let (session, state) = self.opened(ready).await?;
         Ok(Connection { session: self.counted(session, &state), state })
     }
 
     /// The client on another session.
-    async fn connect_again<S: Concrete>(&self, lost: &mut W::Client) -> Result<Counted<'a, S>> {
+    async fn connect_again<S: Session>(&self, lost: &mut W::Client) -> Result<Counted<'a, S>> {
         let ready = async |session: &mut S, place| self.workload.renew(session, place, lost).await;
         let (session, ()) = self.opened(ready).await?;
         Ok(self.counted(session, lost))
     }
 
     /// A session, and what `ready` makes of it.
-    async fn opened<S: Concrete, T>(
+    async fn opened<S: Session, T>(
         &self,
         ready: impl AsyncFnOnce(&mut S, Place) -> Result<T>,
     ) -> Result<(S, T)> {
@@ -205,7 +205,7 @@ impl<'a, W: Workload> Client<'a, W> {
         outcome
     }
 
-    fn counted<S: Concrete>(&self, session: S, state: &W::Client) -> Counted<'a, S> {
+    fn counted<S: Session>(&self, session: S, state: &W::Client) -> Counted<'a, S> {
         let beside = self.workload.beside(state);
         Counted { lane: self.lane, session: Some(session), beside, traffic_before: None }
     }
@@ -217,7 +217,7 @@ impl<'a, W: Workload> Client<'a, W> {
             .hint("look at the log of what does not answer, and at what is locked in it")
     }
 
-    async fn work<S: Concrete>(&self, mut connection: Connection<'a, S, W::Client>) {
+    async fn work<S: Session>(&self, mut connection: Connection<'a, S, W::Client>) {
         self.course.arrive();
         let mut random = self.begin(0).await;
         let mut due_ns = None;
@@ -245,7 +245,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Opens the session again that was lost; false where the client is over without one.
-    async fn regain<S: Concrete>(
+    async fn regain<S: Session>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,
@@ -269,7 +269,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Says goodbye to the workload and to the server.
-    async fn leave<S: Concrete>(&self, mut connection: Connection<'a, S, W::Client>) {
+    async fn leave<S: Session>(&self, mut connection: Connection<'a, S, W::Client>) {
         let Connection { session, state } = &mut connection;
         match self.workload.leave(state, session.open()).await {
             // A server that is gone by now was there for as long as it was measured.
@@ -298,7 +298,7 @@ impl<'a, W: Workload> Client<'a, W> {
     /// Transaction after transaction. Without an arrival's own time the first starts at `now_ns`, and each further one
     /// when the one before it has ended and its pauses are over. A thread that wakes later than that is part of the
     /// latency.
-    async fn transactions<S: Concrete>(
+    async fn transactions<S: Session>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,
@@ -396,7 +396,7 @@ impl<'a, W: Workload> Client<'a, W> {
     /// One transaction with all its tries, timed and counted; and when it ended. It counts from a time, and began at
     /// another one where it had to wait for its client. `first` is what its first try came to, where that is over.
     #[inline]
-    async fn transaction<S: Concrete>(
+    async fn transaction<S: Session>(
         &self,
         kind: usize,
         (from_ns, began_ns): (u64, u64),
@@ -465,7 +465,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Readies the session for another try of a transaction that has failed; the error, where there will be none.
-    async fn ready_again<S: Concrete>(
+    async fn ready_again<S: Session>(
         &self,
         error: Error,
         from_ns: u64,
@@ -495,7 +495,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Opens the connection again, if that is wanted, for as long as the run lasts.
-    async fn reconnect<S: Concrete>(&self, lost: &mut W::Client) -> Option<Counted<'a, S>> {
+    async fn reconnect<S: Session>(&self, lost: &mut W::Client) -> Option<Counted<'a, S>> {
         let (mut wait_ns, longest_ns) = RECONNECT_WAIT_NS;
         while self.job.reconnect && !self.is_over(clock::now_ns()) {
             match self.connect_again(lost).await {

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::job::{Job, Load};
-use crate::session::{by_protocol, Concrete};
+use crate::run::timed::Timed;
+use crate::session::{by_protocol, AnySession, Concrete, Session};
 use crate::workload::{with_workload, Circumstances, WithWorkload, Workload};
 use std::marker::PhantomData;
 
@@ -10,15 +11,17 @@ use std::marker::PhantomData;
 pub(crate) trait Activity {
     type Output;
 
-    fn perform<S: Concrete, W: Workload>(self, workload: W) -> Result<Self::Output>;
+    fn perform<S: Session, W: Workload>(self, workload: W) -> Result<Self::Output>;
 }
 
-/// Finds the types that a job names and does the activity with them. It is compiled for each of their pairs that has a
-/// sense.
+/// Finds the types that a job names and does the activity with them. It is compiled for each of their pairs in which a
+/// call through a pointer would show, and once for each workload with any session behind a pointer. Statements are timed
+/// by such a one.
 pub(crate) fn dispatch<A: Activity>(job: &Job, activity: A) -> Result<A::Output> {
     let workload = job.workload.as_str();
     by_protocol!(job.target()?.protocol, S => {
-        with_its_workload(job, With { activity, workload, session: PhantomData::<S> })
+        let by_statement = job.by_statement;
+        with_its_workload(job, With { activity, workload, by_statement, session: PhantomData::<S> })
     })
 }
 
@@ -44,6 +47,7 @@ struct With<'a, S, A> {
     activity: A,
     /// As it was asked for.
     workload: &'a str,
+    by_statement: bool,
     session: PhantomData<S>,
 }
 
@@ -51,12 +55,14 @@ impl<S: Concrete, A: Activity> WithWorkload for With<'_, S, A> {
     type Output = A::Output;
 
     fn with<W: Workload>(self, workload: W) -> Result<A::Output> {
-        // A constant, so that a pair without a sense is not compiled.
-        if const { S::TAKES_SQL || W::SENDS_REQUESTS } {
-            self.activity.perform::<S, W>(workload)
-        } else {
-            Err(Error::user(format!("{} writes SQL, and an application takes requests", self.workload))
-                .hint("name a script: it may hold requests"))
+        if !S::TAKES_SQL && !W::SENDS_REQUESTS {
+            let what = format!("{} writes SQL, and an application takes requests", self.workload);
+            return Err(Error::user(what).hint("name a script: it may hold requests"));
         }
+        // A constant, so that the other pairs are not compiled.
+        if const { S::BRIEF && W::BRIEF } && !self.by_statement {
+            return self.activity.perform::<S, W>(workload);
+        }
+        self.activity.perform::<Timed<AnySession>, W>(workload)
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Counted {
 
 /// What the clients of one thread share. Lives and dies on that thread.
 pub(crate) struct Lane {
+    /// Calls of its clients' sessions block the thread.
+    pub blocking: bool,
     pub connecting: Gate,
     /// Rung when a stretch begins.
     pub begun: Bell,
@@ -42,8 +44,9 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub fn new() -> Self {
+    pub fn new(blocking: bool) -> Self {
         Lane {
+            blocking,
             connecting: Gate::new(CONNECTING_MAX),
             begun: Bell::default(),
             stretch: Cell::default(),

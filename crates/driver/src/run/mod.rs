@@ -29,7 +29,6 @@ use live::Live;
 use merge::About;
 use pace::{Rate, Think};
 use thread::{Thread, ThreadTally};
-use timed::Timed;
 
 use crate::clock;
 use crate::count::ledger::Ledger;
@@ -39,7 +38,7 @@ use crate::count::total::Total;
 use crate::error::{Error, Result};
 use crate::io::{spawned, Backend};
 use crate::job::{Gather, Job, Load};
-use crate::session::{end_what_was_left, AnySession, Concrete, Session, Target};
+use crate::session::{end_what_was_left, AnySession, Session, Target};
 use crate::watch::Watch;
 use crate::workload::{Playback, Witness, Workload};
 use std::sync::atomic::Ordering;
@@ -54,14 +53,19 @@ const START_DELAY_NS: u64 = 50_000_000;
 const SLICE_DELAY_NS: u64 = 10_000_000;
 const POLL: Duration = Duration::from_millis(20);
 
-/// Runs the workload, over sessions that time their statements where the job asks for that.
-pub(crate) fn run<S: Concrete, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
-    require_shareable::<S, W>(job)?;
-    match (job.by_statement, S::BLOCKING) {
-        (false, _) => run_over::<S, W>(job, workload, watch),
-        (true, false) => run_over::<Timed<AnySession, false>, W>(job, workload, watch),
-        (true, true) => run_over::<Timed<AnySession, true>, W>(job, workload, watch),
-    }
+/// Runs the workload over sessions of this kind.
+pub(crate) fn run<S: Session, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
+    let blocking = AnySession::is_blocking(job.target()?.protocol);
+    require_shareable::<W>(job, blocking)?;
+    let driven = Driven {
+        blocking,
+        names: workload.transactions(),
+        gather: if blocking { Gather::Off } else { gather(job, workload) },
+        ledger: ledger::<W>(job)?,
+        playback: workload.playback(),
+        thread: &|thread| thread.drive_or_fail::<S, W>(workload),
+    };
+    drive(job, driven, workload.witness()?, watch)
 }
 
 /// Where the load goes, with the library loaded that it needs in this process.
@@ -69,19 +73,6 @@ fn target_of(job: &Job) -> Result<Target> {
     let target = job.target()?;
     AnySession::load_library(&target);
     Ok(target)
-}
-
-/// Runs the workload over sessions of this kind.
-fn run_over<S: Concrete, W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Total> {
-    let driven = Driven {
-        blocking: S::BLOCKING,
-        names: workload.transactions(),
-        gather: if S::BLOCKING { Gather::Off } else { gather(job, workload) },
-        ledger: ledger::<W>(job)?,
-        playback: workload.playback(),
-        thread: &|thread| thread.drive_or_fail::<S, W>(workload),
-    };
-    drive(job, driven, workload.witness()?, watch)
 }
 
 /// What a run needs to know of its sessions and its workload, so that all but the clients is compiled once.
@@ -177,8 +168,8 @@ fn offered(load: &Load) -> Result<Option<Rate>> {
 }
 
 /// Hosts share what clients do not have in common beyond their numbers.
-fn require_shareable<S: Concrete, W: Workload>(job: &Job) -> Result<()> {
-    match job.share.is_some() && (S::BLOCKING || !W::WARMS_UP) {
+fn require_shareable<W: Workload>(job: &Job, blocking: bool) -> Result<()> {
+    match job.share.is_some() && (blocking || !W::WARMS_UP) {
         true => Err(Error::user(format!("several load hosts cannot share {} of this engine", job.workload))
             .hint("its clients have more in common than their numbers: drive them from one host")),
         false => Ok(()),

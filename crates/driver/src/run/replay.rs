@@ -6,7 +6,7 @@ use crate::clock;
 use crate::count::replayed::{Course, Lag, Replayed, Rows};
 use crate::count::tally;
 use crate::error::{Error, Fate, Kind, Result};
-use crate::session::{Answer, Concrete};
+use crate::session::{Answer, Session};
 use crate::workload::{Playback, Recorded, StatementPlace, Visit, Workload};
 
 /// What a client keeps between sessions.
@@ -30,7 +30,7 @@ struct Due {
 
 impl<'a, W: Workload> Client<'a, W> {
     /// Plays the workload's recording. An error ends the run.
-    pub async fn play_recording<S: Concrete>(self) {
+    pub async fn play_recording<S: Session>(self) {
         let Some(playback) = self.workload.playback() else { return };
         if let Err(error) = self.play::<S>(playback).await {
             self.course.fail(error);
@@ -38,7 +38,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Plays one session after the other until there is none left.
-    async fn play<S: Concrete>(&self, playback: &Playback) -> Result<()> {
+    async fn play<S: Session>(&self, playback: &Playback) -> Result<()> {
         let (mut next, mut player, mut ready) = (playback.take(), Player::default(), None);
         if next.is_some_and(|visit| playback.was_there(&visit)) {
             ready = Some(self.connect_first::<S>().await?);
@@ -61,7 +61,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Plays a session, from the opening of its connection to its end.
-    async fn visit<S: Concrete>(
+    async fn visit<S: Session>(
         &self,
         playback: &Playback,
         visit: &Visit,
@@ -108,7 +108,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     /// Sends a session's statements; gives the first that is left, where its connection was lost or the run is over.
-    async fn statements<S: Concrete>(
+    async fn statements<S: Session>(
         &self,
         playback: &Playback,
         visit: &Visit,
@@ -156,7 +156,7 @@ impl<'a, W: Workload> Client<'a, W> {
         Ok(Left { from: None, lost: false })
     }
 
-    async fn send<S: Concrete>(
+    async fn send<S: Session>(
         &self,
         due: Due,
         text: &str,
@@ -226,7 +226,7 @@ impl<'a, W: Workload> Client<'a, W> {
 }
 
 /// Puts a session into the database of its next statement.
-async fn choose<S: Concrete, C>(sql: Option<&str>, connection: &mut Connection<'_, S, C>) -> Result<()> {
+async fn choose<S: Session, C>(sql: Option<&str>, connection: &mut Connection<'_, S, C>) -> Result<()> {
     let Some(sql) = sql else { return Ok(()) };
     match connection.session.open().text(sql, &mut ()).await {
         // The statement that follows meets a lost connection as well, and is counted.

@@ -5,7 +5,7 @@ use super::client::{Client, Connection, Counted, Singles, UnderWay};
 use crate::clock;
 use crate::error::Result;
 use crate::random::Random;
-use crate::session::{Concrete, Value};
+use crate::session::{Session, Value};
 use crate::workload::{Outcome, Single, Workload};
 use std::task::Poll;
 
@@ -29,8 +29,8 @@ enum Next {
 impl<'a, W: Workload> Client<'a, W> {
     /// Whether nothing but answers starts transactions, and nothing is noted of them but times.
     #[inline]
-    fn may_poll_singles<S: Concrete>(&self, session: &Counted<'a, S>) -> bool {
-        !S::BLOCKING
+    fn may_poll_singles<S: Session>(&self, session: &Counted<'a, S>) -> bool {
+        !self.lane.blocking
             && session.get().is_some_and(S::can_send)
             && self.think.is_none()
             && self.course.ledger.is_none()
@@ -40,7 +40,7 @@ impl<'a, W: Workload> Client<'a, W> {
 
     /// Carries transactions out for as long as they are single statements with usual answers, from `now_ns` on, which is
     /// then when the next begins, or when the one began that is not counted yet.
-    pub(super) async fn singles<S: Concrete>(
+    pub(super) async fn singles<S: Session>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,
@@ -67,7 +67,7 @@ impl<'a, W: Workload> Client<'a, W> {
         Singles { over, first, successful }
     }
 
-    async fn unread<S: Concrete>(
+    async fn unread<S: Session>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         sent: &Option<Sent<'a>>,
@@ -80,7 +80,7 @@ impl<'a, W: Workload> Client<'a, W> {
     }
 
     #[inline]
-    fn poll_singles<S: Concrete>(
+    fn poll_singles<S: Session>(
         &self,
         connection: &mut Connection<'a, S, W::Client>,
         random: &mut Random,

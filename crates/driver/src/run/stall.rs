@@ -17,7 +17,7 @@ use crate::error::{Error, Fate, Result};
 use crate::io::Backend;
 use crate::job::{Gather, Job};
 use crate::random::Random;
-use crate::session::{Answer, Concrete, Session, Statement};
+use crate::session::{Answer, Session, Statement};
 use crate::workload::{
     About as Offer, Acknowledged, CheckAgainst, Invariant, Options, Outcome, Pause, Place, Single, Workload,
 };
@@ -111,7 +111,7 @@ pub(super) fn simulated(keys: &str) -> Total {
     simulated_over::<Stalling, true>(keys)
 }
 
-pub(super) fn simulated_over<S: Concrete, const REPLAYED: bool>(keys: &str) -> Total {
+pub(super) fn simulated_over<S: Session, const REPLAYED: bool>(keys: &str) -> Total {
     let job = Job::parse(&format!(r#"{{"url": "mysql://h/x", "workload": "none", {keys}}}"#)).unwrap();
     clock::simulate(Some(START_NS));
     let phases: Phases = phases(&job, 1, START_NS);
@@ -455,8 +455,9 @@ fn what_never_comes_back_counts_with_the_time_until_it_was_given_up() {
 
 #[test]
 fn a_statement_that_is_all_of_its_transaction_takes_as_long() {
-    let tally =
-        simulated_over::<Timed<Stalling, false>, true>(r#""clients": 2, "warmup_s": 1, "duration_s": 10"#);
+    let tally = simulated_over::<Timed<Stalling>, true>(
+        r#""by_statement": true, "clients": 2, "warmup_s": 1, "duration_s": 10"#,
+    );
     let tally = tally.tally(Vec::new()).unwrap();
     let [(text, statement)] = tally.by_statement.as_slice() else { panic!("{:?}", tally.by_statement) };
     assert_eq!((text.as_str(), statement.errors), ("SELECT ?", 0));
@@ -470,7 +471,8 @@ fn a_statement_that_is_all_of_its_transaction_takes_as_long() {
 #[test]
 fn a_statement_that_never_comes_back_counts_with_the_time_until_it_was_given_up() {
     STILL_NS.set(3_600_000_000_000);
-    let tally = simulated_over::<Timed<Stalling, false>, true>(r#""clients": 3, "duration_s": 0.1"#);
+    let tally =
+        simulated_over::<Timed<Stalling>, true>(r#""by_statement": true, "clients": 3, "duration_s": 0.1"#);
     STILL_NS.set(STOPPED_NS);
     let tally = tally.tally(Vec::new()).unwrap();
     let [(_, statement)] = tally.by_statement.as_slice() else { panic!("{:?}", tally.by_statement) };
@@ -484,7 +486,8 @@ fn a_statement_that_is_refused_is_counted_as_an_error() {
         0 => Ok(Answer::default()),
         _ => Err(Error::server("1062 duplicate key", Fate::Failed, "it is there")),
     });
-    let tally = simulated_over::<Timed<Stalling, false>, true>(r#""clients": 1, "duration_s": 1"#);
+    let tally =
+        simulated_over::<Timed<Stalling>, true>(r#""by_statement": true, "clients": 1, "duration_s": 1"#);
     ANSWER.set(|_| Ok(Answer::default()));
     let tally = tally.tally(Vec::new()).unwrap();
     let failed = tally.errors["1062 duplicate key"];

@@ -13,7 +13,7 @@ use crate::count::usage::bind;
 use crate::error::{Error, Result};
 use crate::io::{self, Backend, Executor};
 use crate::job::{Arrivals, Gather, Job, Load};
-use crate::session::{Concrete, Target, Traffic};
+use crate::session::{Session, Target, Traffic};
 use crate::workload::{Acknowledged, Start, Workload};
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -54,7 +54,7 @@ pub(crate) struct ThreadTally {
 
 impl Thread<'_> {
     /// The same as `drive`, but a failure, a panic even, ends the whole run: the other threads would wait for this one.
-    pub fn drive_or_fail<S: Concrete, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
+    pub fn drive_or_fail<S: Session, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
         let course = self.course;
         let drive = AssertUnwindSafe(|| self.drive::<S, W>(workload));
         let outcome = catch_unwind(drive).unwrap_or_else(|panic| {
@@ -70,7 +70,32 @@ impl Thread<'_> {
         outcome
     }
 
-    pub fn drive<S: Concrete, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
+    /// What is not of clients is apart, where it is compiled once.
+    pub fn drive<S: Session, W: Workload>(self, workload: &W) -> Result<ThreadTally> {
+        let lane = Lane::new(self.is_blocking());
+        let mut executor = self.executor()?;
+        for here in (self.number..self.job.clients_here()).step_by(self.threads as usize) {
+            let Thread { job, target, think, course, .. } = self;
+            let number = job.client_number(here);
+            let operations = Cell::new(0.0);
+            let client = Client { number, job, target, workload, think, course, lane: &lane, operations };
+            // A constant, so that playing is compiled for the workload that plays, and the rest for the others.
+            if const { W::PLAYS } {
+                executor.spawn(client.play_recording::<S>());
+            } else {
+                executor.spawn(client.live::<S>());
+            }
+        }
+        let (sched_batch, gather_us_max) = self.run(&lane, executor)?;
+        Ok(ThreadTally { sched_batch, gather_us_max, ..self.result(lane) })
+    }
+
+    fn is_blocking(&self) -> bool {
+        self.backend == Backend::Blocking
+    }
+
+    /// Readies this thread.
+    fn executor<'c>(&self) -> Result<Executor<'c>> {
         if let Some(cpus) = &self.job.cpus {
             let cpu = cpus[self.number as usize % cpus.len()];
             bind(cpu).map_err(|error| {
@@ -78,51 +103,41 @@ impl Thread<'_> {
                     .hint("name CPUs that this machine has and that this process may use")
             })?;
         }
-        let lane = Lane::new();
-        let (sched_batch, gather_us_max);
-        {
-            let round_trip = Duration::from_secs_f64(self.job.network_delay_s);
-            let clients = self.job.clients_here().div_ceil(self.threads) as usize;
-            let mut executor = Executor::of_connections(self.backend, clients)?.over_network(round_trip);
-            executor = executor.woken_by(&self.course.alarm);
-            if self.course.gather != Gather::Off {
-                executor = executor.giving_way(self.course.crowded.clone());
-            }
-            for here in (self.number..self.job.clients_here()).step_by(self.threads as usize) {
-                let Thread { job, target, think, course, .. } = self;
-                let number = job.client_number(here);
-                let operations = Cell::new(0.0);
-                let client = Client { number, job, target, workload, think, course, lane: &lane, operations };
-                // A constant, so that playing is compiled for the workload that plays, and the rest for the others.
-                if const { W::PLAYS } {
-                    executor.spawn(client.play_recording::<S>());
-                } else {
-                    executor.spawn(client.live::<S>());
-                }
-            }
-            executor.run(|| {
-                let over = self.turn(&lane, S::BLOCKING);
-                if over {
-                    lane.over(clock::now_ns());
-                }
-                over
-            })?;
-            // The thread of an embedded engine's client is read with its session, which may still be open.
-            if lane.has_begun() && !S::BLOCKING {
-                lane.observe_last(None);
-            }
-            if lane.phases().more {
-                // The others would wait for a slice in which this thread does nothing.
-                self.course.stop();
-            }
-            (sched_batch, gather_us_max) = (io::gives_way(), io::gather_us_max());
-            // Clients that are given up count what they have used.
-            executor.drop_tasks();
-            if lane.has_begun() {
-                lane.observe_last(None);
-            }
+        timed::choose(self.job.by_statement);
+        let round_trip = Duration::from_secs_f64(self.job.network_delay_s);
+        let clients = self.job.clients_here().div_ceil(self.threads) as usize;
+        let executor = Executor::of_connections(self.backend, clients)?.over_network(round_trip);
+        let executor = executor.woken_by(&self.course.alarm);
+        match self.course.gather {
+            Gather::Off => Ok(executor),
+            _ => Ok(executor.giving_way(self.course.crowded.clone())),
         }
-        Ok(ThreadTally { sched_batch, gather_us_max, ..self.result(lane) })
+    }
+
+    /// Runs the clients to their end. Whether the thread gave way to others, and for how long it let answers lie at most.
+    fn run(&self, lane: &Lane, mut executor: Executor<'_>) -> Result<(bool, u32)> {
+        executor.run(|| {
+            let over = self.turn(lane, self.is_blocking());
+            if over {
+                lane.over(clock::now_ns());
+            }
+            over
+        })?;
+        // The thread of an embedded engine's client is read with its session, which may still be open.
+        if lane.has_begun() && !self.is_blocking() {
+            lane.observe_last(None);
+        }
+        if lane.phases().more {
+            // The others would wait for a slice in which this thread does nothing.
+            self.course.stop();
+        }
+        let gave_way = (io::gives_way(), io::gather_us_max());
+        // Clients that are given up count what they have used.
+        executor.drop_tasks();
+        if lane.has_begun() {
+            lane.observe_last(None);
+        }
+        Ok(gave_way)
     }
 
     /// Asked once per turn of the loop: whether to give up what is still under way.

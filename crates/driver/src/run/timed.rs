@@ -1,17 +1,22 @@
-//! A session that times each of its statements. It takes the place of the session itself where a job asks for that, so
-//! that the path of an operation is the same as ever where no job does. A run puts one `AnySession` into it, because a
-//! second compilation of every workload for every kind of session would take the compiler minutes.
+//! A session that times each of its statements where its thread was told to. A run puts one `AnySession` into it, because
+//! a compilation of every workload for every kind of session takes the compiler minutes.
 
 use crate::clock;
 use crate::count::recorder::Phases;
 use crate::count::statements::Statements;
 use crate::error::Result;
-use crate::session::{hands_on, Answer, Concrete, Rows, Session, Statement, Target, Value};
-use std::cell::RefCell;
+use crate::session::{hands_on, Answer, AnySession, Rows, Session, Statement, Target, Value};
+use std::cell::{Cell, RefCell};
 
 thread_local! {
     /// Of all sessions of the thread, those that a script opens by itself included.
     static STATEMENTS: RefCell<Statements> = RefCell::default();
+    static TIMES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the sessions that the thread opens from now on time their statements.
+pub(super) fn choose(times: bool) {
+    TIMES.set(times);
 }
 
 /// Counts what the thread's sessions send in the measured part of these.
@@ -25,9 +30,12 @@ pub(super) fn take() -> Statements {
 }
 
 /// A session, and what its statements are told apart by.
-pub(super) struct Timed<S, const BLOCKING: bool> {
+pub(super) struct Timed<S> {
     session: S,
+    times: bool,
     escaped_texts: bool,
+    /// Its calls block the thread.
+    blocking: bool,
     /// Of each statement that it has prepared, by the statement's number.
     kinds: Vec<usize>,
 }
@@ -44,9 +52,11 @@ impl UnderWay {
         UnderWay { kind, from_ns: clock::now_ns() }
     }
 
-    fn answered<T>(self, outcome: Result<T>) -> Result<T> {
-        self.count(outcome.is_ok());
-        std::mem::forget(self);
+    fn answered<T>(under_way: Option<Self>, outcome: Result<T>) -> Result<T> {
+        if let Some(under_way) = under_way {
+            under_way.count(outcome.is_ok());
+            std::mem::forget(under_way);
+        }
         outcome
     }
 
@@ -62,28 +72,43 @@ impl Drop for UnderWay {
     }
 }
 
-impl<S, const BLOCKING: bool> Timed<S, BLOCKING> {
+impl<S: Session> Timed<S> {
     fn kind(&self, sql: &str) -> usize {
         STATEMENTS.with_borrow_mut(|statements| statements.kind(sql, self.escaped_texts))
     }
 
-    fn prepared(&self, statement: Statement) -> UnderWay {
-        UnderWay::now(self.kinds[statement.0 as usize])
+    /// A statement that is not prepared, and is sent now; `None` where nobody times it.
+    fn unprepared(&self, sql: &str) -> Option<UnderWay> {
+        self.times.then(|| UnderWay::now(self.kind(&self.session.telling_of(sql))))
+    }
+
+    fn named(&self, name: &str) -> Option<UnderWay> {
+        self.times.then(|| UnderWay::now(self.kind(name)))
+    }
+
+    #[inline]
+    fn prepared(&self, statement: Statement) -> Option<UnderWay> {
+        self.times.then(|| UnderWay::now(self.kinds[statement.0 as usize]))
     }
 }
 
-impl<S: Session, const BLOCKING: bool> Concrete for Timed<S, BLOCKING> {
-    const BLOCKING: bool = BLOCKING;
-}
-
-impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
+impl<S: Session> Session for Timed<S> {
     async fn connect(target: &Target) -> Result<Self> {
         let session = S::connect(target).await?;
-        Ok(Timed { session, escaped_texts: target.protocol.has_escaped_texts(), kinds: Vec::new() })
+        Ok(Timed {
+            session,
+            times: TIMES.get(),
+            escaped_texts: target.protocol.has_escaped_texts(),
+            blocking: AnySession::is_blocking(target.protocol),
+            kinds: Vec::new(),
+        })
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let statement = self.session.prepare(sql).await?;
+        if !self.times {
+            return Ok(statement);
+        }
         let (number, kind) = (statement.0 as usize, self.kind(&self.session.telling_of(sql)));
         self.kinds.resize(self.kinds.len().max(number + 1), kind);
         self.kinds[number] = kind;
@@ -97,7 +122,7 @@ impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
         rows: &mut R,
     ) -> Result<Answer> {
         let under_way = self.prepared(statement);
-        under_way.answered(self.session.execute(statement, parameters, rows).await)
+        UnderWay::answered(under_way, self.session.execute(statement, parameters, rows).await)
     }
 
     async fn execute_batch<R: Rows>(
@@ -108,30 +133,30 @@ impl<S: Session, const BLOCKING: bool> Session for Timed<S, BLOCKING> {
         rows: &mut R,
     ) -> Result<Answer> {
         let under_way = self.prepared(statement);
-        under_way.answered(self.session.execute_batch(statement, parameters, width, rows).await)
+        UnderWay::answered(under_way, self.session.execute_batch(statement, parameters, width, rows).await)
     }
 
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer> {
-        let under_way = UnderWay::now(self.kind(&self.session.telling_of(sql)));
-        under_way.answered(self.session.text(sql, rows).await)
+        let under_way = self.unprepared(sql);
+        UnderWay::answered(under_way, self.session.text(sql, rows).await)
     }
 
     async fn begin(&mut self) -> Result<()> {
-        let under_way = UnderWay::now(self.kind("BEGIN"));
-        under_way.answered(self.session.begin().await)
+        let under_way = self.named("BEGIN");
+        UnderWay::answered(under_way, self.session.begin().await)
     }
 
     async fn commit(&mut self) -> Result<()> {
-        let under_way = UnderWay::now(self.kind("COMMIT"));
-        under_way.answered(self.session.commit().await)
+        let under_way = self.named("COMMIT");
+        UnderWay::answered(under_way, self.session.commit().await)
     }
 
     async fn rollback(&mut self) -> Result<()> {
-        let (under_way, sent) = (UnderWay::now(self.kind("ROLLBACK")), self.session.traffic().bytes_sent);
+        let (under_way, sent) = (self.named("ROLLBACK"), self.session.traffic().bytes_sent);
         let outcome = self.session.rollback().await;
         // Where there is nothing to roll back, some sessions ask the server nothing.
-        if BLOCKING || self.session.traffic().bytes_sent > sent {
-            return under_way.answered(outcome);
+        if self.blocking || self.session.traffic().bytes_sent > sent {
+            return UnderWay::answered(under_way, outcome);
         }
         std::mem::forget(under_way);
         outcome

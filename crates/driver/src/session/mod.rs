@@ -188,10 +188,14 @@ pub trait Session: Sized + 'static {
     async fn close(self);
 }
 
-/// A session whose kind is known where it is compiled, as the clients of a run have it.
+/// A session of one protocol, which is known where it is compiled.
 pub trait Concrete: Session {
     /// Calls of this session block the thread (an embedded engine): each client then gets a thread of its own.
     const BLOCKING: bool;
+
+    /// An answer can take so little work that a call through a pointer would show in it: runs of workloads that send
+    /// short statements (`Workload::BRIEF`) are compiled for this very session.
+    const BRIEF: bool = false;
 }
 
 /// The statement that inserts one row of a table by parameters.

@@ -184,6 +184,10 @@ pub trait Workload: Sized + Send + Sync + 'static {
     /// their next try draws anew (`REPLAYS`).
     const DRAWS_SINGLES: bool = false;
 
+    /// True where its statements can be so short that a call through a pointer would show in them: it is then compiled
+    /// for each session of which the same is true (`Concrete::BRIEF`), and once more for the others.
+    const BRIEF: bool = false;
+
     /// Checks the options; their names and types have been checked already.
     fn new(about: &'static About, options: &Options) -> Result<Self>;
 

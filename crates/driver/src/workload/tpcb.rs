@@ -60,6 +60,8 @@ impl Workload for TpcB {
         keeps_ledger: true,
     }];
 
+    const BRIEF: bool = true;
+
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
         let script = match (options.flag(SIMPLE_UPDATE), options.flag(SELECT_ONLY)) {
             (false, false) => Script::Full,

@@ -80,6 +80,8 @@ enum Encoding {
 
 impl Concrete for Mysql {
     const BLOCKING: bool = false;
+
+    const BRIEF: bool = true;
 }
 
 impl Session for Mysql {

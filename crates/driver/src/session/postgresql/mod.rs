@@ -116,6 +116,8 @@ enum Source {
 
 impl Concrete for Postgresql {
     const BLOCKING: bool = false;
+
+    const BRIEF: bool = true;
 }
 
 impl Session for Postgresql {

@@ -101,6 +101,8 @@ impl Sqlite {
 
 impl Concrete for Sqlite {
     const BLOCKING: bool = true;
+
+    const BRIEF: bool = true;
 }
 
 impl Session for Sqlite {

@@ -96,6 +96,8 @@ impl Workload for Oltp {
 
     const OFFERS: &'static [About] = offers::OFFERS;
 
+    const BRIEF: bool = true;
+
     /// As sysbench does.
     const REPLAYS: bool = false;
 

@@ -174,6 +174,8 @@ impl Workload for Script {
         keeps_ledger: false,
     }];
 
+    const BRIEF: bool = true;
+
     const SENDS_REQUESTS: bool = true;
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {

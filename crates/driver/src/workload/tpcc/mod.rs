@@ -121,6 +121,8 @@ impl Workload for TpcC {
         keeps_ledger: true,
     }];
 
+    const BRIEF: bool = true;
+
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
         Ok(TpcC {
             warehouses: options.int(WAREHOUSES),

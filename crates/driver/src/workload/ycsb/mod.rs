@@ -133,6 +133,8 @@ impl Workload for Ycsb {
         ),
     ];
 
+    const BRIEF: bool = true;
+
     fn new(about: &'static About, options: &Options) -> Result<Self> {
         let records = options.int(RECORDS) as u64;
         let keys = Arc::new(Keys::default());
