@@ -141,6 +141,8 @@ pub struct Groups {
     taken: Shape,
     key: Vec<u8>,
     scratch: Vec<u8>,
+    /// Room for the values of a statement that are not written as they count.
+    held: Vec<Vec<u8>>,
 }
 
 impl Groups {
@@ -162,6 +164,7 @@ impl Groups {
             taken: Shape::default(),
             key: Vec::new(),
             scratch: Vec::new(),
+            held: Vec::new(),
         }
     }
 
@@ -212,7 +215,8 @@ impl Groups {
             let shape = &mut group.shapes[shape];
             shape.count += seen.times;
             let taken = &self.taken;
-            add_values(shape, taken, seen, self.dialect, &mut self.room, &mut self.scratch);
+            let room = (&mut self.room, &mut self.scratch, &mut self.held);
+            add_values(shape, taken, seen, self.dialect, room);
         }
     }
 
@@ -273,8 +277,7 @@ fn add_values(
     taken: &Shape,
     seen: &Seen<'_>,
     dialect: Dialect,
-    room: &mut Room,
-    scratch: &mut Vec<u8>,
+    (room, scratch, held): (&mut Room, &mut Vec<u8>, &mut Vec<Vec<u8>>),
 ) {
     if shape.together.is_empty() {
         for (values, value) in shape.values.iter_mut().zip(&taken.values) {
@@ -283,11 +286,11 @@ fn add_values(
         }
         return;
     }
-    let mut held: Vec<Vec<u8>> = vec![Vec::new(); taken.values.len()];
+    held.resize_with(taken.values.len().max(held.len()), Vec::new);
     let plains: Vec<Plain<'_>> = taken
         .values
         .iter()
-        .zip(&mut held)
+        .zip(held)
         .map(|(value, held)| plain(&seen.text[value.start..value.end], value.kind, dialect, seen.bound, held))
         .collect();
     for (values, value) in shape.values.iter_mut().zip(&plains) {

@@ -1,6 +1,7 @@
 //! SQL cut into tokens, as far as telling values from the rest needs it. A statement is bytes: what is no UTF-8 stands in
 //! it as the client sent it. Joined, the tokens are the statement. What does not end goes to its end.
 
+use crate::finder;
 use memchr::{memchr, memchr2, memmem};
 
 /// Whose SQL it is: double quotes hold a text in MySQL's, and a name in PostgreSQL's.
@@ -286,11 +287,11 @@ fn quote_end(text: &[u8], mut at: usize, quote: u8, escapes: bool) -> (usize, bo
 pub fn open_quote(text: &[u8], state: u8) -> u8 {
     let mut from = 0;
     match state {
-        0 if memchr::memchr3(b'\'', b'"', b'`', text).is_none() && memmem::find(text, b"/*").is_none() => {
+        0 if memchr::memchr3(b'\'', b'"', b'`', text).is_none() && finder!(b"/*").find(text).is_none() => {
             return 0;
         }
         0 => {}
-        b'/' => match memmem::find(text, b"*/") {
+        b'/' => match finder!(b"*/").find(text) {
             Some(length) => from = length + 2,
             None => return state,
         },

@@ -20,6 +20,16 @@ use std::error::Error;
 type Map<K, V> = HashMap<K, V, RandomState>;
 type Set<K> = HashSet<K, RandomState>;
 
+/// What finds a text in each line of a log: it is made once, because that takes longer than to look through a line.
+macro_rules! finder {
+    ($text:expr) => {{
+        static FINDER: std::sync::LazyLock<memchr::memmem::Finder<'static>> =
+            std::sync::LazyLock::new(|| memchr::memmem::Finder::new($text));
+        &*FINDER
+    }};
+}
+use finder;
+
 pub type Fault = Box<dyn Error + Send + Sync>;
 
 /// A statement that was executed `times`, in `took_s` all together, or None where the log does not tell. `line` is where

@@ -17,12 +17,13 @@ pub use slow::{slow_begins, Slow};
 
 use crate::lexer::{is_blank, open_quote};
 use crate::reason::{CUT_OFF, DOUBT, LAST, TOO_LONG};
-use crate::{Fault, Minutes, Seen, Sink};
-use memchr::memmem;
+use crate::{finder, Fault, Minutes, Seen, Sink};
 use std::collections::VecDeque;
 
 /// So far both readings of an open quote are followed; then the entry counts as cut.
 const DOUBT_LINES_MOST: usize = 10_000;
+/// A long statement's memory is not kept for the next one.
+const SPARE_BYTES_MOST: usize = 64 << 10;
 /// Bytes that a line of an entry counts beside its text.
 const LINE_COSTS: usize = 64;
 
@@ -42,8 +43,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn new(line: u64, room: usize) -> Entry {
-        Entry { line, room, ..Entry::default() }
+    /// In the memory of one that is told.
+    fn new(line: u64, room: usize, spare: Entry) -> Entry {
+        let Entry { mut head, mut body, .. } = spare;
+        head.clear();
+        body.clear();
+        body.shrink_to(SPARE_BYTES_MOST);
+        Entry { line, room, head, body, ..Entry::default() }
     }
 
     /// Adds a line to the statement.
@@ -104,12 +110,15 @@ pub struct Reader<F: Form> {
     again: VecDeque<(u64, Vec<u8>)>,
     before: u64,
     entry_most: usize,
+    /// The memory of the entry before.
+    spare: Entry,
 }
 
 impl<F: Form> Reader<F> {
     /// An entry of more than so many bytes is left out, because one statement must not fill the memory.
     pub fn new(form: F, entry_most: usize) -> Reader<F> {
-        Reader { form, entry: None, doubt: None, again: VecDeque::new(), before: 0, entry_most }
+        let (again, spare) = (VecDeque::new(), Entry::default());
+        Reader { form, entry: None, doubt: None, again, before: 0, entry_most, spare }
     }
 
     /// Takes the next line; an empty one stands for what is damaged.
@@ -201,9 +210,10 @@ impl<F: Form> Reader<F> {
         }
         if let Some(entry) = self.entry.take() {
             self.ended_entry(&entry, false, minutes, sink)?;
+            self.spare = entry;
         }
         if !opened {
-            let mut entry = Entry::new(number, self.entry_most);
+            let mut entry = Entry::new(number, self.entry_most, std::mem::take(&mut self.spare));
             self.form.first(&mut entry, number, line);
             self.entry = Some(entry);
         }
@@ -270,13 +280,13 @@ fn breaks(form: &impl Form, entry: &Entry, line: &[u8]) -> bool {
 /// What a server writes first when it opens the file: its version.
 fn is_opened(line: &[u8]) -> bool {
     let bare = line.strip_suffix(b"\n").unwrap_or(line);
-    bare.ends_with(b" started with:") && memmem::find(bare, b", Version: ").is_some()
+    bare.ends_with(b" started with:") && finder!(b", Version: ").find(bare).is_some()
 }
 
 /// What a server writes behind that line.
 fn is_title(line: &[u8]) -> bool {
     let lower = line.to_ascii_lowercase();
-    if lower.starts_with(b"tcp port: ") && memmem::find(&lower, b"socket: ").is_some() {
+    if lower.starts_with(b"tcp port: ") && finder!(b"socket: ").find(&lower).is_some() {
         return true;
     }
     let mut words = line.split(is_blank).filter(|word| !word.is_empty());

@@ -7,6 +7,19 @@ use std::cmp::Ordering;
 const EXPONENT_MOST: i64 = 40;
 const SCALE_MOST: i64 = 18;
 
+/// A whole number of at most 18 digits, as most are.
+pub fn whole(text: &[u8]) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix(b"-") {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    if !(1..=18).contains(&digits.len()) {
+        return None;
+    }
+    let sum = |sum: i64, byte: &u8| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0'));
+    digits.iter().try_fold(0, sum).map(|sum| sign * sum)
+}
+
 /// `digits` times ten to the `exponent`; the digits have no noughts before them, so nought has none.
 #[derive(Clone, Copy)]
 pub struct Number<'a> {
@@ -133,6 +146,17 @@ mod tests {
         }
         for (one, other) in [("0", "-0.0"), ("1.50", "1.5"), ("2e3", "2000"), ("007", "7")] {
             assert_eq!(compared(one, other), Ordering::Equal, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_is_what_any_number_is() {
+        for text in ["0", "-0", "7", "007", "-12", "123456789012345678", "-999999999999999999"] {
+            let (short, long) = (whole(text.as_bytes()).unwrap(), Number::of(text.as_bytes()).unwrap());
+            assert_eq!(long.scaled(0), Some(i128::from(short)), "{text}");
+        }
+        for text in ["", "-", "1.0", "1e3", "+1", "1234567890123456789", "1a"] {
+            assert_eq!(whole(text.as_bytes()), None, "{text}");
         }
     }
 

@@ -10,14 +10,15 @@ pub use messages::{Entry, Messages};
 use crate::lexer::is_blank;
 use crate::moment::Moments;
 use crate::reason::{CUT_OFF, LAST, NO_ENTRY, TOO_LONG};
-use crate::{Fault, Minutes, Sink};
+use crate::{finder, Fault, Minutes, Sink};
 use crate::{Map, Set};
-use memchr::memmem;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
 const SEVERITIES: &[&str] = &["LOG", "ERROR", "FATAL", "PANIC", "WARNING", "NOTICE", "INFO"];
 /// Stands in a log for a database or a user that a session has not told yet.
 const UNKNOWN: &[u8] = b"[unknown]";
+/// A long statement's memory is not kept for the next one.
+const SPARE_BYTES_MOST: usize = 64 << 10;
 /// Bytes that a line of an entry counts beside its text.
 const LINE_COSTS: usize = 64;
 
@@ -28,6 +29,7 @@ fn is_severe(label: &[u8]) -> bool {
 }
 
 /// An entry as far as it was read; its parts are its message and what was written about it.
+#[derive(Default)]
 struct Open {
     line: u64,
     severity: Vec<u8>,
@@ -49,26 +51,21 @@ struct Open {
 }
 
 impl Open {
-    fn new(line: u64, name: &[u8], found: &Captures<'_>, at_s: Option<f64>, room: usize) -> Open {
-        let database = named(found, "database");
-        Open {
-            line,
-            severity: named(found, "label").to_vec(),
-            name: name.to_vec(),
-            moment: named(found, "moment").to_vec(),
-            zone: named(found, "zone").to_vec(),
-            epoch: std::str::from_utf8(named(found, "epoch")).ok().and_then(|text| text.parse().ok()),
-            database: if database == UNKNOWN { Vec::new() } else { database.to_vec() },
-            at_s,
-            message: Vec::new(),
-            detail: Vec::new(),
-            context: Vec::new(),
-            last: Vec::new(),
-            ended: false,
-            room,
-            over: false,
-            holds_another: false,
+    /// In the memory of one that is told.
+    fn new(line: u64, name: &[u8], found: &Found<'_>, at_s: Option<f64>, room: usize, spare: Open) -> Open {
+        let mut opened = Open { line, at_s, room, epoch: None, over: false, ..spare };
+        let database = if found.database == UNKNOWN { b"" } else { found.database };
+        found.label.clone_into(&mut opened.severity);
+        name.clone_into(&mut opened.name);
+        found.moment.clone_into(&mut opened.moment);
+        found.zone.clone_into(&mut opened.zone);
+        database.clone_into(&mut opened.database);
+        opened.epoch = std::str::from_utf8(found.epoch).ok().and_then(|text| text.parse().ok());
+        for part in [&mut opened.message, &mut opened.detail, &mut opened.context] {
+            part.clear();
+            part.shrink_to(SPARE_BYTES_MOST);
         }
+        opened
     }
 
     fn append(&mut self, text: &[u8]) {
@@ -108,10 +105,33 @@ pub struct Texts {
     open: Map<Vec<u8>, Open>,
     lost: Set<Vec<u8>>,
     moments: Moments,
+    /// The numbers of the pattern's groups.
+    groups: [Option<usize>; GROUPS.len()],
+    /// The memory of an entry that was told.
+    spare: Open,
 }
 
-fn named<'a>(found: &Captures<'a>, name: &str) -> &'a [u8] {
-    found.name(name).map_or(b"", |one| one.as_bytes())
+/// What a pattern names, in the order of `Found`.
+const GROUPS: [&str; 7] = ["label", "session", "process", "moment", "zone", "epoch", "database"];
+
+/// What a line's prefix tells; what it does not tell is empty.
+struct Found<'a> {
+    label: &'a [u8],
+    session: &'a [u8],
+    process: &'a [u8],
+    moment: &'a [u8],
+    zone: &'a [u8],
+    epoch: &'a [u8],
+    database: &'a [u8],
+}
+
+impl<'a> Found<'a> {
+    fn of(captures: &Captures<'a>, groups: &[Option<usize>; GROUPS.len()]) -> Found<'a> {
+        let [label, session, process, moment, zone, epoch, database] = groups.map(|number| {
+            number.and_then(|number| captures.get(number)).map_or(&b""[..], |one| one.as_bytes())
+        });
+        Found { label, session, process, moment, zone, epoch, database }
+    }
 }
 
 impl Texts {
@@ -123,8 +143,12 @@ impl Texts {
         let anywhere = made(pattern)?;
         let telling =
             anywhere.capture_names().flatten().any(|name| matches!(name, "moment" | "epoch" | "session"));
+        let anchored = made(&format!(r"\A(?:{pattern})"))?;
+        let number = |name: &str| anchored.capture_names().position(|one| one == Some(name));
         Ok(Texts {
-            anchored: made(&format!(r"\A(?:{pattern})"))?,
+            groups: GROUPS.map(number),
+            spare: Open::default(),
+            anchored,
             anywhere,
             telling,
             whole,
@@ -155,7 +179,7 @@ impl Texts {
         if let Some(more) = line.strip_prefix(b"\t") {
             return self.more(number, more, process, messages, sink);
         }
-        let Some(found) = self.anchored.captures(line) else {
+        let Some(captures) = self.anchored.captures(line) else {
             if line.iter().all(is_blank) {
                 return Ok(());
             }
@@ -169,9 +193,10 @@ impl Texts {
         if !self.lost.is_empty() {
             self.lost.remove(process);
         }
-        let (label, text) = (named(&found, "label"), &line[found.get(0).map_or(0, |all| all.end())..]);
+        let found = Found::of(&captures, &self.groups);
+        let (label, text) = (found.label, &line[captures.get(0).map_or(0, |all| all.end())..]);
         let holds_another = self.holds_another(text);
-        let name = [named(&found, "session"), named(&found, "process"), process];
+        let name = [found.session, found.process, process];
         let name = name.into_iter().find(|name| !name.is_empty()).unwrap_or(b"");
         if !is_severe(label) {
             if let Some(opened) = self.open.get_mut(process).filter(|opened| opened.name == name) {
@@ -180,13 +205,16 @@ impl Texts {
             }
             return Ok(());
         }
-        let mut opened = Open::new(number, name, &found, at_s, self.entry_most);
+        let spare = std::mem::take(&mut self.spare);
+        let mut opened = Open::new(number, name, &found, at_s, self.entry_most, spare);
         opened.holds_another = holds_another;
         opened.begin(label, text);
         match self.open.get_mut(process) {
             Some(before) => {
                 let before = std::mem::replace(before, opened);
-                self.tell(&before, messages, minutes, sink)
+                let told = self.tell(&before, messages, minutes, sink);
+                self.spare = before;
+                told
             }
             None => {
                 self.open.insert(process.to_vec(), opened);
@@ -217,7 +245,7 @@ impl Texts {
     }
 
     fn holds_another(&self, line: &[u8]) -> bool {
-        self.telling && memmem::find(line, b":  ").is_some() && self.anywhere.is_match(line)
+        self.telling && finder!(b":  ").find(line).is_some() && self.anywhere.is_match(line)
     }
 
     /// The last entry of each process, whose end is certain only where more is told about it.

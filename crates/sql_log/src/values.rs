@@ -1,10 +1,11 @@
 //! The values that stood in one place of a statement: how often each was seen, and the ends of all of them.
 
-use crate::number::Number;
+use crate::number::{whole, Number};
 use crate::Map;
 use std::cmp::Ordering;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::io::Write;
 
 /// Of more values than this of a place only the first are counted; the ends are those of all.
 pub const DISTINCT_MOST: usize = 10_000;
@@ -70,11 +71,13 @@ pub struct Numbers {
     pub ends: Option<Ends>,
     pub places: u32,
     pub plain: bool,
+    /// Both ends, where they are whole numbers.
+    whole: Option<(i64, i64)>,
 }
 
 impl Default for Numbers {
     fn default() -> Self {
-        Numbers { counts: Counts::default(), ends: None, places: 0, plain: true }
+        Numbers { counts: Counts::default(), ends: None, places: 0, plain: true, whole: None }
     }
 }
 
@@ -83,20 +86,23 @@ impl Numbers {
         if !self.counts.add(text, times, room) {
             return;
         }
+        if let (Some(number), Some((low, high))) = (whole(text), self.whole) {
+            if (low..=high).contains(&number) {
+                return;
+            }
+        }
         let Some(number) = Number::of(text) else {
             self.plain = false;
             return;
         };
         self.places = self.places.max(number.places());
-        let Some((low, high)) = &mut self.ends else {
-            self.ends = Some((text.into(), text.into()));
-            return;
-        };
-        for (end, order) in [(low, Ordering::Less), (high, Ordering::Greater)] {
+        let (low, high) = self.ends.get_or_insert_with(|| (text.into(), text.into()));
+        for (end, order) in [(&mut *low, Ordering::Less), (&mut *high, Ordering::Greater)] {
             if Number::of(end).is_some_and(|known| number.compare(&known) == order) {
                 *end = text.into();
             }
         }
+        self.whole = whole(low).zip(whole(high));
     }
 }
 
@@ -264,6 +270,13 @@ impl Together {
         let of = |place: &usize| &values[*place];
         if self.distance {
             if let [Plain::Number(low), Plain::Number(high)] = [of(&self.places[0]), of(&self.places[1])] {
+                scratch.clear();
+                if let (Some(low), Some(high)) = (whole(low), whole(high)) {
+                    // Into memory, which takes all.
+                    let _ = write!(scratch, "{}", high - low);
+                    self.distances.add(scratch, times, room);
+                    return;
+                }
                 let apart = Number::of(low).zip(Number::of(high)).and_then(|(low, high)| high.less(&low));
                 match apart {
                     Some(apart) => self.distances.add(&apart, times, room),

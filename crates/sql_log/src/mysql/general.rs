@@ -5,7 +5,7 @@ use crate::lexer::{is_blank, open_quote, tokens, Dialect, Kind};
 use crate::moment::Moments;
 use crate::reason::{CUT_OFF, TOLD_TWICE};
 use crate::Map;
-use crate::{Fault, Minutes, Seen, Sink};
+use crate::{finder, Fault, Minutes, Seen, Sink};
 use memchr::memchr_iter;
 
 /// As MySQL 5.0 and before write them: each name has eleven letters, filled with blanks.
@@ -263,9 +263,9 @@ fn chosen(name: &[u8], text: &[u8]) -> Option<Vec<u8>> {
     match name {
         b"Init DB" => Some(text.to_vec()),
         b"Connect" | b"Change user" => {
-            let at = memchr::memmem::find(text, b" on ")?;
+            let at = finder!(b" on ").find(text)?;
             let database = &text[at + 4..];
-            let end = memchr::memmem::find(database, b" using ").unwrap_or(database.len());
+            let end = finder!(b" using ").find(database).unwrap_or(database.len());
             Some(database[..end].to_vec())
         }
         b"Query" | b"Execute" => used(text),

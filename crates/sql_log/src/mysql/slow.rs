@@ -5,8 +5,8 @@ use super::{bare, decimal, spanned, whole, Entry, Form};
 use crate::lexer::is_blank;
 use crate::moment::Moments;
 use crate::reason::CUT_OFF;
-use crate::{Fault, Minutes, Seen, Sink};
-use memchr::memmem;
+use crate::{finder, Fault, Minutes, Seen, Sink};
+use memchr::memmem::Finder;
 
 /// The lines of a head that stand in this order.
 const RANKS: [&[u8]; 3] = [b"# Time: ", b"# User@Host: ", b"# Query_time: "];
@@ -26,7 +26,7 @@ fn rank(line: &[u8]) -> Option<usize> {
     let fits = match rank {
         0 => is_time(rest),
         1 => {
-            let host = memmem::find(rest, b"] @ ");
+            let host = finder!(b"] @ ").find(rest);
             host.is_some_and(|at| {
                 rest[..at].contains(&b'[') && rest[at..].contains(&b'[') && rest[at + 1..].contains(&b']')
             })
@@ -83,19 +83,19 @@ impl<'a> Head<'a> {
         let Some(rest) = line.strip_prefix(b"# ") else { return };
         if rest.starts_with(b"Query_time: ") {
             self.took_s = self.took_s.or_else(|| decimal(&rest[12..], 9).map(|(took_s, _)| took_s));
-            self.started = self.started.or_else(|| word_behind(rest, b" Start: "));
-            self.session = self.session.or_else(|| digits_behind(rest, b" Thread_id: "));
-            self.rows = self.rows.or_else(|| number_behind(rest, b" Rows_sent: "));
-            self.affected = self.affected.or_else(|| number_behind(rest, b" Rows_affected: "));
+            self.started = self.started.or_else(|| word_behind(rest, finder!(b" Start: ")));
+            self.session = self.session.or_else(|| digits_behind(rest, finder!(b" Thread_id: ")));
+            self.rows = self.rows.or_else(|| number_behind(rest, finder!(b" Rows_sent: ")));
+            self.affected = self.affected.or_else(|| number_behind(rest, finder!(b" Rows_affected: ")));
             self.take_errors(rest);
         } else if let Some(time) = rest.strip_prefix(b"Time: ") {
             self.time = self.time.or(Some(time.trim_ascii_end()));
         } else if rest.starts_with(b"User@Host: ") {
-            self.session = self.session.or_else(|| digits_behind(rest, b" Id: "));
+            self.session = self.session.or_else(|| digits_behind(rest, finder!(b" Id: ")));
         } else if let Some(thread) = rest.strip_prefix(b"Thread_id: ") {
             let (digits, behind) = spanned(thread, u8::is_ascii_digit);
             self.session = self.session.or((!digits.is_empty()).then_some(digits));
-            self.mariadb |= memmem::find(behind, b"  QC_hit: ").is_some();
+            self.mariadb |= finder!(b"  QC_hit: ").find(behind).is_some();
             if let Some(schema) = behind.strip_prefix(b"  Schema: ") {
                 self.take_schema(schema);
             }
@@ -106,37 +106,37 @@ impl<'a> Head<'a> {
         } else if let Some(count) = rest.strip_prefix(b"Rows_affected: ") {
             self.affected = self.affected.or_else(|| whole(count, 18));
         } else if rest.starts_with(b"Log_slow_rate_type: ") {
-            self.limit = number_behind(rest, b"  Log_slow_rate_limit: ").unwrap_or(1).max(1);
+            self.limit = number_behind(rest, finder!(b"  Log_slow_rate_limit: ")).unwrap_or(1).max(1);
         }
     }
 
     fn take_schema(&mut self, text: &'a [u8]) {
-        let end = memmem::find(text, b"  ").unwrap_or(text.len());
+        let end = finder!(b"  ").find(text).unwrap_or(text.len());
         self.schema = self.schema.or(Some(&text[..end]));
     }
 
     fn take_errors(&mut self, line: &[u8]) {
-        for key in [&b" Last_errno: "[..], b" Errno: "] {
+        for key in [finder!(b" Last_errno: "), finder!(b" Errno: ")] {
             self.failed |= number_behind(line, key).is_some_and(|number| number > 0);
         }
     }
 }
 
-fn behind<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    memmem::find(line, key).map(|at| &line[at + key.len()..])
+fn behind<'a>(line: &'a [u8], key: &Finder<'_>) -> Option<&'a [u8]> {
+    key.find(line).map(|at| &line[at + key.needle().len()..])
 }
 
-fn number_behind(line: &[u8], key: &[u8]) -> Option<u64> {
+fn number_behind(line: &[u8], key: &Finder<'_>) -> Option<u64> {
     whole(behind(line, key)?, 18)
 }
 
-fn digits_behind<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+fn digits_behind<'a>(line: &'a [u8], key: &Finder<'_>) -> Option<&'a [u8]> {
     let rest = behind(line, key)?;
     let (digits, _) = spanned(spanned(rest, |byte| *byte == b' ').1, u8::is_ascii_digit);
     (!digits.is_empty()).then_some(digits)
 }
 
-fn word_behind<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+fn word_behind<'a>(line: &'a [u8], key: &Finder<'_>) -> Option<&'a [u8]> {
     let (word, _) = spanned(behind(line, key)?, |byte| !is_blank(byte));
     (!word.is_empty()).then_some(word)
 }

@@ -6,8 +6,9 @@
 
 use crate::lexer::{tokens, Dialect, Kind};
 use crate::Map;
-use crate::{Fault, Seen, Sink};
+use crate::{finder, Fault, Seen, Sink};
 use regex::bytes::{Captures, Regex};
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// Ends a value that `log_parameter_max_length` cut.
@@ -276,7 +277,7 @@ fn step(message: &[u8]) -> Option<(&'static str, &[u8])> {
         .into_iter()
         .find(|kind| message.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.starts_with(b" ")))?;
     let rest = &message[kind.len() + 1..];
-    let name = memchr::memmem::find(rest, b": ")?;
+    let name = finder!(b": ").find(rest)?;
     (name <= NAME_BYTES_MOST && !rest[..name].contains(&b'\n')).then(|| (kind, &rest[name + 2..]))
 }
 
@@ -340,9 +341,9 @@ fn parameter(text: &[u8]) -> Option<(u32, &[u8], &[u8])> {
 }
 
 /// A statement with literals in the place of the parameters whose values are known. One that was cut stays unknown.
-fn put_in(statement: &[u8], values: &Parameters) -> Vec<u8> {
+fn put_in<'a>(statement: &'a [u8], values: &Parameters) -> Cow<'a, [u8]> {
     if values.is_empty() {
-        return statement.to_vec();
+        return Cow::Borrowed(statement);
     }
     let mut text = Vec::with_capacity(statement.len() + 16 * values.len());
     for token in tokens(statement, Dialect::PostgreSql) {
@@ -359,7 +360,7 @@ fn put_in(statement: &[u8], values: &Parameters) -> Vec<u8> {
             }
         }));
     }
-    text
+    Cow::Owned(text)
 }
 
 /// The statement of what stands behind `plan:`, and its parameters as they were written; None where it tells none.
