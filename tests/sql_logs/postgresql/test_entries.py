@@ -5,11 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
 from dbdyno.sql_logs.formats import FORMATS, DriverReader
 from dbdyno.sql_logs.postgresql.entries import csv_begins, text_begins
-from dbdyno.sql_logs.postgresql.prefix import inferred, only_reading, prefix_pattern
+from dbdyno.sql_logs.postgresql.prefix import (
+    PrefixedLine,
+    inferred,
+    line_parts,
+    only_reading,
+    prefix_parts,
+    prefix_pattern,
+)
 from dbdyno.sql_logs.seen import CUT_OFF, LAST, NO_ENTRY, LogReading, SeenStatement
 from tests.sql_logs.postgresql.logs import CSV, JSON, STDERR, asked, read
 
@@ -191,3 +200,14 @@ def test_clocks_that_are_put_back_are_followed() -> None:
     assert [later - moments[0] for later in moments] == [0, 1200, 1800]
     with pytest.raises(UserError, match="in CEST and in CET"):
         statements(log, LogReading("%m [%p] "))
+
+
+PIECES = st.sampled_from(
+    ["2026-11-24 21:50:00.250 UTC", "2026-11-24 21:50:00 UTC", "1795557000.250", "6744a1b2.4d", "3/17",
+     "h(5)", "user=", "db=", "[unknown]", "[77]", "00000", "77", "a-b", ":", "@", " ", "|", "7", "UTC"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=9).map("".join))
+def test_a_line_has_the_parts_that_its_prefix_has(prefix: str) -> None:
+    assert line_parts(prefix, "text") == PrefixedLine(*prefix_parts(prefix), "text")

@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, pairwise, product
 
 from dbdyno.errors import UserError
@@ -94,7 +95,7 @@ TAGS = re.compile(r"[A-Z]{2,}|idle|authentication|startup|streaming")
 
 
 @dataclass(frozen=True)
-class _Line:
+class PrefixedLine:
     """A line's prefix in parts: what each is, and its text."""
 
     kinds: tuple[str, ...]
@@ -102,8 +103,18 @@ class _Line:
     message: str
 
 
-def _parts(prefix: str, message: str) -> _Line:
-    """A label's value may be empty, so each label has one behind it."""
+def line_parts(prefix: str, message: str) -> PrefixedLine:
+    """What stands behind a moment is the same in many lines, and is taken apart once."""
+    first = ATOM.match(prefix)
+    if first is None or first.lastgroup not in ("m", "t", "n"):
+        return PrefixedLine(*prefix_parts(prefix), message)
+    kinds, texts = prefix_parts(prefix[first.end() :])
+    return PrefixedLine((first.lastgroup, *kinds), (first[0], *texts), message)
+
+
+@lru_cache(maxsize=4096)
+def prefix_parts(prefix: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The kinds of a prefix's parts, and their texts. A label's value may be empty, so it has one anyway."""
     kinds, texts = list[str](), list[str]()
     for found in ATOM.finditer(prefix):
         kind = found.lastgroup or "mark"
@@ -116,9 +127,7 @@ def _parts(prefix: str, message: str) -> _Line:
         kinds.append("name")
         texts.append("")
     fixed = [text if kind in ("mark", "label") else "" for kind, text in zip(kinds, texts, strict=True)]
-    return _Line(
-        tuple(f"{kind}{text}" for kind, text in zip(kinds, fixed, strict=True)), tuple(texts), message
-    )
+    return tuple(f"{kind}{text}" for kind, text in zip(kinds, fixed, strict=True)), tuple(texts)
 
 
 def inferred(lines: Iterable[tuple[int, str]]) -> list[str]:
@@ -126,7 +135,7 @@ def inferred(lines: Iterable[tuple[int, str]]) -> list[str]:
     none where no entry is in it."""
     found = (LINE.match(line) for _, line in lines if line[:1] not in ("\t", "\n"))
     every = [
-        _parts(one["prefix"], one["message"])
+        line_parts(one["prefix"], one["message"])
         for one in islice((one for one in found if one and one["label"] == "LOG"), LINES_MOST)
     ]
     asked = [line for line in every if line.message.startswith(ASKED)] or every
@@ -148,7 +157,7 @@ def _text(kinds: Sequence[str], roles: Sequence[str], quits: int) -> str:
     return text
 
 
-def _readings(kinds: tuple[str, ...], lines: Sequence[_Line]) -> Iterator[tuple[str, ...]]:
+def _readings(kinds: tuple[str, ...], lines: Sequence[PrefixedLine]) -> Iterator[tuple[str, ...]]:
     """What each part can be; several where that matters and is not told."""
     columns = [[line.texts[place] for line in lines] for place in range(len(kinds))]
     roles = _plain(kinds, columns)
@@ -189,7 +198,7 @@ class _Numbers:
 
     kinds: tuple[str, ...]
     columns: Sequence[list[str]]
-    lines: Sequence[_Line]
+    lines: Sequence[PrefixedLine]
     roles: Sequence[str]
 
     def readings(self) -> list[dict[int, str]]:
@@ -242,7 +251,7 @@ class _Numbers:
 
 
 def _words(
-    kinds: tuple[str, ...], columns: Sequence[list[str]], lines: Sequence[_Line], roles: Sequence[str]
+    kinds: tuple[str, ...], columns: Sequence[list[str]], lines: Sequence[PrefixedLine], roles: Sequence[str]
 ) -> list[dict[int, str]]:
     """What the words can be; one reading where it does not matter which is the database."""
     chosen = dict[int, str]()
@@ -280,7 +289,7 @@ def _words(
 
 
 def _authorized(
-    columns: Sequence[list[str]], lines: Sequence[_Line], places: Sequence[int]
+    columns: Sequence[list[str]], lines: Sequence[PrefixedLine], places: Sequence[int]
 ) -> dict[int, str]:
     """The words that `connection authorized` names. A letter that fits two places is of neither."""
     told = [(at, found) for at, line in enumerate(lines) if (found := AUTHORIZED.match(line.message))]
