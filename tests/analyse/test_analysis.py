@@ -402,6 +402,7 @@ def test_evidence_of_no_effect_is_that_of_what_was_changed() -> None:
 
 NOISE = (
     Doubt.STEAL, Doubt.HOST_BUSY, Doubt.THROTTLED, Doubt.BESIDE_BUSY, Doubt.SERVER_LOG, Doubt.NOT_SETTLED,
+    Doubt.DEFERRED,
 )  # fmt: skip
 
 

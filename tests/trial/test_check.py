@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dbdyno.driver.load import Invariant
 from dbdyno.records.record import Check, Doubt, Observation
 from dbdyno.study.trials import Trial
@@ -106,6 +108,28 @@ def test_servers_that_work_without_a_slice_make_a_trial_doubtful() -> None:
         Doubt.BESIDE_BUSY: "servers without a slice took 6.0% of the host's CPU time"
     }
     assert judge_trial(make_tally(), HOLDS, [], busy, 2)[1] == {}, "a soak's guests are there on purpose"
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "mib", "told"),
+    [
+        (0.05, 14.0, ""),
+        (0.06, 0.0, "6% of its CPU time"),
+        (0.0, 17.0, "85% of its writes, faster than under its load"),
+        (0.2, 17.0, "20% of its CPU time; 85% of its writes, faster than under its load"),
+    ],
+)
+def test_work_that_is_put_off_until_others_have_their_turn_makes_a_trial_doubtful(
+    cpu_s: float, mib: float, told: str
+) -> None:
+    # Of five servers, four of which had 2 s while this one had 0.5.
+    slices = [a_slice(1.0 + 2.5 * number, 0.5, 1000) for number in range(3)]
+    totals = {"cpu_s_between": cpu_s, "cpu_s_in_all": 1.0}
+    totals |= {"written_bytes_between": mib * 2**20, "written_bytes_in_all": 20.0 * 2**20}
+    seen = Observation(duration_s=10.0, totals=totals)
+    doubts = judge_trial(make_tally(slices=slices), HOLDS, [], seen, 2)[1]
+    assert doubts == ({Doubt.DEFERRED: f"in the turns of others the server had {told}"} if told else {})
+    assert judge_trial(make_tally(), HOLDS, [], seen, 2)[1] == {}
 
 
 def test_a_driver_that_waits_for_a_cpu_makes_a_trial_doubtful_unless_it_is_to_wait() -> None:

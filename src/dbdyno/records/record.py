@@ -260,6 +260,7 @@ class Doubt(StrEnum):
     CACHES_FILLING = "caches_filling"
     SHORT_SLICES = "short_slices"
     BESIDE_BUSY = "beside_busy"
+    DEFERRED = "deferred"
     REPLAY_LATE = "replay_late"
     LOAD_HOST_BUSY = "load_host_busy"
     NETWORK_BOUND = "network_bound"

@@ -21,6 +21,11 @@ STEAL_SHARE_MAX = 0.01
 OTHERS_SHARE_MAX = 0.05
 """Shares of the host's CPU time that the hypervisor, or processes that are not of the trial, may take
 unmentioned."""
+CPU_BETWEEN_SHARE_MAX = 0.05
+"""Of a server's CPU time, what it may take in the turns of others. Its own slices lack as much, so a speed
+that CPUs limit is too high by up to this share."""
+WRITTEN_PER_S_LEAST = 2**20
+"""Who writes less than this in a second puts nothing off: slow disks take a hundred times as much."""
 THROTTLED_SHARE_MAX = 0.01
 """Held back for longer than this share of the measured part, by a limit that the study did not ask for."""
 LOG_LINES_MAX = 5
@@ -85,6 +90,7 @@ def judge_trial(
         Doubt.THROTTLED: _throttled(observation),
         Doubt.SHORT_SLICES: _short_slices(tally),
         Doubt.BESIDE_BUSY: _beside(tally, observation, cores),
+        Doubt.DEFERRED: _deferred(tally, observation),
     }
     return tuple(checks), {warning: text for warning, text in warnings.items() if text}
 
@@ -199,6 +205,24 @@ def _beside(tally: Tally, observation: Observation, cores: int) -> str:
     if not tally.slices:
         return ""
     return _host_share(observation, "beside_cpu_s", OTHERS_SHARE_MAX, cores, "servers without a slice")
+
+
+def _deferred(tally: Tally, observation: Observation) -> str:
+    """How much of its own work a server did while others had their turn: checkpoints, vacuum, purge. They pay
+    for that, and its own slices do not show it."""
+    if not tally.slices:
+        return ""
+    told, seen = [], observation.totals
+    between_s, whole_s = (seen.get(f"cpu_s_{what}", 0.0) for what in ("between", "in_all"))
+    if between_s > CPU_BETWEEN_SHARE_MAX * whole_s:
+        told.append(f"{between_s / whole_s:.0%} of its CPU time")
+    between, whole = (seen.get(f"written_bytes_{what}", 0.0) for what in ("between", "in_all"))
+    last, own_s = tally.slices[-1], sum(one.duration_s for one in tally.slices)
+    others_s = last.started_unix_s + last.duration_s - tally.slices[0].started_unix_s - own_s
+    # Written at the pace of its own slices, it is what goes on all the time, however many servers there are.
+    if between > others_s * max(WRITTEN_PER_S_LEAST, (whole - between) / own_s):
+        told.append(f"{between / whole:.0%} of its writes, faster than under its load")
+    return f"in the turns of others the server had {'; '.join(told)}" if told else ""
 
 
 def _rate(open_loop: OpenLoop | None) -> str:

@@ -338,6 +338,13 @@ WARNINGS: dict[Doubt, Advice] = {
         "servers that had no slice used the host's CPUs in their background during the load",
         'compare beside_cpu_s; where variants differ in it, give arrangement = "one-after-the-other"',
     ),
+    Doubt.DEFERRED: Advice(
+        "the server put off work until others had their turn",
+        "the server put off work (checkpoints, vacuum, purge) until others had their turn, so its own slices"
+        " show less than it costs",
+        "compare cpu_between_share and written_between_share; where variants differ in them, give"
+        ' arrangement = "one-after-the-other"',
+    ),
     Doubt.SHORT_SLICES: Advice(
         'transactions are long for a slice: set slice = "2s"',
         "a client had fewer than two transactions in a slice, so the slices show how a load begins, and not"
