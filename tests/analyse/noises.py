@@ -231,6 +231,19 @@ def _alarm(results: list[VariantResult]) -> bool:
     return any(result.verdict in wrong for result in results)
 
 
+@without_estimates
+def of_equal(
+    random: np.random.Generator, candidates: int, baselines: int, blocks: int
+) -> list[VariantResult]:
+    """The results of equal candidates over the mean of so many baselines."""
+    goal = Goal(margin=0.02)
+    method, each = method_of(goal, candidates, Interval.STUDENT), candidates + baselines
+    logs = lognormal(random, blocks * each).reshape(blocks, each)
+    first, *others = trials_of(logs, 0.0 * logs)
+    baseline = replace(first, copies=tuple(others[: baselines - 1]))
+    return [variant_result(one, baseline, goal, method, ()) for one in others[baselines - 1 :]]
+
+
 def _drawn(noise: Noise | Shared, random: np.random.Generator, blocks: int, variants: int) -> Values:
     if noise in SHARED.values():
         return cast(Shared, noise)(random, blocks, variants)

@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dbdyno.analyse import Analysis
 from dbdyno.analyse.columns import OfRecords, Places
@@ -28,7 +29,7 @@ from dbdyno.study import Design, Factor, Goal, Interval
 from dbdyno.study.designs import variants_of
 from tests.analyse.factory import a_run, a_study, counted, ended, records_of
 from tests.analyse.frontier_cases import found as frontier_found
-from tests.analyse.noises import PLAIN, Values, false_alarms_of_images, method_of, trials_of
+from tests.analyse.noises import PLAIN, Values, false_alarms_of_images, method_of, of_equal, trials_of
 
 SEED = 20
 BLOCKS = 24
@@ -64,8 +65,6 @@ def test_the_interval_is_over_the_means_of_images_that_differ(images: int) -> No
     means = np.array([logs[number == image, 1].mean() for image in range(images)])
     # Operations of simulated trials are whole numbers.
     assert math.log(effect.ratio) == pytest.approx(means.mean(), abs=1e-4)
-    from scipy import stats
-
     low, high = stats.t.interval(0.95, images - 1, means.mean(), stats.sem(means))
     assert effect.low is not None and effect.high is not None
     assert (math.log(effect.low), math.log(effect.high)) == pytest.approx((low, high), abs=1e-3)
@@ -232,6 +231,20 @@ def effect_sd(found: Analysis) -> float:
 def test_more_baselines_take_noise_out_of_every_comparison() -> None:
     one, three = (effect_sd(analysed(count, blocks=150)) for count in (1, 3))
     assert three / one == pytest.approx(math.sqrt((1 + 1 / 3) / 2), rel=0.1)
+
+
+def test_baselines_by_the_root_of_nine_candidates_pay_in_as_many_trials() -> None:
+    """240 trials of each run: 24 blocks with one baseline, or 20 with three."""
+    random, runs, halves, wrong = np.random.default_rng(53), 60, dict[int, float](), 0
+    for baselines, blocks in ((1, 24), (3, 20)):
+        found = [of_equal(random, 9, baselines, blocks) for _ in range(runs)]
+        effects = [one.effect for each in found for one in each if one.effect is not None]
+        halves[baselines] = float(
+            np.mean([math.log(one.high / one.low) for one in effects if one.low and one.high])
+        )
+        wrong += sum(any(one.verdict in (Verdict.FASTER, Verdict.SLOWER) for one in each) for each in found)
+    assert halves[3] / halves[1] == pytest.approx(math.sqrt(12 / 20 * 4 / 3), abs=0.03)
+    assert stats.binom.sf(wrong - 1, 2 * runs, 0.05) > 1e-3, wrong
 
 
 def test_further_baselines_are_no_candidates_and_check_the_instrument() -> None:

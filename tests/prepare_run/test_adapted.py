@@ -12,14 +12,15 @@ from dbdyno.calibrate.kept import calibrated_host, keep_calibration
 from dbdyno.errors import UserError
 from dbdyno.host.fingerprint import host_identity
 from dbdyno.plan.budget import fitted_to_budget
-from dbdyno.prepare_run import building
-from dbdyno.prepare_run.adapted import adapted, arranged_for, has_pauses
+from dbdyno.prepare_run import building, stored_study
+from dbdyno.prepare_run.adapted import adapted, arranged_for, budget_text, has_pauses
 from dbdyno.prepare_run.estimate import overhead_s
 from dbdyno.prepare_run.study_here import study_at
 from dbdyno.study import Arrangement
 from dbdyno.study.nouns import RemoteDriver
 from tests.calibrate.kept_cases import a_calibration
 from tests.cli.calls import STUDY, dyno
+from tests.fakes import make_run
 
 COUNTED = STUDY + '[goal]\nresponse = "instructions_per_op"\n'
 
@@ -64,6 +65,20 @@ def test_a_budget_is_fitted_with_the_slices_of_the_calibration(calibrated: Path)
     )
     whole = read.model_copy(update={**in_slices, "slice_s": 0.5})
     assert here.study.blocks < fitted_to_budget(whole, 600.0, overhead_s(read)).blocks
+
+
+def test_a_budget_chooses_how_often_the_baseline_is_measured_and_the_run_keeps_it(homes: Path) -> None:
+    path = homes / "study.toml"
+    more = '[8192, 4096, 16384, 32768]\n"config.sweep_interval" = [20000, 0]'
+    path.write_text(STUDY.replace("[8192, 16384]", more))
+    here = adapted(study_at(path), budget_s=600.0)
+    assert here.study.baselines == 2 and here.basis is not None
+    assert "measured per trial and 2 baselines" in budget_text(here.study, here.basis)
+    run = make_run(study_at(path))
+    assert stored_study.study_of(run.but(baselines=2)).baselines == 2
+    assert "baselines" not in run.model_dump(mode="json") and stored_study.study_of(run).baselines_each == 1
+    path.write_text("baselines = 1\n" + path.read_text())
+    assert adapted(study_at(path), budget_s=600.0).study.baselines == 1
 
 
 def test_the_slices_of_a_calibration_are_told_where_there_are_slices(calibrated: Path) -> None:

@@ -146,8 +146,9 @@ class Spreads(Frozen):
 
 
 class Costs(Frozen):
-    """What a block of `variants` takes: each trial `fixed_s` beside what it measures, and `each_s` for
-    each second of that, of which it has `shortest_s` to `longest_s`. `confidence` is that of one interval."""
+    """What a block of `variants` takes: each trial `fixed_s` beside what it measures, and `each_s` for each
+    second of that, of which it has `shortest_s` to `longest_s`. `confidence` is that of one interval, of a
+    candidate over the mean of the block's `baselines`."""
 
     variants: int
     fixed_s: float
@@ -155,6 +156,12 @@ class Costs(Frozen):
     shortest_s: float
     longest_s: float
     confidence: float
+    baselines: int = 1
+
+    @property
+    def of_ratio(self) -> float:
+        """The variance of a block's log ratio in those of a trial."""
+        return 1.0 + 1.0 / self.baselines
 
     @property
     def trial_s(self) -> float:
@@ -167,13 +174,13 @@ class Costs(Frozen):
 
     def half_width(self, blocks: int, measured_s: float, spreads: Spreads) -> float:
         """Of the interval of a log ratio."""
-        variance = 2.0 * (spreads.starts**2 + spreads.seconds**2 / measured_s)
+        variance = self.of_ratio * (spreads.starts**2 + spreads.seconds**2 / measured_s)
         return t_quantile(self.confidence, blocks) * math.sqrt(variance / blocks)
 
     def budget_s(self, blocks: int, difference: float, power_quantile: float, spreads: Spreads) -> float:
         """The least time in which so many blocks tell a difference (a share); infinite where they cannot."""
         reach = math.log1p(difference) / (t_quantile(self.confidence, blocks) + power_quantile)
-        left = blocks * reach**2 / 2.0 - spreads.starts**2
+        left = blocks * reach**2 / self.of_ratio - spreads.starts**2
         measured_s = max(spreads.seconds**2 / left, self.shortest_s) if left > 0.0 else math.inf
         if measured_s > self.longest_s:
             return math.inf

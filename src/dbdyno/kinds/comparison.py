@@ -159,6 +159,7 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
             duration_s=duration_s,
             budget_s=budget_s,
             counting=here.counting,
+            baselines=study.baselines if read.baselines is None else None,
             in_use=in_use_of(study),
         )
     run = run.but(calibrated=here.calibrated, registered=registered_as(store, run))

@@ -7,12 +7,17 @@ interval narrowest for the spread that trials are taken to have.
 What a trial takes beside its load is assumed at first, and known after the first block. Then the number of
 blocks is chosen anew, for the variants that could be put into effect; their length stays, so that all trials
 are alike.
+
+All comparisons rest on the baseline. So a budget also chooses how often a block measures it, where the study
+leaves that open: of k candidates and b baselines the time of an interval goes with (k + b)(1 + 1/b), which is
+least where b is the root of k (C. W. Dunnett, JASA 50, 1955, 1096-1121).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from statistics import median
 
 from dbdyno.analyse.quantiles import (
@@ -29,7 +34,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.plan.blocks import Order, next_trials
 from dbdyno.records.record import Record, blocked_at_first, inert_in
 from dbdyno.records.run import Run
-from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Study
+from dbdyno.study import BASELINE, TRIALS_MAX, Arrangement, Design, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
 from dbdyno.study.trials import Trial, phases_of
 
@@ -37,6 +42,8 @@ BESIDE_GUESSED = Spreads(starts=0.02, seconds=0.10)
 AFTER_GUESSED = Spreads(starts=0.05, seconds=0.10)
 """They weigh blocks against length where nothing was measured, and no precision that is printed rests on
 them. Trials that follow one another differ by what the host does meanwhile as well."""
+GAIN_LEAST = 0.99
+"""One more baseline is a server more, so the interval is to be narrower by a per cent at least."""
 
 
 class Precision(Frozen):
@@ -64,18 +71,53 @@ def costs_of(study: Study, overhead_s: float) -> Costs:
         shortest_s=min(SHORTEST_S, longest_s),
         longest_s=longest_s,
         confidence=confidence_each(study.goal.confidence, _compared(study)),
+        baselines=study.baselines_each,
     )
 
 
+def baselines_worth(study: Study) -> int:
+    """The most baselines that a block of it may be worth where it names no number. One where a main effect
+    rests on all variants alike, and where the interval is one of ranks."""
+    of_one = study.design in (Design.FACTORIAL, Design.FRACTIONAL, Design.SEARCH)
+    if study.baselines is not None or of_one or study.goal.interval is Interval.SIGNED_RANK:
+        return study.baselines_each
+    candidates = sum(variant.candidate for variant in variants_of(study)[1:])
+    return max(1, math.ceil(math.sqrt(candidates)))
+
+
 def fitted_to_budget(
-    study: Study, budget_s: float, overhead_s: float, spreads: Spreads | None = None
+    study: Study,
+    budget_s: float,
+    overhead_s: float,
+    spreads: Spreads | None = None,
+    baselines_most: int = 1,
 ) -> Study:
-    """The study with blocks and a measured part that fill the budget. The measured part is never longer than
-    the study's own, and the warm-up stays. Without `spreads` they are guessed.
+    """The study with blocks, a measured part and up to so many baselines that fill the budget with the
+    narrowest intervals. The measured part is never longer than the study's own, and the warm-up stays.
+    Without `spreads` they are guessed.
 
     Raises UserError when the budget is too small for the fewest and shortest trials.
     """
-    costs, spreads = costs_of(study, overhead_s), spreads or guessed(study)
+    spreads = spreads or guessed(study)
+    found = _fit(study, budget_s, overhead_s, spreads)
+    if study.baselines is not None:
+        return found
+    for baselines in range(2, baselines_most + 1):
+        more = study.but(baselines=baselines)
+        with suppress(UserError):
+            fit = _fit(more, budget_s, overhead_s, spreads)
+            if _width(fit, overhead_s, spreads) < GAIN_LEAST * _width(found, overhead_s, spreads):
+                found = fit
+    return found
+
+
+def _width(study: Study, overhead_s: float, spreads: Spreads) -> float:
+    """Half of an interval's, of log ratios."""
+    return costs_of(study, overhead_s).half_width(study.blocks, study.workload.duration_s, spreads)
+
+
+def _fit(study: Study, budget_s: float, overhead_s: float, spreads: Spreads) -> Study:
+    costs = costs_of(study, overhead_s)
     variants, trial_s = costs.variants, costs.trial_s
     least_s = variants * BLOCKS_LEAST * trial_s
     if budget_s < least_s:

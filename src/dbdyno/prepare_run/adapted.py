@@ -23,15 +23,15 @@ from dbdyno.host.room import available_memory_bytes, memory_limit
 from dbdyno.layers.knob import Scope
 from dbdyno.layers.layer import by_layer
 from dbdyno.layers.registry import foresee
-from dbdyno.plan.arrangement import MEMORY_SHARE, Arranged, Circumstances, arranged
-from dbdyno.plan.budget import Replan, costs_of, fitted_to_budget, precision
+from dbdyno.plan.arrangement import MEMORY_SHARE, Arranged, Circumstances, arranged, obstacle
+from dbdyno.plan.budget import Replan, baselines_worth, costs_of, fitted_to_budget, precision
 from dbdyno.prepare_run.building import counting_of, why_counted, with_counting
 from dbdyno.prepare_run.running import needs_restarts, settable
 from dbdyno.prepare_run.stored_study import taken, with_calibration
 from dbdyno.prepare_run.study_here import engine_of
 from dbdyno.records.run import Calibrated, Counting
 from dbdyno.report.words import numbers
-from dbdyno.study import SLICE_S, Arrangement, Study, excludes
+from dbdyno.study import SLICE_S, Arrangement, Interval, Study, excludes
 from dbdyno.study.designs import extremes_of, variants_of
 from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.trials import Variant, phases_of
@@ -176,7 +176,8 @@ def adapted(
     )
     basis = None
     if budget_s is not None and study.search is None:
-        study, basis = _fitted(study, budget_s, made, store)
+        most = _baselines_most(study, made)
+        study, basis = _fitted(study, budget_s, made, store, most)
     calibrated, told = taken(study, made, why_not)
     study = with_calibration(study, calibrated)
     whole = study.but(slice_s=study.slice_s or SLICE_S)
@@ -189,23 +190,41 @@ def seed_of(study: Study) -> int:
     return secrets.randbelow(DRAWN_SEEDS) if study.seed is None else study.seed
 
 
+def _baselines_most(study: Study, made: Calibration | None) -> int:
+    """How many baselines a block of an arranged study may have where the study leaves that open: as many as
+    are worth their trials, and fit beside the other servers."""
+    if made is not None and made.interval is Interval.SIGNED_RANK:
+        return study.baselines_each
+    most = baselines_worth(study)
+    beside = study.arrangement is Arrangement.SIDE_BY_SIDE
+    while most > 1 and beside and obstacle(more := study.but(baselines=most), _of_all(more)):
+        most -= 1
+    return most
+
+
+def _of_all(study: Study) -> Circumstances:
+    return _circumstances(study, variants_of(study))
+
+
 def _fitted(
-    study: Study, budget_s: float, made: Calibration | None, store: Store | None
+    study: Study, budget_s: float, made: Calibration | None, store: Store | None, baselines_most: int
 ) -> tuple[Study, EstimateBasis]:
-    """The study with blocks and a measured part that fill a budget, in the slices that it will have, and
-    what that rests on."""
+    """The study with blocks, a measured part and up to so many baselines that fill a budget, in the slices
+    that it will have, and what that rests on."""
     # Here, because it reads runs, which a command without a budget never does before it measures.
     from dbdyno.prepare_run.stored_run import estimate_basis
 
     basis = estimate_basis(study, store, made)
     slice_s = study.slice_s or (made.used.slice_s if made else SLICE_S)
-    fit = fitted_to_budget(study.but(slice_s=slice_s), budget_s, basis.overhead_s, basis.spreads)
+    whole = study.but(slice_s=slice_s)
+    fit = fitted_to_budget(whole, budget_s, basis.overhead_s, basis.spreads, baselines_most)
     return fit.but(slice_s=study.slice_s), basis
 
 
 def budget_text(study: Study, basis: EstimateBasis) -> str:
     """What was made of a budget, what the intervals can tell apart, and what that rests on."""
     given = f"the budget gives {study.blocks} blocks of {study.workload.duration_s:g} s measured per trial"
+    given += f" and {study.baselines} baselines" if study.baselines_each > 1 else ""
     if not basis.measured:
         return f"{given}; {_reached(study)} ({basis.words})"
     half = costs_of(study, basis.overhead_s).half_width(

@@ -67,7 +67,7 @@ def _interval_for(study: Study, suited: Interval) -> Interval | None:
     signed-rank supposes as many baselines as candidates; a search has few blocks for each question."""
     if study.goal.interval is not None:
         return None
-    if study.baselines > 1 or study.search is not None:
+    if study.baselines_each > 1 or study.search is not None:
         return Interval.STUDENT
     candidates = sum(variant.candidate for variant in variants_of(study)[1:])
     each = confidence_each(study.goal.confidence, claims(study, candidates))
@@ -121,10 +121,12 @@ def study_of(run: Run) -> Study:
     study = asked_of(run)
     if run.of_logs:
         return study
-    given = {
+    given: dict[str, object] = {
         "arrangement": run.arrangement or Arrangement.ONE_AFTER_THE_OTHER,
         "slice_s": run.slice_s or study.slice_s or SLICE_S,
     }
+    if run.baselines_chosen is not None:
+        given["baselines"] = run.baselines_chosen
     whole = changed(run.on_line(study), run.blocks, run.seed, run.duration_s).but(**given)
     return with_counting(with_calibration(whole, run.calibrated), run.counting_builds)
 

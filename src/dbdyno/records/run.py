@@ -188,6 +188,11 @@ class BaseRun(Frozen):
         return None
 
     @property
+    def baselines_chosen(self) -> int | None:
+        """How often each block measures the baseline, where a budget decided that; else None."""
+        return None
+
+    @property
     def took_turns_with(self) -> str:
         """The run that took turns with this one; empty where none did."""
         return ""
@@ -231,13 +236,18 @@ class ComparisonRun(BaseRun):
     """A run that compares variants in blocks. `reference` is the run that took turns with this one, so that
     the two can be held against each other. `against` is what the user named it: a run, or the file of a
     study. Without a reference it is the run that this one is held against. `counting` says how builds are
-    counted where the study leaves that open."""
+    counted where the study leaves that open, and `baselines` how often a block measures the baseline."""
 
     in_blocks: ClassVar[bool] = True
     kind: Literal[RunKind.COMPARISON] = RunKind.COMPARISON
     reference: str | None = absent(None)
     against: str = absent("")
     counting: Counting | None = absent(None)
+    baselines: int | None = absent(None)
+
+    @property
+    def baselines_chosen(self) -> int | None:
+        return self.baselines
 
     @property
     def held(self) -> bool:

@@ -58,7 +58,7 @@ def variants_of(study: Study) -> tuple[Variant, ...]:
         variants.setdefault(name, Variant(name=name, levels=levels, placebo=placebo))
     if study.aa:
         variants[TWIN] = Variant(name=TWIN, levels=study.baseline, twin=True)
-    for number in range(2, study.baselines + 1):
+    for number in range(2, study.baselines_each + 1):
         name = f"{BASELINE}-{number}"
         variants[name] = Variant(name=name, levels=study.baseline, twin=True, shares=True)
     return tuple(variants.values())
@@ -190,7 +190,7 @@ class StudySize(Frozen):
 def size_of_study(study: Study) -> StudySize:
     """The size of a study as it is."""
     listed = len(study.variants)
-    return size_of_design(study.design, study.factors, listed, study.blocks, study.aa, study.baselines)
+    return size_of_design(study.design, study.factors, listed, study.blocks, study.aa, study.baselines_each)
 
 
 def size_of_design(

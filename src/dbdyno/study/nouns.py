@@ -405,14 +405,14 @@ class Study(Frozen):
     """A study as read. Its `engine` is the baseline's where engines are a factor. Without a `seed` each run
     draws its own, and without an `arrangement` each run has the one that its host and its factors allow.
     `slice_s` is about how long a slice is measured; without it, as long as the host's calibration found best,
-    else `SLICE_S`. Blocks take `images` of the pristine data in
-    turn; without it, as many as cost little beside the run. `settings` are levels that hold for every
-    variant, by factor name, those of the `configuration` included that nothing else gives. Each block has so
-    many `baselines`. `variants` is only for `list`, whose factors are what its variants set, and for
+    else `SLICE_S`. Blocks take `images` of the pristine data in turn; without it, as many as cost little
+    beside the run. `settings` are levels that hold for every variant, by factor name, those of the
+    `configuration` included that nothing else gives. Each block has so many `baselines`; without it one, or
+    as many as suit a budget. `variants` is only for `list`, whose factors are what its variants set, and for
     `search`, which alone has a `search`. `soak` says how `dyno soak` carries it out. `text` is the file as it
     was, `digest` its hash. Its paths count from the folder `place`; `files` are those that it refers to, None
-    where they are not known. Engines are restarted beside the blocks as `restarts` says. An
-    `application` takes the load in the place of the server beneath. `data` are used in the place of those
+    where they are not known. Engines are restarted beside the blocks as `restarts` says. An `application`
+    takes the load in the place of the server beneath. `data` are used in the place of those
     that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other engine
     takes over a copy of them. The load comes from this host, or from that of the `driver`. Where the engine
     is a URL, `server` says how that server is treated; else it is None."""
@@ -430,8 +430,7 @@ class Study(Frozen):
     seed: int | None = None
     aa: bool = False
     images: int | None = None
-    # One is left out, so that what is told of other studies does not change.
-    baselines: int = absent(1)
+    baselines: int | None = absent(None)
     arrangement: Arrangement | None = None
     slice_s: float | None = None
     workload: Workload
@@ -492,6 +491,11 @@ class Study(Frozen):
     def baseline(self) -> dict[str, Level]:
         """The baseline's level of every factor."""
         return {factor.name: factor.baseline for factor in self.factors}
+
+    @property
+    def baselines_each(self) -> int:
+        """How often a block measures the baseline."""
+        return self.baselines or 1
 
     @property
     def engines(self) -> tuple[Reference, ...]:

@@ -371,7 +371,9 @@ class _Reader(SectionReader):
             )
 
     def limit(self, head: dict[str, Any], factors: tuple[Factor, ...], listed: int) -> None:
-        size = size_of_design(head["design"], factors, listed, head["blocks"], head["aa"], head["baselines"])
+        size = size_of_design(
+            head["design"], factors, listed, head["blocks"], head["aa"], head["baselines"] or 1
+        )
         if size.trials > TRIALS_MAX:
             place = ("design",) if self.at(("design",)) is not None else ("factors",)
             hint = f"at most {TRIALS_MAX:,} are allowed: fewer levels, fewer blocks, or another design"

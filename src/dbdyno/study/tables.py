@@ -414,7 +414,9 @@ STUDY = StudySection(
             "The report says how often they were.", "aa"),
         Key("baselines", integer(1, BASELINES_MAX),
             "How often each block measures the baseline; variants are compared with the mean.",
-            'More than one excludes `interval = "signed-rank"`.', "baselines"),
+            'More than one excludes `interval = "signed-rank"`.', "baselines",
+            otherwise="one; with `--budget` what narrows intervals most, about the root of the number of "
+            "candidates"),
         Key("arrangement", one_of(Arrangement),
             "Whether all servers of a block run at once and the load goes round them in slices, "
             "or each trial runs by itself.", "See [slices](../concepts/verdicts.md#slices).", "arrangement",

@@ -227,7 +227,7 @@ def layout_text(analysis: Analysis) -> str:
 
 def _baselines_text(analysis: Analysis) -> str:
     """What candidates are compared with, where a block holds more than one baseline."""
-    count = analysis.study.baselines
+    count = analysis.study.baselines_each
     return f"Baseline: the geometric mean of the {count} in each block (Dunnett 1955)." if count > 1 else ""
 
 
