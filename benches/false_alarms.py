@@ -6,6 +6,9 @@ Clopper-Pearson interval of the share. At most 5 % are promised where blocks are
 measured: the runs are drawn (`tests/analyse/noises.py`). Luck that the blocks of a run share comes last: no
 interval over blocks holds it, so these shares show how much it matters.
 
+Then comes the rule of three verdicts, by itself: runs whose true ratio is equal, or just beyond the margin of
+2 %, where "no effect" and the other side of 1 are wrong; below each, how often "no effect" is told.
+
 Then come fleets, each of whose hosts favours an equal candidate by some luck, in spreads of a block.
 
 Then come rows of runs without a change, of several laws and lengths: at most 5 % may have a change point.
@@ -23,9 +26,19 @@ import numpy as np
 from dbdyno.analyse import effects
 from dbdyno.analyse.floor import Outlook
 from dbdyno.analyse.intervals import share_interval
-from dbdyno.study import Interval
+from dbdyno.analyse.model import Verdict
+from dbdyno.study import Goal, Interval
 from tests.analyse.change_points_cases import LAWS, false_alarms, found
-from tests.analyse.noises import GUARD, NOISES, SHARED, Guards, false_alarm, false_alarms_of_hosts
+from tests.analyse.noises import (
+    GUARD,
+    NOISES,
+    SHARED,
+    Guards,
+    false_alarm,
+    false_alarms_of_hosts,
+    method_of,
+    told,
+)
 
 SEED = 7
 CASES: tuple[tuple[Interval, int, Guards, int], ...] = (
@@ -43,6 +56,8 @@ CASES: tuple[tuple[Interval, int, Guards, int], ...] = (
     (Interval.ANYTIME, 20, (), 2),
 )
 
+RULES = ((Interval.STUDENT, 6), (Interval.STUDENT, 24), (Interval.SIGNED_RANK, 12), (Interval.PLANNED, 24))
+SPREADS = (0.01, 0.02, 0.03, 0.05)
 HOSTS, BLOCKS_OF_HOST = (2, 3, 4, 6), 8
 LUCK = (0.0, 0.5, 1.0, 2.0)
 LENGTHS = (7, 12, 25, 50, 150)
@@ -69,6 +84,15 @@ def main(runs: int) -> None:
                 f"  {called} of {runs}  {called / runs:5.1%}  ({low:.1%} to {high:.1%})",
                 flush=True,
             )
+    for interval, blocks in RULES:
+        for true in (1.0, 1.02 + 1e-9):
+            for spread in SPREADS:
+                method = method_of(Goal(margin=0.02), 1, interval).but(blocks_most=blocks)
+                seen = told(np.random.default_rng(SEED), true, spread, method, blocks, 5 * runs)
+                wrong = seen[Verdict.SLOWER] + seen[Verdict.FASTER if true == 1.0 else Verdict.NO_EFFECT]
+                what = f"{interval.value:11} {blocks} blocks, true {true:g}, spread {spread:g}: wrong"
+                _print(f"{what:58}", wrong, 5 * runs)
+                _print(f"{'no effect':>58}", seen[Verdict.NO_EFFECT], 5 * runs)
     for hosts in HOSTS:
         for luck in LUCK:
             called = false_alarms_of_hosts(np.random.default_rng(SEED), hosts, BLOCKS_OF_HOST, luck, runs)

@@ -1,7 +1,7 @@
 """What is a verdict worth? Whole studies of a real MariaDB against itself, and against one that is held.
 
     python -m benches.power [--comparisons N] [--minutes M] [--workloads NAME ...] [--shares SHARE ...]
-                            [--results FILE] [--quick]
+                            [--results FILE] [--for MINUTES] [--quick]
 
 Each comparison is a run of its own: `dyno run STUDY --budget M` on a study of two variants, with a seed, data
 folder and store of its own. The candidate differs in `lock_wait_timeout`, which nothing waits for; its value
@@ -13,7 +13,8 @@ one that is not held goes on at once.
 The held server must be called slower, and the server against itself (A/A) neither faster nor slower. Counts
 have their Clopper-Pearson interval. By default an A/A and 5 % have two minutes, and 2 % ten. With FILE each
 comparison is a line of it as soon as it is over, and those that it holds are not measured again: a bench that
-was cut short goes on. `--quick` shows in minutes that all of it works; its counts mean nothing.
+was cut short goes on. With `--for` none begins that would not be over in so many minutes, by how long those
+of its case took. `--quick` shows in minutes that all of it works; its counts mean nothing.
 
 Intervals take blocks as independent. Two lines for each case say whether they are, from the ratios that are
 kept: F is the spread of the runs' means over what their blocks make one expect (1 where all blocks of a run
@@ -93,6 +94,7 @@ class Compared:
     held: float
     cause: str = ""
     ratios: tuple[float, ...] = ()
+    took_s: float = 0.0
 
     @property
     def case(self) -> tuple[str, float, float]:
@@ -111,13 +113,17 @@ def main() -> None:
         for workload, share in product(arguments.workloads, shares)
     ]
     # Case by case in every round, so that a change of the host meets all of them.
+    began_s = time.monotonic()
     for number in range(1 if arguments.quick else arguments.comparisons):
         for case in cases:
             if sum(one.case == case for one in done) > number:
                 continue
+            if time.monotonic() - began_s + longest_s(case, done) > 60 * arguments.minutes_in_all:
+                continue
             found = compared(*case, quick=arguments.quick)
             print(
-                f"{found.workload} {found.share:.0%}: {found.verdict} {found.cause}",
+                f"{found.workload} {found.share:.0%}: {found.verdict} {found.cause},"
+                f" {found.took_s / 60:.1f} min",
                 file=sys.stderr,
                 flush=True,
             )
@@ -137,6 +143,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--workloads", nargs="+", default=WORKLOADS)
     parser.add_argument("--shares", nargs="+", type=float, default=tuple(MINUTES))
     parser.add_argument("--results", type=Path)
+    parser.add_argument("--for", dest="minutes_in_all", type=float, default=math.inf, metavar="MINUTES")
     parser.add_argument("--show", action="store_true", help="measure nothing")
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
@@ -145,6 +152,11 @@ def parsed() -> argparse.Namespace:
     if not all(0.0 <= share < 1.0 for share in arguments.shares):
         parser.error("a share lies between 0 and 1")
     return arguments
+
+
+def longest_s(case: tuple[str, float, float], done: Iterable[Compared]) -> float:
+    """How long a comparison of a case may take."""
+    return max((one.took_s for one in done if one.case == case and one.took_s), default=60 * case[2])
 
 
 def read(results: Path) -> Iterator[Compared]:
@@ -171,8 +183,10 @@ def compared(workload: str, share: float, minutes: float, quick: bool) -> Compar
         command += ["--quiet", "--json", "--wait", "24h", "--seed", str(secrets.randbelow(10**9))]
         command += [] if quick else ["--budget", f"{60 * minutes:g}s"]
         environment = {**os.environ, "XDG_DATA_HOME": name, "DYNO_STORE": f"sqlite:///{folder / 'store.db'}"}
+        began_s = time.monotonic()
         with holding() as held:
             said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    took_s = time.monotonic() - began_s
     if not said.stdout:
         sys.exit(said.stderr)
     [candidate] = [one for one in json.loads(said.stdout)["variants"] if one["role"] == "candidate"]
@@ -189,6 +203,7 @@ def compared(workload: str, share: float, minutes: float, quick: bool) -> Compar
         held=taken(held, marked),
         cause=candidate["cause"],
         ratios=tuple(one["ratio"] for one in candidate["block_ratios"]),
+        took_s=round(took_s, 1),
     )
 
 
@@ -272,10 +287,18 @@ def send(process_ids: Iterable[int], number: signal.Signals) -> None:
 
 
 def show(cases: Iterable[list[Compared]]) -> None:
-    row = "{:12}  {:>6}  {:>7}  {:>8}  {:>6}  {:>6}  {:>22}  {:>12}"
+    row = "{:12}  {:>6}  {:>7}  {:>8}  {:>6}  {:>6}  {:>22}  {:>12}  {:>9}"
     print(
         row.format(
-            "workload", "held", "minutes", "expected", "seen", "+-", "called different", "inconclusive"
+            "workload",
+            "held",
+            "minutes",
+            "expected",
+            "seen",
+            "+-",
+            "called different",
+            "inconclusive",
+            "took",
         )
     )
     for found in filter(None, cases):
@@ -288,6 +311,8 @@ def show(cases: Iterable[list[Compared]]) -> None:
             f"{statistics.median(ratios):.4f}" if ratios else "-",
             f"{statistics.median(halves):.1%}" if halves else "-", counted(found),
             sum(one.verdict == "inconclusive" for one in found),
+            f"{statistics.median(took) / 60:.1f} min" if (took := [one.took_s for one in found if one.took_s])
+            else "-",
         ))  # fmt: skip
 
     for found in cases:

@@ -7,6 +7,7 @@ Noise goes on from trial to trial in that order.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from statistics import NormalDist
@@ -18,8 +19,9 @@ import numpy.typing as npt
 
 from dbdyno.analyse import effects
 from dbdyno.analyse.effects import variant_result
-from dbdyno.analyse.estimate import Estimator, Trials
+from dbdyno.analyse.estimate import Contrasts, Estimator, Trials, estimated_ratio
 from dbdyno.analyse.floor import Outlook
+from dbdyno.analyse.intervals import beyond, judge
 from dbdyno.analyse.model import Method, Role, TrialResult, VariantResult, Verdict
 from dbdyno.analyse.quantiles import blocks_least, confidence_each
 from dbdyno.records.record import Outcome, PhaseRecord, Record
@@ -224,6 +226,31 @@ def method_of(goal: Goal, candidates: int, interval: Interval) -> Method:
 
 PLAIN = Estimator(method_of(Goal(), 1, Interval.STUDENT))
 """For contrasts of blocks that have nothing in common."""
+
+
+def told(
+    random: np.random.Generator, true: float, spread: float, method: Method, blocks: int, runs: int
+) -> Counter[Verdict]:
+    """How many runs of so many blocks give which verdict, where the ratio is `true` and log ratios have this
+    spread. A run that is looked at after each pair of blocks ends with the first verdict that stands."""
+    looks = range(method.blocks_least, blocks + 1, 2) if method.sequential else [blocks]
+    found: Counter[Verdict] = Counter()
+    for _ in range(runs):
+        logs = random.normal(math.log(true), spread, blocks)
+        for look in looks:
+            effect = estimated_ratio(
+                "throughput",
+                Contrasts.apart(logs[:look].tolist()),
+                method.confidence_each,
+                method,
+                judged=True,
+            )
+            assert effect is not None
+            verdict, _ = judge(effect, method)
+            if verdict is Verdict.NO_EFFECT or (method.sequential and beyond(effect, method.margin)):
+                break
+        found[verdict] += 1
+    return found
 
 
 def _alarm(results: list[VariantResult]) -> bool:

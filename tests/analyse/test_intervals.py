@@ -12,11 +12,22 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dbdyno.analyse.intervals import judge, pooled, ratio_of, share_interval, signed_rank
-from dbdyno.analyse.model import Reason, Verdict
+from dbdyno.analyse.estimate import Contrasts, estimated_ratio
+from dbdyno.analyse.intervals import (
+    as_told,
+    judge,
+    one_sided,
+    pooled,
+    ratio_of,
+    share_interval,
+    signed_rank,
+    within,
+)
+from dbdyno.analyse.model import Narrower, Reason, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each
-from dbdyno.study import Interval
+from dbdyno.study import Goal, Interval
 from tests.analyse.intervals_cases import a_method, a_ratio, within_binomial_error
+from tests.analyse.noises import method_of, told
 
 STUDIES = 2000
 some_log_ratios = st.lists(st.floats(-3, 3), min_size=2, max_size=12)
@@ -119,6 +130,49 @@ def test_verdicts(low: float, high: float, verdict: Verdict) -> None:
     turned = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}.get(verdict, verdict)
     assert judge(a_ratio(low, high), a_method(higher_is_better=False))[0] is turned
     assert judge(a_ratio(1 / high, 1 / low), a_method())[0] is turned
+
+
+@pytest.mark.parametrize(
+    ("interval", "blocks"), [(Interval.STUDENT, 12), (Interval.SIGNED_RANK, 12), (Interval.PLANNED, 24)]
+)
+@pytest.mark.parametrize("spread", [0.012, 0.03])
+def test_no_effect_and_differences_together_are_wrong_in_one_run_of_twenty(
+    interval: Interval, blocks: int, spread: float
+) -> None:
+    """A true ratio at the end of the margin: "no effect" is wrong, and so is the other side of 1."""
+    method = method_of(Goal(margin=0.02), 1, interval).but(blocks_most=blocks)
+    found = told(np.random.default_rng(51), 1.02 + 1e-9, spread, method, blocks, 600)
+    wrong = found[Verdict.NO_EFFECT] + found[Verdict.SLOWER]
+    assert stats.binom.sf(wrong - 1, 600, 0.053) > 1e-3, found
+
+
+def test_no_effect_is_told_sooner_than_by_the_interval_of_a_difference() -> None:
+    """The same 400 runs of equal variants, looked at after each pair of at most 40 blocks, margin of 2 %."""
+    method = method_of(Goal(margin=0.02), 1, Interval.STUDENT)
+    random, sooner, later = np.random.default_rng(52), [], []
+    for _ in range(400):
+        logs = random.normal(0.0, 0.02, 40)
+        each = [
+            estimated_ratio("throughput", Contrasts.apart(logs[:count].tolist()), 0.95, method, judged=True)
+            for count in range(6, 41, 2)
+        ]
+        by = [(one, one.but(narrower=None)) for one in each if one is not None]
+        first, second = (
+            next((one.pairs for pair in by if within(one := pair[side], 0.02)), 42) for side in (0, 1)
+        )
+        sooner.append(first)
+        later.append(second)
+    assert np.mean(sooner) < 0.88 * np.mean(later)
+
+
+def test_a_ratio_has_its_narrower_interval_only_where_the_verdict_rests_on_it() -> None:
+    inner = Narrower(low=0.985, high=1.015, confidence=0.9)
+    reaching = a_ratio(0.979, 1.021).but(narrower=inner)
+    assert judge(reaching, a_method())[0] is Verdict.NO_EFFECT
+    assert as_told(reaching, Verdict.NO_EFFECT, 0.02) == reaching
+    assert as_told(reaching, Verdict.INCONCLUSIVE, 0.02).narrower is None
+    assert as_told(a_ratio(0.981, 1.019).but(narrower=inner), Verdict.NO_EFFECT, 0.02).narrower is None
+    assert (one_sided(0.95), one_sided(0.5)) == (0.9, 0.0)
 
 
 def test_without_a_margin_nothing_is_ever_no_effect() -> None:

@@ -43,7 +43,15 @@ from dbdyno.analyse.estimate import (
 )
 from dbdyno.analyse.floor import Outlook, could_be_layout, outlook
 from dbdyno.analyse.guards import fails_more, guard_result
-from dbdyno.analyse.intervals import beyond, bounded_exp, judge, usable
+from dbdyno.analyse.intervals import (
+    as_told,
+    beyond,
+    bounded_exp,
+    judge,
+    one_sided,
+    usable,
+    with_narrower,
+)
 from dbdyno.analyse.latency import curve
 from dbdyno.analyse.model import (
     BlockRatio,
@@ -119,9 +127,9 @@ def adjusted(
     freedom = len(logs) - 2
     centre = float(logs.mean() - slope * beside.mean())
     residual_sd = math.sqrt(float(left @ left) / freedom)
-    half = residual_sd * math.sqrt(1.0 / len(logs) + beside.mean() ** 2 / squares)
-    half *= t_quantile(confidence, freedom + 1)
-    return Ratio(
+    error = residual_sd * math.sqrt(1.0 / len(logs) + beside.mean() ** 2 / squares)
+    half, inner = (t_quantile(each, freedom + 1) * error for each in (confidence, one_sided(confidence)))
+    ratio = Ratio(
         metric=metric,
         pairs=len(logs),
         ratio=math.exp(centre),
@@ -130,6 +138,7 @@ def adjusted(
         log_sd=residual_sd,
         confidence=confidence,
     )
+    return with_narrower(ratio, bounded_exp(centre - inner), bounded_exp(centre + inner))
 
 
 LOSING = (Outcome.FAILED, Outcome.MEASURED)
@@ -174,7 +183,14 @@ def variant_result(
     if outside:
         return result.but(**verdict_of_endings(trials))
     idle = _idle(result, trials, baseline)
-    return result.but(**_verdict(result, trials, baseline, method), idle=idle)
+    return _as_told(result.but(**_verdict(result, trials, baseline, method), idle=idle), method)
+
+
+def _as_told(result: VariantResult, method: Method) -> VariantResult:
+    """The narrower interval is told where the verdict rests on it."""
+    if result.effect is None or result.effect.narrower is None:
+        return result
+    return result.but(effect=as_told(result.effect, result.verdict, method.margin))
 
 
 def _failing(trials: Trials) -> tuple[str, ...]:
@@ -195,10 +211,12 @@ def decided_result(trials: Trials, baseline: Trials, goal: Goal, method: Method)
         levels=trials.variant.levels,
         changed=changed_levels(trials.variant.levels, baseline.variant.levels),
         outcomes={},
-        effect=ratio_between(goal.response, trials, baseline, method.confidence_each, method),
+        effect=ratio_between(goal.response, trials, baseline, method.confidence_each, method, judged=True),
         guards=_guards(trials, baseline, goal, method),
     )
-    judged = result.but(**(verdict_of_endings(trials) or _of_comparison(result, trials, baseline, method)))
+    judged = _as_told(
+        result.but(**(verdict_of_endings(trials) or _of_comparison(result, trials, baseline, method))), method
+    )
     return judged if _decided(judged, trials, baseline, method) else None
 
 
@@ -242,7 +260,8 @@ def _block_ratios(trials: Trials, baseline: Trials, metric: str) -> tuple[BlockR
 def _compared(
     trials: Trials, baseline: Trials, goal: Goal, method: Method, each: float, costs: Sequence[str]
 ) -> dict[str, object]:
-    plain = ratio_between(goal.response, trials, baseline, each, method)
+    judged = trials.role is Role.CANDIDATE
+    plain = ratio_between(goal.response, trials, baseline, each, method, judged)
     taken_off = None
     # Luck with a host or an image is larger than what is taken off, and no interval over blocks holds it.
     if not (plain and (plain.hosts or plain.images)) and (covariate := _covariate(goal, method)):
@@ -250,7 +269,7 @@ def _compared(
     return {
         "block_ratios": _block_ratios(trials, baseline, goal.response),
         "effect": taken_off or plain,
-        "unadjusted": plain if taken_off else None,
+        "unadjusted": plain.but(narrower=None) if plain and taken_off else None,
         "mean": _mean_beside(trials, baseline, goal.response, each, method),
         "costs": tuple(
             ratio
@@ -359,7 +378,9 @@ def _rests_on_luck(
         theirs=sum(drop.variant != trials.variant.name for drop in lost),
         higher_is_better=method.higher_is_better,
     )
-    effect = estimated_ratio(method.response, Contrasts.apart(worst), method.confidence_each, method)
+    effect = estimated_ratio(
+        method.response, Contrasts.apart(worst), method.confidence_each, method, judged=True
+    )
     return effect is None or judge(effect, method)[0] is not verdict
 
 

@@ -57,7 +57,16 @@ from dbdyno.analyse.columns import (
     Rows,
     paired,
 )
-from dbdyno.analyse.intervals import bounded_exp, centre_of, half_width, ratio_of, usable, welch
+from dbdyno.analyse.intervals import (
+    bounded_exp,
+    centre_of,
+    half_width,
+    one_sided,
+    ratio_of,
+    usable,
+    welch,
+    with_narrower,
+)
 from dbdyno.analyse.model import Method, Ratio, Role, Summary, TrialResult, Unit, Verdict
 from dbdyno.analyse.quantiles import f_quantile
 from dbdyno.analyse.restarts import Survivor
@@ -212,18 +221,29 @@ def with_copies(trials: Sequence[Trials]) -> Trials:
 
 
 def ratio_between(
-    metric: str, trials: Trials, baseline: Trials, confidence: float, method: Method
+    metric: str,
+    trials: Trials,
+    baseline: Trials,
+    confidence: float,
+    method: Method,
+    judged: bool = False,
 ) -> Ratio | None:
     """The ratio trials / baseline of a metric: paired by block, or of repetitions that have nothing in
-    common."""
+    common. One that is to be judged has its narrower interval."""
     if method.unit is not Unit.REPETITION:
         found = paired_by_block(trials, baseline, metric)
-        return estimated_ratio(metric, contrasts_of(trials.rows, found), confidence, method)
+        return estimated_ratio(metric, contrasts_of(trials.rows, found), confidence, method, judged)
     over, under = (
         [log for log in side.values(metric).logs.tolist() if not math.isnan(log)]
         for side in (trials, baseline)
     )
-    return welch(metric, over, under, confidence) if over and under else None
+    if not over or not under:
+        return None
+    ratio = welch(metric, over, under, confidence)
+    if not judged:
+        return ratio
+    inner = welch(metric, over, under, one_sided(confidence))
+    return with_narrower(ratio, inner.low, inner.high)
 
 
 def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
@@ -338,33 +358,46 @@ def _of_fleet(codes: Places, names: list[str]) -> Places:
     return np.where(np.isin(codes, of_none), NOBODYS, codes)
 
 
-def estimated_ratio(metric: str, found: Contrasts, confidence: float, method: Method) -> Ratio | None:
+def estimated_ratio(
+    metric: str, found: Contrasts, confidence: float, method: Method, judged: bool = False
+) -> Ratio | None:
     """The geometric mean of ratios and its interval; None without a block, no interval with one. An interval
-    that so few blocks cannot give at this confidence is absent."""
+    that so few blocks cannot give at this confidence is absent. One that is to be judged has its narrower
+    interval."""
     pairs = len(found.values)
     if pairs == 0:
         return None
     centred = centred_of(found, confidence, method)
-    return Ratio(
+    ratio = Ratio(
         metric=metric,
         pairs=pairs,
         ratio=math.exp(centred.centre),
-        low=None if centred.low is None else bounded_exp(centred.low),
-        high=None if centred.high is None else bounded_exp(centred.high),
+        low=_ratio(centred.low),
+        high=_ratio(centred.high),
         log_sd=float(np.sort(found.values).std(ddof=1)) if pairs > 1 else None,
         confidence=confidence,
         hosts=centred.hosts,
         images=centred.images,
     )
+    if not judged:
+        return ratio
+    inner = centred_of(found, confidence, method, narrower=True)
+    return with_narrower(ratio, _ratio(inner.low), _ratio(inner.high))
 
 
-def centred_of(found: Contrasts, confidence: float, method: Method) -> Centred:
-    """The same of contrasts in their own unit. There is a block."""
-    by_block = Centred(*centre_of(found.values, confidence, method.interval, method.blocks_most))
+def _ratio(log: float | None) -> float | None:
+    return None if log is None else bounded_exp(log)
+
+
+def centred_of(found: Contrasts, confidence: float, method: Method, narrower: bool = False) -> Centred:
+    """The same of contrasts in their own unit. There is a block. The narrower interval is over the same
+    means."""
+    reach = one_sided(confidence) if narrower else confidence
+    by_block = Centred(*centre_of(found.values, reach, method.interval, method.blocks_most))
     if method.unit is not Unit.BLOCK or method.interval is Interval.SIGNED_RANK:
         return by_block
     of_hosts, of_images = means_of_hosts(found), means_of_images(found, confidence)
-    each = [centre_of(means, confidence) for means in (of_hosts, of_images) if means is not None]
+    each = [centre_of(means, reach) for means in (of_hosts, of_images) if means is not None]
     if not each:
         return by_block
     centre = each[0][0]

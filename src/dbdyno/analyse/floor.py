@@ -1,62 +1,54 @@
-"""The floor of a run: how far two runs of one variant differ here. Where the spread comes from, trial to
-trial and slice to slice, and how many more blocks would settle what is inconclusive.
+"""What a run cannot see: how large a difference must be, where the spread comes from, how far mere luck of
+layout goes, and how many more blocks would settle what is open.
 
-The floor is half the width that the interval of two equal variants has, from as many blocks as the run has. A
-true difference of that size is told in every second run, and a smaller one is mostly missed. A twin gives the
-spread of such a ratio directly. Without one it comes from what neither variant nor block explains of the log
-responses, the residual of the randomised block design (R. A. Fisher, The Design of Experiments, 1935); a
-variant that is noisier than the others raises it.
+**The floor** is half the width that the interval of two equal variants has, from as many blocks as the run
+has. A true difference of that size is told in every second run, and a smaller one is mostly missed. A twin
+gives the spread of such a ratio directly. Without one it comes from what neither variant nor block explains
+of the log responses, the residual of the randomised block design (R. A. Fisher, The Design of Experiments,
+1935); a variant that is noisier than the others raises it.
 
-Blocking is judged by the efficiency of that design relative to one without blocks (F. Yates, Complex
+**Blocking** is judged by the efficiency of that design relative to one without blocks (F. Yates, Complex
 experiments, Suppl. J. R. Stat. Soc. 2, 1935; W. G. Cochran and G. M. Cox, Experimental Designs, 2nd edition,
 1957, section 4.37). Its interval follows from the F ratio of blocks to residual.
 
-Placebos: the baseline's code at other addresses, and how far mere luck of layout goes.
-
-Where a function lies decides which cache lines and branch predictors it shares. So a speed changes by some
-per cent with the order of linking, though no instruction does (T. Mytkowicz, A. Diwan, M. Hauswirth and P. F.
-Sweeney, Producing wrong data without doing anything obviously wrong!, ASPLOS 2009). Placebos measure that.
-
-A build without an effect draws its luck as the baseline and its placebos do. So the logs of their speeds are
-a sample of layouts, and one more lies within its prediction limit: mean +- t sd sqrt(1 + 1/n), with n - 1
-degrees of freedom (G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991, chapter 4). The limit holds for
-all builds of a run together (Šidák).
-
-A few blocks tell the ratio and the spread only roughly. A plan that takes both as seen promises too much: the
-spread of an inconclusive variant was as often too small as too large, and the blocks needed go with its
-square. So both are drawn from what the blocks allow (the posterior law under Jeffreys' prior), the further
-blocks are drawn for each pair, and settled is the share of draws whose whole sample gives a verdict. That is
-assurance, not power (A. O'Hagan, J. W. Stevens and M. J. Campbell, Pharmaceutical Statistics 4, 2005,
-187-201).
-
-Assurance keeps its promise on average. For a ratio about half of the margin it does not: that needs the most
-blocks, because its interval has to fit between 1 and the margin. So the number that is called likely has to
-settle four of five draws for the ratio that is hardest of all plausible ones, which are those that an
-interval of 90 % holds.
-
-The noisier the blocks, the farther that number lies above the one that settles half of all draws. Where it is
-a multiple of it, one figure would claim more than the blocks tell, so both are given. Beyond twenty times the
-blocks that there are none is given: such a run needs less noise, not more blocks.
-
-The blocks to come are taken to be like those that there are. Where one in ten is off by 10 %, 12 blocks often
-hold none of these, and then the number is too small: it settled 38 % of equal variants where 80 % were meant
-(simulated, spread of 3.5 %). To draw from resampled residuals does not change that, because what was not seen
-is in no residual (the same 38 %). So the number is told of blocks like these.
-
-Whoever adds blocks has looked at the answer. So they are counted for the interval that holds at every look,
-which an extended run has, whatever the run had so far.
-
-In each block the speeds of a variant's and the baseline's slices that followed one another are compared, as
-log ratios. Their spread within a block is that of slices. What the means of blocks vary by beyond what so
-many slices explain is luck that all slices of a trial share: of the server's start, and of the block. That is
-the analysis of variance in one way, and its interval that of the F ratio (H. Scheffé, The Analysis of
-Variance, 1959, section 7.2). Trials that measure in one piece are cut into their seconds.
+**Starts and slices.** In each block the speeds of a variant's and the baseline's slices that followed one
+another are compared, as log ratios. Their spread within a block is that of slices. What the means of blocks
+vary by beyond what so many slices explain is luck that all slices of a trial share: of the server's start,
+and of the block. That is the analysis of variance in one way, and its interval that of the F ratio (H.
+Scheffé, The Analysis of Variance, 1959, section 7.2). Trials that measure in one piece are cut into seconds.
 
 Slices that follow one another resemble each other, so the mean of a trial spreads farther than that of as
 many independent ones. How far is found by batch means (A. M. Law and W. D. Kelton, Simulation Modeling and
 Analysis, chapter 9): the halves of a trial are compared instead of its slices. Halves that follow one another
 still resemble each other a little; what that hides follows from the quarters, because the variance of a mean
 of n slices is (s - c / n) / n for a law whose correlation fades within a batch.
+
+**Luck of layout.** Where a function lies decides which cache lines and branch predictors it shares. So a
+speed changes by some per cent with the order of linking, though no instruction does (T. Mytkowicz, A. Diwan,
+M. Hauswirth and P. F. Sweeney, Producing wrong data without doing anything obviously wrong!, ASPLOS 2009).
+Placebos, which have the baseline's code at other addresses, measure that. A build without an effect draws its
+luck as the baseline and its placebos do. So the logs of their speeds are a sample of layouts, and one more
+lies within its prediction limit: mean +- t sd sqrt(1 + 1/n), with n - 1 degrees of freedom (G. J. Hahn and W.
+Q. Meeker, Statistical Intervals, 1991, chapter 4). It holds for all builds of a run together (Šidák).
+
+**More blocks.** A few blocks tell the ratio and the spread only roughly. A plan that takes both as seen
+promises too much, because the blocks needed go with the square of the spread. So both are drawn from what the
+blocks allow (the posterior law under Jeffreys' prior), the further blocks are drawn for each pair, and
+settled is the share of draws whose whole sample gives a verdict. That is assurance, not power (A. O'Hagan, J.
+W. Stevens and M. J. Campbell, Pharmaceutical Statistics 4, 2005, 187-201).
+
+Assurance keeps its promise on average. For a ratio about half of the margin it does not: that needs the most
+blocks, because its interval has to fit between 1 and the margin. So the number that is called likely has to
+settle four of five draws for the ratio that is hardest of all plausible ones, which are those that an
+interval of 90 % holds. The noisier the blocks, the farther that number lies above the one that settles half
+of all draws. Where it is a multiple of it, one figure would claim more than the blocks tell, so both are
+given. Beyond twenty times the blocks that there are none is given: such a run needs less noise.
+
+The blocks to come are taken to be like those that there are, and whoever adds blocks has looked at the
+answer. So they are counted for the interval that holds at every look, which an extended run has. Where one
+block in ten is off by 10 %, 12 of them often hold none of these, and then the number is too small: it settled
+38 % of equal variants where 80 % were meant (simulated, spread of 3.5 %). Resampled residuals do not change
+that, because what was not seen is in no residual. So the number is told of blocks like these.
 """
 
 from __future__ import annotations
@@ -74,7 +66,7 @@ import numpy.typing as npt
 from dbdyno.analyse.columns import BlockValues, Floats, Places
 from dbdyno.analyse.estimate import Trials, pairs, ratio_between, verdict_of_endings, with_copies
 from dbdyno.analyse.found import Blocking, Components, Floor, LayoutSpread
-from dbdyno.analyse.intervals import bounded_exp, quantile_of
+from dbdyno.analyse.intervals import bounded_exp, one_sided, quantile_of
 from dbdyno.analyse.model import Method, Ratio, Role
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, anytime_quantile, confidence_each, f_quantile, t_quantile
 from dbdyno.driver.tally import Tally
@@ -382,7 +374,8 @@ class _Future:
             DRAWS
         ) * self.spreads / math.sqrt(effect.pairs)
         self.errors: npt.NDArray[np.float64] = draw.standard_normal(DRAWS)
-        self.confidence, self.margin = effect.confidence, math.log1p(method.margin)
+        self.confidences = effect.confidence, one_sided(effect.confidence)
+        self.margin = math.log1p(method.margin)
         self.least = method.blocks_least
         half = t_quantile(PLAUSIBLE, effect.pairs) * effect.log_sd / math.sqrt(effect.pairs)
         self.hardest = {
@@ -407,9 +400,10 @@ class _Future:
         squares = self.squares + chances * self.spreads**2
         squares += (theirs - self.mean) ** 2 * self.pairs * more / whole
         means = (self.pairs * self.mean + more * theirs) / whole
-        halves = anytime_quantile(self.confidence, whole) * np.sqrt(squares / (whole - 1) / whole)
+        errors = np.sqrt(squares / (whole - 1) / whole)
+        half, inner = (anytime_quantile(one, whole) * errors for one in self.confidences)
         away = np.abs(means)
-        return float(np.mean((away > halves) | (away + halves <= self.margin)))
+        return float(np.mean((away > half) | (away + inner <= self.margin)))
 
 
 PIECES_LEAST = 4

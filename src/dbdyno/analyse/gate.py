@@ -24,7 +24,16 @@ import numpy as np
 
 from dbdyno.analyse.effects import variant_result
 from dbdyno.analyse.estimate import Trials
-from dbdyno.analyse.intervals import bounded_exp, judge, share_interval, usable, welch
+from dbdyno.analyse.intervals import (
+    as_told,
+    bounded_exp,
+    judge,
+    one_sided,
+    share_interval,
+    usable,
+    welch,
+    with_narrower,
+)
 from dbdyno.analyse.model import Analysis, Kept, Method, Ratio, Reason, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each, t_quantile
 from dbdyno.frozen import Frozen, absent
@@ -232,14 +241,16 @@ def _against_runs(now: float, setup: str, past: Sequence[PastRun], method: Metho
     floor = noise_floor(past, setup, method.confidence_each)
     if floor is None or not floor.enough:
         return ratio
-    quantile = t_quantile(method.confidence_each, floor.degrees + 1)
-    half = quantile * floor.log_sd * math.sqrt(1.0 + 1.0 / len(same))
-    return ratio.but(
+    error = floor.log_sd * math.sqrt(1.0 + 1.0 / len(same))
+    each = (method.confidence_each, one_sided(method.confidence_each))
+    half, inner = (t_quantile(one, floor.degrees + 1) * error for one in each)
+    told = ratio.but(
         pairs=floor.degrees + 1,
         low=bounded_exp(difference - half),
         high=bounded_exp(difference + half),
         log_sd=floor.log_sd,
     )
+    return with_narrower(told, bounded_exp(difference - inner), bounded_exp(difference + inner))
 
 
 def _replayed(past: Sequence[PastRun], method: Method) -> list[Verdict | None]:
@@ -310,7 +321,7 @@ def _judged(
     found["blocks_more_even"] = None
     states = {guard.state for guard in alone.guards}
     if alone.verdict is not Verdict.INCONCLUSIVE:
-        return alone.but(effect=effect, dropped=())
+        return alone.but(effect=effect and as_told(effect, alone.verdict, method.margin), dropped=())
     if reference.answer.baseline_broken:
         found |= {"reason": Reason.BASELINE_BROKEN}
     elif effect is None:
@@ -325,7 +336,8 @@ def _judged(
             found |= {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.FAILS_MORE}
         elif verdict is Verdict.FASTER and states - {Kept.KEPT}:
             found |= {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
-    return alone.but(**found)
+    judged = alone.but(**found)
+    return judged.but(effect=effect and as_told(effect, judged.verdict, method.margin))
 
 
 def _fails_more(run: Analysis, reference: Analysis, method: Method) -> bool:

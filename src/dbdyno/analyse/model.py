@@ -102,11 +102,19 @@ class Kept(StrEnum):
     UNREAD = "unread"
 
 
+class Narrower(Frozen):
+    """The interval that tells "no effect": each end of it errs as seldom as both of the wider one."""
+
+    low: float
+    high: float
+    confidence: float
+
+
 class Ratio(Frozen):
     """The ratio variant / baseline of one metric: geometric mean over `pairs` blocks, with its interval, of
     which alone the `confidence` is; none with a single pair. `log_sd` is the standard deviation of the log
     ratios between blocks. Where `hosts` of a fleet were compared, or `images` of the data differ, mean and
-    interval are over the means of so many."""
+    interval are over the means of so many. A verdict "no effect" rests on the `narrower` interval, if any."""
 
     metric: str
     pairs: int
@@ -115,6 +123,7 @@ class Ratio(Frozen):
     high: float | None = None
     log_sd: float | None = None
     confidence: float
+    narrower: Narrower | None = absent(None)
     images: int | None = absent(None)
     hosts: int | None = absent(None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbdyno.analyse.estimate import IMAGES_LEAST
+from dbdyno.analyse.intervals import one_sided
 from dbdyno.analyse.model import Analysis, Method
 from dbdyno.driver.link import LoadHost
 from dbdyno.frozen import level_text, listed
@@ -99,9 +100,12 @@ def ratio_text_of(analysis: Analysis) -> str:
 
 
 def _margin_text(method: Method) -> str:
+    inner = share_text(one_sided(method.confidence_each))
     return (
         f"Margin: ratios from {ratio_text(1.0 / (1.0 + method.margin))} to {ratio_text(1.0 + method.margin)}"
-        " count as no effect, when the whole interval lies there."
+        f" count as no effect, when the whole interval of {inner} lies there: each of its ends is wrong as"
+        " seldom as a verdict of a difference (two one-sided tests: Schuirmann, J. Pharmacokin. Biopharm. 15,"
+        " 1987)."
     )
 
 

@@ -19,6 +19,7 @@ from dbdyno.analyse.model import (
     GuardResult,
     Kept,
     Method,
+    Ratio,
     Reason,
     Role,
     Unit,
@@ -29,6 +30,7 @@ from dbdyno.records.metrics import OBSERVED_ABOVE, SHARES_ABOVE
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.report.words.numbers import (
     DASH,
+    between_text,
     differs,
     effect_text,
     limits_text,
@@ -87,9 +89,18 @@ def remark(variant: VariantResult, analysis: Analysis) -> str:
         return idle or "; ".join(filter(None, (_maybe_within(variant, analysis), _carried_text(variant))))
     if not_exercised(variant):
         return f"the load did not use it: {clean(variant.idle)}"
-    if variant.verdict is Verdict.NO_EFFECT and variant.effect is not None and differs(variant.effect):
-        return "a real difference, but smaller than the margin"
+    if variant.verdict is Verdict.NO_EFFECT and variant.effect is not None:
+        real = "a real difference, but smaller than the margin" if differs(variant.effect) else ""
+        return "; ".join(filter(None, (real, _narrower_text(variant.effect)))) or cause(variant)
     return cause(variant)
+
+
+def _narrower_text(effect: Ratio) -> str:
+    """The interval by which there is no effect, where that is not the one beside the ratio."""
+    inner = effect.narrower
+    if inner is None:
+        return ""
+    return f"its interval of {share_text(inner.confidence)} tells it: {between_text(inner.low, inner.high)}"
 
 
 def mean_text(variant: VariantResult) -> str:

@@ -33,7 +33,7 @@ LOOKS: dict[Verdict, VerdictLook] = {
         "▼", "bold red", "triangle-down", "the whole interval lies on the worse side of 1"
     ),
     Verdict.NO_EFFECT: VerdictLook(
-        "=", "default", "square", "the whole interval lies within the margin around 1"
+        "=", "default", "square", "a difference, if there is one, is smaller than the margin"
     ),
     Verdict.INCONCLUSIVE: VerdictLook("?", "yellow", "circle", "the interval is too wide to tell"),
     Verdict.BROKEN: VerdictLook(
