@@ -7,7 +7,8 @@ measured: the runs are drawn (`tests/analyse/noises.py`). Luck that the blocks o
 interval over blocks holds it, so these shares show how much it matters.
 
 Then comes the rule of three verdicts, by itself: runs whose true ratio is equal, or just beyond the margin of
-2 %, where "no effect" and the other side of 1 are wrong; below each, how often "no effect" is told.
+2 %, where "no effect" and the other side of 1 are wrong; below each, how often "no effect" is told. Student's
+is drawn again in 400,000 runs of a mean and a spread each, by the same quantiles.
 
 Then come fleets, each of whose hosts favours an equal candidate by some luck, in spreads of a block.
 
@@ -18,6 +19,7 @@ one run of their place, and nothing else.
 
 from __future__ import annotations
 
+import math
 import sys
 from unittest.mock import patch
 
@@ -25,8 +27,9 @@ import numpy as np
 
 from dbdyno.analyse import effects
 from dbdyno.analyse.floor import Outlook
-from dbdyno.analyse.intervals import share_interval
+from dbdyno.analyse.intervals import one_sided, share_interval
 from dbdyno.analyse.model import Verdict
+from dbdyno.analyse.quantiles import t_quantile
 from dbdyno.study import Goal, Interval
 from tests.analyse.change_points_cases import LAWS, false_alarms, found
 from tests.analyse.noises import (
@@ -57,6 +60,7 @@ CASES: tuple[tuple[Interval, int, Guards, int], ...] = (
 )
 
 RULES = ((Interval.STUDENT, 6), (Interval.STUDENT, 24), (Interval.SIGNED_RANK, 12), (Interval.PLANNED, 24))
+MANY = 400_000
 SPREADS = (0.01, 0.02, 0.03, 0.05)
 HOSTS, BLOCKS_OF_HOST = (2, 3, 4, 6), 8
 LUCK = (0.0, 0.5, 1.0, 2.0)
@@ -93,6 +97,10 @@ def main(runs: int) -> None:
                 what = f"{interval.value:11} {blocks} blocks, true {true:g}, spread {spread:g}: wrong"
                 _print(f"{what:58}", wrong, 5 * runs)
                 _print(f"{'no effect':>58}", seen[Verdict.NO_EFFECT], 5 * runs)
+    for blocks in (6, 12, 24):
+        for spread in SPREADS:
+            what = f"student     {blocks} blocks, true 1.02, spread {spread:g}: wrong"
+            _print(f"{what:58}", wrong_at_the_end_of_the_margin(blocks, spread), MANY)
     for hosts in HOSTS:
         for luck in LUCK:
             called = false_alarms_of_hosts(np.random.default_rng(SEED), hosts, BLOCKS_OF_HOST, luck, runs)
@@ -103,6 +111,17 @@ def main(runs: int) -> None:
     for steps, lengths in CHANGES:
         levels = " ".join(f"{step:g} x {count}" for step, count in zip(steps, lengths, strict=True))
         _print(f"row of levels {levels:24} found", found(steps, lengths, runs), runs)
+
+
+def wrong_at_the_end_of_the_margin(blocks: int, spread: float) -> int:
+    """In how many runs "no effect" or the other side of 1 is told, where the true ratio lies at the end
+    of the margin of 2 %."""
+    random, end = np.random.default_rng(SEED), math.log(1.02)
+    error = spread / math.sqrt(blocks)
+    means = random.normal(end, error, MANY)
+    errors = error * np.sqrt(random.chisquare(blocks - 1, MANY) / (blocks - 1))
+    half, inner = (t_quantile(one, blocks) * errors for one in (0.95, one_sided(0.95)))
+    return int(((np.abs(means) + inner <= end) | (means + half < 0.0)).sum())
 
 
 def _print(what: str, count: int, of: int) -> None:
