@@ -235,7 +235,7 @@ def test_more_baselines_take_noise_out_of_every_comparison() -> None:
 
 def test_baselines_by_the_root_of_nine_candidates_pay_in_as_many_trials() -> None:
     """240 trials of each run: 24 blocks with one baseline, or 20 with three."""
-    random, runs, halves, wrong = np.random.default_rng(53), 60, dict[int, float](), 0
+    random, runs, halves, wrong = np.random.default_rng(53), 24, dict[int, float](), 0
     for baselines, blocks in ((1, 24), (3, 20)):
         found = [of_equal(random, 9, baselines, blocks) for _ in range(runs)]
         effects = [one.effect for each in found for one in each if one.effect is not None]
