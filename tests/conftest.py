@@ -93,9 +93,15 @@ The mark `place` chooses their tests."""
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("progress") and not hasattr(config, "workerinput"):
         terminal = config.pluginmanager.getplugin("terminalreporter")
+
+        def say(line: str) -> None:
+            terminal.write_line(line)
+            # A log is to have the line when it is said, and not with the next eight kilobytes.
+            terminal.flush()
+
         kept = config.cache
         timed, failures = (kept.get(KEPT_AS, {}), kept.get(FAILED_AS, [])) if kept is not None else ({}, [])
-        config.pluginmanager.register(Progress(timed, terminal.write_line, LONG, failures))
+        config.pluginmanager.register(Progress(timed, say, LONG, failures))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -32,13 +32,17 @@ def test_has_no_fixture(broken):
 """
 
 
+def words(folder: Path, *options: str) -> list[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "--progress", *options, "--rootdir"]
+    return [*command, str(folder), str(folder)]
+
+
+def variables() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+
+
 def run_of(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--progress", *options, "--rootdir", folder, folder],
-        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
-        capture_output=True,
-        text=True,
-    )
+    return subprocess.run(words(folder, *options), env=variables(), capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
@@ -62,6 +66,35 @@ def test_each_line_stands_by_itself_and_the_closing_line_is_pytests(
     assert any("test_has_no_fixture (setup): ValueError: no such thing" in line for line in failed)
     assert re.match(r"1 failed, 5 passed, 1 error in ", lines[-1]), lines[-1]
     assert not [line for line in lines[begun : begun + 10] if set(line) <= set(".FE [10%]") and line]
+
+
+WAITING = """
+import time
+from pathlib import Path
+
+def test_is_told():
+    pass
+
+def test_ends_when_that_was_read():
+    for _ in range(600):
+        if (Path(__file__).parent / "read").exists():
+            return
+        time.sleep(0.05)
+    raise AssertionError("nobody read it")
+"""
+
+
+def test_a_line_can_be_read_while_the_tests_go_on(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from tests import progress\nfrom tests.conftest import *\nprogress.EVERY_S = 0.0\n"
+    )
+    (tmp_path / "test_suite.py").write_text(WAITING)
+    with subprocess.Popen(words(tmp_path), env=variables(), stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            if line.startswith("1 of 2 tests, "):
+                (tmp_path / "read").touch()
+    assert run.returncode == 0
 
 
 def test_a_test_weighs_what_one_of_its_file_took_before() -> None:
