@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
 
 from tests.cli.calls import dyno
-from tests.conftest import DYNO
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A file of SQLite's with the tables of TPC-B."""
     url = f"sqlite://{tmp_path_factory.mktemp('load') / 'test.db'}?synchronous=off"
-    subprocess.run([*DYNO, "load", "prepare", "tpcb", "--url", url], check=True, capture_output=True)
+    assert dyno("load", "prepare", "tpcb", "--url", url).returncode == 0
     return url
 
 

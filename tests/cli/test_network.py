@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import DYNO
 from tests.study_texts import STUDY
 
 HOOK = """
@@ -26,6 +25,17 @@ def watched(event, arguments):
 sys.addaudithook(watched)
 """
 """For every interpreter that the command starts: a name that is looked up, an address of the internet."""
+EACH = """
+import json, os, sys
+from dbdyno.cli import main
+for arguments in json.loads(sys.argv[1]):
+    if (child := os.fork()) == 0:
+        sys.argv = ["dyno", *arguments]
+        main()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == 0, (arguments, code)
+"""
+"""Commands one after another, for which Dyno is begun once."""
 ALONE = ["unshare", "--net"]
 """A network namespace whose only device, loopback, is down: whoever needs a network fails."""
 
@@ -46,15 +56,16 @@ def seen(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_a_study_ends_without_a_network_and_asks_for_none(seen: Path, homes: Path) -> None:
     (homes / "study.toml").write_text(STUDY)
-    for arguments in (
+    commands = (
         ("plan", str(homes / "study.toml")),
         ("run", str(homes / "study.toml"), "--quiet", "--name", "first"),
         ("report", "first"),
         ("runs",),
         ("museum",),
-    ):
-        done = subprocess.run([*ALONE, *DYNO, *arguments], capture_output=True, text=True)
-        assert done.returncode == 0, (arguments, done.stderr)
+    )
+    words = [*ALONE, sys.executable, "-c", EACH, json.dumps(commands)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     assert seen.read_text() == ""
 
 
