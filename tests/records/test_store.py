@@ -207,7 +207,7 @@ def test_a_record_survives_the_death_of_its_writer(tmp_path: Path) -> None:
         ("nonsense", UserError, "not a store's URL"),
         ("mysql://root@localhost/x", UserError, "no store speaks mysql"),
         ("postgresql://nobody@/x?host=/nowhere", DynoError, "failed"),
-        ("sqlite:////proc/dyno.sqlite", DynoError, "failed"),
+        ("sqlite:////dev/null/dyno.sqlite", DynoError, "failed"),
     ],
 )
 def test_a_store_that_cannot_be_opened_is_named(bad: str, error: type[DynoError], message: str) -> None:
