@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from dbdyno.analyse.found import DefaultChanged, DefaultsBeside, EngineRan, EnginesCompared
+from dbdyno.findings import analyse, run
 from dbdyno.findings.engines import sections
-from dbdyno.report.document import Document
+from dbdyno.frozen import ENGINE_FACTOR
+from dbdyno.records.record import Plans, Record
+from dbdyno.report.document import Document, plain
+from dbdyno.study import Study
+from dbdyno.study.designs import variants_of
+from dbdyno.study.nouns import Reference
+from dbdyno.trial.around_load import planned
+from tests.analyse.factory import a_run, a_study, changed, counted, records_of
+from tests.analyse.plans_cases import BY_INDEX, BY_SCAN, TEXT
 from tests.report.shown import in_every_form
 
 OLD = EngineRan(level="mariadb@10.11", product="mariadb", version="10.11.19")
@@ -42,3 +51,34 @@ def test_the_default_behind_what_fails_leads_and_the_others_are_folded() -> None
         assert told.index("innodb_snapshot_isolation") < told.index("aria_0")
         assert "1020 record changed" in told and "it does not prove a cause" in told
     assert "and 19 more: the page" in terminal and "19 more settings" in page and "aria_29" in markdown
+
+
+def _upgrade(ratio: float, **factors: list[str]) -> tuple[Study, list[Record]]:
+    """A run of two versions, of which the later has another plan, errors and a changed default."""
+    study = a_study({ENGINE_FACTOR: [OLD.level, NEW.level], **factors}, blocks=8)
+    study = study.but(engine=Reference("mariadb", "10.11"))
+    later = next(one.name for one in variants_of(study) if ENGINE_FACTOR in one.name or NEW.level in one.name)
+
+    def as_seen(record: Record) -> Record:
+        new = record.variant == later
+        record = counted(record, errors={"1020 record changed": 3} if new else {})
+        plan = planned("q3", TEXT, (BY_SCAN if new else BY_INDEX,))
+        defaults = {"a": "1", "b": "2" if new else "1"}
+        return changed(record, defaults=defaults, plans=Plans(statements=(plan,)))
+
+    return study, [as_seen(one) for one in records_of(study, {later: ratio})]
+
+
+def _answer(study: Study, records: list[Record]) -> str:
+    return " ".join(map(plain, run.document(analyse(study, a_run(study), records)).answer))
+
+
+def test_an_upgrade_begins_with_what_it_changes() -> None:
+    for ratio, told in ((1.3, "faster than"), (0.7, "slower than"), (1.0, "as fast as")):
+        said = _answer(*_upgrade(ratio))
+        assert said.startswith(f"{NEW.level} is {told} {OLD.level}: throughput "), said
+        assert said.endswith("; 1 statement with another plan, 24 errors, 1 changed default of 2."), said
+
+
+def test_a_run_that_varies_more_than_the_version_has_the_answer_of_any_run() -> None:
+    assert "changed default" not in _answer(*_upgrade(1.3, **{"config.pool": ["64M", "1G"]}))

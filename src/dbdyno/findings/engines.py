@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from dbdyno.analyse.analysis import Basis
 from dbdyno.analyse.engines import engines_compared, ranked_defaults
 from dbdyno.analyse.found import DefaultsBeside, EnginesCompared, RowsDiffer
-from dbdyno.frozen import listed
+from dbdyno.analyse.model import Analysis, VariantResult, Verdict
+from dbdyno.frozen import ENGINE_FACTOR, level_text, listed
 from dbdyno.records import metrics
-from dbdyno.report.document import ColumnKind, Detail, Element, Fold, From, Lines, Notes, Section, table
-from dbdyno.report.words.numbers import plural
+from dbdyno.report.document import ColumnKind, Detail, Element, Fold, From, Lines, Notes, Section, Words, table
+from dbdyno.report.words.naming import metric_title
+from dbdyno.report.words.numbers import effect_text, plural
+from dbdyno.report.words.remarks import cause
 
 TITLE = "Engines"
 HEADS = ("engine", "version", "from", "proof")
@@ -42,6 +46,60 @@ def sections(found: EnginesCompared) -> Iterator[Section]:
     yield Section(TITLE, (*_body(found),))
     for beside in found.defaults:
         yield Section(f"What differs between the defaults: {beside.level}", (*_defaults(found, beside),))
+
+
+ANSWERS = {
+    Verdict.FASTER: "faster than",
+    Verdict.SLOWER: "slower than",
+    Verdict.NO_EFFECT: "as fast as",
+    Verdict.INCONCLUSIVE: "not told from",
+}
+"""What a version is beside the first one."""
+
+
+def answered(analysis: Analysis) -> tuple[Words, ...]:
+    """A sentence for each version of one product: its speed, and what else an upgrade changes. None where
+    more is varied than the version."""
+    found = analysis.engines
+    if found is None or found.products > 1 or len(analysis.study.factors) > 1:
+        return ()
+    errors = _errors(analysis)
+    return tuple(
+        _answer(analysis, found, one, errors)
+        for one in analysis.candidates
+        if one.verdict is not None and ENGINE_FACTOR in one.changed
+    )
+
+
+def _errors(analysis: Analysis) -> Counter[str]:
+    """How many errors each variant had in its measured parts."""
+    counted = Counter[str]()
+    for trial in analysis.trials:
+        if (tally := trial.record.tally) is not None:
+            counted[trial.record.variant] += sum(tally.errors.values())
+    return counted
+
+
+def _answer(
+    analysis: Analysis, found: EnginesCompared, one: VariantResult, errors: Mapping[str, int]
+) -> Words:
+    level, first = level_text(one.levels[ENGINE_FACTOR]), found.ran[0].level
+    if one.verdict not in ANSWERS:
+        why = cause(one)
+        return f"{level} is {one.verdict}{f': {why}' if why else ''}."
+    speed = f"{metric_title(analysis)} {effect_text(one.effect)} times"
+    parts = [f"{level} is {ANSWERS[one.verdict]} {first}: {speed}"]
+    if analysis.plans is not None:
+        changed = len(analysis.plans.of(one.name))
+        parts.append(f"{plural(changed, 'statement')} with another plan")
+    before = errors[analysis.baseline.name]
+    parts.append(f"{plural(errors[one.name], 'error')}{f' ({before:,} before)' if before else ''}")
+    parts += [
+        f"{plural(len(beside.changed), 'changed default')} of {beside.compared:,}"
+        for beside in found.defaults
+        if beside.level == level
+    ]
+    return f"{parts[0]}; {', '.join(parts[1:])}."
 
 
 def _body(found: EnginesCompared) -> Iterator[Element]:

@@ -19,7 +19,7 @@ from dbdyno.findings import registered, screen
 from dbdyno.records.chain import Rerun
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
-from dbdyno.report.document import Detail, Document, Lines, Section
+from dbdyno.report.document import Detail, Document, Lines, Section, Words
 from dbdyno.report.words import answer, method, naming, numbers
 from dbdyno.report.words import hosts as words_hosts
 from dbdyno.report.words.numbers import moment_text
@@ -200,9 +200,7 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
     held = _of_part("dbdyno.findings.gate:gate_in", analysis) if run.held else None
     return Document(
         title=analysis.study.title if held is None else _of_part("dbdyno.findings.gate:title", held),
-        answer=(answer.headline(analysis),)
-        if held is None
-        else _of_part("dbdyno.findings.gate:answered", held),
+        answer=_answer(analysis) if held is None else _of_part("dbdyno.findings.gate:answered", held),
         sections=(
             *(_of_part("dbdyno.findings.gate:sections", held) if held is not None else ()),
             *_sections(analysis, reruns),
@@ -226,6 +224,17 @@ def _of_part(place: str, *found: Any) -> Any:
 def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if analysis.study.untimed:
         of_machine, of_platforms = (
+def _answer(analysis: Analysis) -> tuple[Words, ...]:
+    """Of an upgrade a sentence for each version, behind what could not be measured."""
+    versions: tuple[Words, ...] = ()
+    if len(analysis.study.engines) > 1 and not analysis.answer.baseline_broken:
+        versions = _of_part("dbdyno.findings.engines:answered", analysis)
+    if not versions:
+        return (answer.headline(analysis),)
+    missing = answer.not_measured(analysis)
+    return (*([missing] if missing else ()), *versions)
+
+
             "dbdyno.findings.platforms:machine_facts",
             "dbdyno.findings.platforms:facts",
         )
