@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
@@ -30,13 +31,21 @@ class Frozen(BaseModel):
             return super().model_dump_json(**options)
 
 
+_NEXT_LEVEL, _QUOTED = re.compile(r", (?=[\w.-]+=)"), re.compile(r'"[^"]*"')
+
+
+def spoken(name: str) -> str:
+    """A name in a sentence. A plus stands between the levels of a variant: a=1 + b=2."""
+    return _NEXT_LEVEL.sub(" + ", name)
+
+
 def listed(names: Sequence[str], most: int | None = None, behind: Sequence[str] = ()) -> str:
     """Names in a sentence, each with what is said `behind` it: a, b and c. Of more than `most` and one more,
-    the first `most` stand there, and how many others there are. Names stand in quotes where one of them holds
-    a comma, so that nobody takes one for two."""
+    the first `most` stand there, and how many others there are. Names stand in quotes where one of them still
+    holds a comma outside of quotes of its own, so that nobody takes one for two."""
     cut = most is not None and len(names) > most + 1
-    shown = names[:most] if cut else names
-    in_quotes = len(shown) > 1 and any("," in name for name in shown)
+    shown = [*map(spoken, names[:most] if cut else names)]
+    in_quotes = len(shown) > 1 and any("," in _QUOTED.sub("", name) for name in shown)
     told = [
         f"{f'“{name}”' if in_quotes else name}{beside}"
         for name, beside in zip(shown, behind or [""] * len(names), strict=False)

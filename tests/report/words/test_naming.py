@@ -39,8 +39,11 @@ def test_an_application_in_front_is_named_with_the_load() -> None:
 
 def test_a_name_with_a_comma_is_never_taken_for_two() -> None:
     assert listed([]) == "" and listed(["a"]) == "a" and listed(["a", "b", "c"]) == "a, b and c"
-    assert listed(["a=1, b=2", "a=3"]) == "“a=1, b=2” and “a=3”"
-    assert listed(["a=1, b=2"]) == "a=1, b=2"
+    assert listed(["a=1, b=2", "a=3"]) == "a=1 + b=2 and a=3"
+    assert listed(["a=x,y, b.c-d=2"]) == "a=x,y + b.c-d=2"
+    assert listed(['a="x,y", b=2', "a=3"]) == 'a="x,y" + b=2 and a=3'
+    assert listed(["one, two", "three"]) == "“one, two” and “three”"
+    assert listed(["one, two"]) == "one, two"
     assert listed(["a", "b"], behind=[" (1.5)", ""]) == "a (1.5) and b"
     assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert listed(["a", "b", "c"], 2) == "a, b and c"

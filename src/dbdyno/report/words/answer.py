@@ -17,7 +17,7 @@ from dbdyno.analyse.model import (
     Verdict,
 )
 from dbdyno.analyse.museum import JUDGED
-from dbdyno.frozen import level_text, listed
+from dbdyno.frozen import listed, spoken
 from dbdyno.records import metrics
 from dbdyno.records.readings import BLOCKS_LEAST, RunOfIndex
 from dbdyno.records.record import Outcome
@@ -29,7 +29,6 @@ from dbdyno.report.words.naming import (
     main_text,
     marks_text,
     metric_title,
-    variant_text,
     warning,
 )
 from dbdyno.report.words.numbers import (
@@ -73,7 +72,7 @@ def not_measured(analysis: Analysis) -> str:
             blocked.setdefault((one.cause, one.remedy), []).append(one)
     told = []
     for said, names in blocked.items():
-        who = f"{variant_text(names[0])} was" if len(names) == 1 else f"{plural(len(names), 'variant')} were"
+        who = f"{_named(names[0])} was" if len(names) == 1 else f"{plural(len(names), 'variant')} were"
         told.append(f"{who} not measured: {'; '.join(filter(None, map(clean, said)))}.")
     return " ".join(told)
 
@@ -232,7 +231,7 @@ def _helped(analysis: Analysis, name: str, how: str) -> str:
     effect = variant.effect
     assert effect is not None  # a variant without an effect is never faster
     times = f"{ratio_text(effect.ratio)} times the baseline’s {metric_title(analysis)}"
-    told = f"{variant_text(variant)} {how}: {times} ({interval_text(effect)})"
+    told = f"{_named(variant)} {how}: {times} ({interval_text(effect)})"
     return f"{told}{_beside(analysis, name)}."
 
 
@@ -285,12 +284,15 @@ def _enumerated(
 
 
 def _spoken(analysis: Analysis, variant: VariantResult) -> str:
-    """What a sentence calls a variant. The number of a candidate tells a reader nothing, and commas between
-    levels would be taken for those between variants."""
+    """What a sentence calls a variant: the number of a candidate tells a reader nothing."""
     if analysis.search is not None and variant.changed:
         return levels_text(variant.changed)
-    levels = [f"{name}={level_text(level)}" for name, level in variant.changed.items()]
-    return clean(" + ".join(levels) if variant.name == ", ".join(levels) else variant.name)
+    return clean(spoken(variant.name))
+
+
+def _named(variant: VariantResult) -> str:
+    """A variant with what it gives up."""
+    return f"{clean(spoken(variant.name))}{marks_text(losses_of_variant(variant))}"
 
 
 def _marks(variant: VariantResult) -> str:

@@ -147,15 +147,15 @@ def size_text(analysis: Analysis) -> str:
     return blocks
 
 
-def variant_text(one: VariantResult, told: str = "") -> str:
-    """A variant in an answer: its name, then in brackets what is `told` of it and what it gives up. Whoever
-    names a variant in a sentence or a figure does it here, so that no form leaves out the mark."""
-    return marked_text(one.name, losses_of_variant(one), told)
+def variant_text(one: VariantResult) -> str:
+    """A variant in a figure: its name, then in brackets what it gives up. Whoever names a variant in a figure
+    does it here, so that no form leaves out the mark."""
+    return marked_text(one.name, losses_of_variant(one))
 
 
-def marked_text(name: str, gives_up: Sequence[Promise], told: str = "") -> str:
+def marked_text(name: str, gives_up: Sequence[Promise]) -> str:
     """The same for what stands for a variant: the changes of a candidate, a level of a factor."""
-    return clean(f"{name}{marks_text(gives_up, told)}")
+    return clean(f"{name}{marks_text(gives_up)}")
 
 
 def marks_text(gives_up: Sequence[Promise], told: str = "") -> str:
