@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -44,12 +45,11 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class IndexRow:
-    """A row of the list. `day` is that of its beginning, as browsers write dates."""
+    """A row of the list."""
 
     run: str
     href: str
     began: str
-    day: str
     title: str
     about: str
     answer: str
@@ -59,7 +59,6 @@ class IndexRow:
     points: str
     one: float
     line: str
-    file: str
     engine: str
     trend: str
 
@@ -67,6 +66,33 @@ class IndexRow:
     def kinds(self) -> str:
         """What the list is filtered by."""
         return " ".join(verdict.slug for verdict in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class UnshownRun:
+    """A run of the list before it is shown, because a page shows few of them."""
+
+    line: RunLine
+    read: RunOfIndex
+    under_way: bool
+
+    @property
+    def day(self) -> str:
+        """That of its beginning, as browsers write dates."""
+        return minute_text(self.line.created_unix_s)[:10]
+
+    @property
+    def about(self) -> str:
+        """Its study's file, its names and its note."""
+        line = self.line
+        named = (line.name, *(f"baseline {name}" for name in line.baselines), line.note)
+        return "; ".join(filter(None, (self.read.file, *named)))
+
+    @property
+    def said(self) -> str:
+        """What words are looked for in."""
+        began = minute_text(self.line.created_unix_s)
+        return " ".join((self.line.run, self.read.title, self.about, self.read.answer, began)).lower()
 
 
 @dataclass(frozen=True)
@@ -99,17 +125,16 @@ class RunQuery:
         told = {name: value for name, value in vars(self).items() if value and name != "skip"}
         return urlencode(told | ({"skip": skip} if skip else {}))
 
-    def fits(self, row: IndexRow) -> bool:
-        """Whether a row is asked for."""
-        words = self.text.lower().split()
-        said = " ".join((row.run, row.title, row.about, row.answer, row.began)).lower() if words else ""
+    def fits(self, one: UnshownRun) -> bool:
+        """Whether a run is asked for."""
+        said = one.said if self.text else ""
         return (
-            all(word in said for word in words)
-            and self.study in ("", row.file)
-            and self.engine in ("", row.engine)
-            and (not self.verdict or self.verdict in row.kinds.split())
-            and (not self.since or row.day >= self.since)
-            and (not self.until or row.day <= self.until)
+            all(word in said for word in self.text.lower().split())
+            and self.study in ("", one.read.file)
+            and self.engine in ("", one.read.engine)
+            and (not self.verdict or self.verdict in map(_slug, one.read.verdicts))
+            and (not self.since or one.day >= self.since)
+            and (not self.until or one.day <= self.until)
         )
 
 
@@ -132,11 +157,11 @@ class Index:
     _seen: dict[str, Seen] = field(default_factory=dict)
     _is_loaded: bool = False
 
-    def rows(self, store: Store, between: Callable[[], None]) -> list[IndexRow]:
+    def runs(self, store: Store, between: Callable[[], None]) -> list[UnshownRun]:
         """The latest run first. `between` is called before each run is read."""
         measuring = holder()
         under_way = measuring.run if measuring else ""
-        readings, rows = Readings(store), list[IndexRow]()
+        readings, found = Readings(store), list[UnshownRun]()
         self._load(readings)
         lines = store.lines()
         before = len(self._seen)
@@ -145,18 +170,10 @@ class Index:
             if seen is None or not seen.is_of(line):
                 between()
                 seen = self._read(store, readings, line)
-            rows.append(_row(line, seen.reading, line.run == under_way))
+            found.append(UnshownRun(line, seen.reading, line.run == under_way))
         if len(self._seen) != before:
             self._keep(readings, lines)
-        return rows
-
-    def verdicts_in(self, rows: Sequence[IndexRow]) -> list[Verdicts]:
-        """Each verdict that a row has, and in how many rows."""
-        found: dict[str, Verdicts] = {}
-        for verdict in (verdict for row in rows for verdict in row.verdicts):
-            before = found.get(verdict.slug)
-            found[verdict.slug] = Verdicts(verdict.text, verdict.slug, (before.count if before else 0) + 1)
-        return list(found.values())
+        return found
 
     def studies(self, store: Store, between: Callable[[], None]) -> list[StudyRow]:
         """The studies of finished runs that were measured, those of the latest first."""
@@ -264,25 +281,33 @@ def _of_gate(analysis: Analysis, held: Gate) -> RunOfIndex:
     )
 
 
-def _row(line: RunLine, read: RunOfIndex, under_way: bool) -> IndexRow:
-    named = (line.name, *(f"baseline {name}" for name in line.baselines), line.note)
-    points, one = _points(read.line)
+def verdicts_in(runs: Sequence[UnshownRun]) -> list[Verdicts]:
+    """Each verdict that a run has, and how many have it."""
+    counted = Counter(name for one in runs for name in one.read.verdicts)
+    return [Verdicts(name, _slug(name), count) for name, count in counted.items()]
+
+
+def _slug(verdict: str) -> str:
+    return verdict.replace(" ", "-")
+
+
+def row_of(one: UnshownRun) -> IndexRow:
+    """What is shown of a run."""
+    line, read = one.line, one.read
+    points, height_of_one = _points(read.line)
     told = ""
     if points:
         spread = f"{ratio_text(min(read.line))} to {ratio_text(max(read.line))}"
         told = f"{read.line_of}: {spread} times {read.line_against} over {plural(len(read.line), 'block')}"
     trials = sum(line.outcomes.values())
-    began = minute_text(line.created_unix_s)
     return IndexRow(
-        run=line.run, href=f"/run/{quote(line.run)}", began=began, day=began[:10], title=read.title,
-        about="; ".join(filter(None, (read.file, *named))), answer=read.answer,
-        state="under way" if under_way else "" if line.finished else "unfinished",
+        run=line.run, href=f"/run/{quote(line.run)}", began=minute_text(line.created_unix_s),
+        title=read.title, about=one.about, answer=read.answer,
+        state="under way" if one.under_way else "" if line.finished else "unfinished",
         trials=plural(trials, "trial") if read.title != UNREADABLE else "",
-        points=points, one=one, line=told, file=read.file, engine=read.engine,
+        points=points, one=height_of_one, line=told, engine=read.engine,
         trend=f"/trend/{quote(line.run)}" if read.has_trend and trials else "",
-        verdicts=tuple(
-            Verdicts(name, name.replace(" ", "-"), count) for name, count in sorted(read.verdicts.items())
-        ),
+        verdicts=tuple(Verdicts(name, _slug(name), count) for name, count in sorted(read.verdicts.items())),
     )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ from dbdyno.report.words.numbers import (
 )
 from dbdyno.report.words.remarks import WARNINGS
 from dbdyno.serve.drawer import DrawnPage, page_of
-from dbdyno.serve.index import Index, RunQuery
+from dbdyno.serve.index import Index, RunQuery, row_of, verdicts_in
 from dbdyno.study import Study
 from dbdyno.study.trials import NO_BLOCK
 
@@ -239,16 +239,16 @@ class StorePages:
     def _runs(self, store: Store, path: str, look: LookBetweenBlocks) -> str:
         """The latest runs of those that are asked for."""
         asked = RunQuery.of(path.partition("?")[2])
-        rows = self._index.rows(store, look.give_way)
-        fitting = [row for row in rows if asked.fits(row)]
+        runs = self._index.runs(store, look.give_way)
+        fitting = [one for one in runs if asked.fits(one)]
         shown = fitting[asked.skip : asked.skip + ROWS_MOST]
         newer = max(0, asked.skip - ROWS_MOST)
         return self._list(
             "Runs", path, store,
-            rows=shown, verdicts=self._index.verdicts_in(rows), asked=asked,
-            studies=sorted({row.file for row in rows if row.file}),
-            engines=sorted({row.engine for row in rows if row.engine}),
-            first=asked.skip + 1, fitting=len(fitting), all=len(rows),
+            rows=list(map(row_of, shown)), verdicts=verdicts_in(runs), asked=asked,
+            studies=sorted({one.read.file for one in runs} - {""}),
+            engines=sorted({one.read.engine for one in runs} - {""}),
+            first=asked.skip + 1, fitting=len(fitting), all=len(runs),
             older=f"/?{asked.query(asked.skip + ROWS_MOST)}" if asked.skip + ROWS_MOST < len(fitting) else "",
             newer=f"/?{asked.query(newer)}".rstrip("?") if asked.skip else "",
         )  # fmt: skip
