@@ -27,6 +27,12 @@ def test_a_reader_filters_follows_and_keeps_the_list(tmp_path: Path) -> None:
         reader.open(f"http://127.0.0.1:{served.visitor.port}/?token={served.visitor.token}")
         assert "token" not in reader.value("location.href")
         assert reader.value(SHOWN) == 2 and reader.value("document.documentElement.scrollWidth") == 360
+        reader.value("document.querySelector('[name=text]').value = 'slow'")
+        reader.value("document.querySelector('form.filter button').click()")
+        reader.wait_for("location.search === '?text=slow' && document.readyState === 'complete'")
+        assert reader.value(SHOWN) == 1, "the page's policy lets a filter of all runs go"
+        reader.open(f"http://127.0.0.1:{served.visitor.port}/")
+        reader.wait_for("location.search === ''")
         reader.key("/")
         for letter in "slow":
             reader.key(letter)

@@ -31,7 +31,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
 }
 NO_TOKEN = (
     "This page needs its token.\n\n"
