@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from dbdyno.export.exchange import CONTENT_TYPE
+from dbdyno.host import paths
 from dbdyno.host.host_lock import Holder
+from dbdyno.host.host_lock import Look as HostLook
 from dbdyno.prepare_run.estimate import counted_s
+from dbdyno.prepare_run.stored_run import analysis_of, belongings_of
+from dbdyno.records.place import store_url
+from dbdyno.records.store import Store
 from dbdyno.report.document import Document, Lines
 from dbdyno.report.words.numbers import about_text
-from dbdyno.serve.pages import with_progress
+from dbdyno.serve.pages import Pages, is_page, with_progress
 from tests.analyse.factory import a_study, records_of
 from tests.cli.trend_cases import keep
 from tests.conftest import homes_in
@@ -145,3 +151,46 @@ def test_after_the_blocks_the_counts_are_left(counted: bool) -> None:
     assert "4 of 4 trials have ended" in told
     left = f"About {about_text(counted_s(study))} are left" if counted else "It is about to end."
     assert left in told
+
+
+def test_a_run_leads_to_all_that_belongs_to_it(homes: Path) -> None:
+    """Each link opens, a page among the reports has those that lie there, and nothing else is told."""
+    keep("before", days_ago=3.0)
+    keep("base", days_ago=2.0)
+    keep("reference-later", days_ago=1.0)
+    keep("later", days_ago=1.0, reference="reference-later", against="base")
+    paths.reports_place().mkdir(parents=True)
+    flames = paths.reports_place() / f"base{paths.PROFILE}baseline{paths.AGAINST}config.synchronous=OFF.html"
+    flames.write_text("<p>boxes</p>")
+    paths.page_of_run("later").write_text("<p>its page</p>")
+    pages = Pages(store_url())
+    with HostLook() as look:
+        led = {name: linked(pages.draw(f"/run/{name}", look).body) for name in ("base", "later")}
+        drawn = {path: pages.draw(path, look) for paths_of in led.values() for path in paths_of}
+    assert led["base"] == [
+        f"/profile/{quote(flames.name)}", "/run/later", "/trend/base", "/compare/before/base", "/recipe/base",
+    ]  # fmt: skip
+    assert led["later"][:2] == ["/run/reference-later", "/run/base"]
+    assert {path: page.status for path, page in drawn.items() if page.status != 200} == {}
+    assert all(map(is_page, drawn)) and b"boxes" in drawn[led["base"][0]].body
+    with Store(store_url()) as store:
+        found = belongings_of(store, analysis_of(store, store.run("base")), ())
+    assert [one.page for one in found if one.page] == [quote(flames.name), "later.html"]
+
+
+def linked(body: bytes) -> list[str]:
+    """Where the part of a page leads that says what belongs to its run."""
+    part = body.decode().partition("<caption>What belongs to this run")[2].partition("</table>")[0]
+    return re.findall(r'<a href="([^"]+)"', part)
+
+
+@pytest.mark.parametrize("name", ["nothing", "../dyno.sqlite", "..%2Fa-profile-b.html", "a-profile-b.html"])
+def test_no_other_file_is_shown_as_a_flame_graph(homes: Path, name: str) -> None:
+    with HostLook() as look:
+        assert Pages(store_url()).draw(f"/profile/{name}", look).status == 404
+
+
+def test_a_run_to_which_nothing_belongs_says_nothing(homes: Path) -> None:
+    keep("alone", ratio=0.5)
+    with HostLook() as look:
+        assert "What belongs" not in Pages(store_url()).draw("/run/alone", look).body.decode()

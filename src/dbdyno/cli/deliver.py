@@ -50,7 +50,7 @@ def deliver(
 def page_beside(report: Document, run: str) -> Path:
     """Writes the page of a run among the reports and returns its path."""
     paths.data()  # Makes the folder, or says why it cannot.
-    path = page_of_run(run)
+    path = paths.page_of_run(run)
     formats.write(path, page_of(report))
     return path
 
@@ -59,11 +59,6 @@ def tell_page(page: Path | str, form: str) -> None:
     """Says where the page of a run is, or how it is made: beside what is printed for machines, on standard
     error."""
     click.echo(f"Page: {page}", err=form != "terminal")
-
-
-def page_of_run(run: str) -> Path:
-    """Where the page of a run is written when it ends. It need not be there, nor be writable."""
-    return paths.data_place() / "reports" / f"{run}.html"
 
 
 def page_of(report: Document) -> str:

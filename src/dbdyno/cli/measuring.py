@@ -22,6 +22,7 @@ from dbdyno.cli.report import deliver_report
 from dbdyno.cli.resume import interrupted, run_to_resume, tell_stopped
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import Stopped
+from dbdyno.findings.registered import among_reports
 from dbdyno.findings.results import RESULTS
 from dbdyno.host.callgrind import Callgrind
 from dbdyno.host.host_lock import alone
@@ -32,6 +33,7 @@ from dbdyno.kinds.registry import KINDS
 from dbdyno.prepare_run.adapted import server_bytes
 from dbdyno.prepare_run.begun import Begun, began, bench_of, keep_run, make_builds_of, require_free, reruns_of
 from dbdyno.prepare_run.running import held
+from dbdyno.prepare_run.stored_run import belongings_of
 from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.chain import Rerun
 from dbdyno.records.readings import Readings, RunOfIndex
@@ -251,8 +253,10 @@ def _report_delivered(
 ) -> int:
     """Shows what a comparison, or its gate, answered; returns the exit code."""
     form, output, fail_on = asked.form, asked.output, asked.fail_on
+    with Store(asked.url) as store:
+        belongings = belongings_of(store, analysis, reruns)
     if gate is None:
-        deliver_report(analysis, form, output, fail_on=fail_on, reruns=reruns)
+        deliver_report(analysis, form, output, fail_on=fail_on, reruns=reruns, belongings=belongings)
     else:
         # Here, because most runs are held against nothing.
         from dbdyno.cli.gate import deliver_gate
@@ -261,6 +265,7 @@ def _report_delivered(
         deliver_gate(gate, form, output, gate_fails_on(fail_on), details=False)
         analysis = before(gate, analysis)
     with waiting("drawing its page"):
-        page = page_beside(RESULTS["report"].document(analysis, reruns=reruns), analysis.run.run)
+        known = {"reruns": reruns, "belongings": belongings, "opened_by": among_reports}
+        page = page_beside(RESULTS["report"].document(analysis, **known), analysis.run.run)
     tell_page(page, form)
     return exit_code(analysis, fail_on) if gate is None else gate_code(gate, gate_fails_on(fail_on))

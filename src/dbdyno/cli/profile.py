@@ -151,5 +151,6 @@ def _counted(trial: Trial, study: Study, run: Run, allowed: Allowed, simulated: 
 
 
 def _place(run: Run, profiles: list[Profile]) -> Path:
-    names = "-against-".join(re.sub(r"[^\w.=-]+", "_", profile.variant)[:60] for profile in profiles)
-    return paths.data() / "reports" / f"{run.run}-profile-{names}.html"
+    names = paths.AGAINST.join(re.sub(r"[^\w.=-]+", "_", profile.variant)[:60] for profile in profiles)
+    paths.data()  # Makes the folder, or says why it cannot.
+    return paths.reports_place() / f"{run.run}{paths.PROFILE}{names}.html"

@@ -15,39 +15,16 @@ from dbdyno.cli.stored_run import chosen, run_to_read
 from dbdyno.cli.terminal import terminal
 from dbdyno.cli.verbs.keep import ANSIBLE, TUNED
 from dbdyno.deploy.check import Checked, State, checked
-from dbdyno.deploy.deployment import Deployment
-from dbdyno.deploy.evidence import evidence_page
-from dbdyno.deploy.files import (
-    RecipeFile,
-    ansible_role,
-    by_hand,
-    files_beside,
-    files_for_host,
-    read_recipe_folder,
-    require_absent,
-    tuned_profile,
-    write_recipe_folder,
-)
-from dbdyno.deploy.made import (
-    Contents,
-    build_with_key,
-    chosen_variant,
-    deployment_of,
-    measured_record,
-    production_of,
-)
+from dbdyno.deploy.files import RecipeFile, read_recipe_folder, require_absent, write_recipe_folder
+from dbdyno.deploy.made import files_of, recipe_made
 from dbdyno.engines import registry
-from dbdyno.engines.engine import Engine
 from dbdyno.errors import UserError
-from dbdyno.frozen import ENGINE_FACTOR
-from dbdyno.layers.source import key_in
 from dbdyno.prepare_run.stored_run import analysis_of
 from dbdyno.prepare_run.stored_study import require_measured
 from dbdyno.records.place import store_url
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.report.words import safe
-from dbdyno.study.designs import of_build
 
 MISSING = {
     TUNED: "no profile of TuneD: the recipe sets no value of the kernel",
@@ -73,11 +50,14 @@ def write_recipe(
         _require_finished(opened, found)
         folder = output or Path(f"recipe-{found.run}")
         require_absent(folder)
-        deployment, engine, build = _made(opened, found, variant, any_verdict)
+        analysis, records = analysis_of(opened, found), opened.records(found.run)
+    if variant is not None:
+        variant = chosen([each.name for each in analysis.variants], variant)
+    made = recipe_made(analysis, records, variant, any_verdict)
     given = {"service": service, "configuration": configuration and configuration.rstrip("/")}
     given = {name: value for name, value in given.items() if value is not None}
-    deployment = deployment.but(**given, whole=whole)
-    files = _files(deployment, engine, build, also)
+    deployment = made.deployment.but(**given, whole=whole)
+    files = files_of(deployment, made.engine, made.build, tuned=TUNED in also, role=ANSIBLE in also)
     write_recipe_folder(folder, files)
     _tell_missing(also, files)
     click.echo(f"{folder}: {safe.clean(deployment.variant)}")
@@ -91,45 +71,6 @@ def _require_finished(store: Store, run: Run) -> None:
     require_measured(run)
     if run.run in {each.run for each in store.unfinished_runs()}:
         raise UserError(f"run {run.run} is not finished", f"go on with it: dyno run --resume {run.run}")
-
-
-def _made(store: Store, run: Run, name: str | None, any_verdict: bool) -> tuple[Deployment, Engine, Contents]:
-    """The recipe, and the files of its build."""
-    analysis, records = analysis_of(store, run), store.records(run.run)
-    if name is not None:
-        name = chosen([each.name for each in analysis.variants], name)
-    variant = chosen_variant(analysis, name, any_verdict)
-    if ENGINE_FACTOR in variant.changed:
-        told = f"{safe.clean(variant.name)} runs another engine than the baseline, which no recipe installs"
-        hint = "upgrade the server, and take the recipe of a run whose baseline is that engine"
-        raise UserError(told, hint)
-    engine = registry.engine(analysis.study.engine.engine)
-    deployment = deployment_of(analysis, records, variant, engine)
-    levels = {**analysis.study.settings, **variant.levels}
-    key = key_in(measured_record(records, variant).evidence)
-    build = build_with_key(engine, levels, key, analysis.study.folder)
-    if build is None:
-        return deployment, engine, {}
-    facts = build[0].but(changed=any(map(of_build, variant.changed)))
-    return deployment.but(build=facts), engine, build[1]
-
-
-def _files(
-    deployment: Deployment, engine: Engine, build: Contents, also: tuple[str, ...]
-) -> list[RecipeFile]:
-    production = production_of(engine)
-    for_host = files_for_host(deployment, production)
-    evidence = evidence_page(deployment, by_hand(deployment, for_host), engine.title)
-    files = [*for_host, *files_beside(deployment, production, for_host)]
-    files += [
-        RecipeFile("EVIDENCE.md", evidence.encode()),
-        *(RecipeFile(name, text) for name, text in build.items()),
-    ]
-    if TUNED in also:
-        files += tuned_profile(deployment)
-    if ANSIBLE in also:
-        files += ansible_role(for_host, deployment.service)
-    return files
 
 
 def _tell_missing(also: tuple[str, ...], files: list[RecipeFile]) -> None:

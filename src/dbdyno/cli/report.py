@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.analyse import Analysis
-from dbdyno.cli.deliver import deliver, page_of_run, tell_page
+from dbdyno.cli.deliver import deliver, tell_page
 from dbdyno.cli.exit_codes import (
     GATE_FAILS_ON,
     end_code,
@@ -25,9 +25,10 @@ from dbdyno.cli.stored_run import run_to_read
 from dbdyno.cli.terminal import terminal
 from dbdyno.errors import UserError
 from dbdyno.findings import trial as trial_part
+from dbdyno.host import paths
 from dbdyno.kinds.registry import KINDS, without_speeds
 from dbdyno.prepare_run.begun import reruns_of
-from dbdyno.prepare_run.stored_run import analysed, analysis_to_read
+from dbdyno.prepare_run.stored_run import analysed, analysis_to_read, belongings_of
 from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.records.chain import Rerun
 from dbdyno.records.place import store_url
@@ -40,6 +41,7 @@ from dbdyno.report.words.safe import argument
 
 if TYPE_CHECKING:
     from dbdyno.analyse.gate import Gate
+    from dbdyno.findings.registered import Belonging
 
 
 def main(
@@ -73,9 +75,11 @@ def main(
                 from dbdyno.kinds.held_against import with_gate
 
                 analysis = with_gate(opened, analysis)
-        deliver_report(analysis, form, output, details, fail_on, reruns_of(opened, found))
+        reruns = reruns_of(opened, found)
+        belongings = belongings_of(opened, analysis, reruns)
+        deliver_report(analysis, form, output, details, fail_on, reruns, belongings)
         if form == "terminal" and output is None and not details:
-            page = page_of_run(found.run)
+            page = paths.page_of_run(found.run)
             made = f"dyno report {argument(found.run)} --format html --output {argument(f'{found.run}.html')}"
             tell_page(page if page.exists() else made, form)
     if fail_on:
@@ -90,8 +94,10 @@ def deliver_report(
     details: bool = False,
     fail_on: tuple[str, ...] = (),
     reruns: Sequence[Rerun] | None = None,
+    belongings: Sequence[Belonging] = (),
 ) -> None:
-    """Prints a run's report, or writes it and prints where. `reruns` are the runs of the same study."""
+    """Prints a run's report, or writes it and prints where. `reruns` are the runs of the same study, and
+    `belongings` what belongs to this one."""
     failing = fail_on or GATE_FAILS_ON if _gate_in(analysis) is None else gate_fails_on(fail_on)
 
     def as_junit() -> str:
@@ -100,7 +106,8 @@ def deliver_report(
 
         return junit.render(analysis, verdicts_of(failing))
 
-    deliver("report", analysis, form, output, {"junit": as_junit}, details, reruns=reruns)
+    given = {"reruns": reruns, "belongings": belongings}
+    deliver("report", analysis, form, output, {"junit": as_junit}, details, **given)
 
 
 def _gate_in(analysis: Analysis) -> Gate | None:

@@ -8,26 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
 from dbdyno.deploy.deployment import DeployedBuild, Deployment, ProductionChange, without_folders
+from dbdyno.deploy.evidence import evidence_page
+from dbdyno.deploy.files import RecipeFile, ansible_role, by_hand, files_beside, files_for_host, tuned_profile
+from dbdyno.engines import registry
 from dbdyno.engines.built import patches_of, recipe_file, recipe_of
 from dbdyno.engines.engine import Engine
 from dbdyno.engines.facts import Production
 from dbdyno.errors import Blocked, UserError
 from dbdyno.findings.gap import shares
-from dbdyno.frozen import Level, level_text
+from dbdyno.frozen import ENGINE_FACTOR, Level, level_text
 from dbdyno.host import cache
 from dbdyno.layers.layer import ask, by_layer
 from dbdyno.layers.registry import KNOBS, LAYERS, gives_up, in_production
 from dbdyno.layers.setup import Part, PartPlace
-from dbdyno.layers.source import wish_among
+from dbdyno.layers.source import key_in, wish_among
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.build import BuildAccount, BuildSpecification
 from dbdyno.obtain.source.profile import PROFILE
 from dbdyno.obtain.source.toolchain import recorded
 from dbdyno.records.record import Evidence, Outcome, Record
 from dbdyno.report.words.naming import workload_text
+from dbdyno.report.words.safe import clean
 from dbdyno.study.designs import of_build
 
 Contents = dict[str, bytes]
@@ -137,6 +142,58 @@ def production_of(engine: Engine) -> Production:
             f"Dyno does not know how {engine.title} is deployed", "deploy it by hand: dyno report --trials"
         )
     return engine.production
+
+
+class MadeRecipe(NamedTuple):
+    """A recipe, the engine that it is for, and the files of its build."""
+
+    deployment: Deployment
+    engine: Engine
+    build: Contents
+
+
+def recipe_made(
+    analysis: Analysis, records: Sequence[Record], name: str | None, any_verdict: bool
+) -> MadeRecipe:
+    """The recipe of a finished run's variant. Raises UserError like `chosen_variant`, and where the variant
+    runs another engine than the baseline."""
+    variant = chosen_variant(analysis, name, any_verdict)
+    if ENGINE_FACTOR in variant.changed:
+        told = f"{clean(variant.name)} runs another engine than the baseline, which no recipe installs"
+        hint = "upgrade the server, and take the recipe of a run whose baseline is that engine"
+        raise UserError(told, hint)
+    engine = registry.engine(analysis.study.engine.engine)
+    deployment = deployment_of(analysis, records, variant, engine)
+    levels = {**analysis.study.settings, **variant.levels}
+    key = key_in(measured_record(records, variant).evidence)
+    build = build_with_key(engine, levels, key, analysis.study.folder)
+    if build is None:
+        return MadeRecipe(deployment, engine, {})
+    facts = build[0].but(changed=any(map(of_build, variant.changed)))
+    return MadeRecipe(deployment.but(build=facts), engine, build[1])
+
+
+EVIDENCE = "EVIDENCE.md"
+
+
+def files_of(
+    deployment: Deployment, engine: Engine, build: Contents, tuned: bool = False, role: bool = False
+) -> list[RecipeFile]:
+    """The files of a recipe; with a profile of TuneD, and with a role of Ansible, where those are asked for
+    and have something to hold."""
+    production = production_of(engine)
+    for_host = files_for_host(deployment, production)
+    evidence = evidence_page(deployment, by_hand(deployment, for_host), engine.title)
+    files = [*for_host, *files_beside(deployment, production, for_host)]
+    files += [
+        RecipeFile(EVIDENCE, evidence.encode()),
+        *(RecipeFile(name, text) for name, text in build.items()),
+    ]
+    if tuned:
+        files += tuned_profile(deployment)
+    if role:
+        files += ansible_role(for_host, deployment.service)
+    return files
 
 
 def deployment_of(

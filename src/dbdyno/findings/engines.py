@@ -11,7 +11,18 @@ from dbdyno.analyse.found import DefaultsBeside, EnginesCompared, RowsDiffer
 from dbdyno.analyse.model import Analysis, VariantResult, Verdict
 from dbdyno.frozen import ENGINE_FACTOR, level_text, listed
 from dbdyno.records import metrics
-from dbdyno.report.document import ColumnKind, Detail, Element, Fold, From, Lines, Notes, Section, Words, table
+from dbdyno.report.document import (
+    ColumnKind,
+    Detail,
+    Element,
+    Fold,
+    From,
+    Lines,
+    Notes,
+    Section,
+    Words,
+    table,
+)
 from dbdyno.report.words.naming import metric_title
 from dbdyno.report.words.numbers import effect_text, plural
 from dbdyno.report.words.remarks import cause

@@ -1,17 +1,18 @@
-"""Whether a run was registered before it began, and which other runs of the same study there are.
+"""Whether a run was registered before it began, which other runs of the same study there are, and what else
+belongs to it.
 
 What a run did otherwise than it was registered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import Frozen
 from dbdyno.records.chain import RegisteredPlan, Rerun
 from dbdyno.records.run import BaseRun
-from dbdyno.report.document import Detail, Lines, Section
+from dbdyno.report.document import Detail, Kind, Lines, Link, Section, table
 from dbdyno.report.words.numbers import moment_text, plural
 from dbdyno.study import Study
 
@@ -124,3 +125,44 @@ def state_text(one: Rerun) -> str:
     said = ["registered" if one.registration is not None else "not registered"]
     said.append("published" if one.published else "not published")
     return ", ".join([*said, *([] if one.kept else ["deleted"])])
+
+
+class Belonging(Frozen):
+    """Something that belongs to a run: `what` it is, the `command` that shows it, its `path` among the pages
+    of `dyno serve`, and its `page` among the reports. Each is empty where there is none."""
+
+    what: str
+    command: str = ""
+    path: str = ""
+    page: str = ""
+
+
+OpenedBy = Callable[[Belonging], str]
+"""The address by which a page leads to something; empty where it does not."""
+
+
+def by_nothing(_: Belonging) -> str:
+    """Nobody knows where the page will be, so it leads nowhere."""
+    return ""
+
+
+def among_reports(one: Belonging) -> str:
+    """From a page that lies among the reports."""
+    return one.page
+
+
+def when_served(one: Belonging) -> str:
+    """From a page that `dyno serve` draws."""
+    return one.path
+
+
+def belonging_sections(found: Sequence[Belonging], opened_by: OpenedBy) -> Iterator[Section]:
+    """What belongs to a run, a row each; nothing where nothing does."""
+    rows = [(Link(one.what, href) if (href := opened_by(one)) else one.what, one.command) for one in found]
+    if rows:
+        kinds = {"what": Kind.TEXT, "shown by": Kind.CODE}
+        yield Section(
+            "What belongs to this run",
+            (table(("what", "shown by"), rows, kinds, first=Kind.TEXT, dense=True),),
+            detail=Detail.TEXT,
+        )

@@ -16,6 +16,7 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.museum import answer as answer_of
 from dbdyno.analyse.quantiles import explains_gap, varies_together
 from dbdyno.findings import registered, screen
+from dbdyno.findings.registered import Belonging, OpenedBy
 from dbdyno.records.chain import Rerun
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run
@@ -189,8 +190,14 @@ def analyse_given(study: Study, run: Run, given: AnalysisInput) -> Analysis:
     )
 
 
-def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Document:
-    """The whole report. `reruns` are all runs of the same study that the store knows, where it was asked."""
+def document(
+    analysis: Analysis,
+    reruns: Sequence[Rerun] | None = None,
+    belongings: Sequence[Belonging] = (),
+    opened_by: OpenedBy = registered.by_nothing,
+) -> Document:
+    """The whole report. `reruns` are all runs of the same study that the store knows, where it was asked, and
+    `belongings` what belongs to the run, which the page is `opened_by`."""
     run = analysis.run
     began = moment_text(run.created_unix_s)
     trials = len(analysis.trials)
@@ -204,6 +211,7 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
         sections=(
             *(_of_part("dbdyno.findings.gate:sections", held) if held is not None else ()),
             *_sections(analysis, reruns),
+            *registered.belonging_sections(belongings, opened_by),
         ),
         eyebrow=f"run {run.run} · {began}",
         facts=(*_facts(analysis),),
@@ -216,14 +224,6 @@ def document(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Docum
     )
 
 
-def _of_part(place: str, *found: Any) -> Any:
-    """What a part of the report says of what was found. It is imported where something was."""
-    return resolve_name(place)(*found)
-
-
-def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
-    if analysis.study.untimed:
-        of_machine, of_platforms = (
 def _answer(analysis: Analysis) -> tuple[Words, ...]:
     """Of an upgrade a sentence for each version, behind what could not be measured."""
     versions: tuple[Words, ...] = ()
@@ -235,6 +235,14 @@ def _answer(analysis: Analysis) -> tuple[Words, ...]:
     return (*([missing] if missing else ()), *versions)
 
 
+def _of_part(place: str, *found: Any) -> Any:
+    """What a part of the report says of what was found. It is imported where something was."""
+    return resolve_name(place)(*found)
+
+
+def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    if analysis.study.untimed:
+        of_machine, of_platforms = (
             "dbdyno.findings.platforms:machine_facts",
             "dbdyno.findings.platforms:facts",
         )

@@ -34,6 +34,33 @@ def data_place() -> Path:
     return _place("XDG_DATA_HOME", ".local/share")
 
 
+def reports_place() -> Path:
+    """The pages of runs that have ended, and the flame graphs. It need not be there."""
+    return data_place() / "reports"
+
+
+def page_of_run(run: str) -> Path:
+    """Where the page of a run is written when it ends. It need not be there, nor be writable."""
+    return reports_place() / f"{run}.html"
+
+
+PROFILE, AGAINST = "-profile-", "-against-"
+"""Stand in the name of a page of flame graphs between its run, its variant and the other one."""
+
+
+def flame_graphs(run: str) -> list[tuple[Path, tuple[str, ...]]]:
+    """The pages of flame graphs that were made of a run, each with the variants that its name tells."""
+    found = sorted(one for one in reports_place().glob("*.html") if one.name.startswith(f"{run}{PROFILE}"))
+    return [(one, tuple(one.stem.removeprefix(f"{run}{PROFILE}").split(AGAINST))) for one in found]
+
+
+def reports_state() -> int:
+    """What differs where a page was added to the reports or taken out; 0 where there are none."""
+    with suppress(OSError):
+        return reports_place().stat().st_mtime_ns
+    return 0
+
+
 def store_place() -> Path:
     """The store of whoever names none. It need not be there."""
     return data_place() / "dyno.sqlite"

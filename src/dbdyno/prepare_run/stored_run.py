@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import numpy as np
 from pydantic import ValidationError
@@ -34,20 +35,25 @@ from dbdyno.analyse.quantiles import Spreads
 from dbdyno.analyse.trend import Omission, TrendRun, run_of_trend
 from dbdyno.calibrate.finding import STARTS_SD
 from dbdyno.calibrate.kept import Calibration, calibrated_host, load_of
+from dbdyno.engines import registry
 from dbdyno.errors import DynoError, StudyError, UserError
 from dbdyno.findings import analyse
-from dbdyno.frozen import Frozen
+from dbdyno.findings.registered import Belonging
+from dbdyno.frozen import ENGINE_FACTOR, Frozen
+from dbdyno.host import paths
 from dbdyno.host.cache import Tell, keep_beside
 from dbdyno.host.fingerprint import host_identity
 from dbdyno.plan.budget import guessed
 from dbdyno.prepare_run.estimate import beside_load_s, overhead_s
 from dbdyno.prepare_run.stored_study import asked_of, is_of, require_one_data, require_speeds, study_of
 from dbdyno.prepare_run.study_here import given_up_by, with_losses
+from dbdyno.records.chain import Rerun
 from dbdyno.records.readings import Readings, nothing_between
 from dbdyno.records.record import Record
 from dbdyno.records.run import Run, RunSummary
 from dbdyno.records.store import Store
 from dbdyno.report.words.numbers import day_text, plural
+from dbdyno.report.words.safe import argument
 from dbdyno.study import Design, Study
 from dbdyno.study.differences import difference
 
@@ -420,3 +426,106 @@ def _pooled(seen: Sequence[Components]) -> Spreads:
     starts = sum(one.blocks * one.starts**2 for one in seen) + BLOCKS_SUPPOSED * STARTS_SD**2
     seconds = sum(one.blocks * (one.pieces * one.alike) ** 2 * one.piece_s for one in seen)
     return Spreads(starts=math.sqrt(starts / (blocks + BLOCKS_SUPPOSED)), seconds=math.sqrt(seconds / blocks))
+
+
+HELD_MOST = 5
+"""Of the gates that a run served, so many are named one by one, the latest."""
+
+
+def belongings_of(store: Store, analysis: Analysis, reruns: Sequence[Rerun]) -> tuple[Belonging, ...]:
+    """What belongs to a run: its flame graphs, what it was held against and what was held against it, the run
+    of the same study before it, the trend that it is a point of, and the recipe of what helped. `reruns` are
+    all runs of its study."""
+    run = analysis.run
+    later = store.held_since(run)
+    found = [*_flame_graphs(run), *_held_against(store, run), *_gates(store, run, later)]
+    if store.summary(run).finished and run.compares and not run.of_logs:
+        is_reference = any(one.took_turns_with == run.run for one in later)
+        found += [] if is_reference else _over_time(run, reruns)
+        found += _recipe(analysis)
+    return tuple(found)
+
+
+def _flame_graphs(run: Run) -> Iterator[Belonging]:
+    for page, variants in paths.flame_graphs(run.run):
+        named = variants[0]
+        what = f"flame graph of {named}"
+        if variants[1:]:
+            what = f"difference of the flame graphs of {named} and {variants[1]}"
+        yield Belonging(what=what, path=f"/profile/{quote(page.name)}", page=quote(page.name))
+
+
+def _report(run: str, what: str) -> Belonging:
+    """The report of another run, whose page may lie among the reports."""
+    page = paths.page_of_run(run)
+    return Belonging(
+        what=what,
+        command=f"dyno report {argument(run)}",
+        path=f"/run/{quote(run)}",
+        page=quote(page.name) if page.is_file() else "",
+    )
+
+
+def _held_against(store: Store, run: Run) -> Iterator[Belonging]:
+    """The other side of the gate that the run's own page begins with."""
+    again, named = run.took_turns_with, run.held_against
+    if again and store.has_run(again):
+        yield _report(again, f"run {again}, which took turns with this one in its gate")
+    if named:
+        with suppress(DynoError):
+            key = store.key(named)
+            called = "" if key == named else f", which {named} stands for now"
+            yield _report(key, f"run {key}{called}, which this run was held against")
+
+
+def _gates(store: Store, run: Run, later: Sequence[Run]) -> Iterator[Belonging]:
+    def stands_for_it(name: str) -> bool:
+        try:
+            return bool(name) and store.key(name) == run.run
+        except DynoError:
+            # A baseline that is no more, or the file of a study.
+            return False
+
+    of_it = [
+        one
+        for one in later
+        if one.run != run.run and (one.took_turns_with == run.run or stands_for_it(one.held_against))
+    ]
+    for one in of_it[:HELD_MOST]:
+        took_turns = one.took_turns_with == run.run
+        how = "took turns with this one" if took_turns else f"was held against {one.held_against}"
+        yield _report(one.run, f"gate of run {one.run}, which {how}").but(
+            command=f"dyno gate {argument(one.run)}"
+        )
+    if more := of_it[HELD_MOST:]:
+        yield Belonging(what=f"and {plural(len(more), 'earlier gate')} against this run")
+
+
+def _over_time(run: Run, reruns: Sequence[Rerun]) -> Iterator[Belonging]:
+    """Nothing where no other run of the study is left."""
+    kept = [one.run for one in reruns if one.kept]
+    if run.run not in kept or not kept[1:] or not run.asks_as_its_study:
+        return
+    own = argument(run.run)
+    yield Belonging(what="trend of its study", command=f"dyno trend {own}", path=f"/trend/{quote(run.run)}")
+    if before := kept[: kept.index(run.run)]:
+        last = before[-1]
+        yield Belonging(
+            what=f"compared with run {last}, the one before",
+            command=f"dyno compare {argument(last)} {own}",
+            path=f"/compare/{quote(last)}/{quote(run.run)}",
+        )
+
+
+def _recipe(analysis: Analysis) -> Iterator[Belonging]:
+    """Of the variant that is faster than each other that helped; nothing where there is none, or where no
+    recipe installs what it runs."""
+    best = None if analysis.answer.level else next(iter(analysis.answer.faster), None)
+    variant = next((one for one in analysis.variants if one.name == best), None)
+    known = registry.engine(analysis.study.engine.engine).production is not None
+    if variant is None or not known or ENGINE_FACTOR in variant.changed:
+        return
+    run = analysis.run.run
+    yield Belonging(
+        what=f"recipe of {variant.name}", command=f"dyno recipe {argument(run)}", path=f"/recipe/{quote(run)}"
+    )

@@ -163,6 +163,16 @@ class Store:
         parsed = [self._readable_run(document) for (document,) in rows]
         return [run for run in parsed if run is not None]
 
+    def held_since(self, run: Run) -> list[Run]:
+        """The runs that were begun to be held against another one, when this run began or later, the latest
+        first."""
+        # Quotes in the texts of a document are escaped, so this is a field of the run itself.
+        which = f"WHERE created_unix_s >= ? AND document LIKE ? {_LATEST_FIRST}"
+        with self._transaction(writes=False) as execute:
+            rows = execute(f"SELECT document FROM dyno_runs {which}", run.created_unix_s, '%"against":%')
+        parsed = [self._readable_run(document) for (document,) in rows]
+        return [one for one in parsed if one is not None and one.held]
+
     def has_run(self, run: str) -> bool:
         """Whether the store has a run of just this name."""
         with self._transaction(writes=False) as execute:

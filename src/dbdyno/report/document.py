@@ -42,7 +42,16 @@ class Mark:
     tone: Tone | Verdict | None
 
 
-Words = str | Mark | tuple[str | Mark, ...]
+@dataclass(frozen=True)
+class Link:
+    """Words that lead to another page where a browser shows them."""
+
+    text: str
+    href: str
+
+
+Piece = str | Mark | Link
+Words = Piece | tuple[Piece, ...]
 """Words in one line."""
 
 
@@ -264,7 +273,7 @@ def shown(body: Sequence[Element], detail: Detail) -> list[Element]:
     return found
 
 
-def marks(words: Words) -> tuple[str | Mark, ...]:
+def marks(words: Words) -> tuple[Piece, ...]:
     """Words as their single pieces."""
     return words if isinstance(words, tuple) else (words,)
 

@@ -15,8 +15,10 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.analyse.trend import trend
 from dbdyno.errors import DynoError, UserError
 from dbdyno.export import exchange
+from dbdyno.findings.registered import when_served
 from dbdyno.findings.results import RESULTS
 from dbdyno.findings.trend import omitted
+from dbdyno.host import paths
 from dbdyno.host.host_lock import Holder, LookBetweenBlocks, holder
 from dbdyno.kinds.held_against import with_gate
 from dbdyno.kinds.registry import without_speeds
@@ -24,7 +26,9 @@ from dbdyno.passwords import without_passwords
 from dbdyno.prepare_run.begun import reruns_of
 from dbdyno.prepare_run.estimate import beside_blocks_s
 from dbdyno.prepare_run.stored_run import (
+    analysis_of,
     analysis_to_read,
+    belongings_of,
     compared_sides,
     latest,
     museum_of,
@@ -36,7 +40,19 @@ from dbdyno.prepare_run.stored_study import asked_of, require_measured, study_of
 from dbdyno.records.record import Observation, Record
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
-from dbdyno.report.document import ColumnKind, Document, Element, Lines, Notes, Section, Steps, Table, table
+from dbdyno.report.document import (
+    ColumnKind,
+    Document,
+    Element,
+    Fold,
+    Lines,
+    Notes,
+    Section,
+    Steps,
+    Table,
+    Text,
+    table,
+)
 from dbdyno.report.renderers import html, page
 from dbdyno.report.words.numbers import (
     DASH,
@@ -48,6 +64,7 @@ from dbdyno.report.words.numbers import (
     seconds_text,
 )
 from dbdyno.report.words.remarks import WARNINGS
+from dbdyno.report.words.safe import argument
 from dbdyno.serve.drawer import DrawnPage, page_of
 from dbdyno.serve.index import Index, RunQuery, row_of, verdicts_in
 from dbdyno.study import Study
@@ -151,7 +168,8 @@ def _share_of(seen: Observation | None, name: str, cores: int) -> float | None:
 
 
 RUNS, TRENDS, MUSEUM, LIVE, METRICS = "/", "/trends", "/museum", "/live", "/metrics"
-RUN, TREND, COMPARE = "/run/", "/trend/", "/compare/"
+RUN, TREND, COMPARE, PROFILE, RECIPE = "/run/", "/trend/", "/compare/", "/profile/", "/recipe/"
+NAMED = (RUN, TREND, PROFILE, RECIPE)
 TREND_RUNS_MOST = 50
 ROWS_MOST = 200
 """Of a list in one page: a browser shows them at once, and older ones are a click away."""
@@ -163,7 +181,7 @@ def is_page(path: str) -> bool:
     path, _, query = path.partition("?")
     if path.startswith(COMPARE):
         return len([*filter(None, path.removeprefix(COMPARE).split("/"))]) == 2 and not query
-    named = (path.removeprefix(prefix) for prefix in (RUN, TREND) if path.startswith(prefix))
+    named = (path.removeprefix(prefix) for prefix in NAMED if path.startswith(prefix))
     found = path in (RUNS, TRENDS, MUSEUM, METRICS) or any(name and "/" not in name for name in named)
     return found and (not query or path == RUNS)
 
@@ -191,7 +209,7 @@ class StorePages:
         try:
             with Store(self.store_url) as store:
                 found = under_way_in(store)
-                return store.state(), found.run if found else ""
+                return store.state(), found.run if found else "", paths.reports_state()
         except DynoError:
             return None
 
@@ -234,6 +252,10 @@ class StorePages:
         if path.startswith(TREND):
             name = unquote(path.removeprefix(TREND))
             return self._document(_trend(store, name, look.give_way), path, TRENDS)
+        if path.startswith(PROFILE):
+            return flame_graph(unquote(path.removeprefix(PROFILE)))
+        if path.startswith(RECIPE):
+            return self._document(recipe(store, unquote(path.removeprefix(RECIPE))), path, RUNS)
         return self._run(store, store.run(unquote(path.removeprefix(RUN))), path, look)
 
     def _runs(self, store: Store, path: str, look: LookBetweenBlocks) -> str:
@@ -269,7 +291,9 @@ class StorePages:
             kind, result = other
             return self._document(RESULTS[kind].document(result), path, LIVE if live else RUNS)
         analysis = with_gate(store, analysis_to_read(store, run), look.give_way)
-        report: Document = RESULTS["report"].document(analysis, reruns=reruns_of(store, run))
+        reruns = reruns_of(store, run)
+        known = {"reruns": reruns, "belongings": belongings_of(store, analysis, reruns)}
+        report: Document = RESULTS["report"].document(analysis, **known, opened_by=when_served)
         if live:
             report = with_progress(report, analysis, live, time.time())
         return self._document(report, path, LIVE if live else RUNS)
@@ -321,3 +345,39 @@ def _trend(store: Store, name: str, between: Callable[[], None]) -> Document:
         raise UserError(f'no finished run of "{study.title}" with a ratio', f"left out: {missing}")
     report: Document = RESULTS["trend"].document(trend(study, shown, left_out))
     return report
+
+
+def flame_graph(name: str) -> str:
+    """A page of flame graphs among the reports, as `dyno profile` wrote it."""
+    page = paths.reports_place() / name
+    if paths.PROFILE not in name or page.parent != paths.reports_place() or not page.is_file():
+        raise UserError(f"no flame graph {name!r}", "dyno profile RUN draws those of a run")
+    return page.read_text(encoding="utf-8")
+
+
+def recipe(store: Store, name: str) -> Document:
+    """What `dyno recipe` would write of a run, file by file."""
+    run = store.run(name)
+    require_measured(run)
+    # Here, because few readers open a recipe.
+    from dbdyno.deploy import made
+
+    written = made.recipe_made(analysis_of(store, run), store.records(run.run), None, any_verdict=False)
+    evidence, *files = sorted(made.files_of(*written), key=lambda file: file.name != made.EVIDENCE)
+    shown = (Fold(file.name, (Text(_text_of(file.content)),)) for file in files)
+    return Document(
+        title=f"Recipe of {written.deployment.variant}",
+        answer=(f"dyno recipe {argument(run.run)} writes these files.",),
+        sections=(
+            Section(evidence.name, (Text(_text_of(evidence.content)),)),
+            Section("Its other files", tuple(shown)),
+        ),
+        eyebrow=f"recipe of run {run.run}",
+    )
+
+
+def _text_of(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return f"({plural(len(content), 'byte')})"

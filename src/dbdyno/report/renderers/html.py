@@ -29,8 +29,9 @@ from dbdyno.report.document import (
     Item,
     Items,
     Lines,
-    Mark,
+    Link,
     Notes,
+    Piece,
     Row,
     RowLook,
     Steps,
@@ -212,9 +213,11 @@ def words_markup(words: Words, name: bool = False) -> Markup:
     return Markup("").join(_piece(one, name) for one in document.marks(words))
 
 
-def _piece(piece: str | Mark, name: bool) -> Markup:
+def _piece(piece: Piece, name: bool) -> Markup:
     if isinstance(piece, str):
         return wrapping(piece) if name else _text(piece)
+    if isinstance(piece, Link):
+        return _tag('<a href="{}">{}</a>', piece.href, safe.clean(piece.text))
     if piece.tone is None or isinstance(piece.tone, Verdict):
         slug = verdicts.slug(piece.tone) if piece.tone else "none"
         return _tag('<span class="verdict {}">{}</span>', slug, safe.clean(piece.text))

@@ -19,6 +19,7 @@ from dbdyno.report.document import (
     Lines,
     Mark,
     Notes,
+    Piece,
     Section,
     Steps,
     Table,
@@ -114,7 +115,7 @@ def _words(words: Words) -> str:
     return "".join(map(_piece, document.marks(words)))
 
 
-def _piece(piece: str | Mark) -> str:
+def _piece(piece: Piece) -> str:
     text = _text(document.plain(piece))
     return f"**{text}**" if isinstance(piece, Mark) and piece.tone is Tone.STRONG else text
 

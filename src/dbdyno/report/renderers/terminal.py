@@ -300,7 +300,7 @@ def _print_item(item: Item, console: Console) -> None:
 def text(words: Words, style: str = "") -> Text:
     """Words with the styles of their tones."""
     pieces = [
-        (safe.clean(one.text), _style(one.tone)) if isinstance(one, Mark) else safe.clean(one)
+        (safe.clean(one.text), _style(one.tone)) if isinstance(one, Mark) else safe.clean(document.plain(one))
         for one in document.marks(words)
     ]
     return Text.assemble(*pieces, style=style)
