@@ -428,9 +428,11 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         require_in_effect(draft.evidence)
         running, found = check(running, phase, observation, bench.cores)
         draft.judged(*found, compared=not phase.watched)
-    if bench.study.workload.plans and not draft.failed and has_plans(draft.trial, phase, running):
+    load = bench.study.workload
+    if load.plans and not draft.failed and has_plans(draft.trial, phase, running):
         with draft.stage(Stage.PLANS):
-            draft.plans = plans_of(running, bench.run.seed)
+            once = load.actual_rows and draft.trial.block == 0
+            draft.plans = plans_of(running, bench.run.seed, actual_rows=once)
     return running
 
 

@@ -126,3 +126,23 @@ def test_a_trial_shows_its_plans() -> None:
     assert "q3" in shown(record) and "seq scan users: filter (id = ?)" in shown(record)
     failed = record.model_copy(update={"plans": Plans(why_not="the server died")})
     assert "not known: the server died" in shown(failed)
+
+
+def test_rows_stand_below_the_steps_and_what_is_far_off_is_marked() -> None:
+    def executed(record: Record, scans: bool) -> Record:
+        plan = planned("q3", TEXT, (BY_SCAN if scans else BY_INDEX,))
+        if record.block == 0:
+            plan = plan.but(rows=((2.0, 5000.0) if scans else (1.0, 1.0),))
+        return record.but(plans=Plans(statements=(plan, INSERT)))
+
+    records = [executed(record, record.variant == SLOW) for record in records_of(STUDY, {SLOW: 0.5})]
+    analysis = analyse(STUDY, a_run(STUDY), records)
+    page, markdown = as_page(analysis), as_markdown(analysis)
+    far_off = "2 rows expected, 5,000 given: 2,500 times too few expected"
+    assert f'<span class="doubt">{far_off}</span>' in page and far_off in markdown
+    assert "<small>1 rows expected, 1 given</small>" in page
+    assert plans.ROWS_NOTE[:40] in page
+    assert far_off in shown(next(record for record in records if record.variant == SLOW))
+    assert "rows expected" not in as_page(analysed(range(6)))
+    [variant] = json.loads(as_json.render(analysis))["plans"]["variants"]
+    assert variant["changes"][0]["after"][0]["rows"] == [[2.0, 5000.0]]

@@ -292,11 +292,15 @@ def searching(study: Study, journal: Journal) -> Bench:
 PHASE = Phase(name="load", duration_s=1.0)
 
 
+EXECUTED = "executed: "
+
+
 def read(text: str) -> tuple[PlanStep, ...]:
-    """A plan of one step for each word."""
+    """A plan of one step for each word. One that was executed says so first."""
     if text == "unreadable":
         raise ValueError("the plan has another form")
-    return tuple(PlanStep(word) for word in text.split())
+    rows = (5.0, 100.0) if text.startswith(EXECUTED) else None
+    return tuple(PlanStep(word, rows=rows) for word in text.removeprefix(EXECUTED).split())
 
 
 @dataclass
@@ -305,9 +309,12 @@ class Told(FakeLoad):
 
     explained: Explained | DriverFailed | None = None
     asked: Sequence[Job] = ()
+    executed: Explained | None = None
 
     def explain(self, job: Job) -> Explained:
         self.asked = (*self.asked, job)
+        if job.actual_rows and self.executed is not None:
+            return self.executed
         assert self.explained is not None
         if isinstance(self.explained, DriverFailed):
             raise self.explained
@@ -359,6 +366,25 @@ def test_statements_are_named_by_their_transaction_and_what_has_no_plan_says_why
     assert [job.seed for job in made.load.asked] == [99], (
         "the same values in all trials, whatever their block"
     )
+
+
+def test_rows_are_of_the_very_plan_that_was_told(tmp_path: Path) -> None:
+    """The same answers come twice: plans first, and then those of statements that were executed."""
+    statements = (told("report", "SELECT ?", "scan sort"), told("pay", "UPDATE ?", None, "it is a write"))
+    made = running(tmp_path, Explained(statements=statements, unreached={}))
+    assert isinstance(made.load, Told)
+    same, other = (told("report", "SELECT ?", f"{EXECUTED}{plan}") for plan in ("scan sort", "sort scan"))
+    for executed, rows, why in (
+        ((same,), ((5.0, 100.0), (5.0, 100.0)), ""),
+        ((other,), (), "it had another plan when it was executed"),
+        ((), (), "it was not met again in time"),
+    ):
+        made.load.executed = Explained(statements=executed, unreached={})
+        found = plans_of(made, seed=3, actual_rows=True).statements
+        assert (found[0].rows, found[0].rows_why_not, found[0].summary) == (rows, why, "scan -> sort")
+        assert (found[1].rows, found[1].rows_why_not, found[1].why_not) == ((), "", "it is a write")
+        assert [job.actual_rows for job in made.load.asked[-2:]] == [False, True]
+    assert not any(one.rows for one in plans_of(made, seed=3).statements), "nobody asked for them"
 
 
 def test_a_failure_is_told_of_and_is_none_of_the_trials(tmp_path: Path) -> None:

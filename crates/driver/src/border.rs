@@ -80,6 +80,7 @@ fn jobs() -> Vec<Job> {
         baseline: Some("c0ffee".to_owned()),
         ledger: None,
         by_statement: true,
+        actual_rows: true,
         opening: Opening {
             isolation: Some(Isolation::RepeatableRead),
             storage_engine: Some("Aria".to_owned()),

@@ -78,6 +78,9 @@ pub struct Job {
     /// Times each statement, by its kind. It costs the driver two readings of the clock and an allocation for each.
     #[serde(default)]
     pub by_statement: bool,
+    /// For `explain`: each read is executed once, and its plan tells how many rows each step gave.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub actual_rows: bool,
     /// What each connection is told first.
     #[serde(default)]
     pub opening: Opening,

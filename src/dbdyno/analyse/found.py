@@ -404,11 +404,12 @@ class EnginesCompared(Frozen):
 
 class PlanForm(Frozen):
     """One plan of a statement: what is done in which order, its steps as a tree, and in how many blocks a
-    variant had it."""
+    variant had it. `rows` are those that each step was expected to give and gave, where it was executed."""
 
     summary: str
     steps: tuple[str, ...]
     blocks: int
+    rows: tuple[tuple[float, float] | None, ...] = absent(())
 
 
 class PlanChange(Frozen):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dbdyno.driver.tally import Gather
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 
 RATE_PER_S_MAX = 10_000_000.0
 """Transactions that the driver can send in a second at the most: more than all threads of a large machine."""
@@ -137,8 +137,9 @@ class Job(Frozen):
     part. With `slices` the run waits after its warm-up and after each slice, with all connections open, and
     `settle_s` pass before each slice is measured. `cpus` are those that the driver's threads are bound to, in
     turn. `baseline` is the value of an earlier check of a read-only workload. `ledger` is kept of a run that
-    will be cut short. `by_statement` times each statement by its kind. `opening` is for every connection,
-    those of `prepare` and `check` included. In a run each flight of a client's requests waits for
+    will be cut short. `by_statement` times each statement by its kind. With `actual_rows` each read is
+    executed once for its plan, which tells the rows of each step. `opening` is for every connection, those
+    of `prepare` and `check` included. In a run each flight of a client's requests waits for
     `network_delay_s`, and so does the opening of a connection, as over a network with that round-trip time.
     A job with a `share` of a load also waits as soon as all its clients are connected, and what it
     counted is no tally, but what the driver's `merge` makes one of.
@@ -169,6 +170,7 @@ class Job(Frozen):
     baseline: str | None = None
     ledger: LedgerFile | None = None
     by_statement: bool = False
+    actual_rows: bool = absent(False)
     opening: Opening = Opening()
     network_delay_s: float = 0.0
     share: LoadShare | None = None

@@ -89,11 +89,20 @@ OF_INFORMATION_SCHEMA = (
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One step: `title` says what is done to what, `details` how; `inputs` are done before it."""
+    """One step: `title` says what is done to what, `details` how; `inputs` are done before it. Of one that
+    was executed `rows` are those that it was expected to give each time, and those that it gave."""
 
     title: str
     details: tuple[str, ...] = ()
     inputs: tuple[PlanStep, ...] = ()
+    rows: tuple[float, float] | None = None
+
+
+def rows_of(node: Mapping[str, object], expected: str, given: str) -> tuple[float, float] | None:
+    """The rows of a step that a plan tells under these names; None where it lacks one."""
+    found = [node.get(name) for name in (expected, given)]
+    told = [float(one) for one in found if isinstance(one, int | float)]
+    return (told[0], told[1]) if len(told) == 2 else None
 
 
 ReadPlan = Callable[[str], tuple[PlanStep, ...]]
@@ -106,6 +115,13 @@ def plan_lines(steps: tuple[PlanStep, ...], depth: int = 0) -> Iterator[str]:
     for step in steps:
         yield "  " * depth + ": ".join(filter(None, (step.title, "; ".join(step.details))))
         yield from plan_lines(step.inputs, depth + 1)
+
+
+def each_step(steps: tuple[PlanStep, ...]) -> Iterator[PlanStep]:
+    """The steps in the order of their lines."""
+    for step in steps:
+        yield step
+        yield from each_step(step.inputs)
 
 
 def titles(steps: tuple[PlanStep, ...]) -> Iterator[str]:

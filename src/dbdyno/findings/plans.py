@@ -30,6 +30,7 @@ from dbdyno.report.document import (
     RowLook,
     Section,
     Table,
+    TableCell,
     Tone,
     table,
 )
@@ -118,8 +119,14 @@ def _most_frequent(
 def _forms(plans: Sequence[StatementPlan]) -> tuple[PlanForm, ...]:
     counted = Counter(one.digest for one in plans)
     first = {one.digest: one for one in reversed(plans)}
+    rows = {one.digest: one.rows for one in reversed(plans) if one.rows}
     return tuple(
-        PlanForm(summary=first[digest].summary, steps=first[digest].steps, blocks=blocks)
+        PlanForm(
+            summary=first[digest].summary,
+            steps=first[digest].steps,
+            blocks=blocks,
+            rows=rows.get(digest, ()),
+        )
         for digest, blocks in counted.most_common()
     )
 
@@ -173,6 +180,10 @@ NOTE = (
     " trials. Costs and estimates are left out. This lists changes; it does not prove a"
     " cause."
 )
+ROWS_NOTE = (
+    "Rows: what each step was expected to give each time, and gave when the statement was executed once after"
+    " the first block's load. Marked where one is ten times the other."
+)
 KINDS = dict.fromkeys(HEADS[1:-1], ColumnKind.CODE)
 TEXT_MOST = 60
 ROWS_MOST = 12
@@ -202,7 +213,8 @@ def _body(found: PlansCompared) -> Iterator[Element]:
     whole = table(HEADS, lines, KINDS, dense=True)
     below = From(Detail.TEXT, (whole, *map(_both, details(found))), cut if lines[ROWS_MOST:] else (whole,))
     yield From(Detail.PAGE, (whole, *map(_side_by_side, details(found))), (below,))
-    yield Notes((*remarks, NOTE))
+    forms = (form for _, change in details(found) for form in (*change.before, *change.after))
+    yield Notes((*remarks, NOTE, *([ROWS_NOTE] if any(form.rows for form in forms) else [])))
 
 
 def _both(detail: tuple[str, PlanChange]) -> Fold:
@@ -223,14 +235,14 @@ def _both(detail: tuple[str, PlanChange]) -> Fold:
 def _side_by_side(detail: tuple[str, PlanChange]) -> Fold:
     """Both plans as trees in two columns, their steps aligned, and those that differ marked."""
     variant, change = detail
-    before, after = ([safe.clean(step) for step in forms[0].steps] for forms in (change.before, change.after))
-    rows, looks = list[tuple[str, str]](), dict[int, RowLook]()
+    before, after = ([*map(_step_cell, *_steps(forms))] for forms in (change.before, change.after))
+    rows, looks = list[tuple[TableCell, TableCell]](), dict[int, RowLook]()
     # Trees are aligned by what is done, at whatever depth.
-    sides = [[step.strip() for step in side] for side in (before, after)]
+    sides = [[step.strip() for step in forms[0].steps] for forms in (change.before, change.after)]
     for how, left, left_end, right, right_end in SequenceMatcher(
         None, sides[0], sides[1], autojunk=False
     ).get_opcodes():
-        for pair in zip_longest(before[left:left_end], after[right:right_end], fillvalue=""):
+        for pair in zip_longest(before[left:left_end], after[right:right_end], fillvalue=TableCell("")):
             if how != "equal":
                 looks[len(rows)] = RowLook.DIFFERS
             rows.append(pair)
@@ -274,7 +286,50 @@ def details(found: PlansCompared) -> list[tuple[str, PlanChange]]:
 
 def tree(forms: Sequence[PlanForm]) -> str:
     """The steps of the most frequent plan, a line each."""
-    return "\n".join(map(safe.clean, forms[0].steps))
+    return "\n".join(map(_step_line, *_steps(forms)))
+
+
+ROWS_OFF = 10.0
+"""A step whose rows were expected so many times too high or too low is marked."""
+Rows = tuple[float, float] | None
+
+
+def _steps(forms: Sequence[PlanForm]) -> tuple[tuple[str, ...], tuple[Rows, ...]]:
+    """The steps of the most frequent plan, and the rows of each."""
+    return forms[0].steps, forms[0].rows or (None,) * len(forms[0].steps)
+
+
+def _step_cell(step: str, rows: Rows) -> TableCell:
+    """A step, with its rows below it."""
+    if rows is None:
+        return TableCell(safe.clean(step))
+    text = rows_text(rows)
+    return TableCell(safe.clean(step), (Mark(text, Tone.DOUBT) if times_off(rows) >= ROWS_OFF else text,))
+
+
+def _step_line(step: str, rows: Rows) -> str:
+    return safe.clean(step) + (f"  ({rows_text(rows)})" if rows else "")
+
+
+def times_off(rows: tuple[float, float]) -> float:
+    """How many times too high or too low the rows of a step were expected. Less than one row is taken for
+    one, as planners do."""
+    expected, given = (max(1.0, one) for one in rows)
+    return max(expected / given, given / expected)
+
+
+def rows_text(rows: tuple[float, float]) -> str:
+    """What a step was expected to give, and gave."""
+    expected, given = rows
+    text = f"{_count(expected)} rows expected, {_count(given)} given"
+    if (times := times_off(rows)) < ROWS_OFF:
+        return text
+    return f"{text}: {_count(times)} times too {'many' if expected > given else 'few'} expected"
+
+
+def _count(rows: float) -> str:
+    """A step that was carried out several times may give a part of a row on average."""
+    return f"{rows:,.0f}" if rows >= 10.0 or rows == int(rows) else f"{rows:.2g}"
 
 
 def of_trial(found: Plans) -> Iterator[Section]:
@@ -289,4 +344,6 @@ def of_trial(found: Plans) -> Iterator[Section]:
 def _of_statement(one: StatementPlan) -> Iterator[Element]:
     yield Lines(((Mark(one.statement, Tone.STRONG), "  ", Mark(one.text, Tone.QUIET)),))
     steps = [f"no plan: {safe.clean(one.why_not)}"] if one.why_not else []
-    yield document.Text("\n".join(f"  {step}" for step in [*steps, *map(safe.clean, one.steps)]))
+    steps += map(_step_line, one.steps, one.rows or (None,) * len(one.steps))
+    steps += [f"its rows are not known: {safe.clean(one.rows_why_not)}"] if one.rows_why_not else []
+    yield document.Text("\n".join(f"  {step}" for step in steps))

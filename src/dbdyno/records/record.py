@@ -188,7 +188,9 @@ class StatementPlan(Frozen):
 
     `statement` names it by its transaction; in `text` a `?` stands for a value. `summary` is what is done, in
     that order; `steps` are the same as a tree, with how it is done, and of a very long plan its beginning.
-    Plans of one `digest` are the same.
+    Plans of one `digest` are the same. Of a statement that was executed for its plan, `rows` are for each
+    step those that it was expected to give each time and those that it gave, None where the engine does not
+    say; and `rows_why_not` says why nothing is known of them.
     """
 
     statement: str
@@ -197,6 +199,8 @@ class StatementPlan(Frozen):
     steps: tuple[str, ...] = ()
     digest: str = ""
     why_not: str = absent("")
+    rows: tuple[tuple[float, float] | None, ...] = absent(())
+    rows_why_not: str = absent("")
 
 
 class Plans(Frozen):

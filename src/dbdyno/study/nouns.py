@@ -211,7 +211,8 @@ class Workload(Frozen):
     closed. `schedule` and `think_time` are as the study writes them; `pacing.py` reads them. `gather` never
     goes by the machine's idle time in a study, because variants would differ by the instrument. `opening` is
     what each connection begins with, those that make the data included. With `by_statement` the driver times
-    each statement of every variant. With `plans` each trial asks the engine how it would execute them.
+    each statement of every variant. With `plans` each trial asks the engine how it would execute them, and
+    with `actual_rows` the first block's execute each read once more, so that its plan tells rows.
     """
 
     name: str
@@ -225,9 +226,10 @@ class Workload(Frozen):
     schedule: str = ""
     think_time: str = ""
     gather: Literal["off", "on"] = "off"
-    # These three are left out where they are the default, so that a study means what it meant to earlier
+    # These are left out where they are the default, so that a study means what it meant to earlier
     # versions.
     plans: bool = absent(True)
+    actual_rows: bool = absent(False)
     by_statement: bool = absent(False)
     opening: Opening = absent(Opening())
     options: dict[str, Level] = Field(default_factory=dict)

@@ -190,6 +190,9 @@ WORKLOAD = StudySection(
             "The same as [`--by-statement`](../guides/load.md#what-comes-out).", "by_statement"),
         Key("plans", grammars.TRUTH, "Asks after each load how the engine would execute its statements.",
             "See [plans](../guides/explaining/plans.md).", "plans"),
+        Key("actual_rows", grammars.TRUTH, "Executes each read once more, so that its plan tells rows.",
+            "After the first block's loads, on MariaDB and PostgreSQL, in a transaction that is rolled back."
+            " No write is executed.", "actual_rows"),
         Key("isolation", grammars.word_of(get_args(Isolation)),
             "Of all transactions, on MariaDB, MySQL and PostgreSQL.", otherwise="the server's",
             field="isolation"),

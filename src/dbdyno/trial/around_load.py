@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dbdyno.driver.job import Closed
 from dbdyno.driver.load import ExplainedStatement
-from dbdyno.engines.facts import PlanStep, ReadPlan, plan_lines, titles
+from dbdyno.engines.facts import PlanStep, ReadPlan, each_step, plan_lines, titles
 from dbdyno.errors import DynoError
 from dbdyno.layers.setup import Running, Setup
 from dbdyno.records.load_words import by_kind
@@ -110,9 +110,10 @@ def has_plans(trial: Trial, phase: Phase, running: Running) -> bool:
     return timed and engine.plans is not None and front is None
 
 
-def plans_of(running: Running, seed: int) -> Plans:
+def plans_of(running: Running, seed: int, actual_rows: bool = False) -> Plans:
     """Asks for the plan of each kind of statement, once. Values are drawn from `seed`, so that they are the
-    same in all variants and blocks. A failure is told of, and is none of the trial's."""
+    same in all variants and blocks. With `actual_rows` each read is then executed for its plan. A failure is
+    told of, and is none of the trial's."""
     read = running.setup.engine.plans
     assert read is not None, "an engine without plans is not asked"
     try:
@@ -121,7 +122,36 @@ def plans_of(running: Running, seed: int) -> Plans:
         return Plans(why_not=failure.message)
     names = _names([one.transaction for one in explained.statements])
     statements = [_plan(name, one, read) for name, one in zip(names, explained.statements, strict=True)]
+    if actual_rows:
+        # After all plans, because they must be there however long the statements take.
+        statements = _with_rows(statements, running, seed, read)
     return Plans(statements=tuple(statements), unreached=explained.unreached)
+
+
+def _with_rows(
+    statements: Sequence[StatementPlan], running: Running, seed: int, read: ReadPlan
+) -> list[StatementPlan]:
+    """The same with the rows of their steps, where a statement could be executed and had the same plan."""
+    try:
+        executed = running.load.explain(running.data_job.but(seed=seed, actual_rows=True))
+    except DynoError as failure:
+        return [one.but(rows_why_not=failure.message) for one in statements]
+    told = {one.text: one for one in executed.statements}
+    return [one.but(**_rows(one, told.get(one.text), read)) if one.digest else one for one in statements]
+
+
+def _rows(one: StatementPlan, told: ExplainedStatement | None, read: ReadPlan) -> dict[str, object]:
+    if told is None:
+        return {"rows_why_not": "it was not met again in time"}
+    if told.plan is None:
+        return {"rows_why_not": told.why_not}
+    try:
+        steps = read(told.plan)
+    except ValueError as problem:
+        return {"rows_why_not": f"its plan cannot be read: {problem}"}
+    if planned(one.statement, one.text, steps).digest != one.digest:
+        return {"rows_why_not": "it had another plan when it was executed"}
+    return {"rows": tuple(step.rows for step in each_step(steps))[:STEPS_MOST]}
 
 
 def _names(transactions: Sequence[str]) -> list[str]:

@@ -21,6 +21,8 @@ pub(super) struct Kinds {
     pub found: Vec<Found>,
     known: HashSet<String>,
     transaction: String,
+    /// Reads are executed, so that their plans tell rows.
+    executed: bool,
     /// What each transaction failed with; empty where a draw got to its end.
     ends: BTreeMap<String, String>,
 }
@@ -51,8 +53,12 @@ impl Kinds {
     }
 }
 
-pub(super) fn begin() {
-    KINDS.take();
+pub(super) fn begin(executed: bool) {
+    KINDS.set(Kinds { executed, ..Kinds::default() });
+}
+
+pub(super) fn executed() -> bool {
+    KINDS.with_borrow(|kinds| kinds.executed)
 }
 
 pub(super) fn take() -> Kinds {

@@ -40,7 +40,7 @@ pub(crate) fn explain<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_
         false => Backend::choose(&job.backend)?,
     };
     let draw = |interrupted: &mut dyn FnMut() -> bool| {
-        kinds::begin();
+        kinds::begin(job.actual_rows);
         let whole = async { within(PATIENCE, draw_all(job, &target, workload)).await };
         let drawn = block_on(backend, whole, interrupted)?;
         let kinds = kinds::take();

@@ -70,7 +70,11 @@ impl Explaining {
             return Ok(());
         }
         self.hold().await?;
-        let outcome = self.session.plan(sql, prepared, parameters).await;
+        let outcome = match (kinds::executed(), verb) {
+            (false, _) => self.session.plan(sql, prepared, parameters).await,
+            (true, Verb::Read) => self.session.plan_executed(sql, prepared, parameters).await,
+            (true, _) => Err(Error::user("no write is executed for its plan")),
+        };
         match &outcome {
             Err(error) if error.fate() == Fate::Lost => return outcome.map(drop),
             // Some servers do nothing more in a transaction in which something has failed.

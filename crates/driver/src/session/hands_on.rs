@@ -43,6 +43,16 @@ macro_rules! hands_on {
             self.$within.plan(sql, prepared, parameters).await
         }
     };
+    (@plan_executed $within:tt) => {
+        async fn plan_executed(
+            &mut self,
+            sql: &str,
+            prepared: Option<$crate::session::Statement>,
+            parameters: &[$crate::session::Value<'_>],
+        ) -> $crate::error::Result<String> {
+            self.$within.plan_executed(sql, prepared, parameters).await
+        }
+    };
     (@begin $within:tt) => {
         async fn begin(&mut self) -> $crate::error::Result<()> {
             self.$within.begin().await

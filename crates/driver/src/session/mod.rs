@@ -154,6 +154,19 @@ pub trait Session: Sized + 'static {
         }
     }
 
+    /// The same with the rows that each step expected and gave. The statement is executed.
+    async fn plan_executed(
+        &mut self,
+        sql: &str,
+        prepared: Option<Statement>,
+        parameters: &[Value<'_>],
+    ) -> Result<String> {
+        match self.dialect().explain_executed {
+            Some(before) => plan::only_text(plan::asked(self, before, sql, prepared, parameters).await?),
+            None => Err(Error::user("it counts no rows of a plan")),
+        }
+    }
+
     async fn begin(&mut self) -> Result<()>;
 
     async fn commit(&mut self) -> Result<()>;

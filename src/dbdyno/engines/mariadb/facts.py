@@ -19,6 +19,7 @@ from dbdyno.engines.facts import (
     counters_of,
     numbers,
     proved,
+    rows_of,
     viewed,
     without_values,
 )
@@ -163,7 +164,8 @@ def _operation(key: str, value: dict[str, Any]) -> str:
 def _table(value: dict[str, Any]) -> PlanStep:
     """The access to one table, with what must be done before it."""
     inputs = tuple(step for key, inner in value.items() for step in _named(key, inner))
-    return PlanStep(title=_title(value), details=tuple(_details(value)), inputs=inputs)
+    rows = rows_of(value, "rows", "r_rows")
+    return PlanStep(title=_title(value), details=tuple(_details(value)), inputs=inputs, rows=rows)
 
 
 def _title(value: dict[str, Any]) -> str:

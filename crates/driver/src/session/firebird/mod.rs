@@ -45,6 +45,7 @@ static DIALECT: Dialect = Dialect {
     multi_row_insert: false,
     after_load: None,
     explain: None,
+    explain_executed: None,
     limit: "FETCH FIRST {} ROWS ONLY",
     passed_over: None,
 };

@@ -40,6 +40,7 @@ static DIALECT: Dialect = Dialect {
     multi_row_insert: false,
     after_load: None,
     explain: None,
+    explain_executed: None,
     limit: "",
     passed_over: None,
 };

@@ -19,6 +19,7 @@ const OF_INNODB: Dialect = Dialect {
     multi_row_insert: true,
     after_load: None,
     explain: Some("EXPLAIN FORMAT=JSON"),
+    explain_executed: Some("ANALYZE FORMAT=JSON"),
     limit: "LIMIT {}",
     passed_over: None,
 };

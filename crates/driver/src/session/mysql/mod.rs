@@ -221,6 +221,15 @@ impl Session for Mysql {
         plan::plan(self, sql, prepared, parameters).await
     }
 
+    async fn plan_executed(
+        &mut self,
+        sql: &str,
+        prepared: Option<Statement>,
+        parameters: &[Value<'_>],
+    ) -> Result<String> {
+        plan::plan_executed(self, sql, prepared, parameters).await
+    }
+
     async fn begin(&mut self) -> Result<()> {
         self.in_transaction = true;
         self.query("BEGIN", &mut ()).await.map(drop)

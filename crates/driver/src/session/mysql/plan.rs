@@ -2,7 +2,7 @@
 
 use super::dialect::DIALECT;
 use super::Mysql;
-use crate::error::{Fate, Result};
+use crate::error::{Error, Fate, Result};
 use crate::session::plan::{asked, only_text};
 use crate::session::{Session, Statement, Value};
 
@@ -23,5 +23,19 @@ pub(super) async fn plan(
         }
     }
     let before = DIALECT.explain.unwrap_or_default();
+    only_text(asked(session, before, sql, prepared, parameters).await?)
+}
+
+/// MySQL tells actual rows in its later format alone, which is no plan that `plan` gives.
+pub(super) async fn plan_executed(
+    session: &mut Mysql,
+    sql: &str,
+    prepared: Option<Statement>,
+    parameters: &[Value<'_>],
+) -> Result<String> {
+    if !session.server_version().contains("MariaDB") {
+        return Err(Error::user("MySQL counts no rows of a plan in the format in which plans are compared"));
+    }
+    let before = DIALECT.explain_executed.unwrap_or_default();
     only_text(asked(session, before, sql, prepared, parameters).await?)
 }

@@ -49,6 +49,7 @@ static DIALECT: Dialect = Dialect {
     multi_row_insert: true,
     after_load: Some("VACUUM (ANALYZE)"),
     explain: Some("EXPLAIN (FORMAT JSON, COSTS OFF)"),
+    explain_executed: Some("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, SUMMARY OFF)"),
     limit: "LIMIT {}",
     passed_over: Some("23505"),
 };
@@ -286,20 +287,16 @@ impl Session for Postgresql {
         prepared: Option<Statement>,
         parameters: &[Value<'_>],
     ) -> Result<String> {
-        let known = prepared.and_then(|statement| self.prepared.get(statement.0 as usize));
-        let execution = known.and_then(|known| match known.again {
-            Again::Nothing => execution(&known.name, parameters).map(|sql| (sql, PLANS_UNTIL_SETTLED)),
-            _ => with_literals(&pieces(sql, &Syntax::POSTGRESQL), parameters).map(|sql| (sql, 1)),
-        });
-        let (sql, prepared, times) = match &execution {
-            Some((execution, times)) => (execution.as_str(), None, *times),
-            None => (sql, prepared, 1),
-        };
-        let (before, mut answer) = (DIALECT.explain.unwrap_or_default(), Collect::default());
-        for _ in 0..times {
-            answer = asked(self, before, sql, prepared, parameters).await?;
-        }
-        only_text(answer)
+        self.explained(false, sql, prepared, parameters).await
+    }
+
+    async fn plan_executed(
+        &mut self,
+        sql: &str,
+        prepared: Option<Statement>,
+        parameters: &[Value<'_>],
+    ) -> Result<String> {
+        self.explained(true, sql, prepared, parameters).await
     }
 
     async fn begin(&mut self) -> Result<()> {
@@ -369,6 +366,32 @@ impl Prepared {
 }
 
 impl Postgresql {
+    /// The plan of a statement; of one that is `executed` for it with the rows of each step.
+    async fn explained(
+        &mut self,
+        executed: bool,
+        sql: &str,
+        prepared: Option<Statement>,
+        parameters: &[Value<'_>],
+    ) -> Result<String> {
+        let known = prepared.and_then(|statement| self.prepared.get(statement.0 as usize));
+        let execution = known.and_then(|known| match known.again {
+            Again::Nothing => execution(&known.name, parameters).map(|sql| (sql, PLANS_UNTIL_SETTLED)),
+            _ => with_literals(&pieces(sql, &Syntax::POSTGRESQL), parameters).map(|sql| (sql, 1)),
+        });
+        let (sql, prepared, times) = match &execution {
+            Some((execution, times)) => (execution.as_str(), None, *times),
+            None => (sql, prepared, 1),
+        };
+        let mut answer = Collect::default();
+        for time in 1..=times {
+            let last = executed && time == times;
+            let before = if last { DIALECT.explain_executed } else { DIALECT.explain };
+            answer = asked(self, before.unwrap_or_default(), sql, prepared, parameters).await?;
+        }
+        only_text(answer)
+    }
+
     fn on(entered: Entered, target: &Target) -> Result<Self> {
         Ok(Postgresql {
             channel: entered.channel,
