@@ -140,7 +140,7 @@ def test_rows_stand_below_the_steps_and_what_is_far_off_is_marked() -> None:
     page, markdown = as_page(analysis), as_markdown(analysis)
     far_off = "2 rows expected, 5,000 given: 2,500 times too few expected"
     assert f'<span class="doubt">{far_off}</span>' in page and far_off in markdown
-    assert "<small>1 rows expected, 1 given</small>" in page
+    assert "<small>1 row expected, 1 given</small>" in page
     assert plans.ROWS_NOTE[:40] in page
     assert far_off in shown(next(record for record in records if record.variant == SLOW))
     assert "rows expected" not in as_page(analysed(range(6)))

@@ -11,15 +11,14 @@ import pytest
 
 from dbdyno.export.exchange import CONTENT_TYPE
 from dbdyno.host import paths
-from dbdyno.host.host_lock import Holder
-from dbdyno.host.host_lock import Look as HostLook
+from dbdyno.host.host_lock import Holder, LookBetweenBlocks
 from dbdyno.prepare_run.estimate import counted_s
 from dbdyno.prepare_run.stored_run import analysis_of, belongings_of
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from dbdyno.report.document import Document, Lines
 from dbdyno.report.words.numbers import about_text
-from dbdyno.serve.pages import Pages, is_page, with_progress
+from dbdyno.serve.pages import StorePages, is_page, with_progress
 from tests.analyse.factory import a_study, records_of
 from tests.cli.trend_cases import keep
 from tests.conftest import homes_in
@@ -163,8 +162,8 @@ def test_a_run_leads_to_all_that_belongs_to_it(homes: Path) -> None:
     flames = paths.reports_place() / f"base{paths.PROFILE}baseline{paths.AGAINST}config.synchronous=OFF.html"
     flames.write_text("<p>boxes</p>")
     paths.page_of_run("later").write_text("<p>its page</p>")
-    pages = Pages(store_url())
-    with HostLook() as look:
+    pages = StorePages(store_url())
+    with LookBetweenBlocks() as look:
         led = {name: linked(pages.draw(f"/run/{name}", look).body) for name in ("base", "later")}
         drawn = {path: pages.draw(path, look) for paths_of in led.values() for path in paths_of}
     assert led["base"] == [
@@ -186,11 +185,11 @@ def linked(body: bytes) -> list[str]:
 
 @pytest.mark.parametrize("name", ["nothing", "../dyno.sqlite", "..%2Fa-profile-b.html", "a-profile-b.html"])
 def test_no_other_file_is_shown_as_a_flame_graph(homes: Path, name: str) -> None:
-    with HostLook() as look:
-        assert Pages(store_url()).draw(f"/profile/{name}", look).status == 404
+    with LookBetweenBlocks() as look:
+        assert StorePages(store_url()).draw(f"/profile/{name}", look).status == 404
 
 
 def test_a_run_to_which_nothing_belongs_says_nothing(homes: Path) -> None:
     keep("alone", ratio=0.5)
-    with HostLook() as look:
-        assert "What belongs" not in Pages(store_url()).draw("/run/alone", look).body.decode()
+    with LookBetweenBlocks() as look:
+        assert "What belongs" not in StorePages(store_url()).draw("/run/alone", look).body.decode()

@@ -321,7 +321,7 @@ def times_off(rows: tuple[float, float]) -> float:
 def rows_text(rows: tuple[float, float]) -> str:
     """What a step was expected to give, and gave."""
     expected, given = rows
-    text = f"{_count(expected)} rows expected, {_count(given)} given"
+    text = f"{_count(expected)} {'row' if expected == 1.0 else 'rows'} expected, {_count(given)} given"
     if (times := times_off(rows)) < ROWS_OFF:
         return text
     return f"{text}: {_count(times)} times too {'many' if expected > given else 'few'} expected"

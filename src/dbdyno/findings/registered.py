@@ -12,7 +12,7 @@ from dbdyno.analyse.model import Analysis
 from dbdyno.frozen import Frozen
 from dbdyno.records.chain import RegisteredPlan, Rerun
 from dbdyno.records.run import BaseRun
-from dbdyno.report.document import Detail, Kind, Lines, Link, Section, table
+from dbdyno.report.document import ColumnKind, Detail, Lines, Link, Section, table
 from dbdyno.report.words.numbers import moment_text, plural
 from dbdyno.study import Study
 
@@ -160,9 +160,9 @@ def belonging_sections(found: Sequence[Belonging], opened_by: OpenedBy) -> Itera
     """What belongs to a run, a row each; nothing where nothing does."""
     rows = [(Link(one.what, href) if (href := opened_by(one)) else one.what, one.command) for one in found]
     if rows:
-        kinds = {"what": Kind.TEXT, "shown by": Kind.CODE}
+        kinds = {"what": ColumnKind.TEXT, "shown by": ColumnKind.CODE}
         yield Section(
             "What belongs to this run",
-            (table(("what", "shown by"), rows, kinds, first=Kind.TEXT, dense=True),),
+            (table(("what", "shown by"), rows, kinds, first=ColumnKind.TEXT, dense=True),),
             detail=Detail.TEXT,
         )
