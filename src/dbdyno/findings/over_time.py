@@ -209,8 +209,8 @@ BLOCKS = (
 )
 COST = "The engine is asked once a second, in all trials alike, by a session of Dyno’s own."
 WAITS = (
-    "How many sessions were at it on average, by what the engine said once a second of those that were not"
-    " idle. It is a sample: what is rare may be missing."
+    "How many sessions were at it on average, by what the engine said every two seconds of those that were"
+    " not idle. It is a sample: what is rare may be missing."
 )
 WAITS_MOST = 8
 

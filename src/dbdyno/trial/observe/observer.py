@@ -230,12 +230,14 @@ SET_S = 0.05
 """A wall clock that moves more than this between two samples was set. One that is drawn slowly moves less."""
 
 
-ASK_EVERY_S = 1.0
+ASK_EVERY_S, WAITS_EVERY = 1.0, 2
+"""The waits are asked for each second time: of 4,000 sessions, this takes a server 12 to 15 ms of CPU."""
 
 
 class Asker:
-    """Asks a server for its counters and what its sessions wait for, each second while it is `looking`. Its
-    thread holds one session from the first look to `close`, because to connect is dearer than to ask."""
+    """Asks a server for its counters each second while it is `looking`, and each other second for what its
+    sessions wait for. Its thread holds one session from the first look to `close`, because to connect is
+    dearer than to ask."""
 
     def __init__(self, url: str, counters: EngineCounters, moment_s: Callable[[], float]) -> None:
         self._url, self._counters, self._moment_s = url, counters, moment_s
@@ -288,7 +290,8 @@ class Asker:
         with suppress(DriverFailed), conversation(self._url) as ask:
             while self._is_to_ask():
                 self._samples.append(Totals(self._moment_s(), self._counters.sampled(ask)))
-                self._waits.append(Totals(self._moment_s(), self._counters.waits(ask)))
+                if len(self._samples) % WAITS_EVERY:
+                    self._waits.append(Totals(self._moment_s(), self._counters.waits(ask)))
                 with self._changed:
                     self._changed.wait_for(lambda: self._over or not self._looking, ASK_EVERY_S)
 
