@@ -16,7 +16,7 @@ from dbdyno.cli.terminal import terminal
 from dbdyno.cli.verbs.keep import ANSIBLE, TUNED
 from dbdyno.deploy.check import Checked, State, checked
 from dbdyno.deploy.files import RecipeFile, read_recipe_folder, require_absent, write_recipe_folder
-from dbdyno.deploy.made import files_of, recipe_made
+from dbdyno.deploy.made import recipe_files, recipe_made
 from dbdyno.engines import registry
 from dbdyno.errors import UserError
 from dbdyno.prepare_run.stored_run import analysis_of
@@ -57,7 +57,7 @@ def write_recipe(
     given = {"service": service, "configuration": configuration and configuration.rstrip("/")}
     given = {name: value for name, value in given.items() if value is not None}
     deployment = made.deployment.but(**given, whole=whole)
-    files = files_of(deployment, made.engine, made.build, tuned=TUNED in also, role=ANSIBLE in also)
+    files = recipe_files(deployment, made.engine, made.build, tuned=TUNED in also, role=ANSIBLE in also)
     write_recipe_folder(folder, files)
     _tell_missing(also, files)
     click.echo(f"{folder}: {safe.clean(deployment.variant)}")

@@ -176,7 +176,7 @@ def recipe_made(
 EVIDENCE = "EVIDENCE.md"
 
 
-def files_of(
+def recipe_files(
     deployment: Deployment, engine: Engine, build: Contents, tuned: bool = False, role: bool = False
 ) -> list[RecipeFile]:
     """The files of a recipe; with a profile of TuneD, and with a role of Ansible, where those are asked for

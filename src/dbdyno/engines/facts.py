@@ -98,7 +98,7 @@ class PlanStep:
     rows: tuple[float, float] | None = None
 
 
-def rows_of(node: Mapping[str, object], expected: str, given: str) -> tuple[float, float] | None:
+def rows_of_plan_step(node: Mapping[str, object], expected: str, given: str) -> tuple[float, float] | None:
     """The rows of a step that a plan tells under these names; None where it lacks one."""
     found = [node.get(name) for name in (expected, given)]
     told = [float(one) for one in found if isinstance(one, int | float)]

@@ -68,7 +68,7 @@ ANSWERS = {
 """What a version is beside the first one."""
 
 
-def answered(analysis: Analysis) -> tuple[Words, ...]:
+def answer_of_versions(analysis: Analysis) -> tuple[Words, ...]:
     """A sentence for each version of one product: its speed, and what else an upgrade changes. None where
     more is varied than the version."""
     found = analysis.engines

@@ -303,12 +303,12 @@ def _step_cell(step: str, rows: Rows) -> TableCell:
     """A step, with its rows below it."""
     if rows is None:
         return TableCell(safe.clean(step))
-    text = rows_text(rows)
+    text = rows_beside(rows)
     return TableCell(safe.clean(step), (Mark(text, Tone.DOUBT) if times_off(rows) >= ROWS_OFF else text,))
 
 
 def _step_line(step: str, rows: Rows) -> str:
-    return safe.clean(step) + (f"  ({rows_text(rows)})" if rows else "")
+    return safe.clean(step) + (f"  ({rows_beside(rows)})" if rows else "")
 
 
 def times_off(rows: tuple[float, float]) -> float:
@@ -318,7 +318,7 @@ def times_off(rows: tuple[float, float]) -> float:
     return max(expected / given, given / expected)
 
 
-def rows_text(rows: tuple[float, float]) -> str:
+def rows_beside(rows: tuple[float, float]) -> str:
     """What a step was expected to give, and gave."""
     expected, given = rows
     text = f"{_count(expected)} {'row' if expected == 1.0 else 'rows'} expected, {_count(given)} given"

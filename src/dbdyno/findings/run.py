@@ -228,7 +228,7 @@ def _answer(analysis: Analysis) -> tuple[Words, ...]:
     """Of an upgrade a sentence for each version, behind what could not be measured."""
     versions: tuple[Words, ...] = ()
     if len(analysis.study.engines) > 1 and not analysis.answer.baseline_broken:
-        versions = _of_part("dbdyno.findings.engines:answered", analysis)
+        versions = _of_part("dbdyno.findings.engines:answer_of_versions", analysis)
     if not versions:
         return (answer.headline(analysis),)
     missing = answer.not_measured(analysis)

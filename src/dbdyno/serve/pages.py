@@ -255,7 +255,7 @@ class StorePages:
         if path.startswith(PROFILE):
             return flame_graph(unquote(path.removeprefix(PROFILE)))
         if path.startswith(RECIPE):
-            return self._document(recipe(store, unquote(path.removeprefix(RECIPE))), path, RUNS)
+            return self._document(recipe_page(store, unquote(path.removeprefix(RECIPE))), path, RUNS)
         return self._run(store, store.run(unquote(path.removeprefix(RUN))), path, look)
 
     def _runs(self, store: Store, path: str, look: LookBetweenBlocks) -> str:
@@ -355,7 +355,7 @@ def flame_graph(name: str) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def recipe(store: Store, name: str) -> Document:
+def recipe_page(store: Store, name: str) -> Document:
     """What `dyno recipe` would write of a run, file by file."""
     run = store.run(name)
     require_measured(run)
@@ -363,7 +363,7 @@ def recipe(store: Store, name: str) -> Document:
     from dbdyno.deploy import made
 
     written = made.recipe_made(analysis_of(store, run), store.records(run.run), None, any_verdict=False)
-    evidence, *files = sorted(made.files_of(*written), key=lambda file: file.name != made.EVIDENCE)
+    evidence, *files = sorted(made.recipe_files(*written), key=lambda file: file.name != made.EVIDENCE)
     shown = (Fold(file.name, (Text(_text_of(file.content)),)) for file in files)
     return Document(
         title=f"Recipe of {written.deployment.variant}",

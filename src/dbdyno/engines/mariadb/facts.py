@@ -19,7 +19,7 @@ from dbdyno.engines.facts import (
     counters_of,
     numbers,
     proved,
-    rows_of,
+    rows_of_plan_step,
     viewed,
     without_values,
 )
@@ -164,7 +164,7 @@ def _operation(key: str, value: dict[str, Any]) -> str:
 def _table(value: dict[str, Any]) -> PlanStep:
     """The access to one table, with what must be done before it."""
     inputs = tuple(step for key, inner in value.items() for step in _named(key, inner))
-    rows = rows_of(value, "rows", "r_rows")
+    rows = rows_of_plan_step(value, "rows", "r_rows")
     return PlanStep(title=_title(value), details=tuple(_details(value)), inputs=inputs, rows=rows)
 
 

@@ -19,7 +19,7 @@ from dbdyno.engines.facts import (
     counters_of,
     numbers,
     proved,
-    rows_of,
+    rows_of_plan_step,
     viewed,
     without_values,
 )
@@ -110,7 +110,7 @@ def _step(node: dict[str, Any]) -> PlanStep:
         title=_title(node),
         details=tuple(_details(node)),
         inputs=tuple(_step(inner) for inner in node.get("Plans", ())),
-        rows=rows_of(node, "Plan Rows", "Actual Rows"),
+        rows=rows_of_plan_step(node, "Plan Rows", "Actual Rows"),
     )
 
 
