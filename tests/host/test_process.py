@@ -55,6 +55,19 @@ def test_what_the_kernel_does_not_let_go_of_is_told(monkeypatch: pytest.MonkeyPa
         process.kill_family(child)
 
 
+def test_a_family_is_found_as_others_find_it(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as output:
+        child = process.start([sys.executable, "-c", FAMILY], environment=os.environ, output=output)
+    try:
+        assert wait_until(lambda: len(process.family(child.pid)) == 2)
+        below = [one.pid for one in psutil.Process(child.pid).children(recursive=True)]
+        assert process.family(child.pid) == (child.pid, *below)
+        told = process.stats_of_families([child.pid])
+        assert [int(fields[1]) for fields in told.values()] == [os.getpid(), child.pid]
+    finally:
+        process.kill_family(child)
+
+
 def test_a_child_that_is_named_beside_its_parent_counts_once(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as output:
         child = process.start([sys.executable, "-c", FAMILY], environment=os.environ, output=output)

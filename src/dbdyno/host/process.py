@@ -17,6 +17,7 @@ import socket
 import struct
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ from dbdyno.host.kernel_files import UnreadableFile, by_psutil
 PEER = struct.Struct("3i")
 """The process, user and group that SO_PEERCRED tells (unix(7))."""
 CONNECT_S = 5.0
+DEAD = "ZX"
+"""States of processes that have ended and are still listed."""
 
 
 def at_socket(path: Path) -> int | None:
@@ -245,23 +248,41 @@ def refusal(step: Callable[[], None]) -> int:
 
 def family(process_id: int) -> tuple[int, ...]:
     """The process and all that descend from it, parents first; empty when it is gone or hides from this
-    user. Raises Unreadable."""
-    try:
-        process = psutil.Process(process_id)
-        below = kernel_files.by_psutil(partial(process.children, recursive=True), "/proc/stat")
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return ()
-    members = [process, *below]
-    return tuple(member.pid for member in members if _lives(member))
+    user. Raises UnreadableFile."""
+    return families((process_id,))
 
 
 def families(process_ids: Iterable[int]) -> tuple[int, ...]:
     """The processes and all that descend from them, each once: some may descend from others among them."""
-    found: dict[int, None] = {}
-    for process_id in process_ids:
+    return tuple(stats_of_families(process_ids))
+
+
+def stat_fields(process_id: int | str) -> list[str]:
+    """What the kernel tells of a process in `stat`, from its state on: before that stands its name, which may
+    hold blanks and brackets (proc_pid_stat(5)). Raises Gone, or UnreadableFile."""
+    return kernel_files.counters_text(f"/proc/{process_id}/stat").rpartition(")")[2].split()
+
+
+def stats_of_families(process_ids: Iterable[int]) -> dict[int, list[str]]:
+    """`families`, with the `stat_fields` of each. All of the host's processes are looked at once, because the
+    server of a thousand sessions is a thousand of them. Raises UnreadableFile."""
+    every, children = dict[int, list[str]](), defaultdict[int, list[int]](list)
+    for name in kernel_files.names("/proc"):
+        if name.isdigit():
+            # A worker may end between its being listed and being looked at; that must not hide its relatives.
+            with suppress(UnreadableFile):
+                every[int(name)] = stat_fields(name)
+    for process_id, (state, parent, *_) in every.items():
+        if state not in DEAD:
+            children[int(parent)].append(process_id)
+    found: dict[int, list[str]] = {}
+    ahead = [one for one in reversed([*process_ids]) if one in every and every[one][0] not in DEAD]
+    while ahead:
+        process_id = ahead.pop()
         if process_id not in found:
-            found |= dict.fromkeys(family(process_id))
-    return tuple(found)
+            found[process_id] = every[process_id]
+            ahead += reversed(children[process_id])
+    return found
 
 
 @contextmanager
@@ -298,14 +319,6 @@ def _is_still(process_id: int, task: int) -> bool:
     except kernel_files.Gone:
         return True
     return fields.split()[0] in "TtZX"
-
-
-def _lives(process: psutil.Process) -> bool:
-    """A worker may end between its being listed and being looked at; that must not hide its relatives."""
-    try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def how_it_ended(returncode: int) -> str:

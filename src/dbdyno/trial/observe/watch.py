@@ -19,7 +19,8 @@ from typing import NamedTuple
 from dbdyno.driver.passwords import query
 from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.host import cgroups, kernel_files
-from dbdyno.host.process import families, family
+from dbdyno.host.kernel_files import counters_text
+from dbdyno.host.process import families, family, stat_fields, stats_of_families
 from dbdyno.host.room import memory_bytes, usable_disk_bytes
 from dbdyno.layers.setup import Running
 from dbdyno.records.metrics import GAUGES, SHARED, GaugeSource
@@ -28,6 +29,8 @@ from dbdyno.study.trials import Phase
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+THREADS, STARTED = 17, 19
+"""Among the fields of `stat_fields`."""
 
 Counters = dict[str, float]
 
@@ -59,39 +62,42 @@ class ProcessCounters:
     def read(self) -> tuple[Counters, dict[str, str]]:
         """Totals so far, and for each name that could not be read the reason."""
         missing: dict[str, str] = {}
-        members = families(self.roots)
-        held = [self._read_process(process_id, missing) for process_id in members]
+        members = stats_of_families(self.roots)
+        held = [self._read_process(process_id, fields, missing) for process_id, fields in members.items()]
         totals: Counters = {"resident_bytes": resident_bytes(held)}
         for counters in self._last.values():
             for name, value in counters.items():
                 totals[name] = totals.get(name, 0.0) + value
         return totals, missing
 
-    def _read_process(self, process_id: int, missing: dict[str, str]) -> Held:
+    def _read_process(self, process_id: int, fields: list[str], missing: dict[str, str]) -> Held:
         folder = f"/proc/{process_id}"
+        started = int(fields[STARTED])
         try:
-            fields = _stat(folder)
-            started = int(fields[19])
             self._last["cpu", process_id, started] = {
                 "cpu_user_s": int(fields[11]) / TICKS_PER_S,
                 "cpu_system_s": int(fields[12]) / TICKS_PER_S,
             }
             try:
-                self._last["io", process_id, started] = _io(_text(f"{folder}/io"))
+                self._last["io", process_id, started] = _io(counters_text(f"{folder}/io"))
             except kernel_files.Gone:
                 raise
             except kernel_files.UnreadableFile as hidden:
                 missing["read_bytes"] = missing["written_bytes"] = hidden.message
-            for thread_id in kernel_files.names(f"{folder}/task"):
+            # What the kernel tells of a process is of its first thread, so one alone needs no list of them.
+            alone = fields[THREADS] == "1"
+            for thread_id in () if alone else kernel_files.names(f"{folder}/task"):
                 self._read_thread(f"{folder}/task/{thread_id}", int(thread_id), started)
-            _, resident, shared, *_ = map(int, _text(f"{folder}/statm").split())
+            if alone:
+                self._read_thread(folder, process_id, started)
+            _, resident, shared, *_ = map(int, counters_text(f"{folder}/statm").split())
             return Held((resident - shared) * PAGE_BYTES, shared * PAGE_BYTES)
         except kernel_files.Gone:
             return Held(0, 0)
 
     def _read_thread(self, folder: str, thread_id: int, started: int) -> None:
         try:
-            status, schedule = _text(f"{folder}/status"), _text(f"{folder}/schedstat").split()
+            status, schedule = counters_text(f"{folder}/status"), counters_text(f"{folder}/schedstat").split()
         except kernel_files.Gone:
             return
         self._last["thread", thread_id, started] = {
@@ -111,10 +117,10 @@ class _CpuTimes:
         """The running total of these, and of all that were read before."""
         for process_id in process_ids:
             try:
-                fields = _stat(f"/proc/{process_id}")
+                fields = stat_fields(process_id)
             except kernel_files.Gone:
                 continue
-            self._last[f"{process_id}:{fields[19]}"] = int(fields[11]) + int(fields[12])
+            self._last[f"{process_id}:{fields[STARTED]}"] = int(fields[11]) + int(fields[12])
         return sum(self._last.values()) / TICKS_PER_S
 
 
@@ -133,7 +139,7 @@ class KernelThreads:
     def read(self) -> Counters:
         """`kernel_cpu_s`, 0 where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
         try:
-            threads = _text(KERNEL_THREADS).split()
+            threads = counters_text(KERNEL_THREADS).split()
         except kernel_files.UnreadableFile:
             threads = []
         return {"kernel_cpu_s": self._times.read(map(int, threads))}
@@ -155,23 +161,6 @@ class Bystanders:
     def read(self) -> Counters:
         """`beside_cpu_s`, a running total like others."""
         return {"beside_cpu_s": self._times.read(self._members)}
-
-
-def _stat(folder: str) -> list[str]:
-    """The fields of stat from the third on: the second, the command's name, may hold blanks and brackets."""
-    return _text(f"{folder}/stat").rpartition(")")[2].split()
-
-
-def _text(path: str) -> str:
-    # Plain system calls: /proc is read several times a second beside a measurement.
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.read(descriptor, 16384).decode(errors="replace")
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise kernel_files.refused(path, error) from None
 
 
 def _status_number(status: str, name: str) -> float:
