@@ -35,6 +35,7 @@ static DIALECT: Dialect = Dialect {
     multi_row_insert: true,
     after_load: None,
     explain: None,
+    explain_executed: None,
     limit: "LIMIT {}",
     passed_over: None,
 };
