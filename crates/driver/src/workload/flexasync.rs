@@ -82,6 +82,8 @@ impl Workload for FlexAsync {
         keeps_ledger: false,
     }];
 
+    const BRIEF: bool = true;
+
     const WARMS_UP: bool = false;
 
     fn new(_about: &'static About, options: &Options) -> Result<Self> {
