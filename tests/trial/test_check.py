@@ -132,6 +132,17 @@ def test_work_that_is_put_off_until_others_have_their_turn_makes_a_trial_doubtfu
     assert judge_trial(make_tally(), HOLDS, [], seen, 2)[1] == {}
 
 
+def test_a_server_that_did_nothing_put_nothing_off() -> None:
+    # Clocks are read apart, so the slices can last longer than the time that they lie in.
+    slices = [a_slice(1.0, 0.5, 1000), a_slice(1.4, 0.5, 1000)]
+    zero = dict.fromkeys(
+        ("cpu_s_between", "cpu_s_in_all", "written_bytes_between", "written_bytes_in_all"), 0.0
+    )
+    for totals in (zero, {}):
+        seen = Observation(duration_s=10.0, totals=totals)
+        assert judge_trial(make_tally(slices=slices), HOLDS, [], seen, 2)[1] == {}
+
+
 def test_a_driver_that_waits_for_a_cpu_makes_a_trial_doubtful_unless_it_is_to_wait() -> None:
     def doubt(wait: float, busy: float, **changes: object) -> str | None:
         shares = {"driver_run_wait_share": [0.1, wait], "driver_busy_share": [0.2, busy]}

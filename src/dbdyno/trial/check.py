@@ -218,7 +218,8 @@ def _deferred(tally: Tally, observation: Observation) -> str:
         told.append(f"{between_s / whole_s:.0%} of its CPU time")
     between, whole = (seen.get(f"written_bytes_{what}", 0.0) for what in ("between", "in_all"))
     last, own_s = tally.slices[-1], sum(one.duration_s for one in tally.slices)
-    others_s = last.started_unix_s + last.duration_s - tally.slices[0].started_unix_s - own_s
+    from_first_s = last.started_unix_s + last.duration_s - tally.slices[0].started_unix_s
+    others_s = max(0.0, from_first_s - own_s)
     # Written at the pace of its own slices, it is what goes on all the time, however many servers there are.
     if between > others_s * max(WRITTEN_PER_S_LEAST, (whole - between) / own_s):
         told.append(f"{between / whole:.0%} of its writes, faster than under its load")
