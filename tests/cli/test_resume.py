@@ -70,7 +70,7 @@ def interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["kinds.comparison.estimate", "cli.measuring.alone"])
+@pytest.mark.parametrize("where", ["kinds.comparison.run_estimate", "cli.measuring.alone"])
 def test_ctrl_c_before_the_run_begins_is_told_as_that(
     study: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

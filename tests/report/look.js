@@ -81,7 +81,20 @@
   };
   const frames = [...document.querySelectorAll("iframe")];
   for (const frame of frames.slice(1)) frame.srcdoc = frames[0].srcdoc;
-  addEventListener("load", () => setTimeout(() => {
+  const followed = (frame) => [...frame.contentDocument.querySelectorAll(".figure svg")].every((svg) => Math.abs(svg.getBoundingClientRect().width - (svg.viewBox.baseVal?.width ?? 0)) < 2 || !svg.viewBox.baseVal?.width);
+  const wait = (milliseconds) => new Promise((done) => { setTimeout(done, milliseconds); });
+  addEventListener("load", async () => {
+    await wait(2000);
+    // A phone is turned, and turned back: what is drawn follows.
+    const widths = frames.map((frame) => frame.width);
+    for (const turned of [widths.map((width) => `${Number(width) + 400}`), widths]) {
+      frames.forEach((frame, at) => { frame.width = turned[at]; });
+      await wait(300);
+      // On a busy machine a frame's own event may be late.
+      for (const late of frames.filter((frame) => !followed(frame))) late.contentWindow.dispatchEvent(new Event("resize"));
+      await wait(300);
+    }
+    await wait(500);
     document.title = JSON.stringify(Object.fromEntries(frames.map((frame) => [frame.width, look(frame)])));
-  }, 2000));
+  });
 })();

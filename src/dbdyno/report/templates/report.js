@@ -41,15 +41,24 @@
     tip.style.left = Math.max(0, Math.min(event.clientX + 12, innerWidth - width - 8)) + "px";
     tip.style.top = Math.max(0, event.clientY + 12 + height > innerHeight ? event.clientY - height - 12 : event.clientY + 12) + "px";
   };
+  const views = [];
+  let again;
+  // A legend's columns follow from the width, and the height from them: it takes a second pass.
+  const fit = (view) => view.resize().runAsync();
+  addEventListener("resize", () => {
+    clearTimeout(again);
+    again = setTimeout(() => views.forEach(fit), 100);
+  });
   const show = async (place, figure) => {
     // Small figures stand beside each other as far as they have room, at the size that they were made for.
     if (figure.layout?.columns) figure.layout.columns = Math.max(1, Math.min(figure.layout.columns, Math.round(place.clientWidth / 310)));
     const view = new vega.View(vega.parse(figure), { renderer: "svg" });
     await view.initialize(place).tooltip(point).hover().runAsync();
-    // A legend's columns follow from the width, and the height from them: it takes a second pass.
-    await view.resize().runAsync();
+    await fit(view);
+    views.push(view);
   };
   const draw = async () => {
+    for (const old of views.splice(0)) old.finalize();
     for (const [key, figure] of await figures()) {
       const place = document.getElementById(key);
       await show(place, figure).catch((error) => { place.textContent = "This figure could not be drawn: " + error; console.error(error); });
