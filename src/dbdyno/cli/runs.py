@@ -25,7 +25,7 @@ from dbdyno.report.words.numbers import moment_text
 
 READ_MOST = 20
 """So many of the latest runs are read where it is not kept what they say; a list of more stays quick."""
-BESIDE_NAME = 50
+BESIDE_NAME = 54
 """Columns that the rest of a row needs beside the name; where there are fewer, a run has lines of its own."""
 
 
@@ -149,8 +149,8 @@ def _table(rows: list[list[str]]) -> Table:
     """A row per run. A name is whole at every width, because people copy it; the rest is folded."""
     table = Table(box=None, pad_edge=False)
     table.add_column("run", no_wrap=True, min_width=max(len(name) for name, *_ in rows))
-    for heading in ("began", "study, name and note", "trials", "verdicts"):
-        table.add_column(heading, overflow="fold")
+    for heading, least in (("began", 10), ("study, name and note", 10), ("trials", 11), ("verdicts", 14)):
+        table.add_column(heading, overflow="fold", min_width=least)
     for row in rows:
         table.add_row(*map(Text, row))
     return table
