@@ -191,9 +191,10 @@ class DriverReader:
 
 
 def _batches(each: Iterable[Any]) -> Iterator[list[Any]]:
+    """So many lines at a time. A piece of a file stands alone, because as many of them are the whole file."""
     rest = iter(each)
-    while batch := list(islice(rest, BATCH)):
-        yield batch
+    for first in rest:
+        yield [first] if isinstance(first, bytes) else [first, *islice(rest, BATCH - 1)]
 
 
 AS_TOLD = LogReading()
