@@ -70,10 +70,13 @@ impl Explaining {
             return Ok(());
         }
         self.hold().await?;
-        let outcome = match (kinds::executed(), verb) {
-            (false, _) => self.session.plan(sql, prepared, parameters).await,
-            (true, Verb::Read) => self.session.plan_executed(sql, prepared, parameters).await,
-            (true, _) => Err(Error::user("no write is executed for its plan")),
+        let executed = kinds::executed();
+        let outcome = if executed && verb != Verb::Read {
+            Err(Error::user("no write is executed for its plan"))
+        } else if executed && self.session.dialect().explain_executed.is_none() {
+            Err(Error::user("it counts no rows of a plan"))
+        } else {
+            self.session.plan(executed, sql, prepared, parameters).await
         };
         match &outcome {
             Err(error) if error.fate() == Fate::Lost => return outcome.map(drop),

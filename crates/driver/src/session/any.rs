@@ -136,13 +136,7 @@ trait Dynamic {
 
     fn plan<'a>(
         &'a mut self,
-        sql: &'a str,
-        prepared: Option<Statement>,
-        parameters: &'a [Value<'a>],
-    ) -> Pending<'a, String>;
-
-    fn plan_executed<'a>(
-        &'a mut self,
+        executed: bool,
         sql: &'a str,
         prepared: Option<Statement>,
         parameters: &'a [Value<'a>],
@@ -221,20 +215,12 @@ impl<S: Session> Dynamic for Held<S> {
 
     fn plan<'a>(
         &'a mut self,
+        executed: bool,
         sql: &'a str,
         prepared: Option<Statement>,
         parameters: &'a [Value<'a>],
     ) -> Pending<'a, String> {
-        Box::pin(self.0.plan(sql, prepared, parameters))
-    }
-
-    fn plan_executed<'a>(
-        &'a mut self,
-        sql: &'a str,
-        prepared: Option<Statement>,
-        parameters: &'a [Value<'a>],
-    ) -> Pending<'a, String> {
-        Box::pin(self.0.plan_executed(sql, prepared, parameters))
+        Box::pin(self.0.plan(executed, sql, prepared, parameters))
     }
 
     fn begin(&mut self) -> Pending<'_, ()> {
@@ -311,5 +297,5 @@ impl Session for AnySession {
         self.0.text(sql, looking(rows)).await
     }
 
-    hands_on!(0: dialect vector_sql server_version telling_of prepare deallocate plan plan_executed begin commit rollback bulk_insert drop_table traffic engine_cpu_ns close);
+    hands_on!(0: dialect vector_sql server_version telling_of prepare deallocate plan begin commit rollback bulk_insert drop_table traffic engine_cpu_ns close);
 }

@@ -81,6 +81,15 @@ impl Dialect {
         }
     }
 
+    /// What asks for a plan, or for that of a statement that is executed for it.
+    pub fn explaining(&self, executed: bool) -> Option<&'static str> {
+        if executed {
+            self.explain_executed
+        } else {
+            self.explain
+        }
+    }
+
     /// The clause that ends a SELECT after `rows` rows.
     pub fn limit_clause(&self, rows: u64) -> String {
         self.limit.replace("{}", &rows.to_string())

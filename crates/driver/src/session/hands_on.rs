@@ -36,21 +36,12 @@ macro_rules! hands_on {
     (@plan $within:tt) => {
         async fn plan(
             &mut self,
+            executed: bool,
             sql: &str,
             prepared: Option<$crate::session::Statement>,
             parameters: &[$crate::session::Value<'_>],
         ) -> $crate::error::Result<String> {
-            self.$within.plan(sql, prepared, parameters).await
-        }
-    };
-    (@plan_executed $within:tt) => {
-        async fn plan_executed(
-            &mut self,
-            sql: &str,
-            prepared: Option<$crate::session::Statement>,
-            parameters: &[$crate::session::Value<'_>],
-        ) -> $crate::error::Result<String> {
-            self.$within.plan_executed(sql, prepared, parameters).await
+            self.$within.plan(executed, sql, prepared, parameters).await
         }
     };
     (@begin $within:tt) => {

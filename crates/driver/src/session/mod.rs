@@ -141,29 +141,18 @@ pub trait Session: Sized + 'static {
     async fn text<R: Rows>(&mut self, sql: &str, rows: &mut R) -> Result<Answer>;
 
     /// How the engine would execute a statement with these values, in the engine's own form: JSON where it has one.
-    /// Nothing is executed. `prepared` is the statement where the session has prepared it.
+    /// Nothing is executed; or, where the dialect has a word for it, the statement is, and its plan has the rows that
+    /// each step expected and gave. `prepared` is the statement where the session has prepared it.
     async fn plan(
         &mut self,
+        executed: bool,
         sql: &str,
         prepared: Option<Statement>,
         parameters: &[Value<'_>],
     ) -> Result<String> {
-        match self.dialect().explain {
+        match self.dialect().explaining(executed) {
             Some(before) => plan::only_text(plan::asked(self, before, sql, prepared, parameters).await?),
             None => Err(Error::user("it tells no plan of a statement")),
-        }
-    }
-
-    /// The same with the rows that each step expected and gave. The statement is executed.
-    async fn plan_executed(
-        &mut self,
-        sql: &str,
-        prepared: Option<Statement>,
-        parameters: &[Value<'_>],
-    ) -> Result<String> {
-        match self.dialect().explain_executed {
-            Some(before) => plan::only_text(plan::asked(self, before, sql, prepared, parameters).await?),
-            None => Err(Error::user("it counts no rows of a plan")),
         }
     }
 

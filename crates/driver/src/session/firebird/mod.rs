@@ -195,6 +195,7 @@ impl Session for Firebird {
     /// The plan as the engine words it; empty where a statement needs none.
     async fn plan(
         &mut self,
+        _executed: bool,
         sql: &str,
         prepared: Option<Statement>,
         _parameters: &[Value<'_>],

@@ -214,20 +214,12 @@ impl Session for Mysql {
 
     async fn plan(
         &mut self,
+        executed: bool,
         sql: &str,
         prepared: Option<Statement>,
         parameters: &[Value<'_>],
     ) -> Result<String> {
-        plan::plan(self, sql, prepared, parameters).await
-    }
-
-    async fn plan_executed(
-        &mut self,
-        sql: &str,
-        prepared: Option<Statement>,
-        parameters: &[Value<'_>],
-    ) -> Result<String> {
-        plan::plan_executed(self, sql, prepared, parameters).await
+        plan::plan(self, executed, sql, prepared, parameters).await
     }
 
     async fn begin(&mut self) -> Result<()> {

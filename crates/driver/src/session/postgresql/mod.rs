@@ -283,20 +283,27 @@ impl Session for Postgresql {
 
     async fn plan(
         &mut self,
+        executed: bool,
         sql: &str,
         prepared: Option<Statement>,
         parameters: &[Value<'_>],
     ) -> Result<String> {
-        self.explained(false, sql, prepared, parameters).await
-    }
-
-    async fn plan_executed(
-        &mut self,
-        sql: &str,
-        prepared: Option<Statement>,
-        parameters: &[Value<'_>],
-    ) -> Result<String> {
-        self.explained(true, sql, prepared, parameters).await
+        let known = prepared.and_then(|statement| self.prepared.get(statement.0 as usize));
+        let execution = known.and_then(|known| match known.again {
+            Again::Nothing => execution(&known.name, parameters).map(|sql| (sql, PLANS_UNTIL_SETTLED)),
+            _ => with_literals(&pieces(sql, &Syntax::POSTGRESQL), parameters).map(|sql| (sql, 1)),
+        });
+        let (sql, prepared, times) = match &execution {
+            Some((execution, times)) => (execution.as_str(), None, *times),
+            None => (sql, prepared, 1),
+        };
+        let mut answer = Collect::default();
+        for time in 1..=times {
+            // Only the settled one is executed.
+            let before = DIALECT.explaining(executed && time == times).unwrap_or_default();
+            answer = asked(self, before, sql, prepared, parameters).await?;
+        }
+        only_text(answer)
     }
 
     async fn begin(&mut self) -> Result<()> {
@@ -366,32 +373,6 @@ impl Prepared {
 }
 
 impl Postgresql {
-    /// The plan of a statement; of one that is `executed` for it with the rows of each step.
-    async fn explained(
-        &mut self,
-        executed: bool,
-        sql: &str,
-        prepared: Option<Statement>,
-        parameters: &[Value<'_>],
-    ) -> Result<String> {
-        let known = prepared.and_then(|statement| self.prepared.get(statement.0 as usize));
-        let execution = known.and_then(|known| match known.again {
-            Again::Nothing => execution(&known.name, parameters).map(|sql| (sql, PLANS_UNTIL_SETTLED)),
-            _ => with_literals(&pieces(sql, &Syntax::POSTGRESQL), parameters).map(|sql| (sql, 1)),
-        });
-        let (sql, prepared, times) = match &execution {
-            Some((execution, times)) => (execution.as_str(), None, *times),
-            None => (sql, prepared, 1),
-        };
-        let mut answer = Collect::default();
-        for time in 1..=times {
-            let last = executed && time == times;
-            let before = if last { DIALECT.explain_executed } else { DIALECT.explain };
-            answer = asked(self, before.unwrap_or_default(), sql, prepared, parameters).await?;
-        }
-        only_text(answer)
-    }
-
     fn on(entered: Entered, target: &Target) -> Result<Self> {
         Ok(Postgresql {
             channel: entered.channel,

@@ -172,6 +172,7 @@ impl Session for Sqlite {
     /// The rows of the plan as JSON: `[number, number of the row above, what is done]`.
     async fn plan(
         &mut self,
+        _executed: bool,
         sql: &str,
         prepared: Option<Statement>,
         parameters: &[Value<'_>],
