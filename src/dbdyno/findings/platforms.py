@@ -20,7 +20,7 @@ from dbdyno.frozen import ENGINE_FACTOR, level_text
 from dbdyno.records.record import Platform
 from dbdyno.report.document import ColumnKind, Detail, Lines, Notes, Row, Section, table
 from dbdyno.report.words import naming, numbers, safe
-from dbdyno.report.words.platforms import resets_text, works
+from dbdyno.report.words.platforms import machine_resets, works
 from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import PLATFORM_FACTOR
 from dbdyno.study.soak import Act
@@ -253,7 +253,7 @@ def machine_facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
 def machine_sections(analysis: Analysis) -> Iterator[Section]:
     """Nothing where no machine was tried yet."""
     tried = analysis.survivors
-    found = [(one, *machine) for one in tried if (machine := resets_text(one)) is not None]
+    found = [(one, *machine) for one in tried if (machine := machine_resets(one)) is not None]
     if found:
         notes = (*COLUMNS, *_unread(found))
         yield Section(

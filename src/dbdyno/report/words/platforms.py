@@ -8,14 +8,14 @@ from dbdyno.records.record import Outcome
 from dbdyno.report.words.numbers import plural
 
 
-def resets_text(one: Survivor) -> tuple[int, OnMachine] | None:
+def machine_resets(one: Survivor) -> tuple[int, OnMachine] | None:
     """How often a variant's machine was reset, and what that came to; None where it was not."""
     return next(((act.rounds, act.machine) for act in one.acts if act.machine is not None), None)
 
 
 def machine_headline(analysis: Analysis) -> str:
     """After which resets the logs explain the TPM, and after which they do not."""
-    found = filter(None, map(resets_text, analysis.survivors))
+    found = filter(None, map(machine_resets, analysis.survivors))
     parts = [_explained(rounds, machine) for rounds, machine in found]
     return f"Do the logs explain the TPM? {'. '.join(parts)}." if parts else "No machine was reset yet."
 
