@@ -96,6 +96,8 @@ faults: setup
 # Properties with other examples each time, and more of them than `make test` tries: some minutes. A failure prints the
 # line that repeats it.
 explore: setup
+	@PROPTEST_RNG_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ') PROPTEST_CASES=20000 \
+		nice -n 10 cargo test --workspace --locked
 	@nice -n 10 $(BIN)/pytest -n 2 --hypothesis-profile=explore --timeout=1800 $$(grep -rl hypothesis tests --include='test_*.py')
 
 losses: setup

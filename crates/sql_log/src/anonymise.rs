@@ -2,7 +2,7 @@
 //! makes of it. The same value becomes the same one wherever it stands, in quotes or not, so that what is equal stays
 //! equal. Its type stays, its length, and a number's order of magnitude. The key is kept nowhere.
 
-use crate::lexer::{tokens, Dialect, Kind};
+use crate::lexer::{is_blank, tokens, Dialect, Kind};
 use crate::Set;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -52,8 +52,10 @@ impl Anonymiser {
                 Kind::Number => made.extend(self.number(written)),
                 Kind::Text => self.text(written, &mut made),
                 Kind::Binary => self.binary(written, &mut made),
-                Kind::Blank => self.comment(written, &mut made),
-                Kind::Symbol if written.starts_with(b"/*") => self.code(written, dialect, &mut made),
+                Kind::Blank => self.comment(written, token.closed, &mut made),
+                Kind::Symbol if written.starts_with(b"/*") => {
+                    self.code(written, token.closed, dialect, &mut made)
+                }
                 Kind::Name => made.extend_from_slice(&self.named(written)),
                 Kind::Symbol | Kind::Parameter => made.extend_from_slice(written),
             }
@@ -210,33 +212,42 @@ impl Anonymiser {
         );
     }
 
-    fn comment(&self, written: &[u8], made: &mut Vec<u8>) {
+    fn comment(&self, written: &[u8], closed: bool, made: &mut Vec<u8>) {
         let open = match written {
+            [b'/', b'*', b'M', b'!', ..] => 4,
+            [b'/', b'*', b'!' | b'+', ..] => 3,
             [b'/', b'*', ..] | [b'-', b'-', ..] => 2,
             [b'#', ..] => 1,
             _ => return made.extend_from_slice(written),
         };
-        let close =
-            if written.starts_with(b"/*") && written.ends_with(b"*/") && written.len() > 3 { 2 } else { 0 };
+        // PostgreSQL's comments nest, so the outer one may be open behind the end of an inner one.
+        let close = if closed && written.starts_with(b"/*") { 2 } else { 0 };
         let inner = &written[open..written.len() - close];
         made.extend_from_slice(&written[..open]);
         let letters = inner.iter().zip(self.stream(b"comment", inner));
         made.extend(letters.map(|(byte, other)| match byte {
-            b' ' | b'\n' | b'\t' | b'\r' => *byte,
+            // MySQL tells by the blank behind them whether two minuses begin a comment.
+            blank if is_blank(blank) => *blank,
             _ => b'a' + other % 26,
         }));
         made.extend_from_slice(&written[written.len() - close..]);
     }
 
     /// What a server carries out within a comment.
-    fn code(&self, written: &[u8], dialect: Dialect, made: &mut Vec<u8>) {
+    fn code(&self, written: &[u8], closed: bool, dialect: Dialect, made: &mut Vec<u8>) {
         let mark = if written.starts_with(b"/*M!") { 4 } else { 3 };
         let version = written[mark..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let close = if written.ends_with(b"*/") { 2 } else { 0 };
-        let inner = mark + version..(written.len() - close).max(mark + version);
+        let close = if closed { 2 } else { 0 };
+        let (from, inner) = (made.len(), mark + version..written.len() - close);
         made.extend_from_slice(&written[..inner.start]);
         made.extend(self.statement(&written[inner.clone()], dialect));
         made.extend_from_slice(&written[inner.end..]);
+        // A comment in it that hid the begin or the end of another one hides it no longer.
+        let found = tokens(&made[from..], dialect).next();
+        if found.is_none_or(|token| token.end != made.len() - from || token.closed != closed) {
+            made.truncate(from);
+            self.comment(written, closed, made);
+        }
     }
 
     fn named<'a>(&self, written: &'a [u8]) -> Cow<'a, [u8]> {

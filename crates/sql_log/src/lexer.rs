@@ -115,10 +115,12 @@ impl Tokens<'_> {
         (Kind::Blank, end, true)
     }
 
-    /// MySQL carries out what stands in `/*! */`, and takes hints from `/*+ */`. PostgreSQL's comments nest.
+    /// MySQL carries out what stands in `/*! */`; it takes hints from `/*+ */`, as extensions of PostgreSQL do.
+    /// PostgreSQL's comments nest.
     fn comment(&self, at: usize) -> Found {
         let rest = &self.text[at + 2..];
-        let is_code = matches!(rest.first(), Some(b'!' | b'+')) || rest.starts_with(b"M!");
+        let carried_out = rest.starts_with(b"!") || rest.starts_with(b"M!");
+        let is_code = rest.starts_with(b"+") || (carried_out && self.dialect == Dialect::MySql);
         let kind = if is_code { Kind::Symbol } else { Kind::Blank };
         let (mut from, mut depth) = (at + 2, 1);
         while let Some(length) = memchr2(b'*', b'/', &self.text[from..]) {

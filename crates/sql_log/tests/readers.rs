@@ -211,6 +211,33 @@ proptest! {
 }
 
 #[test]
+fn a_comment_is_one_still_when_its_letters_are_others() {
+    let anonymiser = Anonymiser::new(b"a key").unwrap();
+    for dialect in DIALECTS {
+        for text in [
+            &b"--\x0ba"[..],
+            b"--\x0c",
+            b"/*/**/",
+            b"/*/",
+            b"/**/",
+            b"/*/*a*/",
+            b"/* a /* b */ c */ d",
+            b"/*!--/*!SELECT */",
+            b"/*!--/**/",
+            b"/*+--/**/",
+            b"/*!1*/",
+            b"/*M!*/",
+            b"/*M!--/*!SELECT */",
+        ] {
+            let kinds = |text: &[u8]| {
+                tokens(text, dialect).map(|token| (token.kind, token.closed)).collect::<Vec<_>>()
+            };
+            assert_eq!(kinds(&anonymiser.statement(text, dialect)), kinds(text));
+        }
+    }
+}
+
+#[test]
 fn an_open_quote_is_known() {
     for (sql, state) in [
         ("SELECT 'it''s'\n", 0),
