@@ -46,10 +46,13 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def up(name: str, shelf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """An engine whose server runs without any table, for all tests that do no more than ask it."""
+    """An engine whose server runs without any table, for all tests that do no more than ask it. Whoever
+    started it speaks Turkish."""
     with bench_for(name, tmp_path_factory.mktemp("up"), shelf) as made:
-        made.initialise()
-        made.start()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LC_ALL", "tr_TR.UTF-8")
+            made.initialise()
+            made.start()
         yield made
 
 
@@ -99,6 +102,14 @@ def test_an_engine_is_initialised_started_and_stopped_and_leaves_nothing(bench: 
     assert server.log_problems() == []
     left = [path for path in bench.runtime.rglob("*") if path.is_socket() or path.suffix in (".pid", ".lock")]
     assert left == []
+
+
+def test_an_engine_has_the_same_locale_for_every_user(up: Bench) -> None:
+    [server] = up.servers
+    seen = server.driver_environment
+    if server.process_ids:
+        seen = psutil.Process(server.process_ids[0]).environ()
+    assert seen.get("LC_ALL") == (None if up.engine.name == "sqlite" else "C.UTF-8"), "SQLite looks at none"
 
 
 def test_an_installation_says_what_it_is(bench: Bench) -> None:

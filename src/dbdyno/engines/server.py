@@ -24,7 +24,7 @@ from dbdyno.frozen import Level
 from dbdyno.host import process
 from dbdyno.host.launch import Launch
 from dbdyno.host.paths import SOCKET_PATH_BYTES
-from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.installation import Installation, environment_of
 
 ACCOUNT = "dyno"
 DATABASE = "dyno"
@@ -133,7 +133,7 @@ def start_server(
         try:
             child = process.start(
                 [*how.wrapper, *command],
-                environment={**os.environ, **installation.environment, **how.environment},
+                environment=environment_of(installation.environment, how.environment),
                 output=output,
                 affinity=how.affinity,
                 cgroups=how.cgroups,
@@ -215,7 +215,7 @@ def make_data(
         command,
         input=words,
         capture_output=True,
-        env={**os.environ, **installation.environment},
+        env=environment_of(installation.environment),
         preexec_fn=process.confine(before_exec=Launch().steps(data, *installation.writes)),
     )
     if done.returncode == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from dbdyno.engines.server import LOG_BYTES
 from dbdyno.errors import Blocked, ServerFailed
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host.process import confine, how_it_ended
-from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.installation import Installation, environment_of
 
 STOP_S = 300.0
 """A server that has just taken data over writes all of them before it ends."""
@@ -57,7 +56,7 @@ def run_tool(
         stdin=subprocess.DEVNULL,
         text=True,
         errors="replace",
-        env={**os.environ, **environment, "LC_ALL": "C"},
+        env=environment_of(environment),
         cwd=folder,
         preexec_fn=confine(before_exec=tuple(steps)),
     )

@@ -5,6 +5,7 @@ What is said of an engine that is not here and cannot be fetched, because nothin
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -83,6 +84,20 @@ class Installation:
     @property
     def offer(self) -> Offer:
         return Offer(self.engine, self.version, self.origin, present=True)
+
+
+LOCALE = {"LC_ALL": "C.UTF-8"}
+"""By the locale of its user an engine tells small letters from large ones, sorts, and says what is wrong. In
+Turkish, Firebird does not know the names in its own plugins.conf. So all have the same one everywhere."""
+
+
+def environment_of(*given: Mapping[str, str]) -> dict[str, str]:
+    """What a program of an engine is started with: this process's environment, in the locale of all engines,
+    and what is `given`."""
+    environment = {**os.environ, **LOCALE}
+    for one in given:
+        environment |= one
+    return environment
 
 
 def covers(wanted: str, version: str) -> bool:

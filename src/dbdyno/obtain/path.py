@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dbdyno.errors import EngineUnobtainable, UserError, remedy
 from dbdyno.host.writers import require_own
-from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.installation import Installation, environment_of
 
 NO_PROFILE = {"LLVM_PROFILE_FILE": os.devnull}
 """A program that clang instrumented would write a profile into its working folder."""
@@ -117,7 +117,7 @@ def answer(
             stdin=subprocess.DEVNULL,
             timeout=timeout_s,
             cwd="/",
-            env={**os.environ, **NO_PROFILE, **(environment or {})},
+            env=environment_of(NO_PROFILE, environment or {}),
         )
     except OSError as error:
         other_machine = "name one that is built for this machine" if error.errno == errno.ENOEXEC else ""

@@ -28,7 +28,15 @@ from dbdyno.host.launch import Launch
 from dbdyno.host.process import confine, how_it_ended
 from dbdyno.host.room import require_disk
 from dbdyno.obtain import debian, path, wheel
-from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, may_hold
+from dbdyno.obtain.installation import (
+    LOCALE,
+    Installation,
+    Offer,
+    covers,
+    environment_of,
+    first_covering,
+    may_hold,
+)
 from dbdyno.study.nouns import Reference
 
 DATABASE = "dyno.fdb"
@@ -119,9 +127,8 @@ def lay_out(installation: Installation, root: Path, parameters: Mapping[str, Lev
         "FIREBIRD": str(root),
         "FIREBIRD_LOCK": str(root / "lock"),
         "FIREBIRD_TMP": str(root / "temporary"),
-        # By the user's locale the engine tells small letters from large ones, and in Turkish it does not know
-        # the names in its own plugins.conf.
-        "LC_ALL": "C.UTF-8",
+        # As the load process has it, which is the server then.
+        **LOCALE,
         # What copies need of each other they look for in no folder of their own.
         **({"LD_LIBRARY_PATH": _before(root / "lib")} if copies else {}),
     }
@@ -155,7 +162,7 @@ def have_done(
     try:
         done = subprocess.run(
             [sys.executable, "-I", database_file.__file__, json.dumps(request)],
-            env={**os.environ, **environment},
+            env=environment_of(environment),
             capture_output=True,
             text=True,
             errors="replace",

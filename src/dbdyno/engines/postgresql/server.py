@@ -40,7 +40,14 @@ from dbdyno.host.process import confine, how_it_ended
 from dbdyno.host.room import require_disk
 from dbdyno.obtain import debian, npm
 from dbdyno.obtain.cross import Platforms
-from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, may_hold
+from dbdyno.obtain.installation import (
+    Installation,
+    Offer,
+    covers,
+    environment_of,
+    first_covering,
+    may_hold,
+)
 from dbdyno.obtain.server import PackagedServer
 from dbdyno.study.nouns import Reference
 
@@ -142,7 +149,7 @@ def _run(
             capture_output=True,
             text=True,
             errors="replace",
-            env={**os.environ, **installation.environment, "LC_ALL": "C"},
+            env=environment_of(installation.environment),
             cwd="/",
             preexec_fn=confine(before_exec=(*own, *step_down("engine", "PostgreSQL"))),
         )
