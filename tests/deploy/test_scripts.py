@@ -87,6 +87,28 @@ def run(shell: list[str], folder: Path, script: str, **more: str) -> subprocess.
     )
 
 
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("applied")
+
+
+@pytest.fixture
+def applied(shell: list[str], folder: Path, made_once: Path) -> Path:
+    """A recipe's folder that this shell has applied to the host beside it. It does so once, and the other
+    tests have copies: `apply` starts hundreds of processes."""
+    kept = made_once / shell[0]
+    if not kept.exists():
+        said = run(shell, folder, "apply")
+        assert (said.returncode, said.stderr) == (0, "")
+        shutil.copytree(folder.parent, kept, symlinks=True)
+        return folder
+    shutil.rmtree(folder)
+    shutil.rmtree(folder.parent / "the host")
+    shutil.copytree(kept, folder.parent, symlinks=True, dirs_exist_ok=True)
+    (folder / "saved/root").write_text(f"{folder.parent / 'the host'}\n")
+    return folder
+
+
 def host(folder: Path) -> dict[str, str]:
     root = folder.parent / "the host"
     return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
@@ -137,11 +159,10 @@ def test_undo_without_apply_changes_nothing(shell: list[str], folder: Path) -> N
     assert host(folder) == before
 
 
-def test_undo_keeps_what_others_wrote_into_a_shared_file(shell: list[str], folder: Path) -> None:
-    run(shell, folder, "apply")
-    shared = folder.parent / "the host/opt/server/firebird.conf"
+def test_undo_keeps_what_others_wrote_into_a_shared_file(shell: list[str], applied: Path) -> None:
+    shared = applied.parent / "the host/opt/server/firebird.conf"
     shared.write_text(shared.read_text() + "Other = 1\n")
-    run(shell, folder, "undo")
+    run(shell, applied, "undo")
     assert shared.read_text() == HOST["opt/server/firebird.conf"] + "Other = 1\n"
 
 
@@ -177,55 +198,50 @@ def at(folder: Path, name: str) -> Path:
         "# begin dyno\n# begin dyno\nA = 1\n# end dyno\n# end dyno\nLast = 1\n",
     ],
 )
-def test_a_file_without_one_pair_of_marks_is_left_alone(shell: list[str], folder: Path, marked: str) -> None:
-    run(shell, folder, "apply")
-    at(folder, FIREBIRD).write_text(marked)
+def test_a_file_without_one_pair_of_marks_is_left_alone(shell: list[str], applied: Path, marked: str) -> None:
+    at(applied, FIREBIRD).write_text(marked)
     for script in ("apply", "undo"):
-        said = run(shell, folder, script)
+        said = run(shell, applied, script)
         assert said.returncode == 1
         assert "left /opt/server/firebird.conf alone: it needs one '# begin dyno'" in said.stderr
-        assert at(folder, FIREBIRD).read_text() == marked
-    assert at(folder, PAGES).read_text() == "0\n", "what follows is undone all the same"
-    assert (folder / "saved" / "before" / FIREBIRD).read_text() == HOST[FIREBIRD]
+        assert at(applied, FIREBIRD).read_text() == marked
+    assert at(applied, PAGES).read_text() == "0\n", "what follows is undone all the same"
+    assert (applied / "saved" / "before" / FIREBIRD).read_text() == HOST[FIREBIRD]
 
 
-def test_marks_that_an_editor_gave_other_line_ends_are_still_marks(shell: list[str], folder: Path) -> None:
-    run(shell, folder, "apply")
-    edited = at(folder, FIREBIRD).read_text().replace("\n", "\r\n")
-    at(folder, FIREBIRD).write_bytes(edited.encode())
-    said = run(shell, folder, "apply")
+def test_marks_that_an_editor_gave_other_line_ends_are_still_marks(shell: list[str], applied: Path) -> None:
+    edited = at(applied, FIREBIRD).read_text().replace("\n", "\r\n")
+    at(applied, FIREBIRD).write_bytes(edited.encode())
+    said = run(shell, applied, "apply")
     assert said.returncode == 1 and "others have changed the block of dyno" in said.stderr
-    assert at(folder, FIREBIRD).read_bytes() == edited.encode()
+    assert at(applied, FIREBIRD).read_bytes() == edited.encode()
 
 
-def test_a_shared_file_that_is_gone_stops_nothing_else(shell: list[str], folder: Path) -> None:
-    before = host(folder)
-    run(shell, folder, "apply")
-    at(folder, FIREBIRD).unlink()
-    said = run(shell, folder, "undo")
+def test_a_shared_file_that_is_gone_stops_nothing_else(shell: list[str], applied: Path) -> None:
+    at(applied, FIREBIRD).unlink()
+    said = run(shell, applied, "undo")
     assert said.returncode == 1
     assert "left /opt/server/firebird.conf alone: it is gone" in said.stderr
-    assert host(folder) == {name: text for name, text in before.items() if name != FIREBIRD}
-    assert (folder / "saved" / "before" / FIREBIRD).read_text() == HOST[FIREBIRD]
-    assert run(shell, folder, "undo", KEEP="1").returncode == 0
-    [kept] = folder.glob("undone-*")
+    assert host(applied) == {name: text for name, text in HOST.items() if name != FIREBIRD}
+    assert (applied / "saved" / "before" / FIREBIRD).read_text() == HOST[FIREBIRD]
+    assert run(shell, applied, "undo", KEEP="1").returncode == 0
+    [kept] = applied.glob("undone-*")
     assert (kept / "before" / FIREBIRD).read_text() == HOST[FIREBIRD]
 
 
-def test_a_file_that_apply_made_keeps_what_others_added(shell: list[str], folder: Path) -> None:
-    run(shell, folder, "apply")
+def test_a_file_that_apply_made_keeps_what_others_added(shell: list[str], applied: Path) -> None:
     for name in (ENVIRONMENT, OWN):
-        with at(folder, name).open("a") as file:
+        with at(applied, name).open("a") as file:
             file.write("theirs = 1\n")
-    said = run(shell, folder, "undo")
+    said = run(shell, applied, "undo")
     assert said.returncode == 1
     assert "left /etc/mysql/90-dyno.cnf alone: others have changed it since" in said.stderr
-    assert at(folder, ENVIRONMENT).read_text() == "theirs = 1\n"
-    assert at(folder, OWN).read_text() == FILES["90-dyno.cnf"] + "theirs = 1\n"
-    assert at(folder, PAGES).read_text() == "0\n"
-    at(folder, OWN).unlink()
-    assert run(shell, folder, "undo").returncode == 0
-    assert at(folder, ENVIRONMENT).read_text() == "theirs = 1\n"
+    assert at(applied, ENVIRONMENT).read_text() == "theirs = 1\n"
+    assert at(applied, OWN).read_text() == FILES["90-dyno.cnf"] + "theirs = 1\n"
+    assert at(applied, PAGES).read_text() == "0\n"
+    at(applied, OWN).unlink()
+    assert run(shell, applied, "undo").returncode == 0
+    assert at(applied, ENVIRONMENT).read_text() == "theirs = 1\n"
 
 
 @pytest.mark.parametrize("script", ["apply", "undo"])
@@ -247,19 +263,18 @@ def test_what_others_changed_since_is_left_alone(
 
 
 def test_a_value_of_the_kernel_that_others_changed_since_is_left_alone(
-    shell: list[str], folder: Path
+    shell: list[str], applied: Path
 ) -> None:
-    run(shell, folder, "apply")
-    at(folder, PAGES).write_text("100\n")
-    said = run(shell, folder, "undo")
+    at(applied, PAGES).write_text("100\n")
+    said = run(shell, applied, "undo")
     assert said.returncode == 1
     assert "left /proc/sys/vm/nr_hugepages alone: it is 100, which apply did not set" in said.stderr
-    assert at(folder, PAGES).read_text() == "100\n"
-    assert at(folder, "sys/block/sda/queue/scheduler").read_text() == "none\n"
-    said = run(shell, folder, "apply")
+    assert at(applied, PAGES).read_text() == "100\n"
+    assert at(applied, "sys/block/sda/queue/scheduler").read_text() == "none\n"
+    said = run(shell, applied, "apply")
     assert "set /proc/sys/vm/nr_hugepages to 75, it was 100" in said.stdout
-    assert run(shell, folder, "undo").returncode == 0
-    assert at(folder, PAGES).read_text() == "0\n"
+    assert run(shell, applied, "undo").returncode == 0
+    assert at(applied, PAGES).read_text() == "0\n"
 
 
 def test_a_file_that_others_may_not_read_is_copied_for_nobody_else(shell: list[str], folder: Path) -> None:
@@ -421,19 +436,19 @@ def test_links_in_a_circle_and_folders_are_left_alone(shell: list[str], folder: 
     assert at(folder, FIREBIRD).read_text().startswith("# begin dyno\n")
 
 
-def test_a_recipe_that_was_edited_and_applied_again_is_undone_as_well(shell: list[str], folder: Path) -> None:
-    before = host(folder)
-    run(shell, folder, "apply")
+def test_a_recipe_that_was_edited_and_applied_again_is_undone_as_well(
+    shell: list[str], applied: Path
+) -> None:
     for name in ("90-dyno.cnf", "firebird.conf"):
-        (folder / name).write_text("Edited = 1\n")
-    table = (folder / "recipe.tsv").read_text()
-    (folder / "recipe.tsv").write_text(table.replace("nr_hugepages\t75", "nr_hugepages\t80"))
-    assert run(shell, folder, "apply").returncode == 0
-    assert at(folder, OWN).read_text() == "Edited = 1\n"
-    assert at(folder, PAGES).read_text() == "80\n"
-    said = run(shell, folder, "undo")
+        (applied / name).write_text("Edited = 1\n")
+    table = (applied / "recipe.tsv").read_text()
+    (applied / "recipe.tsv").write_text(table.replace("nr_hugepages\t75", "nr_hugepages\t80"))
+    assert run(shell, applied, "apply").returncode == 0
+    assert at(applied, OWN).read_text() == "Edited = 1\n"
+    assert at(applied, PAGES).read_text() == "80\n"
+    said = run(shell, applied, "undo")
     assert (said.returncode, said.stderr) == (0, "")
-    assert host(folder) == before
+    assert host(applied) == HOST
 
 
 def test_the_block_of_an_earlier_recipe_comes_back(shell: list[str], folder: Path) -> None:
@@ -448,18 +463,16 @@ def test_the_block_of_an_earlier_recipe_comes_back(shell: list[str], folder: Pat
         assert at(folder, FIREBIRD).read_text() == earlier + added
 
 
-def test_a_folder_of_copies_is_of_one_tree(shell: list[str], folder: Path) -> None:
-    run(shell, folder, "apply")
+def test_a_folder_of_copies_is_of_one_tree(shell: list[str], applied: Path) -> None:
     for script in ("apply", "undo"):
-        said = run(shell, folder, script, DESTDIR="/nonexistent/tree")
+        said = run(shell, applied, script, DESTDIR="/nonexistent/tree")
         assert said.returncode == 1
         assert "give it as DESTDIR" in said.stderr
 
 
-def test_where_all_is_in_effect_a_check_says_so(shell: list[str], folder: Path) -> None:
-    run(shell, folder, "apply")
-    (folder.parent / "the host/sys/cpufreq/boost").write_text("1\n")
-    said = run(shell, folder, "check")
+def test_where_all_is_in_effect_a_check_says_so(shell: list[str], applied: Path) -> None:
+    (applied.parent / "the host/sys/cpufreq/boost").write_text("1\n")
+    said = run(shell, applied, "check")
     assert (said.returncode, said.stderr) == (0, ""), said.stdout
     assert all(line.startswith("ok ") for line in said.stdout.splitlines())
     assert len(said.stdout.splitlines()) >= 10
@@ -478,26 +491,23 @@ def test_where_all_is_in_effect_a_check_says_so(shell: list[str], folder: Path) 
         ("proc/77/maps", "7f00-7f01 r-xp 0 00:00 1 /usr/lib/libc.so.6\n", "LD_PRELOAD"),
     ],
 )
-def test_what_differs_is_named(shell: list[str], folder: Path, path: str, text: str, named: str) -> None:
-    run(shell, folder, "apply")
-    (folder.parent / "the host" / path).write_text(text)
-    said = run(shell, folder, "check")
+def test_what_differs_is_named(shell: list[str], applied: Path, path: str, text: str, named: str) -> None:
+    (applied.parent / "the host" / path).write_text(text)
+    said = run(shell, applied, "check")
     [line] = [line for line in said.stdout.splitlines() if line.startswith("DIFFERS")]
     assert said.returncode == 1
     assert named in line
 
 
-def test_a_setting_that_differs_is_named_with_both_values(shell: list[str], folder: Path) -> None:
-    run(shell, folder, "apply")
-    said = run(shell, folder, "check", CLIENT="printf innodb_io_capacity\\t200")
+def test_a_setting_that_differs_is_named_with_both_values(shell: list[str], applied: Path) -> None:
+    said = run(shell, applied, "check", CLIENT="printf innodb_io_capacity\\t200")
     assert said.returncode == 1
     assert "DIFFERS  innodb_io_capacity: the recipe has 345, here is 200" in said.stdout
 
 
-def test_what_cannot_be_read_is_neither_in_effect_nor_different(shell: list[str], folder: Path) -> None:
-    run(shell, folder, "apply")
-    (folder.parent / "the host/sys/cpufreq/boost").write_text("1\n")
-    said = run(shell, folder, "check", CLIENT="false", PID="78")
+def test_what_cannot_be_read_is_neither_in_effect_nor_different(shell: list[str], applied: Path) -> None:
+    (applied.parent / "the host/sys/cpufreq/boost").write_text("1\n")
+    said = run(shell, applied, "check", CLIENT="false", PID="78")
     assert said.returncode == 2
     unknown = [line for line in said.stdout.splitlines() if line.startswith("unknown")]
     assert [line.split()[1] for line in unknown] == ["version:", "innodb_io_capacity:", "LD_PRELOAD:"]
