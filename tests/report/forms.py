@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from rich.console import Console
@@ -66,6 +67,12 @@ def print_report(analysis: Analysis, console: Console, details: bool = False) ->
 def as_page(analysis: Analysis) -> str:
     """The same as a page."""
     return page_of.render(run_report.document(analysis))
+
+
+@cache
+def page_of_case(case: str) -> str:
+    """The page of a case, which is drawn once for all tests that look at it."""
+    return as_page(CASES[case]())
 
 
 def as_markdown(analysis: Analysis) -> str:

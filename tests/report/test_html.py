@@ -14,19 +14,19 @@ import pytest
 from dbdyno.findings import factors
 from tests.report.browser import DARK, LIGHT, TELL_THE_WIDTH, Outline, browse, needs_chromium
 from tests.report.cases import CASES
-from tests.report.forms import as_page
+from tests.report.forms import page_of_case
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_page_asks_for_nothing_from_elsewhere(case: str) -> None:
-    outline = Outline(as_page(CASES[case]()))
+    outline = Outline(page_of_case(case))
     assert outline.leads_out == []
     policies = [a["content"] for tag, a in outline.elements if tag == "meta" and "http-equiv" in a]
     assert len(policies) == 1 and policies[0] is not None and policies[0].startswith("default-src 'none'")
 
 
 def test_hostile_text_makes_no_element_and_stays_readable() -> None:
-    hostile, plain = Outline(as_page(CASES["hostile"]())), Outline(as_page(CASES["one_block"]()))
+    hostile, plain = Outline(page_of_case("hostile")), Outline(page_of_case("one_block"))
     assert hostile.count("script") == plain.count("script") == 2
     assert "</script><script>alert(1)</script>" in hostile.shown
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", hostile.shown)
@@ -34,7 +34,7 @@ def test_hostile_text_makes_no_element_and_stays_readable() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_variant_is_named_in_a_table(case: str) -> None:
-    shown = Outline(as_page(CASES[case]())).shown
+    shown = Outline(page_of_case(case)).shown
     variants = CASES[case]().variants
     assert variants
     for variant in variants:
@@ -42,7 +42,7 @@ def test_every_variant_is_named_in_a_table(case: str) -> None:
 
 
 def test_a_grid_shows_each_setup_with_its_interval_or_its_word() -> None:
-    shown = Outline(as_page(CASES["file_systems"]())).shown
+    shown = Outline(page_of_case("file_systems")).shown
     table = factors.grid(CASES["file_systems"]())
     assert table is not None and table.title in shown
     cells = [cell for _, row in table.rows for cell in row]
@@ -63,7 +63,7 @@ def test_a_grid_shows_each_setup_with_its_interval_or_its_word() -> None:
 )
 def test_a_browser_draws_every_figure_without_a_complaint(case: str, theme: str, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    path.write_text(as_page(CASES[case]()), encoding="utf-8")
+    path.write_text(page_of_case(case), encoding="utf-8")
     done = browse(path, tmp_path, theme, "--dump-dom")
     # A request of any kind would break the page's own policy, and the browser would say so here.
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
@@ -83,7 +83,7 @@ def test_a_browser_draws_every_figure_without_a_complaint(case: str, theme: str,
 @pytest.mark.parametrize("width", [420, 800, 1200])
 def test_no_page_is_wider_than_the_screen(case: str, width: int, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    before, _, after = as_page(CASES[case]()).rpartition("</body>")
+    before, _, after = page_of_case(case).rpartition("</body>")
     path.write_text(f"{before}{TELL_THE_WIDTH}{after}", encoding="utf-8")
     done = browse(path, tmp_path, f"--window-size={width},900", "--dump-dom")
     # A window has a least width, which is more than that of the narrowest screen.
@@ -94,7 +94,7 @@ def test_no_page_is_wider_than_the_screen(case: str, width: int, tmp_path: Path)
 @needs_chromium
 def test_light_and_dark_are_what_the_reader_prefers(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    path.write_text(as_page(CASES["all_verdicts"]()), encoding="utf-8")
+    path.write_text(page_of_case("all_verdicts"), encoding="utf-8")
     corners = []
     for name, theme in (("light", LIGHT), ("dark", DARK)):
         picture = tmp_path / f"{name}.png"

@@ -19,10 +19,10 @@ from dbdyno.report.renderers import html as document_html
 from tests.analyse.compare_cases import a_host, analysed
 from tests.findings import code_cases, matrix_cases, museum_cases
 from tests.report.browser import needs_chromium
-from tests.report.cases import CASES, fraction_of_seven
+from tests.report.cases import fraction_of_seven
 from tests.report.figures.flame_cases import FAST, SLOW
 from tests.report.figures.gate_cases import GATE
-from tests.report.forms import as_page, over_days, with_frontier
+from tests.report.forms import as_page, over_days, page_of_case, with_frontier
 from tests.report.look import WIDTHS, Faults, Look, look
 from tests.report.picture import stored_analysis
 
@@ -46,10 +46,10 @@ def profiles() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "report": lambda: as_page(CASES["all_verdicts"]()),
+    "report": lambda: page_of_case("all_verdicts"),
     "stored": lambda: as_page(stored_analysis()),
-    "factorial": lambda: as_page(CASES["file_systems"]()),
-    "many": lambda: as_page(CASES["many"]()),
+    "factorial": lambda: page_of_case("file_systems"),
+    "many": lambda: page_of_case("many"),
     "frontier": lambda: as_page(with_frontier()),
     "gap": gap,
     "comparison": comparison,
