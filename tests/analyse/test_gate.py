@@ -4,6 +4,7 @@ promised."""
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,8 +36,14 @@ from tests.fakes import no_latency
 STALLS = Guard(text="p99_ms <= 1.2x", metric="p99_ms", bound=1.2, relative=True)
 
 
+@cache
+def then() -> Analysis:
+    """A run that was stored."""
+    return an_analysis("then", seed=2)
+
+
 def stored(now: Analysis, past: list[PastRun], reference: Analysis | None = None):  # type: ignore[no-untyped-def]
-    return against_stored("main", now, reference or an_analysis("then", seed=2), SETUP, past)
+    return against_stored("main", now, reference or then(), SETUP, past)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +112,7 @@ def test_a_reference_that_did_not_hold_gives_no_verdict() -> None:
 
 def test_one_run_against_one_stored_run_gives_no_verdict() -> None:
     now = an_analysis(speed=0.5)
-    value = log_mean(an_analysis("then", seed=2))
+    value = log_mean(then())
     assert value is not None
     gate = with_floor(stored(now, past_of(value)), SETUP, past_of(value))
     assert (gate.result.verdict, gate.result.reason) == (Verdict.INCONCLUSIVE, Reason.TOO_FEW_PAIRS)
