@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.publish import statement
-from dbdyno.publish.contents import Contents, found_in, given_in
+from dbdyno.publish import making, statement
+from dbdyno.publish import verified as verified_module
+from dbdyno.publish.contents import PAGE, Contents, found_in, given_in, made_files
 from dbdyno.publish.making import PrivateKey, PublicKey, contents_of
-from dbdyno.publish.statement import FolderSource
+from dbdyno.publish.statement import FolderSource, Found
 from dbdyno.publish.verified import Fault, Verification, VerificationAnswer, verified
 from dbdyno.records.chain import Rerun, sha256
 from tests.publish.cases import a_given, a_key, a_registered
@@ -22,6 +23,37 @@ from tests.publish.cases import a_given, a_key, a_registered
 @pytest.fixture(scope="module")
 def key(tmp_path_factory: pytest.TempPathFactory) -> PrivateKey:
     return a_key(tmp_path_factory.mktemp("key"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def followed_once() -> Iterator[None]:
+    """What follows from the same run and records is found once, and its page drawn once, because that is most
+    of what a check takes. What was changed beside them is held against it each time."""
+    known: dict[tuple[str, ...], Found] = {}
+    pages: dict[tuple[int, str], bytes] = {}
+
+    def found_by_text(given: FolderSource) -> Found:
+        texts = (given.run.model_dump_json(), *(record.model_dump_json() for record in given.records))
+        if texts not in known:
+            known[texts] = found_in(given)
+        return known[texts]
+
+    def made_with_a_page(given: FolderSource, found: Found) -> dict[str, Callable[[], bytes]]:
+        made = made_files(given, found)
+        draw, of = made[PAGE], (id(found), repr(given.account.reruns))
+
+        def page() -> bytes:
+            if of not in pages:
+                pages[of] = draw()
+            return pages[of]
+
+        return {**made, PAGE: page}
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (making, verified_module):
+            patch.setattr(module, "found_in", found_by_text)
+            patch.setattr(module, "made_files", made_with_a_page)
+        yield
 
 
 @pytest.fixture(scope="module")
