@@ -68,6 +68,8 @@ LONG = (
     "kinds/test_comparison.py", "analyse/test_floor.py", "engines/postgresql/test_build.py",
     "cli/test_network.py", "cli/test_fleet.py", "test_bench_fleet.py", "cli/test_documentation.py",
     "host/test_killed_host.py", "host/test_faults.py", "cli/test_running.py", "cli/test_running_mysql.py",
+    "cli/test_odd_places.py", "deploy/test_scripts_under_faults.py", "engines/test_struck.py",
+    "report/test_html.py", "analyse/test_effects.py", "cli/test_questions.py", "trial/acts/test_cluster.py",
 )  # fmt: skip
 """Files that take longest. They come first, so that no worker begins one when the other has nothing left."""
 
