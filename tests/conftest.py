@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 # First, because Dyno's modules keep the environment that they are imported with.
-from tests.needs import INITDB, lasting_folder  # isort: split
+from tests.needs import INITDB, OF_SESSION, lasting_folder  # isort: split
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from dbdyno import build_check
 from dbdyno.cli.preferences import KEYS
-from dbdyno.engines.mariadb import server
+from dbdyno.engines.engine import Life
 from dbdyno.engines.mariadb import server as mariadb
 from dbdyno.engines.mysql import server as mysql
+from dbdyno.engines.postgresql import server as postgresql
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
+from dbdyno.frozen import Level
 from dbdyno.host import cache, paths
+from dbdyno.host.clone import clone_unsynced
 from dbdyno.obtain import debian
-from dbdyno.obtain.installation import covers
+from dbdyno.obtain.installation import Installation, covers
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.reuse import SWITCHED_OFF
 from dbdyno.study.nouns import Reference
@@ -140,7 +145,39 @@ DYNO = [sys.executable, "-c", "from dbdyno.cli import main; main()"]
 # Of servers that a test can fetch, those that the distribution installed are not seen.
 for packaged in (mariadb.SERVER, mysql.SERVER):
     object.__setattr__(packaged, "places", ())
-server.ON_HOST = Path(os.devnull)
+mariadb.ON_HOST = Path(os.devnull)
+
+
+def copied_data(life: Life) -> Callable[[Installation, Path, Mapping[str, Level]], None]:
+    """Has an engine make empty data once for all trials of a session that ask for the same, and copies them,
+    as the flow copies what it filled. Data outside of Dyno's cache are made each time: a server that tests
+    take for a user's has an identity of its own."""
+    initialise = life.initialise
+
+    def make(installation: Installation, data: Path, settings: Mapping[str, Level]) -> None:
+        if installation.writes or not data.is_relative_to(paths.cache()):
+            initialise(installation, data, settings)
+            return
+        shape = f"{installation.version} {installation.digest} {sorted(settings.items())}"
+        kept = OF_SESSION / f"{installation.engine}-{hashlib.sha256(shape.encode()).hexdigest()[:16]}"
+        OF_SESSION.mkdir(exist_ok=True)
+        with cache.held(kept.with_suffix(".lock")):
+            if not kept.exists():
+                begun = kept.with_suffix(f".{os.getpid()}")
+                initialise(installation, begun, settings)
+                begun.rename(kept)
+        shutil.copytree(kept, data, copy_function=copy_without_holes)
+
+    return make
+
+
+def copy_without_holes(source: str, target: str) -> None:
+    """Half of a server's new data are logs that hold nothing yet."""
+    clone_unsynced(Path(source), Path(target))
+
+
+LIVES: tuple[Life, ...] = (mariadb, mysql, postgresql)
+COPIED = [(life, copied_data(life)) for life in LIVES]
 
 
 @contextmanager
@@ -153,6 +190,8 @@ def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
     patch.setenv(SWITCHED_OFF, "1")
     for key in KEYS.values():
         patch.delenv(key.variable, raising=False)
+    for life, copied in COPIED:
+        patch.setattr(life, "initialise", copied)
     # A process remembers which builds failed.
     patch.setattr(making, "_failures", {})
     # A kill lies in the midst of a load after a moment too. `trial/acts/test_engine.py` waits as users do.

@@ -70,6 +70,8 @@ if "PYTEST_VERSION" in os.environ:
     _take_surroundings()
 
 IS_ROOT = os.geteuid() == 0
+OF_SESSION = Path(os.environ.get(TAKEN, os.devnull)) / "made"
+"""Where the workers of a session keep what one of them makes for all."""
 
 
 def on_machine(*names: str) -> str | None:

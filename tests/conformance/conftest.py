@@ -25,10 +25,10 @@ from dbdyno.errors import DriverFailed, DynoError, EngineMissing
 from dbdyno.frozen import Level
 from dbdyno.host import paths
 from dbdyno.host.cache import held
-from dbdyno.host.clone import clone_unsynced
 from dbdyno.host.launch import Launch
 from dbdyno.obtain.installation import Installation
 from dbdyno.study.nouns import Reference
+from tests.conftest import copy_without_holes
 from tests.needs import skipping_blocked
 
 
@@ -183,11 +183,6 @@ def protocols() -> frozenset[str]:
     return frozenset(json.loads(driver.capabilities())["protocols"])
 
 
-def _copy_without_holes(source: str, target: str) -> None:
-    """Half of a server's new data are logs that hold nothing yet."""
-    clone_unsynced(Path(source), Path(target))
-
-
 @dataclass
 class Bench:
     """One engine ready to be tried. What it started is killed when the test ends."""
@@ -207,7 +202,7 @@ class Bench:
                 self.engine.life.initialise(self.installation, self.data, settings)
                 return
             self._make_pristine()
-        shutil.copytree(self.pristine, self.data, copy_function=_copy_without_holes)
+        shutil.copytree(self.pristine, self.data, copy_function=copy_without_holes)
 
     def _make_pristine(self) -> None:
         with held(self.pristine.with_name(f"{self.pristine.name}.lock")):
