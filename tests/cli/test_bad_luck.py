@@ -31,6 +31,7 @@ from tests.cli.calls import complaint, dyno
 from tests.conftest import DYNO
 from tests.fakes import Stages, carried_out, make_run
 from tests.needs import IS_ROOT
+from tests.warm import Process
 
 pytestmark = pytest.mark.engine
 
@@ -73,13 +74,11 @@ def stored() -> list[Record]:
         return store.records(store.run("last").run)
 
 
-def begin(study: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*DYNO, "run", str(study), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def begin(study: Path, *arguments: str) -> Process:
+    return Process("run", str(study), *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def wait_for_first_trial(child: subprocess.Popen[str]) -> None:
+def wait_for_first_trial(child: Process) -> None:
     assert child.stderr is not None
     for line in child.stderr:
         if line.startswith("[1/"):

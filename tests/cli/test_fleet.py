@@ -31,9 +31,10 @@ from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
 from tests.fleet.cases import member, record_of, run_on
 from tests.fleet.judge import OVERLAPS
-from tests.fleet.machines import DYNO, folders_in, wait_for
+from tests.fleet.machines import folders_in, wait_for
 from tests.records.postgresql import PostgreSQL
 from tests.sqlite_fork import make_fork
+from tests.warm import Process
 
 STUDY = """
 title  = "Does the page cache of SQLite matter?"
@@ -77,12 +78,12 @@ def study(homes: Path) -> Path:
 
 
 @contextmanager
-def worker(name: str, url: str, folder: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+def worker(name: str, url: str, folder: Path, *options: str) -> Iterator[Process]:
     """A worker with folders of its own. It is ended, and must have put its host back."""
     variables = {**os.environ, **folders_in(folder / name), "DYNO_STORE": url}
-    command = (DYNO, "worker", "--name", name, "--lease", "5s", *options)
+    command = ("worker", "--name", name, "--lease", "5s", *options)
     with (folder / f"{name}.log").open("ab") as log:
-        process = subprocess.Popen(command, env=variables, stdout=log, stderr=log)
+        process = Process(*command, env=variables, stdout=log, stderr=log)
     try:
         yield process
     finally:
@@ -302,8 +303,8 @@ def test_a_study_runs_on_hosts_one_of_which_dies_and_its_controller_too(
         wait_for("both workers are there", lambda: connected(url, "a", "b"), 120.0)
         assert "a study with [restarts] is carried out on one host" in refused(study, RESTARTS, url)
         study.write_text(STUDY)
-        command = (DYNO, "run", str(study), "--fleet", "tag:all", "--seed", "3", "--store", url)
-        controller = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = ("run", str(study), "--fleet", "tag:all", "--seed", "3", "--store", url)
+        controller = Process(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with Session(url) as session, Store(url) as store:
             wait_for("the first trial", lambda: store.unfinished_runs() and records(store), 120.0)
             dies.kill()

@@ -20,9 +20,9 @@ import pytest
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint
-from tests.conftest import DYNO
 from tests.serve.served import PATIENCE_S, Visitor, visitor_of
 from tests.study_texts import STUDY
+from tests.warm import Process
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def study(homes: Path) -> Path:
 class Live:
     """A run with its pages, what it has said so far, and who has been given the address."""
 
-    process: subprocess.Popen[str]
+    process: Process
     visitor: Visitor
     page: str
     said: list[str] = field(default_factory=list)
@@ -66,10 +66,9 @@ class Live:
 @contextmanager
 def live(study: Path, *arguments: str) -> Iterator[Live]:
     """A run with its pages, once these can be asked for."""
-    process = subprocess.Popen(
-        [*DYNO, "run", "--live", str(study), *arguments],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = Process(
+        "run", "--live", str(study), *arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     try:
         found = Live(process, Visitor(0, ""), "")
         found.wait_for("pages: ")

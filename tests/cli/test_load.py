@@ -27,8 +27,8 @@ from dbdyno.report.words.tally import tally_text
 from tests.cli.calls import complaint, dyno
 from tests.cli.load_cases import tally
 from tests.cli.load_cases import url as url
-from tests.conftest import DYNO
 from tests.fakes import make_tally
+from tests.warm import Process
 
 
 @pytest.mark.parametrize(
@@ -234,17 +234,17 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def running_load(url: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+def running_load(url: str, *options: str) -> Iterator[Process]:
     """A load that goes on until it is no longer wanted."""
-    command = [*DYNO, "load", "run", "tpcb", "--url", url, "--warmup", "0", "--time", "1h", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    command = ("load", "run", "tpcb", "--url", url, "--warmup", "0", "--time", "1h", *options)
+    with Process(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         try:
             yield child
         finally:
             child.kill()
 
 
-def _metrics(port: int, child: subprocess.Popen[str]) -> tuple[str, str]:
+def _metrics(port: int, child: Process) -> tuple[str, str]:
     """The first answer that tells of a second that is over: its type and its text."""
     while child.poll() is None:
         with contextlib.suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
@@ -279,9 +279,7 @@ def on_terminal(columns: int, *arguments: str) -> tuple[str, int]:
     leader, follower = pty.openpty()
     ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    child = subprocess.Popen(
-        [*DYNO, *arguments], stdin=follower, stdout=follower, stderr=follower, env=environment
-    )
+    child = Process(*arguments, stdin=follower, stdout=follower, stderr=follower, env=environment)
     os.close(follower)
     said = b""
     with contextlib.suppress(OSError):
@@ -348,8 +346,8 @@ def test_an_interrupt_in_the_warm_up_says_that_nothing_was_measured(
     url = f"sqlite://{tmp_path / 'test.db'}?synchronous=off"
     assert dyno("load", "prepare", workload, "--url", url).returncode == 0
     leader, follower = pty.openpty()
-    command = [*DYNO, "load", "run", workload, "--url", url, "--warmup", "1h"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=follower, text=True) as child:
+    command = ("load", "run", workload, "--url", url, "--warmup", "1h")
+    with Process(*command, stdout=subprocess.PIPE, stderr=follower) as child:
         os.close(follower)
         live = b""
         while b"warm-up" not in live:

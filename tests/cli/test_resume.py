@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import sqlite3
-import subprocess
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,8 +14,8 @@ from dbdyno.cli.resume import interrupted
 from dbdyno.host.writers import NOTHING_ALLOWED
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
+from tests import warm
 from tests.cli.calls import complaint, dyno
-from tests.conftest import DYNO
 from tests.study_texts import STUDY
 
 
@@ -48,9 +47,7 @@ def test_a_run_that_nobody_named_is_not_gone_on_with(unfinished: str) -> None:
 def test_on_a_terminal_the_user_is_asked(unfinished: str, answer: str, code: int) -> None:
     leader, follower = pty.openpty()
     os.write(leader, f"{answer}\n".encode())
-    child = subprocess.run(
-        [*DYNO, "run", "--resume", "--quiet"], stdin=follower, capture_output=True, text=True, check=False
-    )
+    child = warm.run("run", "--resume", "--quiet", stdin=follower)
     os.close(leader)
     os.close(follower)
     assert child.returncode == code, child.stderr

@@ -22,9 +22,10 @@ from dbdyno.host.journal import open_journal
 from dbdyno.records.in_use import ServerId
 from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
+from tests import warm
 from tests.cli.calls import complaint, dyno
-from tests.conftest import DYNO
 from tests.running_server import TUNER, Address, UsersServer, replica, users_server
+from tests.warm import Process
 
 STUDY = """
 title = "Checkpoints"
@@ -92,7 +93,7 @@ def study(homes: Path, server: UsersServer) -> Iterator[Path]:
 def killed(study: Path, server: UsersServer) -> None:
     """A Dyno was killed while it had the server at a level of its own."""
     path = write(study, server.url, BY_RELOAD)
-    running = subprocess.Popen([*DYNO, "run", path, "--allow-server", server.url, "--quiet"])
+    running = Process("run", path, "--allow-server", server.url, "--quiet")
     deadline = time.monotonic() + 60
     while standing(server) == "7min" and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -131,10 +132,10 @@ def socket_of(server: UsersServer) -> Path:
     return next((server.folder / "r").glob(".s.PGSQL.*[0-9]"))
 
 
-def begun(path: str, url: str, server: UsersServer) -> subprocess.Popen[str]:
+def begun(path: str, url: str, server: UsersServer) -> Process:
     """A run that has moved the setting, and goes on."""
-    command = [*DYNO, "run", path, "--allow-server", url, "--quiet"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = ("run", path, "--allow-server", url, "--quiet")
+    running = Process(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while standing(server) == "7min" and running.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -219,11 +220,11 @@ def test_a_dyno_that_was_killed_leaves_what_another_machine_puts_back(
 ) -> None:
     other = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "DATA", "STATE")}
     elsewhere = {**os.environ, **other, "DYNO_HOST_FOLDER": str(tmp_path / "other")}
-    cleanup = [*DYNO, "cleanup", "--server", server.url]
-    refused = subprocess.run(cleanup, env=elsewhere, capture_output=True, text=True)
+    cleanup = ("cleanup", "--server", server.url)
+    refused = warm.run(*cleanup, env=elsewhere)
     assert (refused.returncode, "may live" in refused.stderr) == (2, True), refused.stderr
     server.tell(f"UPDATE {TABLE} SET beat = beat - 100")
-    done = subprocess.run(cleanup, env=elsewhere, capture_output=True, text=True)
+    done = warm.run(*cleanup, env=elsewhere)
     assert (done.returncode, "server setting checkpoint_timeout 7min" in done.stdout) == (0, True), (
         done.stderr
     )

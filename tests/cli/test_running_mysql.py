@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,8 +14,8 @@ import pytest
 
 from dbdyno.errors import EngineMissing
 from tests.cli.calls import complaint, dyno
-from tests.conftest import DYNO
 from tests.running_server import TUNER, UsersServer, users_server
+from tests.warm import Process
 
 STUDY = """
 engine = "{url}"
@@ -129,7 +128,7 @@ def test_what_moves_along_is_told_and_put_back(study: Path, server: UsersServer)
 def test_a_dyno_that_was_killed_is_put_back_by_the_next_one(study: Path, server: UsersServer) -> None:
     # This test looks at the server over and over, so somebody else is connected.
     path = write(study, server.url, BY_GLOBAL, f"{SELECTS}\nrate_per_s = 50")
-    running = subprocess.Popen([*DYNO, "run", path, "--allow-server", server.url, "--quiet"])
+    running = Process("run", path, "--allow-server", server.url, "--quiet")
     deadline = time.monotonic() + 60
     while in_force(server) == "300" and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -16,9 +16,9 @@ from dbdyno.records.place import store_url
 from dbdyno.records.store import Store
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.conftest import DYNO
 from tests.needs import needs_root, require_file_system, skip_blocked
 from tests.trials import alone_on_host
+from tests.warm import Process
 
 STILL = """
 [[transactions]]
@@ -172,7 +172,7 @@ def test_one_that_only_warms_its_cache_is_no_leak(homes: Path) -> None:
 @pytest.mark.engine
 def test_a_soak_whose_dyno_is_killed_goes_on_with_the_rungs_that_are_left(homes: Path) -> None:
     path = study(homes, "still", **{'"12s"': '"2s"', '"8s"': '"0s"'})
-    with subprocess.Popen([*DYNO, "soak", path], stderr=subprocess.PIPE, text=True) as soak:
+    with Process("soak", path, stderr=subprocess.PIPE) as soak:
         assert soak.stderr is not None
         for line in soak.stderr:
             if line.startswith("[1/2]"):
@@ -229,7 +229,7 @@ def test_a_study_without_a_soak_is_told_how_long_it_takes_and_what_takes_less(ho
     path = Path(study(homes, "still"))
     factors = '[factors]\n"config.cache_size" = [-2000, -4000]\n'
     path.write_text(path.read_text().partition("[soak]")[0] + factors)
-    with subprocess.Popen([*DYNO, "soak", str(path)], stderr=subprocess.PIPE, text=True) as soak:
+    with Process("soak", str(path), stderr=subprocess.PIPE) as soak:
         assert soak.stderr is not None
         said = []
         for line in soak.stderr:

@@ -21,9 +21,9 @@ from dbdyno.obtain.source.build import flags_of
 from dbdyno.obtain.source.toolchain import toolchain
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
-from tests.conftest import DYNO
 from tests.needs import skipping_blocked
 from tests.sqlite_fork import STEPPING, make_fork
+from tests.warm import Process
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("homes", "quick_gate")]
 
@@ -197,11 +197,11 @@ def test_builds_that_are_made_ahead_hold_this_host_while_one_trains_alone(folder
     """Beside another Dyno that measures all is compiled, and the training waits."""
     study = study_in(folder, "off", BY_TPCB)
     with alone("somebody's study", 60.0):
-        child = subprocess.Popen([*DYNO, "cache", "builds", "make", study], stderr=subprocess.PIPE, text=True)
+        child = Process("cache", "builds", "make", study, stderr=subprocess.PIPE)
         assert child.stderr is not None
         said = list(itertools.takewhile(lambda line: "waiting for another dyno" not in line, child.stderr))
         assert not any(row["training"] for row in json.loads(dyno("cache", "builds", "--json").stdout))
-    rest, _ = child.communicate(timeout=60)[::-1]
+    _, rest = child.communicate(timeout=60)
     assert child.returncode == 0, "".join(said) + rest
     assert "training a build by tpcb" in rest
     builds = json.loads(dyno("cache", "builds", "--json").stdout)

@@ -19,9 +19,9 @@ from dbdyno.frozen import Level
 from dbdyno.obtain import debian
 from tests.conformance.conftest import started
 from tests.conformance.sessions_cases import rows
-from tests.conftest import DYNO
 from tests.loopback import drawn_address
 from tests.needs import on_machine
+from tests.warm import Process
 
 ROOT = Path(__file__).parents[2]
 HOST, MYSQL_HOST = drawn_address(), drawn_address()
@@ -364,8 +364,8 @@ def test_a_load_whose_server_dies_ends_at_once_and_as_a_failure(tmp_path: Path, 
         options = {"table_size": 1000}
         _driver.prepare(json.dumps({"url": server.url, "workload": "point_select", "options": options}))
         load = ["load", "run", "point_select", "--url", server.url, "--table-size", "1000"]
-        command = [*DYNO, *load, "--clients", "3", "--warmup", "0", "--time", "60", "--json"]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        how = ("--clients", "3", "--warmup", "0", "--time", "60", "--json")
+        child = Process(*load, *how, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while rows(server.url, "SELECT COUNT(*) > 3 FROM information_schema.processlist") == [[0]]:
             assert child.poll() is None
             time.sleep(0.05)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.prepare_run.study_here import catalogue, needed_by, study_at
+from tests import warm
 from tests.cli.calls import calls_counted, complaint, dyno
 from tests.cli.checked_cases import line_of, nothing_is_left, require
-from tests.conftest import DYNO
 from tests.study.reading import mistakes, read
 
 SEARCH = """
@@ -63,8 +63,7 @@ def study(homes: Path, tmp_path: Path) -> Path:
 
 
 def plan(study: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [*DYNO, "plan", str(study), *options]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "COLUMNS": "300"})
+    return warm.run("plan", str(study), *options, env={**os.environ, "COLUMNS": "300"})
 
 
 def test_a_plan_tells_where_the_data_come_from_and_how_large_they_are(study: Path) -> None:

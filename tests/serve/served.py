@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tests.conftest import DYNO
+from tests.warm import Process
 
 PATIENCE_S = 60.0
 
@@ -67,16 +67,14 @@ def visitor_of(address: str) -> Visitor:
 class Serving:
     """A `dyno serve` that runs."""
 
-    process: subprocess.Popen[str]
+    process: Process
     visitor: Visitor
 
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[Serving]:
     """A `dyno serve`, and who has entered its pages. It is killed at the end, if it has not ended."""
-    process = subprocess.Popen(
-        [*DYNO, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = Process("serve", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout is not None
         visitor = visitor_of(process.stdout.readline())
