@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests import warm
+from tests.conftest import DYNO
 from tests.needs import TAKEN
 
 TESTS = Path(__file__).parent
@@ -72,3 +76,22 @@ def test_surroundings_are_the_tests_own(tmp_path: Path) -> None:
     )
     assert "4 passed" in done.stdout, done.stdout + done.stderr
     assert not (home / "data").exists() and not Path(os.environ[TAKEN]).is_relative_to(home)
+
+
+@pytest.mark.parametrize("arguments", [("config",), ("plan", "nowhere.toml")], ids=" ".join)
+def test_a_warm_command_says_and_ends_as_one_that_starts(homes: Path, arguments: tuple[str, ...]) -> None:
+    started = subprocess.run([*DYNO, *arguments], capture_output=True, text=True, cwd=homes)
+    found = warm.run(*arguments, cwd=homes)
+    told = (started.returncode, started.stdout, started.stderr)
+    assert (found.returncode, found.stdout, found.stderr) == told
+
+
+def test_a_warm_command_reads_its_input_and_dies_by_itself(homes: Path) -> None:
+    """The other commands that were forked go on."""
+    command = ("load", "run", "tpcb", "--url", "@/dev/stdin")
+    killed, other = (warm.Process(*command, stdin=subprocess.PIPE) for _ in range(2))
+    killed.kill()
+    assert killed.wait(60.0) == -9 and other.poll() is None
+    assert other.stdin is not None
+    other.stdin.close()
+    assert other.wait(60.0) == 2
