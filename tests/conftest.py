@@ -7,12 +7,14 @@ import hashlib
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 # First, because Dyno's modules keep the environment that they are imported with.
 from tests.needs import INITDB, OF_SESSION, lasting_folder  # isort: split
@@ -29,12 +31,13 @@ from dbdyno.engines.postgresql import server as postgresql
 from dbdyno.engines.registry import ENGINES
 from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
-from dbdyno.host import cache, paths
-from dbdyno.host.clone import clone_unsynced
+from dbdyno.host import cache, clone, paths
+from dbdyno.host.clone import clone_unsynced, sync_file_system
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation, covers
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.reuse import SWITCHED_OFF
+from dbdyno.records import database
 from dbdyno.study.nouns import Reference
 from dbdyno.trial.acts import engine as acts_engine
 from tests import skips
@@ -178,6 +181,29 @@ def copy_without_holes(source: str, target: str) -> None:
 
 LIVES: tuple[Life, ...] = (mariadb, mysql, postgresql)
 COPIED = [(life, copied_data(life)) for life in LIVES]
+SYNC, SYNC_FILE_SYSTEM = os.fsync, sync_file_system
+
+
+def wait_for_no_disk(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Has this process wait for no disk of whoever runs the tests, because no power cut reaches it, and all
+    workers and servers wait for each other there. Volumes of Dyno's own and devices are put on disk, since
+    tests cut their power."""
+    disk = folder.stat().st_dev
+
+    def sync(file: int | IO[Any]) -> None:
+        status = os.fstat(file if isinstance(file, int) else file.fileno())
+        if status.st_dev != disk or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            SYNC(file)
+
+    def sync_others(place: Path) -> None:
+        if place.stat().st_dev != disk:
+            SYNC_FILE_SYSTEM(place)
+
+    patch.setattr(os, "fsync", sync)
+    for module in (cache, clone):
+        patch.setattr(module, "sync_file_system", sync_others)
+    settings_of_store = tuple(one.replace("=FULL", "=OFF") for one in database.DURABLE)
+    patch.setattr(database, "DURABLE", settings_of_store)
 
 
 @contextmanager
@@ -192,6 +218,7 @@ def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
         patch.delenv(key.variable, raising=False)
     for life, copied in COPIED:
         patch.setattr(life, "initialise", copied)
+    wait_for_no_disk(folder, patch)
     # A process remembers which builds failed.
     patch.setattr(making, "_failures", {})
     # A kill lies in the midst of a load after a moment too. `trial/acts/test_engine.py` waits as users do.
