@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -33,13 +34,18 @@ from dbdyno.errors import DynoError
 from dbdyno.frozen import Level
 from dbdyno.host import cache, clone, paths
 from dbdyno.host.clone import clone_unsynced, sync_file_system
+from dbdyno.host.room import require_disk
+from dbdyno.layers.setup import Setup
 from dbdyno.obtain import debian
 from dbdyno.obtain.installation import Installation, covers
 from dbdyno.obtain.source import making
 from dbdyno.obtain.source.reuse import SWITCHED_OFF
 from dbdyno.records import database
 from dbdyno.study.nouns import Reference
+from dbdyno.trial import pristine
 from dbdyno.trial.acts import engine as acts_engine
+from dbdyno.trial.bench import Bench
+from dbdyno.trial.given import BroughtData
 from tests import skips
 from tests.progress import FAILED_AS, KEPT_AS, Progress
 from tests.records.postgresql import PostgreSQL
@@ -179,6 +185,39 @@ def copy_without_holes(source: str, target: str) -> None:
     clone_unsynced(Path(source), Path(target))
 
 
+def filled_once(
+    making: Path,
+    setup: Setup,
+    creation: Mapping[str, Level],
+    bench: Bench,
+    seed: int,
+    given: BroughtData | None,
+) -> tuple[str, str]:
+    """Fills data of real engines by workloads of Dyno's own twice in a session at most, because tests ask for
+    the same data over and over. What one test alone asks for is not kept."""
+    own = given is None and ENGINES.get(setup.engine.name) is setup.engine and not setup.data_maker.writes
+    if not own or pristine._contents(setup.job, bench):
+        return FILL(making, setup, creation, bench, seed, given)
+    kept = OF_SESSION / f"filled-{pristine._key(setup, creation, bench, seed)}"
+    told, asked = kept.with_suffix(".json"), kept.with_suffix(".asked")
+    OF_SESSION.mkdir(exist_ok=True)
+    with cache.held(kept.with_suffix(".lock")):
+        if kept.exists():
+            require_disk(making, pristine.SPARE_BYTES, "the pristine data")
+            shutil.copytree(kept, making, copy_function=copy_without_holes, dirs_exist_ok=True)
+            what, origin = json.loads(told.read_text())
+            return what, origin
+        found = FILL(making, setup, creation, bench, seed, given)
+        if asked.exists():
+            told.write_text(json.dumps(found))
+            begun = kept.with_suffix(f".{os.getpid()}")
+            shutil.copytree(making, begun, copy_function=copy_without_holes)
+            begun.rename(kept)
+        asked.touch()
+    return found
+
+
+FILL = pristine._make
 LIVES: tuple[Life, ...] = (mariadb, mysql, postgresql)
 COPIED = [(life, copied_data(life)) for life in LIVES]
 SYNC, SYNC_FILE_SYSTEM = os.fsync, sync_file_system
@@ -218,6 +257,7 @@ def homes_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
         patch.delenv(key.variable, raising=False)
     for life, copied in COPIED:
         patch.setattr(life, "initialise", copied)
+    patch.setattr(pristine, "_make", filled_once)
     wait_for_no_disk(folder, patch)
     # A process remembers which builds failed.
     patch.setattr(making, "_failures", {})
