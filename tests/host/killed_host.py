@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dbdyno.engines.engine import HugePageSettings
 from dbdyno.frozen import Level
 from dbdyno.host import cgroups, kernel_values, paths, process
@@ -30,6 +32,7 @@ from dbdyno.obtain.installation import Installation
 from dbdyno.records.place import store_url
 from dbdyno.records.record import Outcome
 from dbdyno.records.store import Store
+from tests.conftest import wait_for_no_disk
 from tests.fakes import FakeEngine, FakeServer, Stages, carried_out, make_bench, make_run, make_study
 from tests.trials import alone_on_host, host_state
 
@@ -197,5 +200,7 @@ def main(stride: int = 1, first: int = 1) -> int:
 
 
 if __name__ == "__main__":
+    # A kill loses nothing that the kernel has.
+    wait_for_no_disk(paths.cache(), pytest.MonkeyPatch())
     with alone_on_host():
         sys.exit(main(*map(int, sys.argv[1:])))
