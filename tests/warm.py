@@ -2,8 +2,9 @@
 
 To start an interpreter and to import what a run needs takes seconds of a CPU. So each worker of the tests
 has a process that imported it once, and forks for each command. What it forks has the arguments, environment,
-folder and streams that a test gives, and ends as any process does. What a real start alone shows, such as
-imports, arguments that others see and the encoding of streams, is asked with `conftest.DYNO`.
+folder and streams that a test gives, and ends as any process does. It waits for no disk, because a kill loses
+nothing that the kernel has. What a real start alone shows, such as imports, arguments that others see and the
+encoding of streams, is asked with `conftest.DYNO`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +31,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+import pytest
+
 from dbdyno.cli import main
+from tests.conftest import wait_for_no_disk
 
 NUMBER = struct.Struct("=q")
 """How the number of a process and its exit code are told."""
@@ -220,6 +225,7 @@ def _become(asked: Mapping[str, Any], lines: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(asked["environment"])
     time.tzset()
+    wait_for_no_disk(Path(tempfile.gettempdir()), pytest.MonkeyPatch())
     sys.argv = [str(Path(sys.executable).with_name("dyno")), *asked["arguments"]]
     for number, (name, line) in enumerate(zip(STREAMS, lines, strict=False)):
         os.dup2(line, number)
