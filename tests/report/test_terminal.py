@@ -15,6 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from dbdyno.report.words import numbers, remarks
 from tests.report.cases import CASES, masked
 from tests.report.forms import print_report
+from tests.report.picture import PICTURE, drawn
 
 
 def printed(case: str, width: int, colour: bool = False) -> str:
@@ -71,3 +72,13 @@ def test_colour_on_a_terminal_comes_from_us_alone() -> None:
     text = printed("hostile", 120, colour=True)
     assert "\x1b[" in text
     assert "\x1b[31mred" not in text and "\x07" not in text
+
+
+def test_the_picture_is_what_the_report_of_the_stored_run_prints() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == drawn(), "the report changed: `make picture` draws it anew"
+
+
+def test_the_picture_is_small_and_asks_the_network_for_nothing() -> None:
+    svg = PICTURE.read_text(encoding="utf-8")
+    assert len(svg.encode()) < 60_000
+    assert "url(http" not in svg and "href=" not in svg
