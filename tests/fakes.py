@@ -89,6 +89,7 @@ class FakeEngine:
     embedded: bool = False
     CREATION: frozenset[str] = frozenset({"page"})
     LOADING: Mapping[str, Level] = field(default_factory=dict)
+    LOGGED: Mapping[str, Level] = field(default_factory=dict)
     DURABLE: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     RISKS: Mapping[str, Risk] = field(default_factory=dict)
     LOSING: Mapping[str, Level] = field(default_factory=lambda: {"speed": 0})

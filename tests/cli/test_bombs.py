@@ -58,8 +58,8 @@ READ = """
 import sys
 from pathlib import Path
 from dbdyno.sql_logs.read import log_of
-from dbdyno.sql_logs.seen import CUT_OFF, TOO_LONG
-print([seen.rest in (CUT_OFF, TOO_LONG) for seen in log_of([Path(sys.argv[1])]).statements])
+from dbdyno.sql_logs.seen import CUT_OFF
+print([seen.rest in (CUT_OFF, "entry that is too long") for seen in log_of([Path(sys.argv[1])]).statements])
 """
 
 

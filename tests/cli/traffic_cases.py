@@ -5,6 +5,6 @@ from __future__ import annotations
 MORE = "".join(
     "# User@Host: root[root] @ localhost []\n"
     "# Query_time: 0.125000  Lock_time: 0.000000  Rows_sent: 0  Rows_examined: 0\n"
-    f"UPDATE customer SET name = 'n{number}' WHERE id = {number};\n"
+    f"SET timestamp=1795363202;\nUPDATE customer SET name = 'n{number}' WHERE id = {number};\n"
     for number in range(4)
 )

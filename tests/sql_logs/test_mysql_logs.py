@@ -18,7 +18,8 @@ AT_S = datetime(2026, 11, 22, 16, tzinfo=UTC).timestamp()
 
 def slow(*texts: str, whole: bool = False, zone: str = "") -> list[SeenStatement]:
     reader = DriverReader("slow", LogReading(whole=whole, zone=zone))
-    return [seen for text in texts for seen in reader.read(enumerate(text.splitlines(keepends=True), 1))]
+    found = [seen for text in texts for seen in reader.read(enumerate(text.splitlines(keepends=True), 1))]
+    return [*found, *reader.ended()]
 
 
 def general(text: str, whole: bool = False) -> list[SeenStatement]:
@@ -51,7 +52,8 @@ def test_statements_have_their_time_and_their_line() -> None:
         ("SET autocommit=0", 23, 0.5, ""),
         ("", 24, None, CUT_OFF),
     ]
-    assert slow(SLOW_MYSQL) == [SeenStatement("SELECT 1", 5, 0.0015, session="8", at_s=AT_S - 0.0015, rows=1)]
+    [found] = slow(SLOW_MYSQL)
+    assert found == SeenStatement("SELECT 1", 5, 0.0015, session="8", at_s=AT_S - 0.0015, rows=1, examined=1)
 
 
 def test_each_statement_has_its_session_its_begin_and_its_database() -> None:
@@ -99,6 +101,48 @@ def test_an_open_quote_that_never_ends_takes_no_other_statement_along() -> None:
     assert texts(slow(log)) == ["SELECT 'a'", "SELECT 'b'", "SELECT 3"]
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        "",  # All that stood between two statements is lost.
+        "# Rows_affected: 0  Bytes_sent: 8\nSET timestamp=1795363201;\n",
+        "SET timestamp=1795363201;\n",
+        "us\x05 shop;\nSET timestamp=1795363201;\n",
+        "# Time: 2026-11",
+    ],
+)
+def test_an_entry_holds_one_statement(between: str) -> None:
+    log = entry("SELECT 1") + entry("SELECT 2") + f"{between}DELETE FROM item;\n" + entry("SELECT 3")
+    found = slow(log)
+    assert texts(found) == ["SELECT 1", "SELECT 3"] and left_out(found) == {CUT_OFF: 1}
+
+
+def test_blocks_and_comments_behind_a_statement_are_of_it() -> None:
+    made = [
+        "IF a THEN\n SELECT 1;\nEND IF",
+        "SELECT ';'; -- a; b",
+        "BEGIN NOT ATOMIC SELECT 1; SELECT 2; END",
+    ]
+    assert texts(slow("".join(map(entry, [*made, "SELECT 1"])))) == [*made, "SELECT 1"]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("lost", ["SET timestamp=1795363200;\n", "mestamp=1795363200;\nSEL", "=1795363200"])
+def test_a_statement_without_its_time_is_none_where_the_server_writes_it(place: int, lost: str) -> None:
+    entries = [entry("SELECT 1"), entry("SELECT 2"), entry("SELECT 3")]
+    entries[place] = entries[place].replace(lost, "")
+    found = slow("".join(entries))
+    assert texts(found) == [f"SELECT {n}" for n in (1, 2, 3) if n != place + 1]
+    assert left_out(found) == {CUT_OFF: 1}
+
+
+def test_servers_that_write_no_times_are_read() -> None:
+    log = entry("SELECT 1").replace("SET timestamp=1795363200;\n", "")
+    assert texts(slow(log * 200)) == ["SELECT 1"] * 200
+    old = log.replace("0.001500", "2").replace("0.000002", "0")
+    assert texts(slow(old + entry("SELECT 2") + old)) == ["SELECT 1", "SELECT 2", "SELECT 1"]
+
+
 WARNINGS = """\
 # Time: 261122 17:00:00
 # User@Host: root[root] @ localhost []
@@ -120,7 +164,7 @@ INSERT IGNORE INTO t VALUES (1);
 def test_every_line_of_a_head_is_of_the_head() -> None:
     assert slow(WARNINGS) == [
         SeenStatement("INSERT IGNORE INTO t VALUES (1)", 14, 0.25, session="5", at_s=AT_S, database="shop",
-                      rows=0, affected=1, whole_s=AT_S)
+                      rows=0, affected=1, whole_s=AT_S, examined=0)
     ]  # fmt: skip
 
 
@@ -254,6 +298,35 @@ def test_a_database_is_that_which_the_session_chose_last() -> None:
     found = {(seen.session, seen.text): seen.database for seen in general(chosen, whole=True) if seen.text}
     assert found[("6", "SELECT 1")] == "" and found[("5", "SELECT 1")] == "shop"
     assert found[("5", "SELECT 2")] == "other" and found[("5", "SELECT 3")] == ""
+
+
+COMMAND = "260301 10:00:01\t     6 Query\tDROP TABLE item"
+AGAIN = "\t\t     6 Query\tDROP TABLE item"
+
+
+@pytest.mark.parametrize("line", [COMMAND, AGAIN])
+@pytest.mark.parametrize("byte", ["x", " ", "\t", "7", "\r", "Q"])
+def test_a_command_of_which_one_byte_is_another_is_no_part_of_the_one_before(line: str, byte: str) -> None:
+    head = line.index("DROP")
+    for at in range(head):
+        spoilt = line[:at] + byte + line[at + 1 :]
+        log = f"260301 10:00:00\t     5 Query\tSELECT 1\n{spoilt}\n260301 10:00:02\t     5 Query\tSELECT 2\n"
+        found = texts(general(log, whole=True))
+        # A number may be another one.
+        assert set(found) <= {"SELECT 1", "SELECT 2", "DROP TABLE item", "ROP TABLE item"}, spoilt
+
+
+@pytest.mark.parametrize("cut", range(len("260301 10:00:01\t     ")))
+def test_a_command_that_begins_in_the_midst_shows_that_the_one_before_was_cut(cut: int) -> None:
+    log = f"260301 10:00:00\t     5 Query\tDELETE FROM it{COMMAND[cut:]}\n{COMMAND}\n"
+    found = general(log, whole=True)
+    assert texts(found) == ["DROP TABLE item"] and left_out(found) == {CUT_OFF: 1}
+
+
+def test_words_behind_numbers_and_tabs_are_no_commands() -> None:
+    asked = ["SELECT 5 AS\tx,\n\t\t    6 AS\ty", "SELECT a\n FROM x\n LIMIT 10 OFFSET\t20"]
+    log = "".join(f"260301 10:00:00\t     5 Query\t{text}\n" for text in asked)
+    assert texts(general(log, whole=True)) == asked
 
 
 def test_a_command_within_a_line_shows_that_the_one_before_was_cut() -> None:

@@ -120,6 +120,7 @@ def test_what_cannot_be_played_is_left_out_and_counted(tmp_path: Path) -> None:
         seen("7", 0.5, "LOAD DATA LOCAL INFILE 'x' INTO TABLE t"),
         seen("7", 0.5, "SELECT 1", database="other"),
         seen("", 0.5, "SELECT 1"),
+        seen("7", 0.5, "SELECT '\udc89PNG'"),
         seen("7", 0.5, rest="command Ping"),
     ]
     path = made(log, tmp_path, database="shop")
@@ -127,12 +128,18 @@ def test_what_cannot_be_played_is_left_out_and_counted(tmp_path: Path) -> None:
         "that end a connection or the server": 1,
         "that read or write a file of the client's": 1,
         "in another database": 1,
+        "with bytes that are no UTF-8, which the driver cannot send": 1,
         "without a session or a time": 1,
         "command Ping": 1,
     }
     places = [seen("7", 0.0, "SELECT $1"), seen("7", 1.0, "SELECT 1")]
     said = about(made(places, tmp_path, dialect=Dialect.POSTGRESQL))
     assert (said.left_out, said.protocol) == ({"whose values are not logged": 1}, "postgresql")
+    prepared = ["PREPARE q AS SELECT $1", "EXECUTE q(5)"]
+    kept = made([seen("7", 0.0, text) for text in prepared], tmp_path, dialect=Dialect.POSTGRESQL)
+    assert [text for _, text, _ in sessions_in(kept)[0]] == prepared
+    with pytest.raises(UserError, match="one of every 100 statements alone"):
+        made([seen("7", 0.0, "SELECT 1", times=100, sampled=True)], tmp_path)
 
 
 def test_a_log_without_sessions_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
@@ -195,6 +202,7 @@ def test_a_slow_log_tells_rows() -> None:
 # Time: 2026-11-22T16:00:00.500000Z
 # User@Host: root[root] @ localhost []  Id:     8
 # Query_time: 0.001500  Lock_time: 0.000002 Rows_sent: 12  Rows_examined: 30
+SET timestamp=1795363200;
 SELECT 1;
 # User@Host: root[root] @ localhost []
 # Thread_id: 6  Schema: shop  QC_hit: No

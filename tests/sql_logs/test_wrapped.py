@@ -115,6 +115,57 @@ def test_journald_holds_pieces_too(tmp_path: Path) -> None:
     assert texts(read(tmp_path, log)) == [STATEMENT]
 
 
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+def test_a_line_that_is_damaged_may_be_the_end_of_any_message(tmp_path: Path, head: str) -> None:
+    log = pieces(head, 4101, 7, "DELETE FROM item\n WHERE id = 5")
+    damaged = [log[0], f"{log[1][5:19]}\n", *pieces(head, 4101, 8, "SELECT 2"), *pieces(head, 4101, 9, "x")]
+    found = read(tmp_path, "".join(damaged))
+    assert texts(found) == ["SELECT 2"] and [seen.rest for seen in found].count(CUT_OFF) == 2
+
+
+def test_lines_of_other_programs_disturb_no_message(tmp_path: Path) -> None:
+    head = HEADS["syslog"]
+    first, *rest = pieces(head, 4101, 7, STATEMENT)
+    log = [first, "Mar  1 10:00:01 db1 kernel: [ 1.5] eth0: up\n", *rest, *pieces(head, 4101, 8, "x")]
+    found = read(tmp_path, "".join(log))
+    assert texts(found) == [STATEMENT] and [seen.rest for seen in found if seen.rest] == [LAST]
+
+
+def test_journald_in_lines_is_read(tmp_path: Path) -> None:
+    head = "2026-03-01T10:00:01+0000 db1 postgres[4101]: "
+    log = "-- Boot 0123456789abcdef --\n" + "".join(
+        f"{head}{line}\n" for line in (*message(4101, STATEMENT).split("\n"), message(4101, "SELECT 2"))
+    )
+    found = read(tmp_path, log)
+    assert texts(found) == [STATEMENT] and [seen.rest for seen in found if seen.rest] == [LAST]
+
+
+def test_texts_of_rds_are_read(tmp_path: Path) -> None:
+    line = (
+        "2026-03-01 10:00:0{} UTC:10.0.0.{}(4000):app@shop:[41{}]:LOG:  duration: 1.500 ms  statement: {}\n"
+    )
+    log = "".join(line.format(n, n, n, text) for n, text in enumerate([*(["SELECT 1\n\tFROM t"] * 4), "x"]))
+    found = read(tmp_path, log)
+    assert texts(found) == ["SELECT 1\nFROM t"] * 4 and {seen.database for seen in found} == {"shop", ""}
+
+
+OBJECTS = {
+    "Docker": ("log", "lng"), "Cloud SQL": ("textPayload", "textPayloae"),
+    "Azure": ("properties", "propertiet"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_an_object_without_its_text_is_counted(tmp_path: Path, kind: str) -> None:
+    every = [wrapped(kind, f"{message(n, STATEMENT)}\n") for n in (4101, 4102, 4103)]
+    name, other = OBJECTS[kind]
+    every[1] = other.join(every[1].rsplit(name, 1))
+    found = read(tmp_path, "".join(every), whole=True)
+    # What was begun before a damaged line may go on in it.
+    assert texts(found) == [STATEMENT] * (1 if kind == "Azure" else 2)
+    assert CUT_OFF in [seen.rest for seen in found]
+
+
 def wrapped(kind: str, text: str) -> str:
     lines = text.splitlines(keepends=True)
     if kind == "Docker":

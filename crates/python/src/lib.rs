@@ -228,6 +228,7 @@ fn _driver(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sql_log::sql_shaped, module)?)?;
     module.add_function(wrap_pyfunction!(sql_log::slow_log_begins, module)?)?;
     module.add_function(wrap_pyfunction!(sql_log::general_log_begins, module)?)?;
+    module.add_function(wrap_pyfunction!(sql_log::csv_log_begins, module)?)?;
     module.add_function(wrap_pyfunction!(prepare, module)?)?;
     module.add_function(wrap_pyfunction!(create, module)?)?;
     module.add_function(wrap_pyfunction!(examine, module)?)?;

@@ -6,7 +6,7 @@ use dyno_sql_log::groups::{Group, GroupShape, Groups as AllGroups, Mean};
 use dyno_sql_log::lexer::{self, Dialect, Kind};
 use dyno_sql_log::lines::Lines as AllLines;
 use dyno_sql_log::mysql::{self, General, Slow};
-use dyno_sql_log::postgresql::{Entry, Messages, Texts};
+use dyno_sql_log::postgresql::{csv_begins, Entry, Messages, RowForm, Rows, Texts};
 use dyno_sql_log::shape::{digest, Shape};
 use dyno_sql_log::values::{Numbers, Texts as SeenTexts, Together, Values};
 use dyno_sql_log::{Fault, Seen, Sink};
@@ -113,6 +113,12 @@ pub fn slow_log_begins(line: &Bound<'_, PyAny>) -> PyResult<bool> {
 #[pyfunction]
 pub fn general_log_begins(line: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(mysql::general_begins(&bytes_of(line)?))
+}
+
+/// Whether a row of PostgreSQL's log as CSV begins with a line.
+#[pyfunction]
+pub fn csv_log_begins(line: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(csv_begins(&bytes_of(line)?))
 }
 
 /// What replaces values by a key; none where that is empty.
@@ -222,6 +228,7 @@ impl LogGroups {
                 bound: get(intern!(py, "bound"))?.extract()?,
                 rows: get(intern!(py, "rows"))?.extract()?,
                 affected: get(intern!(py, "affected"))?.extract()?,
+                examined: get(intern!(py, "examined"))?.extract()?,
                 ..Seen::default()
             };
             self.add(py, &seen)?;
@@ -248,7 +255,8 @@ fn of_group<'py>(py: Python<'py>, group: &Group) -> PyResult<Bound<'py, PyTuple>
     let mean = |mean: Mean| (mean.count > 0).then(|| mean.sum / mean.count as f64);
     let about = (text(py, &group.digest)?, text(py, &group.verb)?, group.line, group.file);
     let named = (text(py, &group.database)?, group.cut, group.count, group.untimed, group.unknown);
-    (about, named, group.took_s, mean(group.rows), mean(group.affected), shapes).into_pyobject(py)
+    let rows = (mean(group.rows), mean(group.affected), mean(group.examined));
+    (about, named, group.took_s, rows, shapes).into_pyobject(py)
 }
 
 fn of_shape<'py>(py: Python<'py>, shape: &GroupShape) -> PyResult<Bound<'py, PyTuple>> {
@@ -343,6 +351,7 @@ fn of_seen<'py>(py: Python<'py>, seen: &Seen<'_>) -> PyResult<Bound<'py, PyTuple
         seen.failed.into_pyobject(py)?.to_owned().into_any(),
         seen.whole_s.into_pyobject(py)?.into_any(),
         seen.sampled.into_pyobject(py)?.to_owned().into_any(),
+        seen.examined.into_pyobject(py)?.into_any(),
     ];
     PyTuple::new(py, about)
 }
@@ -351,11 +360,12 @@ enum Form {
     Slow(mysql::Reader<Slow>),
     General(mysql::Reader<General>),
     Postgresql(Box<Texts>, Messages),
+    Rows(Box<Rows>, Messages),
     Entries(Messages),
 }
 
-/// Reads the files of one log: `slow`, `general`, `postgresql` with the pattern of its lines, or `entries`, which Python
-/// cuts. `at_s` tells seconds since 1970 of a moment and the zone behind it. A `key` has values replaced by its hash. What is read goes into the groups that a
+/// Reads the files of one log: `slow`, `general`, `postgresql` with the pattern of its lines, `csv`, `json` or `cluster`
+/// of PostgreSQL and CloudNativePG, or `entries`, which Python cuts. `at_s` tells seconds since 1970 of a moment and the zone behind it. A `key` has values replaced by its hash. What is read goes into the groups that a
 /// call names, and elsewhere it is returned.
 #[pyclass]
 pub struct LogReader {
@@ -389,6 +399,14 @@ impl LogReader {
             "postgresql" => {
                 let texts = Texts::new(pattern, whole, bytes_most);
                 Form::Postgresql(Box::new(texts.map_err(raised)?), Messages::default())
+            }
+            "csv" | "json" | "cluster" => {
+                let written = match form {
+                    "csv" => RowForm::Csv,
+                    "json" => RowForm::Json,
+                    _ => RowForm::Cluster,
+                };
+                Form::Rows(Box::new(Rows::new(written, bytes_most)), Messages::default())
             }
             "entries" => Form::Entries(Messages::default()),
             _ => return Err(PyValueError::new_err(format!("no form {form:?}"))),
@@ -455,7 +473,9 @@ impl LogReader {
                 return match form {
                     Form::Slow(reader) => reader.ended(sink),
                     Form::General(reader) => reader.ended(sink),
-                    Form::Postgresql(_, messages) | Form::Entries(messages) => messages.ended(sink),
+                    Form::Postgresql(_, messages) | Form::Rows(_, messages) | Form::Entries(messages) => {
+                        messages.ended(sink)
+                    }
                 };
             }
             lines.end(&mut |number, line| of_line(py, form, number, line, b"", None, out, at_s))?;
@@ -464,7 +484,8 @@ impl LogReader {
             match form {
                 Form::Slow(reader) => reader.end(at_s, sink),
                 Form::General(reader) => reader.end(at_s, sink),
-                Form::Postgresql(texts, messages) => texts.end(messages, at_s, sink),
+                Form::Postgresql(texts, messages) => texts.end(true, messages, at_s, sink),
+                Form::Rows(rows, messages) => rows.end(messages, at_s, sink),
                 Form::Entries(_) => Ok(()),
             }
         })
@@ -512,6 +533,7 @@ fn of_line(
         Form::Postgresql(texts, messages) => {
             texts.line(number, line, process, written_s, messages, at_s, sink)
         }
+        Form::Rows(rows, messages) => rows.line(number, line, messages, at_s, sink),
         Form::Entries(_) => Err(fault(PyValueError::new_err("entries have no lines"))),
     }
 }

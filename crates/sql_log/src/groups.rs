@@ -48,6 +48,7 @@ pub struct Group {
     pub took_s: Option<f64>,
     pub rows: Mean,
     pub affected: Mean,
+    pub examined: Mean,
     pub shapes: Vec<GroupShape>,
 }
 
@@ -173,6 +174,10 @@ impl Groups {
             self.rest.add(seen.rest.as_bytes(), seen.times);
             return;
         }
+        if !seen.executes.is_empty() {
+            // What was prepared in a session is there for that one alone.
+            return self.add(&Seen { text: seen.executes, executes: b"", ..seen.clone() }, plan);
+        }
         let wanted = self.database.is_empty() || seen.database == self.database;
         if let Some(anonymiser) = &mut self.anonymiser {
             let database = anonymiser.database(seen.database);
@@ -205,6 +210,7 @@ impl Groups {
         group.unknown += seen.times * u64::from(unknown);
         group.rows.add(seen.rows, seen.times);
         group.affected.add(seen.affected, seen.times);
+        group.examined.add(seen.examined, seen.times);
         match seen.took_s {
             Some(took_s) => group.took_s = Some(group.took_s.unwrap_or(0.0) + took_s),
             None => group.untimed += seen.times,
@@ -243,6 +249,7 @@ impl Groups {
                 took_s: None,
                 rows: Mean::default(),
                 affected: Mean::default(),
+                examined: Mean::default(),
                 shapes: Vec::new(),
             });
             self.groups.len() - 1

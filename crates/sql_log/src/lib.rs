@@ -38,8 +38,9 @@ pub type Fault = Box<dyn Error + Send + Sync>;
 /// `session` is the connection, as the log names it, and `database` the one that it was in; both are empty where the log
 /// does not tell. `at_s` is when the statement began, in seconds since 1970. `whole_s` is the whole second that the log
 /// tells where it has no finer time. `bound` tells that the values of `$1` were put into the text, as texts in quotes
-/// whatever their type. `rows` were sent and `affected` changed; `failed` says that it ended in an error. `sampled` says
-/// that the log holds one of several statements, which `times` weighs.
+/// whatever their type. `rows` were sent, `affected` changed and `examined` read; `failed` says that it ended in an
+/// error. `sampled` says that the log holds one of several statements, which `times` weighs. An EXECUTE `executes` a
+/// statement that the log tells beside it.
 #[derive(Clone, Debug, Default)]
 pub struct Seen<'a> {
     pub text: &'a [u8],
@@ -56,6 +57,8 @@ pub struct Seen<'a> {
     pub failed: bool,
     pub whole_s: Option<f64>,
     pub sampled: bool,
+    pub examined: Option<u64>,
+    pub executes: &'a [u8],
 }
 
 impl<'a> Seen<'a> {

@@ -40,6 +40,8 @@ pub struct Entry {
     rank: Option<usize>,
     room: usize,
     over: bool,
+    /// Whether damage stands behind it, so that its end is not certain.
+    broken: bool,
 }
 
 impl Entry {
@@ -177,7 +179,8 @@ impl<F: Form> Reader<F> {
         }
         if line.is_empty() {
             // What is damaged ends what was begun.
-            if let Some(entry) = self.entry.take() {
+            if let Some(mut entry) = self.entry.take() {
+                entry.broken = true;
                 self.ended_entry(&entry, true, minutes, sink)?;
             }
             return sink(&Seen::rest(number, CUT_OFF));
@@ -266,7 +269,7 @@ impl<F: Form> Reader<F> {
         if entry.quote == 0 && self.form.has_end(entry, last) {
             return self.form.told(entry, minutes, sink);
         }
-        let may_go_on = last && entry.quote == 0 && self.form.has_end(entry, false);
+        let may_go_on = last && !entry.broken && entry.quote == 0 && self.form.has_end(entry, false);
         sink(&Seen::rest(entry.line, if may_go_on { LAST } else { CUT_OFF }))
     }
 }

@@ -4,8 +4,10 @@
 //! last one may go on behind the end of the file.
 
 mod messages;
+mod rows;
 
 pub use messages::{Entry, Messages};
+pub use rows::{csv_begins, RowForm, Rows};
 
 use crate::lexer::is_blank;
 use crate::moment::Moments;
@@ -22,6 +24,8 @@ const SPARE_BYTES_MOST: usize = 64 << 10;
 /// Bytes that a line of an entry counts beside its text.
 const LINE_COSTS: usize = 64;
 
+/// What says more of an entry, in the order in which the server writes it.
+const ABOUT: [&[u8]; 7] = [b"DETAIL", b"HINT", b"QUERY", b"CONTEXT", b"LOCATION", b"BACKTRACE", b"STATEMENT"];
 /// Whether a label begins an entry, and does not say more of one.
 fn is_severe(label: &[u8]) -> bool {
     SEVERITIES.iter().any(|one| one.as_bytes() == label)
@@ -46,14 +50,17 @@ struct Open {
     ended: bool,
     room: usize,
     over: bool,
-    /// Whether another entry seems to begin in the midst of a line.
-    holds_another: bool,
+    /// Whether lines are lost within it, or bytes changed, so that it holds something of another entry.
+    damaged: bool,
+    /// The place in the order of what was said of it last.
+    rank: Option<usize>,
 }
 
 impl Open {
     /// In the memory of one that is told.
     fn new(line: u64, name: &[u8], found: &Found<'_>, at_s: Option<f64>, room: usize, spare: Open) -> Open {
-        let mut opened = Open { line, at_s, room, epoch: None, over: false, ..spare };
+        let mut opened =
+            Open { line, at_s, room, epoch: None, over: false, damaged: false, rank: None, ..spare };
         let database = if found.database == UNKNOWN { b"" } else { found.database };
         found.label.clone_into(&mut opened.severity);
         name.clone_into(&mut opened.name);
@@ -81,6 +88,15 @@ impl Open {
             label if is_severe(label) => self.message.extend_from_slice(text),
             _ => {}
         }
+    }
+
+    /// Begins with more of an entry. The server writes each part once, in an order, and all with one moment where that
+    /// is a fine one.
+    fn go_on(&mut self, found: &Found<'_>, text: &[u8]) {
+        let rank = ABOUT.iter().position(|label| *label == found.label);
+        self.damaged |= rank <= self.rank || (found.moment.contains(&b'.') && found.moment != self.moment);
+        self.rank = rank;
+        self.begin(found.label, text);
     }
 
     fn begin(&mut self, label: &[u8], text: &[u8]) {
@@ -173,7 +189,8 @@ impl Texts {
         sink: &mut Sink<'_>,
     ) -> Result<(), Fault> {
         if line.is_empty() {
-            self.end(messages, minutes, sink)?;
+            // The last entries may go on in what is damaged.
+            self.end(false, messages, minutes, sink)?;
             return messages.take(&Entry::lacks(number, CUT_OFF), sink);
         }
         if let Some(more) = line.strip_prefix(b"\t") {
@@ -190,24 +207,17 @@ impl Texts {
             }
             return messages.take(&Entry::lacks(number, NO_ENTRY), sink);
         };
-        if !self.lost.is_empty() {
-            self.lost.remove(process);
-        }
+        let lost = !self.lost.is_empty() && self.lost.remove(process);
         let found = Found::of(&captures, &self.groups);
         let (label, text) = (found.label, &line[captures.get(0).map_or(0, |all| all.end())..]);
-        let holds_another = self.holds_another(text);
         let name = [found.session, found.process, process];
         let name = name.into_iter().find(|name| !name.is_empty()).unwrap_or(b"");
         if !is_severe(label) {
-            if let Some(opened) = self.open.get_mut(process).filter(|opened| opened.name == name) {
-                opened.begin(label, text);
-                opened.holds_another |= holds_another;
-            }
-            return Ok(());
+            return self.about(number, &found, text, (process, name), lost, messages, sink);
         }
         let spare = std::mem::take(&mut self.spare);
         let mut opened = Open::new(number, name, &found, at_s, self.entry_most, spare);
-        opened.holds_another = holds_another;
+        opened.damaged = self.holds_another(text);
         opened.begin(label, text);
         match self.open.get_mut(process) {
             Some(before) => {
@@ -223,6 +233,39 @@ impl Texts {
         }
     }
 
+    /// Takes a line that says more of an entry.
+    #[allow(clippy::too_many_arguments)]
+    fn about(
+        &mut self,
+        number: u64,
+        found: &Found<'_>,
+        text: &[u8],
+        (process, name): (&[u8], &[u8]),
+        lost: bool,
+        messages: &mut Messages,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Fault> {
+        let holds_another = self.holds_another(text);
+        match self.open.get_mut(process) {
+            Some(opened) if opened.name == name => {
+                opened.go_on(found, text);
+                opened.damaged |= holds_another;
+                Ok(())
+            }
+            // The line that it belongs to is lost, and perhaps the end of the entry before.
+            opened => {
+                if let Some(opened) = opened {
+                    opened.damaged = true;
+                }
+                if lost {
+                    self.lost.insert(process.to_vec());
+                    return Ok(());
+                }
+                messages.take(&Entry::lacks(number, CUT_OFF), sink)
+            }
+        }
+    }
+
     fn more(
         &mut self,
         number: u64,
@@ -234,7 +277,7 @@ impl Texts {
         let holds_another = self.holds_another(more);
         if let Some(opened) = self.open.get_mut(process) {
             opened.append(more);
-            opened.holds_another |= holds_another;
+            opened.damaged |= holds_another;
             return Ok(());
         }
         // What is of an entry that was left out already is not told twice.
@@ -248,9 +291,11 @@ impl Texts {
         self.telling && finder!(b":  ").find(line).is_some() && self.anywhere.is_match(line)
     }
 
-    /// The last entry of each process, whose end is certain only where more is told about it.
+    /// The last entry of each process, whose end is certain only where more is told about it, or where the file is
+    /// `whole`.
     pub fn end(
         &mut self,
+        whole: bool,
         messages: &mut Messages,
         minutes: &mut Minutes<'_>,
         sink: &mut Sink<'_>,
@@ -258,7 +303,7 @@ impl Texts {
         let mut open: Vec<_> = self.open.iter().map(|(process, open)| (open.line, process.clone())).collect();
         open.sort();
         for (_, process) in open {
-            self.end_of(&process, false, messages, minutes, sink)?;
+            self.end_of(&process, whole && self.whole, messages, minutes, sink)?;
         }
         self.lost.clear();
         Ok(())
@@ -274,7 +319,7 @@ impl Texts {
         sink: &mut Sink<'_>,
     ) -> Result<(), Fault> {
         let Some(opened) = self.open.remove(process) else { return Ok(()) };
-        if certain || self.whole || (!is_severe(&opened.last) && opened.ended) {
+        if certain || (!is_severe(&opened.last) && opened.ended) {
             return self.tell(&opened, messages, minutes, sink);
         }
         messages.take(&Entry::lacks(opened.line, LAST), sink)
@@ -290,7 +335,7 @@ impl Texts {
         if opened.over {
             return messages.take(&Entry::lacks(opened.line, TOO_LONG), sink);
         }
-        if opened.holds_another {
+        if opened.damaged {
             return messages.take(&Entry::lacks(opened.line, CUT_OFF), sink);
         }
         let (mut at_s, mut whole) = (opened.at_s.or(opened.epoch), false);

@@ -116,7 +116,7 @@ fn read(text: &[u8], form: usize) -> Vec<(Vec<u8>, String)> {
             for (number, line) in &lines {
                 texts.line(*number, line, b"", None, &mut messages, &mut minutes, &mut sink).unwrap();
             }
-            texts.end(&mut messages, &mut minutes, &mut sink).unwrap();
+            texts.end(true, &mut messages, &mut minutes, &mut sink).unwrap();
             messages.ended(&mut sink).unwrap();
         }
     }

@@ -272,6 +272,9 @@ class Settings(Protocol):
     """How the server runs while pristine data are made: with room and in haste. Nothing of it stays in
     them.
     """
+    LOGGED: Mapping[str, Level]
+    """How the server writes each statement of a client, with its rows, to its own log, or to a file of the
+    data folder that is called `statements.log`; empty where it cannot."""
     DURABLE: Mapping[str, tuple[Level, ...]]
     """The levels of settings with which a commit outlives the server's sudden end. The first is taken where a
     study has another."""

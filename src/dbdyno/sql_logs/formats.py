@@ -256,8 +256,8 @@ def _postgresql(
     )
 
 
-def _of_entries(cut: Callable[[LogReading], entries.Entries]) -> Callable[[LogReading], LogReader]:
-    return lambda reading: DriverReader("entries", reading, cut=cut(reading).read)
+def _of_form(form: str) -> Callable[[LogReading], LogReader]:
+    return lambda reading: DriverReader(form, reading)
 
 
 PREFIX = "log_line_prefix = '%m [%p] %q%u@%d '; --prefix names the one of the log"
@@ -273,11 +273,9 @@ FORMATS = (
         for_databases=VIEW_HOW,
         in_head=True,
     ),
-    _postgresql("PostgreSQL log as JSON", entries.json_begins, _of_entries(entries.JsonEntries)),
-    _postgresql(
-        "PostgreSQL log of CloudNativePG", wrapped.cluster_begins, _of_entries(wrapped.ClusterEntries)
-    ),
-    _postgresql("PostgreSQL log as CSV", entries.csv_begins, _of_entries(entries.CsvEntries)),
+    _postgresql("PostgreSQL log as JSON", entries.json_begins, _of_form("json")),
+    _postgresql("PostgreSQL log of CloudNativePG", wrapped.cluster_begins, _of_form("cluster")),
+    _postgresql("PostgreSQL log as CSV", _driver.csv_log_begins, _of_form("csv")),
     _postgresql(
         "PostgreSQL log in syslog",
         wrapped.syslog_begins,

@@ -115,12 +115,20 @@ class Shape:
         return any(values.binaries > 0 and not self.kept(place) for place, values in enumerate(self.values))
 
 
+@dataclass(frozen=True)
+class RowsEach:
+    """Rows that a statement sent, changed and read on average, None where the log does not tell."""
+
+    sent: float | None = None
+    changed: float | None = None
+    read: float | None = None
+
+
 @dataclass
 class Group:
     """The statements of one digest in one database. `took_s` is None where the log does not tell of times;
-    `line` and `file` are where the first one stood. Of `cut` ones a part of the text is missing. `rows` were
-    sent and `affected` changed by each on average, None where the log does not tell. `refused` is why the
-    driver takes no script of it."""
+    `line` and `file` are where the first one stood. Of `cut` ones a part of the text is missing. `refused` is
+    why the driver takes no script of it."""
 
     digest: str
     verb: str
@@ -132,8 +140,7 @@ class Group:
     untimed: int
     unknown: int
     took_s: float | None
-    rows: float | None
-    affected: float | None
+    rows: RowsEach
     shapes: tuple[Shape, ...]
     refused: str = ""
 
@@ -145,13 +152,12 @@ class Group:
             (database, cut, count, untimed, unknown),
             took_s,
             rows,
-            affected,
             shapes,
         ) = told
         name = files[file] if file < len(files) else ""
         made = tuple(Shape.of(each, dialect) for each in shapes)
         return cls(
-            digest, verb, line, name, database, cut, count, untimed, unknown, took_s, rows, affected, made
+            digest, verb, line, name, database, cut, count, untimed, unknown, took_s, RowsEach(*rows), made
         )
 
     @property

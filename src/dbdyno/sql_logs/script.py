@@ -248,7 +248,7 @@ def _seen(group: Group, traffic: Traffic) -> str:
     parts = [f"{times}, {share_text(group.count, traffic.count)} of the statements"]
     if group.took_s is not None and traffic.took_s:
         parts.append(f"{share_text(group.took_s, traffic.took_s)} of the time")
-    for mean, what in ((group.rows, "sent"), (group.affected, "changed")):
+    for mean, what in ((group.rows.sent, "sent"), (group.rows.changed, "changed"), (group.rows.read, "read")):
         if mean:
             parts.append(f"{mean:.3g} rows {what} by each")
     if group.writes:

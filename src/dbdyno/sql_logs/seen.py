@@ -20,8 +20,9 @@ class SeenStatement:
     where the log does not tell. `at_s` is when the statement began, in seconds since 1970. `whole_s` is the
     whole second that the log tells where it has no finer time, None elsewhere. `bound` tells that the values
     of `$1` were put into the text, as texts in quotes whatever their type. `file` is empty where there is
-    one alone. `rows` were sent and `affected` changed, None where the log does not tell; `failed` says that
-    it ended in an error. `sampled` says that the log holds one of several statements, which `times` weighs.
+    one alone. `rows` were sent, `affected` changed and `examined` read, None where the log does not tell;
+    `failed` says that it ended in an error. `sampled` says that the log holds one of several statements,
+    which `times` weighs.
     """
 
     text: str
@@ -39,6 +40,7 @@ class SeenStatement:
     failed: bool = False
     whole_s: float | None = None
     sampled: bool = False
+    examined: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,6 @@ def is_text(text: str) -> bool:
 CUT_OFF = "entry that is cut off"
 """What was begun in a log and has no end in it, or an end that is not certain."""
 LAST = "last entry, which may go on behind the end of the log (--whole takes it)"
-TOO_LONG = "entry that is too long"
-NO_ENTRY = "line that is no entry"
 UNIVERSAL = frozenset({"", "Z", "UTC", "GMT"})
 OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?")
 BACK_S = 600

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.errors import UserError
-from dbdyno.sql_logs.postgresql.entries import JsonEntries, LogEntry, of_json
+from dbdyno.sql_logs.postgresql.entries import LogEntry, of_json
 from dbdyno.sql_logs.postgresql.prefix import LINE
 from dbdyno.sql_logs.seen import CUT_OFF, LogClock, LogReading
 
@@ -33,6 +33,11 @@ NEW_SYSLOG = re.compile(
     r"(?:-|(?:\[.*?\])+) ?(?P<text>.*)",
     re.DOTALL,
 )
+OTHERS = re.compile(
+    r"(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) "
+    r"(?:\S+ )?[^\s\[\]:]+(?:\[[a-z.]+\])?: |-- .* --$"
+)
+"""A line of a program that does not tell its process, and journald's own."""
 NUMBERED = re.compile(r"(?:\[[A-Z][A-Z_]*\] )?\[(\d+)(?:-(\d+))?\] (.*)", re.DOTALL)
 """Heroku writes the database's name, as it calls it, before the number."""
 CONTROL = re.compile(r"#(0[0-3][0-7])")
@@ -46,23 +51,31 @@ NEWEST_FIRST = "export it oldest first: gcloud logging read --order=asc, or turn
 
 def _docker(told: dict[str, Any]) -> str | None:
     text = told.get("log")
-    return text if isinstance(text, str) and ("stream" in told or "time" in told) else None
+    return text if isinstance(text, str) and ("stream" in told or "time" in told) else BREAK
 
 
 def _cloud(told: dict[str, Any]) -> str | None:
-    """Google's Cloud SQL: a message, or a line of one."""
+    """Google's Cloud SQL: a message, or a line of one. What was done to the instance has no text."""
+    if "protoPayload" in told:
+        return None
     payload = told.get("jsonPayload")
     text = told.get("textPayload", payload.get("message") if isinstance(payload, dict) else None)
-    return f"{text.rstrip(chr(10))}\n" if isinstance(text, str) else None
+    return f"{text.rstrip(chr(10))}\n" if isinstance(text, str) else BREAK
 
 
 def _azure(told: dict[str, Any]) -> str | None:
+    """Azure: a message. Metrics and the like have none."""
     about = told.get("properties")
-    text = about.get("message") if isinstance(about, dict) else None
-    return f"{text.rstrip(chr(10))}\n" if isinstance(text, str) and LINE.match(text) else None
+    if not isinstance(about, dict):
+        return None if "metricName" in told else BREAK
+    text = about.get("message")
+    if text is None and "category" in told:
+        return None
+    return f"{text.rstrip(chr(10))}\n" if isinstance(text, str) else BREAK
 
 
 OBJECTS: tuple[Callable[[dict[str, Any]], str | None], ...] = (_docker, _cloud, _azure)
+"""A text, None for an object that is no entry of the server's, or what is `BREAK`."""
 
 
 def _texts(head: list[str]) -> Callable[[str], str | None] | None:
@@ -70,7 +83,7 @@ def _texts(head: list[str]) -> Callable[[str], str | None] | None:
     for line in head:
         if line.startswith("{") and (told := of_json(line)):
             for each in OBJECTS:
-                if each(told) is not None:
+                if (text := each(told)) and (each is not _azure or LINE.match(text)):
                     return lambda line, each=each: _of_object(line, each)  # type: ignore[misc]
         if CONTAINER.match(line):
             return _of_container
@@ -170,25 +183,35 @@ class SyslogEntries:
     def read(self, lines: Lines) -> Iterator[Part]:
         """The lines of one file, and what is missing in it."""
         for number, line in lines:
-            process, text, at_s = self._piece(line)
-            if process:
-                yield from self._take(number, process, text, at_s)
-            elif line.strip() and _syslog(line) is None:
+            found = self._piece(line)
+            if found is not None:
+                process, text, at_s = found
+                if process:
+                    yield from self._take(number, process, text, at_s)
+            elif line.strip():
+                # It may have been the last piece of any message.
                 yield LogEntry(number, "", "", lacks=CUT_OFF)
+                for message in self._open.values():
+                    yield LogEntry(message.line, "", "", lacks=CUT_OFF)
+                self._skipped |= self._open.keys()
+                self._open.clear()
         for process in list(self._open):
             yield from self._whole(process)
 
-    def _piece(self, line: str) -> tuple[str, str, float | None]:
-        """The process that wrote a line, what it wrote, and when, where the year is told."""
+    def _piece(self, line: str) -> tuple[str, str, float | None] | None:
+        """The process that wrote a line, what it wrote, and when, where the year is told. The process is
+        empty for what is of another program; None stands for what is damaged."""
         if line.startswith("{"):
-            told = of_json(line) or {}
+            told = of_json(line)
+            if told is None:
+                return None
             micro = str(told.get("__REALTIME_TIMESTAMP", ""))
             at_s = int(micro) / 1e6 if micro.isdecimal() else None
             name = str(told.get("SYSLOG_PID") or told.get("_PID") or "")
             return (name, _message(told), at_s) if "MESSAGE" in told else ("", "", None)
         found = _syslog(line)
         if found is None:
-            return "", "", None
+            return ("", "", None) if OTHERS.match(line) else None
         when = found["when"]
         at_s = self._clock.at_s(when.replace("Z", "+00:00")) if when[:1].isdigit() else None
         return found["process"].rpartition(".")[2], found["text"].removesuffix("\n"), at_s
@@ -268,16 +291,3 @@ def texts_of(lines: Lines) -> Iterator[tuple[int, str]]:
 def cluster_begins(line: str) -> bool:
     """Whether this is an object of CloudNativePG with an entry of PostgreSQL's."""
     return line.startswith("{") and '"record"' in line and '"error_severity"' in line
-
-
-class ClusterEntries(JsonEntries):
-    """Reads the logs of CloudNativePG, which hold PostgreSQL's entries by the names of CSV's columns."""
-
-    def read(self, lines: Lines) -> Iterator[LogEntry]:
-        """The entries of one file."""
-        for number, line in lines:
-            told = of_json(line) if line.strip() else {}
-            if told is None:
-                yield LogEntry(number, "", "", lacks=CUT_OFF)
-            elif isinstance(record := told.get("record"), dict) and "error_severity" in record:
-                yield self.entry(number, record, "log_time", "database_name")

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.driver._driver import csv_log_begins
 from dbdyno.errors import UserError
 from dbdyno.sql_logs.formats import FORMATS, DriverReader
-from dbdyno.sql_logs.postgresql.entries import csv_begins, text_begins
+from dbdyno.sql_logs.postgresql.entries import text_begins
 from dbdyno.sql_logs.postgresql.prefix import (
     PrefixedLine,
     inferred,
@@ -19,9 +20,10 @@ from dbdyno.sql_logs.postgresql.prefix import (
     prefix_parts,
     prefix_pattern,
 )
-from dbdyno.sql_logs.seen import CUT_OFF, LAST, NO_ENTRY, LogReading, SeenStatement
+from dbdyno.sql_logs.seen import CUT_OFF, LAST, LogReading, SeenStatement
 from tests.sql_logs.postgresql.logs import CSV, JSON, STDERR, asked, read
 
+NO_ENTRY = "line that is no entry"
 AT_S = datetime(2026, 11, 24, 21, 50, tzinfo=UTC).timestamp()
 
 
@@ -165,13 +167,48 @@ def test_rows_of_csv_have_their_values_their_time_and_where_they_ran() -> None:
 def test_a_log_of_csv_may_be_cut_anywhere() -> None:
     whole = [seen.text for seen in asked(CSV)]
     for at in range(len(CSV)):
-        if csv_begins(CSV[:at]):
+        if csv_log_begins(CSV[:at]):
             texts = [seen.text for seen in asked(CSV[:at])]
             assert texts == whole[: len(texts)] and len(texts) < 2
     cut = CSV.splitlines(keepends=True)
     found = read("".join([*cut[1:], cut[0]]))
     assert [seen.text for seen in found if not seen.rest] == ["BEGIN"]
     assert [seen.rest for seen in found if seen.rest] == [CUT_OFF, CUT_OFF]
+
+
+LINE = "2026-11-24 21:50:0{}.000 UTC [11] me@shop {}:  {}\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [(1, "DETAIL", "parameters: $1 = '7'"), (1, "DETAIL", "parameters: $1 = '8'")],
+        [(2, "DETAIL", "parameters: $1 = '8'")],
+        [(1, "STATEMENT", "x"), (1, "DETAIL", "parameters: $1 = '8'")],
+    ],
+)
+def test_values_of_another_entry_are_not_taken(lines: list[tuple[int, str, str]]) -> None:
+    asked_ = "duration: 1.000 ms  execute a: DELETE FROM t WHERE id = $1"
+    log = "".join(LINE.format(*each) for each in [(1, "LOG", asked_), *lines, (3, "LOG", "checkpoint")])
+    found = read(log * 2)
+    assert not any(seen.text for seen in found) and CUT_OFF in [seen.rest for seen in found]
+
+
+def test_values_without_their_statement_are_counted() -> None:
+    lost = STDERR.splitlines(keepends=True)
+    found = read("".join([*lost[:1], *lost[5:]]))
+    assert [seen.rest for seen in found].count(CUT_OFF) == 2 and "SELECT 'a'" in "".join(
+        seen.text for seen in found
+    )
+
+
+def test_an_entry_is_not_made_of_pieces_of_two() -> None:
+    row = CSV.splitlines(keepends=True)[2]
+    cut = row[: row.index("GIN")]
+    assert asked(cut + row[row.index('","shop"') :]) == asked(cut + row[row.index('"[local]"') :]) == []
+    for name in ("pid", "session_id", "error_severity"):
+        spliced = JSON[: JSON.index(" FROM")] + JSON[JSON.index(f'"{name}"') - 2 :]
+        assert [seen.rest for seen in read(spliced)] == [CUT_OFF]
 
 
 def test_a_row_within_a_text_is_no_statement() -> None:

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from dbdyno.sql_logs.digest import Dialect
 from dbdyno.sql_logs.formats import DriverReader
+from dbdyno.sql_logs.groups import Grouping
 from dbdyno.sql_logs.postgresql.entries import LogEntry
 from dbdyno.sql_logs.seen import LogReading, SeenStatement
 
@@ -123,6 +125,41 @@ def test_whatever_the_values_are_they_are_read_back(values: list[str | None]) ->
 def test_values_stand_in_the_place_of_their_parameters(detail: str, statement: str, filled: str) -> None:
     [found] = asked((f"execute a: {statement}", detail))
     assert found.text == filled
+
+
+def test_an_execute_is_played_as_it_was_sent_and_drawn_as_what_it_stands_for() -> None:
+    detail = "prepare: PREPARE q(int, text) AS SELECT a FROM t WHERE id = $1 AND b = $2;"
+    asked_ = [
+        LogEntry(n, "LOG", f"statement: EXECUTE q({n}, f('x,{n}'))", detail, session="1") for n in (1, 2)
+    ]
+    assert [seen.text for seen in statements(asked_)] == ["EXECUTE q(1, f('x,1'))", "EXECUTE q(2, f('x,2'))"]
+    grouping = Grouping("log", Dialect.POSTGRESQL)
+    reader = DriverReader("entries", LogReading(), cut=lambda _: iter(asked_))
+    reader.group((), grouping)
+    reader.group_rest(grouping)
+    [group] = grouping.traffic().groups
+    assert (group.digest, group.count) == ("SELECT a FROM t WHERE id = ? AND b = f(?)", 2)
+
+
+ROWS = """\
+duration: 1.000 ms  plan:
+Query Text: UPDATE t SET a = 1 WHERE b BETWEEN 1 AND 9
+Update on t  (cost=0.29..8.30 rows=0 width=0) (actual rows=0 loops=1)
+  ->  Nested Loop  (cost=0.29..8.30 rows=9 width=4) (actual rows=18.00 loops=1)
+        ->  Seq Scan on u  (cost=0.29..8.30 rows=9 width=4) (actual time=0.010..0.020 rows=2 loops=1)
+              Filter: (c = 1)
+              Rows Removed by Filter: 8
+        ->  Bitmap Heap Scan on t  (cost=0.29..8.30 rows=9 width=4) (actual rows=9 loops=2)
+              ->  Bitmap Index Scan on t_b  (cost=0.00..4.30 rows=9 width=0) (actual rows=9 loops=2)"""
+
+
+def test_a_plan_that_was_executed_tells_its_rows() -> None:
+    [found] = asked(ROWS)
+    assert (found.rows, found.affected, found.examined) == (None, 18, 28)
+    [found] = asked(ROWS.replace("Update on t", "Sort").replace("rows=0 loops", "rows=7 loops"))
+    assert (found.rows, found.affected, found.examined) == (7, None, 28)
+    [found] = asked(PLAN)
+    assert (found.rows, found.affected, found.examined) == (None, None, None)
 
 
 STATEMENT = 'SELECT "a"\n  FROM t\n WHERE b = $1'

@@ -7,7 +7,7 @@ use dyno_sql_log::groups::Groups;
 use dyno_sql_log::lexer::Dialect;
 use dyno_sql_log::lines::Lines;
 use dyno_sql_log::mysql::{Form, General, Reader, Slow};
-use dyno_sql_log::postgresql::{Messages, Texts};
+use dyno_sql_log::postgresql::{Messages, Rows, Texts, RowForm};
 use dyno_sql_log::Seen;
 use libfuzzer_sys::fuzz_target;
 
@@ -71,6 +71,14 @@ fuzz_target!(|data: &[u8]| {
             .line(*number, line, b"", None, &mut messages, &mut minute, &mut sink)
             .expect("a line is no error");
     }
-    texts.end(&mut messages, &mut minute, &mut sink).expect("an end is no error");
+    texts.end(true, &mut messages, &mut minute, &mut sink).expect("an end is no error");
     messages.ended(&mut sink).expect("an end is no error");
+    for written in [RowForm::Csv, RowForm::Json, RowForm::Cluster] {
+        let (mut rows, mut messages) = (Rows::new(written, ENTRY_MOST), Messages::default());
+        for (number, line) in &lines {
+            rows.line(*number, line, &mut messages, &mut minute, &mut sink).expect("a line is no error");
+        }
+        rows.end(&mut messages, &mut minute, &mut sink).expect("an end is no error");
+        messages.ended(&mut sink).expect("an end is no error");
+    }
 });

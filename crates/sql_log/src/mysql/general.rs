@@ -43,6 +43,8 @@ const OLD_NAMES: &[&str] = &[
     "Error",
 ];
 const OLD_NAME_LENGTH: usize = 11;
+/// So far behind the time a command has its name.
+const NAMED_BYTES: usize = 40;
 
 /// A command of a connection. A line that has its form is one, whether its name is known or not.
 struct Command<'a> {
@@ -150,44 +152,65 @@ fn fits(text: &[u8], form: &[u8]) -> bool {
         })
 }
 
-/// Whether a command stands in the midst of a text, where the one before was cut.
+/// Whether a command stands in the midst of a text: the one before it was cut, or a byte before this one was changed. As
+/// long as one byte alone is another, of its time, its number and its name two can be read.
 fn holds_another(text: &[u8]) -> bool {
-    memchr_iter(b'\t', text).any(|tab| {
-        let before = &text[..tab];
-        let timed = before.ends_with(b"\t")
-            || tab == 0
-            || (before.len() >= 15 && fits(&before[before.len() - 15..], b"dddddd _d:dd:dd"))
-            || ends_in_time(before);
-        let (_, rest) = spanned(&text[tab + 1..], |byte| *byte == b' ');
-        let (id, rest) = spanned(rest, u8::is_ascii_digit);
-        let (name, behind) = spanned(rest.strip_prefix(b" ").unwrap_or(b""), is_of_name);
-        timed && !id.is_empty() && is_name(name) && behind.starts_with(b"\t")
+    let mut begins = memchr_iter(b'\n', text).map(|end| end + 1).chain([0]);
+    begins.any(|begin| begins_command(&text[begin..]))
+        || memchr_iter(b'\t', text).any(|tab| ends_in_command(&text[..tab]))
+}
+
+/// Whether a text begins with a line of a command, of which the number or the name may be changed.
+fn begins_command(line: &[u8]) -> bool {
+    let time = time_length(line, true);
+    let Some(rest) = line[time..].strip_prefix(if time > 0 { &b"\t"[..] } else { b"\t\t" }) else {
+        return false;
+    };
+    let (blanks, rest) = spanned(rest, |byte| *byte == b' ');
+    let (id, behind) = spanned(rest, u8::is_ascii_digit);
+    if !id.is_empty() {
+        let padded = blanks.len() + id.len() >= 5;
+        return time > 0
+            || (padded && (is_nearly_named(behind) || is_nearly_named(behind.get(1..).unwrap_or(b""))));
+    }
+    memchr_iter(b'\t', &rest[..rest.len().min(NAMED_BYTES)]).any(|tab| {
+        OLD_NAMES.iter().any(|name| {
+            let before = rest[..tab].strip_suffix(name.as_bytes());
+            before
+                .is_some_and(|before| blanks.len() + before.len() >= 5 && before.last().is_none_or(is_blank))
+        })
     })
+}
+
+/// Whether a text begins with the name of a command, of which one byte may be another.
+fn is_nearly_named(text: &[u8]) -> bool {
+    OLD_NAMES.iter().any(|name| {
+        text.len() >= name.len() && name.bytes().zip(text).filter(|(byte, found)| byte != *found).count() <= 1
+    })
+}
+
+/// Whether what stands before a tab ends in the number and the name of a command.
+fn ends_in_command(before: &[u8]) -> bool {
+    let length = before.iter().rev().take_while(|byte| is_of_name(byte)).count();
+    let (front, name) = before.split_at(before.len() - length);
+    front.last().is_some_and(u8::is_ascii_digit) && name.strip_prefix(b" ").is_some_and(is_title)
+}
+
+/// Whether a name is one of a command, and no word of SQL, as far as its letters tell it.
+fn is_title(name: &[u8]) -> bool {
+    name.len() >= 4 && is_name(name)
 }
 
 fn is_of_name(byte: &u8) -> bool {
     byte.is_ascii_alphabetic() || *byte == b' '
 }
 
-/// Words of letters with a blank between, of which the first begins with a capital.
+/// Words of letters with a blank between, of which the first begins with a capital and goes on in small letters, as no
+/// word of SQL in capitals does.
 fn is_name(name: &[u8]) -> bool {
     name.first().is_some_and(u8::is_ascii_uppercase)
+        && name.get(1).is_some_and(u8::is_ascii_lowercase)
         && name.split(|byte| *byte == b' ').all(|word| !word.is_empty())
-}
-
-/// Whether a text ends in `dTdd:dd:dd`, decimals and a zone.
-fn ends_in_time(text: &[u8]) -> bool {
-    let tail = &text[text.len().saturating_sub(40)..];
-    memchr_iter(b'T', tail).any(|at| {
-        at > 0 && fits(&tail[at - 1..], b"dTdd:dd:dd") && {
-            let rest = &tail[at + 9..];
-            let rest = match rest.split_first() {
-                Some((b'.', digits)) => spanned(digits, u8::is_ascii_digit).1,
-                _ => rest,
-            };
-            rest.is_empty() || rest == b"Z" || fits(rest, b"+dd:dd") || fits(rest, b"-dd:dd")
-        }
-    })
 }
 
 /// A statement that is told when the next command of its session says whether it is logged beside itself.
@@ -326,7 +349,7 @@ impl Form for General {
 
     fn has_end(&self, entry: &Entry, last: bool) -> bool {
         let alone = !is_executed(parts(&entry.head).2) && entry.last().ends_with(b"\n");
-        !last || self.whole || alone
+        !last || (self.whole && !entry.broken) || alone
     }
 
     fn told(&mut self, entry: &Entry, minutes: &mut Minutes<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {

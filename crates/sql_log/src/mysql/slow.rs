@@ -2,7 +2,7 @@
 //! stay from file to file.
 
 use super::{bare, decimal, spanned, whole, Entry, Form};
-use crate::lexer::is_blank;
+use crate::lexer::{is_blank, tokens, Dialect, Kind};
 use crate::moment::Moments;
 use crate::reason::CUT_OFF;
 use crate::{finder, Fault, Minutes, Seen, Sink};
@@ -13,6 +13,10 @@ const RANKS: [&[u8]; 3] = [b"# Time: ", b"# User@Host: ", b"# Query_time: "];
 const COMMAND: &[u8] = b"# administrator command: ";
 /// Statements that hold others, each with a `;` of its own, so the end of a file may cut them behind one.
 const COMPOUND: &[&str] = &["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"];
+/// What MariaDB takes outside of a procedure too, with a `;` behind each statement of it.
+const BLOCKS: &[&str] = &["DECLARE", "IF", "CASE", "LOOP", "FOR", "WHILE", "REPEAT"];
+/// So many statements without `SET timestamp` before them tell that the server does not write it before each.
+const UNSTAMPED_MOST: usize = 64;
 
 /// Whether an entry of a slow log begins here.
 pub fn slow_begins(line: &[u8]) -> bool {
@@ -45,10 +49,49 @@ fn is_time(text: &[u8]) -> bool {
         || (digits.len() == 4 && rest.len() > 7 && rest[0] == b'-' && rest[6] == b'T')
 }
 
+/// A statement without `SET timestamp` before it. Only servers before 5.1 write none, so if one stands before a later
+/// statement, a piece of this one is lost.
+struct Unstamped {
+    text: Vec<u8>,
+    session: Vec<u8>,
+    database: Vec<u8>,
+    seen: Seen<'static>,
+}
+
+impl Unstamped {
+    fn of(seen: &Seen<'_>) -> Unstamped {
+        let (text, session, database) = (seen.text.to_vec(), seen.session.to_vec(), seen.database.to_vec());
+        let Seen { line, took_s, times, at_s, rows, affected, failed, whole_s, sampled, examined, .. } =
+            *seen;
+        let seen = Seen {
+            line,
+            took_s,
+            times,
+            at_s,
+            rows,
+            affected,
+            failed,
+            whole_s,
+            sampled,
+            examined,
+            ..Seen::default()
+        };
+        Unstamped { text, session, database, seen }
+    }
+
+    fn tell(&self, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        let (text, session, database) = (&self.text[..], &self.session[..], &self.database[..]);
+        sink(&Seen { text, session, database, ..self.seen.clone() })
+    }
+}
+
 /// Reads slow logs.
 #[derive(Default)]
 pub struct Slow {
     whole: bool,
+    /// Whether the server writes `SET timestamp` before each statement, as soon as that is known.
+    stamps: Option<bool>,
+    unstamped: Vec<Unstamped>,
     used: Vec<u8>,
     written: Vec<u8>,
     mariadb: bool,
@@ -65,9 +108,12 @@ struct Head<'a> {
     schema: Option<&'a [u8]>,
     rows: Option<u64>,
     affected: Option<u64>,
+    examined: Option<u64>,
     failed: bool,
     limit: u64,
     mariadb: bool,
+    /// Whether the time that it took has decimals.
+    finer: bool,
 }
 
 impl<'a> Head<'a> {
@@ -82,10 +128,13 @@ impl<'a> Head<'a> {
     fn take(&mut self, line: &'a [u8]) {
         let Some(rest) = line.strip_prefix(b"# ") else { return };
         if rest.starts_with(b"Query_time: ") {
-            self.took_s = self.took_s.or_else(|| decimal(&rest[12..], 9).map(|(took_s, _)| took_s));
+            let took = decimal(&rest[12..], 9);
+            self.took_s = self.took_s.or(took.map(|(took_s, _)| took_s));
+            self.finer |= took.is_some_and(|(_, length)| rest[12..12 + length].contains(&b'.'));
             self.started = self.started.or_else(|| word_behind(rest, finder!(b" Start: ")));
             self.session = self.session.or_else(|| digits_behind(rest, finder!(b" Thread_id: ")));
             self.rows = self.rows.or_else(|| number_behind(rest, finder!(b" Rows_sent: ")));
+            self.examined = self.examined.or_else(|| number_behind(rest, finder!(b" Rows_examined: ")));
             self.affected = self.affected.or_else(|| number_behind(rest, finder!(b" Rows_affected: ")));
             self.take_errors(rest);
         } else if let Some(time) = rest.strip_prefix(b"Time: ") {
@@ -148,7 +197,7 @@ fn line_of(text: &[u8]) -> (&[u8], &[u8]) {
 
 /// The database of `use NAME;`.
 fn used(line: &[u8]) -> Option<&[u8]> {
-    line.strip_prefix(b"use ")?.strip_suffix(b";\n")
+    line.strip_prefix(b"use ")?.strip_suffix(b";\n").filter(|name| !name.contains(&b';'))
 }
 
 /// The seconds of `SET timestamp=N;`, as the server writes it.
@@ -222,8 +271,30 @@ fn is_compound(text: &[u8]) -> bool {
     match words.next() {
         Some(b"CREATE" | b"ALTER") => words.any(|word| COMPOUND.iter().any(|one| one.as_bytes() == word)),
         Some(b"BEGIN") => words.next() == Some(b"NOT") && words.next() == Some(b"ATOMIC"),
+        Some(first) if BLOCKS.iter().any(|one| one.as_bytes() == first) => {
+            // `END IF label` is the longest end.
+            let ends: Vec<_> = words.collect();
+            ends.iter().rev().take(3).any(|word| *word == b"END")
+        }
         _ => false,
     }
+}
+
+/// Whether something stands behind a `;`. A server logs each statement in an entry of its own, so what lay between two
+/// of them is lost.
+fn is_several(text: &[u8]) -> bool {
+    if memchr::memchr(b';', text).is_none() || is_compound(text) {
+        return false;
+    }
+    let mut ended = false;
+    tokens(text, Dialect::MySql).any(|token| {
+        let written = &text[token.start..token.end];
+        let ends = written == b";";
+        ended |= ends;
+        // The head of the next entry is a comment too, and may have lost its end.
+        let is_head = written.starts_with(b"#") && text[..token.start].ends_with(b"\n");
+        ended && !ends && (token.kind != Kind::Blank || is_head)
+    })
 }
 
 impl Form for Slow {
@@ -257,7 +328,7 @@ impl Form for Slow {
             return false;
         }
         let line = entry.last();
-        if last && self.whole {
+        if last && self.whole && !entry.broken {
             return line.strip_suffix(b"\n").unwrap_or(line).ends_with(b";");
         }
         line.ends_with(b";\n") && !(last && is_compound(Slow::context(&entry.body).2))
@@ -278,7 +349,11 @@ impl Form for Slow {
         self.mariadb |= head.mariadb;
         let (at_s, whole_s) = self.begun(&head, stamp_s, took_s, minutes)?;
         let command = command(text).map(|name| format!("command {}", String::from_utf8_lossy(name)));
-        sink(&Seen {
+        if command.is_none() && is_several(bare(text)) {
+            return sink(&Seen::rest(entry.line, CUT_OFF));
+        }
+        let used = std::mem::take(&mut self.used);
+        let seen = Seen {
             text: if command.is_some() { b"" } else { bare(text) },
             line: entry.start + lines,
             took_s: Some(took_s * head.limit as f64),
@@ -286,14 +361,54 @@ impl Form for Slow {
             rest: command.as_deref().unwrap_or(""),
             session: head.session.unwrap_or(b""),
             at_s,
-            database: head.schema.unwrap_or(&self.used),
-            bound: false,
+            database: head.schema.unwrap_or(&used),
             rows: head.rows,
             affected: head.affected,
             failed: head.failed,
             whole_s,
             sampled: head.limit > 1,
-        })
+            examined: head.examined,
+            ..Seen::default()
+        };
+        // Servers that write whole seconds alone are older than the rule.
+        let told = if stamp_s.is_some() || command.is_some() || !head.finer {
+            self.stamped(stamp_s.is_some(), sink).and_then(|()| sink(&seen))
+        } else {
+            self.unstamped(&seen, entry.line, sink)
+        };
+        self.used = used;
+        told
+    }
+
+    fn ended(&mut self, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        std::mem::take(&mut self.unstamped).iter().try_for_each(|held| held.tell(sink))
+    }
+}
+
+impl Slow {
+    /// Takes in that `SET timestamp` stands before a statement, if it does.
+    fn stamped(&mut self, is_stamped: bool, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        if !is_stamped || self.stamps.is_some() {
+            return Ok(());
+        }
+        self.stamps = Some(true);
+        let held = std::mem::take(&mut self.unstamped);
+        held.iter().try_for_each(|held| sink(&Seen::rest(held.seen.line, CUT_OFF)))
+    }
+
+    fn unstamped(&mut self, seen: &Seen<'_>, line: u64, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        match self.stamps {
+            Some(true) => sink(&Seen::rest(line, CUT_OFF)),
+            Some(false) => sink(seen),
+            None => {
+                self.unstamped.push(Unstamped::of(seen));
+                if self.unstamped.len() < UNSTAMPED_MOST {
+                    return Ok(());
+                }
+                self.stamps = Some(false);
+                std::mem::take(&mut self.unstamped).iter().try_for_each(|held| held.tell(sink))
+            }
+        }
     }
 }
 

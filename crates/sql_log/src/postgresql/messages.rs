@@ -4,7 +4,8 @@
 //! auto_explain its plan: all three may tell of the same statement, which counts once. A statement with parameters has
 //! three steps, and its time is that of all three.
 
-use crate::lexer::{tokens, Dialect, Kind};
+use crate::lexer::{tokens, Dialect, Kind, Token};
+use crate::reason::CUT_OFF;
 use crate::Map;
 use crate::{finder, Fault, Seen, Sink};
 use regex::bytes::{Captures, Regex};
@@ -22,6 +23,34 @@ const XML: &str =
 const TEXT: &str = r"(?s-u)\A\s*Query Text: (.*?)(?:\n\s*Query Parameters: (.*?))?(?:\n[^\n]*\((?:cost|actual|rows)[ =][^\n]*.*)?\z";
 static PLANS: LazyLock<Option<[Regex; 3]>> =
     LazyLock::new(|| Some([Regex::new(OBJECT).ok()?, Regex::new(XML).ok()?, Regex::new(TEXT).ok()?]));
+
+const WRITES: &[&str] = &["Insert on", "Update on", "Delete on", "Merge on"];
+const READS: &[&str] =
+    &["Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Heap Scan", "Tid Scan", "Sample Scan"];
+/// A step with its rows a loop and its loops, and what it passed over.
+static STEPS: LazyLock<Option<[Regex; 2]>> = LazyLock::new(|| {
+    let step = r"(?-u)^\s*(?:->\s+)?([A-Z][A-Za-z ]*)[^(]*(?:\(cost[^)]*\) )?\(actual [^)]*?rows=(\d+(?:\.\d+)?) loops=(\d+)\)";
+    let removed = r"(?-u)^\s*Rows Removed by (?:Filter|Index Recheck): (\d+)";
+    Some([Regex::new(step).ok()?, Regex::new(removed).ok()?])
+});
+
+/// What the server writes before a statement, with its duration or without, and before its values. Within a statement that
+/// was written in the same way they show that the begin of an entry is lost, whatever its prefix.
+static IN_MIDST: LazyLock<Option<[Regex; 2]>> = LazyLock::new(|| {
+    let values = r":  (?:[Qq]uery )?[Pp]arameters: \$1 = ";
+    let timed = r"\d ms  (?:statement: |(?:parse|bind|execute) [^ \n]+: |plan:\n)";
+    let untimed = r"[A-Z]:  (?:statement: |execute [^ \n]+: )";
+    Some([
+        Regex::new(&format!("(?-u){untimed}|{values}")).ok()?,
+        Regex::new(&format!("(?-u){timed}|{values}")).ok()?,
+    ])
+});
+
+/// Whether another entry seems to begin within the text of one, which tells its duration or does not.
+fn holds_another(text: &[u8], timed: bool) -> bool {
+    (finder!(b":  ").find(text).is_some() || finder!(b" ms  ").find(text).is_some())
+        && IN_MIDST.as_ref().is_some_and(|begun| begun[usize::from(timed)].is_match(text))
+}
 
 /// What the server wrote at a time. `at_s` is when it wrote, in seconds since 1970; `whole` says that this is a whole
 /// second. `lacks` says why an entry cannot be read; its message is empty then.
@@ -57,10 +86,13 @@ struct Pending {
     written_s: Option<f64>,
     whole: bool,
     text: Vec<u8>,
+    /// What an EXECUTE stands for, where the log tells it.
+    executes: Vec<u8>,
     values: Parameters,
     took_s: Option<f64>,
     began_s: Option<f64>,
     plan_took_s: Option<f64>,
+    rows: PlanRows,
     failed: bool,
 }
 
@@ -73,10 +105,12 @@ impl Pending {
             written_s: entry.at_s,
             whole: entry.whole,
             text: text.to_vec(),
+            executes: executed(text, entry.detail).unwrap_or_default(),
             values,
             took_s,
             began_s: entry.at_s.map(|at_s| at_s - took_s.unwrap_or(0.0)),
             plan_took_s: None,
+            rows: PlanRows::default(),
             failed: false,
         }
     }
@@ -89,6 +123,7 @@ impl Pending {
         }
         sink(&Seen {
             text,
+            executes: bare(&self.executes),
             line: self.line,
             took_s: self.took_s.or(self.plan_took_s),
             times: 1,
@@ -98,6 +133,9 @@ impl Pending {
             bound: !self.values.is_empty(),
             failed: self.failed,
             whole_s: self.written_s.filter(|_| self.whole),
+            rows: self.rows.sent,
+            affected: self.rows.changed,
+            examined: self.rows.read,
             ..Seen::default()
         })
     }
@@ -211,14 +249,19 @@ impl Session {
         took_s: Option<f64>,
         sink: &mut Sink<'_>,
     ) -> Result<(), Fault> {
-        let took_s = took_s.map(|took_s| took_s + self.ahead_s);
+        let (timed, took_s) = (took_s.is_some(), took_s.map(|took_s| took_s + self.ahead_s));
         self.ahead_s = 0.0;
+        if holds_another(text, timed) || holds_another(entry.detail, timed) {
+            self.flush(entry.session, sink)?;
+            return sink(&Seen::rest(entry.line, CUT_OFF));
+        }
         let mut asked = Pending::new(entry, text, values, took_s);
         match self.pending.take() {
             Some(before)
                 if before.plan_took_s.is_some() && before.took_s.is_none() && before.text == text =>
             {
                 asked.plan_took_s = before.plan_took_s;
+                asked.rows = before.rows;
                 if asked.values.is_empty() {
                     asked.values = before.values;
                 }
@@ -247,6 +290,7 @@ impl Session {
         let same = |one: &&mut Pending| one.plan_took_s.is_none() && one.text == text;
         if let Some(before) = self.pending.as_mut().filter(same) {
             before.plan_took_s = Some(took_s);
+            before.rows = PlanRows::of(plan);
             if before.values.is_empty() {
                 before.values = values;
             }
@@ -255,6 +299,7 @@ impl Session {
         self.flush(entry.session, sink)?;
         let mut pending = Pending::new(entry, &text, values, Some(took_s));
         (pending.took_s, pending.plan_took_s) = (None, Some(took_s));
+        pending.rows = PlanRows::of(plan);
         self.pending = Some(pending);
         Ok(())
     }
@@ -363,6 +408,74 @@ fn put_in<'a>(statement: &'a [u8], values: &Parameters) -> Cow<'a, [u8]> {
     Cow::Owned(text)
 }
 
+/// What `EXECUTE name(values)` stands for, if the server says beside it what was prepared.
+fn executed(text: &[u8], detail: &[u8]) -> Option<Vec<u8>> {
+    let prepared = trimmed(detail).strip_prefix(b"prepare: ")?;
+    let is =
+        |text: &[u8], token: &Token, word: &[u8]| text[token.start..token.end].eq_ignore_ascii_case(word);
+    let mut body = tokens(prepared, Dialect::PostgreSql).filter(|token| token.kind != Kind::Blank);
+    if !is(prepared, &body.next()?, b"prepare") {
+        return None;
+    }
+    let begin = body.find(|token| is(prepared, token, b"as"))?.end;
+    let mut asked = tokens(text, Dialect::PostgreSql).filter(|token| token.kind != Kind::Blank);
+    if !is(text, &asked.next()?, b"execute") {
+        return None;
+    }
+    let (mut values, mut depth, mut start) = (Parameters::new(), 0, 0);
+    for token in asked {
+        let written = &text[token.start..token.end];
+        let ends = depth == 1 && (written == b"," || written == b")");
+        depth += i32::from(written == b"(") - i32::from(written == b")");
+        if ends {
+            values.push((values.len() as u32 + 1, trimmed(&text[start..token.start]).to_vec()));
+        }
+        if ends || (depth == 1 && written == b"(") {
+            start = token.end;
+        }
+    }
+    Some(put_in(trimmed(&prepared[begin..]), &values).into_owned())
+}
+
+/// What a plan as text tells of the rows of its execution (`auto_explain.log_analyze`).
+#[derive(Clone, Copy, Default)]
+struct PlanRows {
+    sent: Option<u64>,
+    changed: Option<u64>,
+    read: Option<u64>,
+}
+
+impl PlanRows {
+    /// The first step sends, one that writes changes what the step below it gives, and scans of tables read.
+    fn of(plan: &[u8]) -> PlanRows {
+        let Some([step, removed]) = STEPS.as_ref().filter(|_| finder!(b" (actual ").find(plan).is_some())
+        else {
+            return PlanRows::default();
+        };
+        let number = |text: Option<regex::bytes::Match<'_>>| -> f64 {
+            text.and_then(|text| std::str::from_utf8(text.as_bytes()).ok()?.parse().ok()).unwrap_or(0.0)
+        };
+        let (mut rows, mut read, mut loops, mut writes) = (Vec::new(), 0.0, 0.0, false);
+        for line in plan.split(|byte| *byte == b'\n') {
+            if let Some(found) = step.captures(line) {
+                let name = found.get(1).map_or(&b""[..], |name| name.as_bytes());
+                let name = name.strip_prefix(b"Parallel ").unwrap_or(name);
+                let is_of = |names: &[&str]| names.iter().any(|one| name.starts_with(one.as_bytes()));
+                loops = if is_of(READS) { number(found.get(3)) } else { 0.0 };
+                writes |= rows.is_empty() && is_of(WRITES);
+                rows.push(number(found.get(2)) * number(found.get(3)));
+                read += number(found.get(2)) * loops;
+            } else if let Some(found) = removed.captures(line) {
+                read += number(found.get(1)) * loops;
+            }
+        }
+        let whole = |rows: Option<&f64>| rows.map(|rows| rows.round() as u64);
+        let changed = if writes { whole(rows.get(1)) } else { None };
+        let sent = if writes && rows.first() == Some(&0.0) { None } else { whole(rows.first()) };
+        PlanRows { sent, changed, read: whole((!rows.is_empty()).then_some(&read)) }
+    }
+}
+
 /// The statement of what stands behind `plan:`, and its parameters as they were written; None where it tells none.
 fn planned(plan: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let [object, xml, text] = PLANS.as_ref()?;
@@ -380,7 +493,7 @@ fn planned(plan: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// What a string of JSON stands for; its quotes are part of it.
-fn of_json(literal: &[u8]) -> Vec<u8> {
+pub(super) fn of_json(literal: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(literal.len());
     let mut rest = &literal[1..literal.len() - 1];
     while let Some((byte, more)) = rest.split_first() {

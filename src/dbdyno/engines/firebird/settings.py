@@ -29,6 +29,7 @@ from dbdyno.study.nouns import Promise
 
 CREATION = frozenset({"page_size", "reserve_space"})
 LOADING: Mapping[str, Level] = {}
+LOGGED: Mapping[str, Level] = {}
 DURABLE: Mapping[str, tuple[Level, ...]] = {"forced_writes": (True,)}
 UNFORCED = Where("forced_writes", (False,), unset=True)
 RISKS: Mapping[str, Risk] = {

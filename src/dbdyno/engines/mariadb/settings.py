@@ -209,6 +209,12 @@ LOADING: Mapping[str, Level] = {
     "loose_mhnsw_max_cache_size": "4G",
 }
 """Of no use to a trial, which is measured under the study's own settings."""
+LOGGED: Mapping[str, Level] = {
+    "slow_query_log": "ON",
+    "slow_query_log_file": "statements.log",
+    "log_output": "FILE",
+    "long_query_time": 0,
+}
 DURABLE: Mapping[str, tuple[Level, ...]] = {
     "innodb_doublewrite": ("ON",),
     "innodb_flush_log_at_trx_commit": (1,),

@@ -39,6 +39,8 @@ LOADING: Mapping[str, Level] = {
 }
 """Of no use to a trial, which is measured under the study's own settings."""
 
+LOGGED: Mapping[str, Level] = {**mariadb.LOGGED, "log_slow_extra": "ON"}
+
 OURS = mariadb.OURS | frozenset(
     {"initialize", "initialize_insecure", "init_file", "mysqlx", "secure_file_priv"}
 )

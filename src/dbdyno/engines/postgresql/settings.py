@@ -87,6 +87,13 @@ def _refused(installation: Installation, name: str, written: str, complaint: str
 
 
 LOADING: Mapping[str, Level] = {}
+LOGGED: Mapping[str, Level] = {
+    "session_preload_libraries": "auto_explain",
+    "auto_explain.log_min_duration": 0,
+    "auto_explain.log_analyze": "on",
+    "auto_explain.log_timing": "off",
+    "log_line_prefix": "%m [%p] %q%u@%d ",
+}
 DURABLE: Mapping[str, tuple[Level, ...]] = {
     "fsync": ("on",),
     "full_page_writes": ("on",),

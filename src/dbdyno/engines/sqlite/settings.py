@@ -20,6 +20,7 @@ from dbdyno.study.nouns import Promise
 
 CREATION = frozenset({"page_size", "auto_vacuum", "encoding"})
 LOADING: Mapping[str, Level] = {}
+LOGGED: Mapping[str, Level] = {}
 DURABLE: Mapping[str, tuple[Level, ...]] = {
     "journal_mode": ("delete", "truncate", "persist", "wal"),
     "synchronous": ("full", "extra"),
