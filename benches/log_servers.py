@@ -9,7 +9,7 @@ Statements that hold what looks like another entry are asked too, and may be lef
 
 Each line of the second table is a session of a tool: pgbench, sysbench, a dump, an ORM (SQLAlchemy of the
 interpreter that `--orm` names, with pymysql and pg8000). The server logs it, a copy of the data from before
-plays the recording at full speed, and the tables of both are compared: by CHECKSUM TABLE, or by a digest of
+plays the recording at its times, and the tables of both are compared: by CHECKSUM TABLE, or by a digest of
 their ordered rows.
 
 With `--rows` a shop is asked 2,400 statements with ranges, lists, pages, pairs of a key and rows of INSERTs,
@@ -319,7 +319,7 @@ def replayed(session: str, place: Place, python: str) -> None:
     prefix = TEXT_PREFIX if not place.of_mysql else None
     about = record(log_of([log], LogReading(prefix, whole=True)), log.name, recording, DATABASE)
     with place.server(before, {}) as server:
-        options = {"file": str(recording), "speed": "max"}
+        options = {"file": str(recording), "speed": 1.0}
         job = Job(url=server.url, workload="replay", options=options, duration_s=max(1.0, about.length_s))
         tally = Tally.model_validate_json(_driver.run(job.model_dump_json()), strict=True)
         replay = tally.replay

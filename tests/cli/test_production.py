@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli.production import RowsBeside, RowsTold
 from dbdyno.prepare_run.study_here import study_at
 from tests.cli.calls import complaint, dyno
 from tests.cli.schemas import require_valid
@@ -40,7 +41,7 @@ def made(folder: Path, *logs: str, more: tuple[str, ...] = ()) -> tuple[str, ...
     sources = [argument for log in logs for argument in ("--from", str(folder / log))]
     of_mysql = logs[0].startswith(("slow", "general"))
     dump = ("--dump", str(folder / ("dump.sql.gz" if of_mysql else "dump.pg")))
-    return ("init", "study", *sources, *dump, *more, "-o", str(folder / "shop"))
+    return ("init", "study", *sources, *dump, *more, "--no-copy", "-o", str(folder / "shop"))
 
 
 def test_a_log_and_a_dump_become_a_study_that_is_accepted(production: Path) -> None:
@@ -125,6 +126,27 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     assert said in complaint(*made(production, *logs, more=more))
     assert not (production / "shop").exists()
+
+
+def told(read: float | None, sent: float | None = None) -> RowsTold:
+    return RowsTold(read=read, sent=sent, changed=None)
+
+
+@pytest.mark.parametrize(
+    ("in_log", "on_copy", "apart"),
+    [(10.0, 12.0, True), (10.0, 10.9, False), (0.0, 0.09, False), (0.0, 0.5, True), (None, 5.0, False)],
+)
+def test_rows_that_differ_by_more_than_a_tenth_are_apart(
+    in_log: float | None, on_copy: float, apart: bool
+) -> None:
+    row = RowsBeside(name="select_1", count=3, in_log=told(in_log, 1.0), on_copy=told(on_copy, 1.0))
+    assert row.apart == apart
+
+
+def test_why_rows_are_not_measured_is_said(production: Path) -> None:
+    arguments = [each for each in made(production, "slow.log") if each != "--no-copy"]
+    said = dyno(*arguments)
+    assert said.returncode == 0 and "rows on a copy not measured: " in said.stdout
 
 
 def test_a_study_needs_data(production: Path) -> None:

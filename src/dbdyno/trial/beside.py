@@ -12,10 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno import __version__
@@ -23,6 +24,7 @@ from dbdyno.driver.job import Job
 from dbdyno.driver.load import Examined, Flaw, LoadDriver
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines.engine import Ask, Engine, Server, ending
+from dbdyno.engines.server import ServerProcess
 from dbdyno.errors import DriverFailed, ServerFailed
 from dbdyno.frozen import Level
 from dbdyno.host import cache, paths
@@ -200,6 +202,8 @@ def _started(
 SPARE_BYTES = 256 << 20
 FOUND = "examined.json"
 KIND = "statements"
+LOGGED_S = 60.0
+"""A load that is logged ends then, however few its transactions were."""
 Place = Callable[[Setup, Bench, Path], None]
 """Puts a copy of the data that a study brings at a path."""
 
@@ -280,10 +284,32 @@ def _make(
         except DriverFailed as refused:
             found = _first(refused)
         else:
-            with _server(making, asked, journal) as (load, job):
+            with _server(making, asked, journal) as (_, load, job):
                 found = _said(load, job, has_tables=asked.study.data is not None)
     (making / FOUND).write_text(found.model_dump_json(indent=2) + "\n")
     return f"what {asked.engine.title} said to {found.asked} statements", asked.installation.origin
+
+
+LOG = "statements.log"
+
+
+def log_on_copy(asked: AskedStatements, transactions: int, log: Path, place: Place, tell: Tell) -> None:
+    """Has a server of the baseline, on a copy of the data that the study brings, carry out so many
+    transactions of one client, and puts at `log` what it wrote of their statements. `place` puts the copy.
+
+    Raises ServerFailed, DriverFailed or UserError where that cannot be.
+    """
+    settings = {**asked.settings, **asked.engine.settings.LOGGED}
+    with open_journal() as journal, journal.scope():
+        folder = paths.cache() / "trials" / f"copy-{os.getpid()}"
+        journal.note_tree(folder)
+        folder.mkdir(parents=True)
+        place(*_trial_of(asked, journal, tell), folder / "data")
+        with _server(folder, replace(asked, settings=settings), journal) as (server, load, job):
+            load.run(job.but(clients=1, operations=transactions, duration_s=LOGGED_S))
+            own = next((folder / "data").rglob(LOG), None)
+            told = server.log_path if isinstance(server, ServerProcess) else log
+            shutil.copyfile(own or told, log)
 
 
 def _said(load: LoadProcess, job: Job, has_tables: bool) -> Examined:
@@ -327,7 +353,9 @@ def _trial_of(asked: AskedStatements, journal: Journal, tell: Tell) -> tuple[Set
 
 
 @contextmanager
-def _server(folder: Path, asked: AskedStatements, journal: Journal) -> Iterator[tuple[LoadProcess, Job]]:
+def _server(
+    folder: Path, asked: AskedStatements, journal: Journal
+) -> Iterator[tuple[Server, LoadProcess, Job]]:
     """A server of the baseline on data below a folder, how it is asked, and what with. It ends with all that
     it has made when the scope of the journal does."""
     life, installation = asked.engine.life, asked.installation
@@ -348,4 +376,4 @@ def _server(folder: Path, asked: AskedStatements, journal: Journal) -> Iterator[
         load = undo.enter_context(
             LoadProcess(server.driver_environment, launch.confined_to(*server.driver_folders))
         )
-        yield load, asked.job.but(url=server.url)
+        yield server, load, asked.job.but(url=server.url)

@@ -180,6 +180,12 @@ def replay(**asked: Any) -> None:
     show_default=True,
     help="How long the run may take.",
 )
+@click.option(
+    "--copy/--no-copy",
+    default=None,
+    help="Whether to load the data once and to hold the rows of each statement on a copy against those of the"
+    " log. Default: where the engine is here and the data are below 256 MiB.",
+)
 @target_option(default=Path("production"), help="The folder.")
 @json_option
 def study_of_production(**asked: Any) -> None:
