@@ -43,9 +43,12 @@ from dbdyno.driver import _driver
 from dbdyno.engines import registry
 from dbdyno.engines.engine import Server
 from dbdyno.errors import DynoError
+from dbdyno.frozen import Level
 from dbdyno.host.launch import Launch
 from dbdyno.study.nouns import Reference
 
+OTHERS = 20
+"""Connections that are no clients: the server's own, and those that prepare."""
 SCRIPT = f"\\set id random(1, {ROWS})\nSELECT c FROM sbtest1 WHERE id = :id;\n"
 
 
@@ -54,7 +57,7 @@ def main() -> None:
     for tool in ("sysbench", "pgbench"):
         if shutil.which(tool) is None:
             sys.exit(f"{tool} is not installed: apt-get install sysbench postgresql-contrib")
-    with postgresql(arguments.version) as server:
+    with postgresql(arguments.version, max(arguments.clients)) as server:
         job: dict[str, Any] = {"url": server.url, "workload": "point_select", "options": {"table_size": ROWS}}
         _driver.prepare(json.dumps(job))
         if arguments.steps:
@@ -107,15 +110,16 @@ def _arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def postgresql(version: str) -> Iterator[Server]:
-    """A fresh PostgreSQL on a private socket."""
+def postgresql(version: str, clients: int) -> Iterator[Server]:
+    """A fresh PostgreSQL on a private socket that so many clients can use."""
     engine = registry.engine("postgresql")
     installation = engine.obtaining.locate(Reference("postgresql", version))
     with tempfile.TemporaryDirectory(prefix="dyno-bench-") as folder:
         data, runtime = Path(folder) / "data", Path(folder) / "run"
         runtime.mkdir(mode=0o700)
         engine.life.initialise(installation, data, {})
-        server = engine.life.start(installation, data, runtime, {"shared_buffers": "512MB"}, Launch())
+        settings: dict[str, Level] = {"shared_buffers": "512MB", "max_connections": clients + OTHERS}
+        server = engine.life.start(installation, data, runtime, settings, Launch())
         try:
             yield server
         finally:

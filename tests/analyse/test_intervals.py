@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dbdyno.analyse.estimate import Contrasts, estimated_ratio
+from dbdyno.analyse.found import Narrower
 from dbdyno.analyse.intervals import (
     as_told,
     judge,
@@ -23,7 +24,7 @@ from dbdyno.analyse.intervals import (
     signed_rank,
     within,
 )
-from dbdyno.analyse.model import Narrower, Reason, Verdict
+from dbdyno.analyse.model import Reason, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, blocks_least, confidence_each
 from dbdyno.study import Goal, Interval
 from tests.analyse.intervals_cases import a_method, a_ratio, within_binomial_error

@@ -260,11 +260,18 @@ class BisectionEvidence:
         _, low, high, *_ = self.estimator.centred(logs, self.estimator.method.confidence_each)
         if low is None or high is None:
             return None
-        if within and -within <= low and high <= within:
+        if within and self._lies_within(logs, within):
             return Look.SAME
         if low <= 0.0 <= high:
             return None
         return Look.WORSE if (low > 0.0) == (self.worse > 0.0) else Look.BETTER
+
+    def _lies_within(self, logs: Mapping[Block, float], margin: float) -> bool:
+        """By the narrower interval, as a verdict is."""
+        inner = self.estimator.centred(logs, self.estimator.method.confidence_each, narrower=True)
+        return (
+            inner.low is not None and inner.high is not None and -margin <= inner.low and inner.high <= margin
+        )
 
 
 def ends_of(seen: BisectionEvidence) -> Ends:

@@ -239,11 +239,7 @@ def ratio_between(
     )
     if not over or not under:
         return None
-    ratio = welch(metric, over, under, confidence)
-    if not judged:
-        return ratio
-    inner = welch(metric, over, under, one_sided(confidence))
-    return with_narrower(ratio, inner.low, inner.high)
+    return welch(metric, over, under, confidence, judged)
 
 
 def pairs(trials: Trials, baseline: Trials, metric: str) -> list[float]:
@@ -477,13 +473,16 @@ class Estimator:
         )
         return cls(method, dict(zip(rows.blocks, numbers, strict=True)))
 
-    def ratio(self, metric: str, logs: Mapping[Block, float], confidence: float) -> Ratio | None:
-        """The geometric mean of what these log contrasts say, and its interval."""
-        return estimated_ratio(metric, self._contrasts(logs), confidence, self.method)
+    def ratio(
+        self, metric: str, logs: Mapping[Block, float], confidence: float, judged: bool = False
+    ) -> Ratio | None:
+        """The geometric mean of what these log contrasts say, and its interval; the narrower one, too, of
+        what is to be judged."""
+        return estimated_ratio(metric, self._contrasts(logs), confidence, self.method, judged)
 
-    def centred(self, contrasts: Mapping[Block, float], confidence: float) -> Centred:
+    def centred(self, contrasts: Mapping[Block, float], confidence: float, narrower: bool = False) -> Centred:
         """The mean of contrasts in their own unit, and its interval. There is one."""
-        return centred_of(self._contrasts(contrasts), confidence, self.method)
+        return centred_of(self._contrasts(contrasts), confidence, self.method, narrower)
 
     def _contrasts(self, found: Mapping[Block, float]) -> Contrasts:
         # In one order, so that no figure depends on that of the records.

@@ -106,9 +106,18 @@ class RatioPosition(StrEnum):
     OPEN = "open"
 
 
+class Narrower(Frozen):
+    """The interval that tells "no effect": each end of it errs as seldom as both of the wider one."""
+
+    low: float
+    high: float
+    confidence: float
+
+
 class HostEffect(Frozen):
     """The response's ratio variant / baseline on one host: the geometric mean over its `blocks`, with the
-    interval, which is absent with a single block. `told` is what this host by itself says."""
+    interval, which is absent with a single block. `told` is what this host by itself says;
+    "no effect" by the `narrower` interval, if any."""
 
     host: str
     blocks: int
@@ -116,6 +125,7 @@ class HostEffect(Frozen):
     low: float | None = None
     high: float | None = None
     told: RatioPosition = RatioPosition.OPEN
+    narrower: Narrower | None = absent(None)
 
 
 class OnHosts(Frozen):

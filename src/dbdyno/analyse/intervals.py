@@ -50,7 +50,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.model import Method, Narrower, Ratio, Reason, Verdict
+from dbdyno.analyse.found import Narrower
+from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, anytime_quantile, student_quantile, t_quantile
 from dbdyno.study import Interval
 
@@ -246,30 +247,35 @@ def signed_rank(confidence: float, pairs: int) -> int | None:
     return outside - 1 if outside else None
 
 
-def welch(metric: str, over: Sequence[float], under: Sequence[float], confidence: float) -> Ratio:
+def welch(
+    metric: str, over: Sequence[float], under: Sequence[float], confidence: float, judged: bool = False
+) -> Ratio:
     """The ratio of two geometric means from logs of independent trials, with Welch's interval.
 
-    Without two trials on both sides there is no interval. `pairs` is the smaller count.
+    Without two trials on both sides there is no interval. `pairs` is the smaller count. One that is to be
+    judged has its narrower interval.
     """
     sides = _sorted(over), _sorted(under)
     if min(map(len, sides)) < 2:
-        return _of_means(metric, *sides, confidence, 0.0, 1.0)
+        return _of_means(metric, *sides, confidence, 0.0, 1.0, judged)
     parts = [float(side.var(ddof=1)) / len(side) for side in sides]
     variance = sum(parts)
     if variance == 0.0:
-        return _of_means(metric, *sides, confidence, 0.0, 1.0)
+        return _of_means(metric, *sides, confidence, 0.0, 1.0, judged)
     shares = [(part / variance) ** 2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True)]
-    return _of_means(metric, *sides, confidence, variance, 1.0 / sum(shares))
+    return _of_means(metric, *sides, confidence, variance, 1.0 / sum(shares), judged)
 
 
-def pooled(metric: str, over: Sequence[float], under: Sequence[float], confidence: float) -> Ratio:
+def pooled(
+    metric: str, over: Sequence[float], under: Sequence[float], confidence: float, judged: bool = False
+) -> Ratio:
     """The same with Student's interval (Biometrika 6, 1908), for two sides of one law but for their means.
     One spread, known from both, tells a smaller difference of a few trials than Welch's two."""
     sides = _sorted(over), _sorted(under)
     freedom = sum(map(len, sides)) - 2
     squares = sum(float(side.var()) * len(side) for side in sides)
     variance = squares / max(freedom, 1) * sum(1.0 / len(side) for side in sides)
-    return _of_means(metric, *sides, confidence, variance, freedom)
+    return _of_means(metric, *sides, confidence, variance, freedom, judged)
 
 
 def _sorted(logs: Sequence[float]) -> npt.NDArray[np.float64]:
@@ -284,24 +290,29 @@ def _of_means(
     confidence: float,
     variance: float,
     freedom: float,
+    judged: bool,
 ) -> Ratio:
     """The ratio of two geometric means, whose difference of logs has this variance."""
     difference = float(over.mean() - under.mean())
     count = min(len(over), len(under))
     if count < 2:
         return Ratio(metric=metric, pairs=count, ratio=math.exp(difference), confidence=confidence)
-    half = 0.0
-    if variance > 0.0:
-        half = student_quantile(confidence, freedom) * math.sqrt(variance)
-    return Ratio(
+
+    def ends(confidence: float) -> tuple[float, float]:
+        half = student_quantile(confidence, freedom) * math.sqrt(variance) if variance > 0.0 else 0.0
+        return bounded_exp(difference - half), bounded_exp(difference + half)
+
+    low, high = ends(confidence)
+    ratio = Ratio(
         metric=metric,
         pairs=count,
         ratio=math.exp(difference),
-        low=bounded_exp(difference - half),
-        high=bounded_exp(difference + half),
+        low=low,
+        high=high,
         log_sd=math.sqrt(variance),
         confidence=confidence,
     )
+    return with_narrower(ratio, *ends(one_sided(confidence))) if judged else ratio
 
 
 def bounded_exp(value: float) -> float:

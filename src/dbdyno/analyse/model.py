@@ -20,6 +20,7 @@ from dbdyno.analyse.found import (
     HostCondition,
     HostsCompared,
     LayoutSpread,
+    Narrower,
     Overhead,
     PlansCompared,
     Replays,
@@ -100,14 +101,6 @@ class Kept(StrEnum):
     BROKEN = "broken"
     UNDECIDED = "undecided"
     UNREAD = "unread"
-
-
-class Narrower(Frozen):
-    """The interval that tells "no effect": each end of it errs as seldom as both of the wider one."""
-
-    low: float
-    high: float
-    confidence: float
 
 
 class Ratio(Frozen):

@@ -36,7 +36,7 @@ from dbdyno.analyse import Axis
 from dbdyno.analyse.change_points import cuts
 from dbdyno.analyse.compare import RUNS_LEAST, excludes_one
 from dbdyno.analyse.floor import neighbours
-from dbdyno.analyse.intervals import bounded_exp, pooled, ratio_of, usable, welch, within
+from dbdyno.analyse.intervals import as_told, bounded_exp, pooled, ratio_of, usable, welch, within
 from dbdyno.analyse.model import Ratio, Role, Summary, Verdict
 from dbdyno.analyse.quantiles import confidence_each, f_quantile, t_quantile
 from dbdyno.frozen import Frozen, absent
@@ -444,13 +444,14 @@ def _shift(sides: tuple[Runs, Runs], variant: str, study: Study, confidence: flo
     before, after = (_logs(side, variant) for side in sides)
     enough = min(len(before), len(after)) >= RUNS_LEAST
     of_means = welch if sides[1][0].changed else pooled
-    ratio = of_means(study.goal.response, after, before, confidence) if enough else None
+    ratio = of_means(study.goal.response, after, before, confidence, judged=True) if enough else None
+    movement = _movement(ratio, study.goal.margin)
     return Shift(
         first=sides[1][0].run,
         runs=(len(before), len(after)),
         changed=sides[1][0].changed,
-        ratio=ratio,
-        movement=_movement(ratio, study.goal.margin),
+        ratio=ratio and as_told(ratio, _verdict_of(movement), study.goal.margin),
+        movement=movement,
     )
 
 
@@ -487,6 +488,10 @@ def _alike(runs: Runs, variant: str, changes: Sequence[ChangePoint], confidence:
     left = [log - math.fsum(part) / len(part) for part in parts if part for log in part]
     found = neighbours([left])
     return Alike(correlation=found.correlation, p=found.p) if found.p < 1.0 - confidence else None
+
+
+def _verdict_of(movement: Movement) -> Verdict | None:
+    return Verdict.NO_EFFECT if movement is Movement.SAME else None
 
 
 def _movement(ratio: Ratio | None, margin: float) -> Movement:

@@ -175,7 +175,8 @@ def sentence(gap: VariantGap, found: Comparison) -> str:
     margin = numbers.share_text(found.margin)
     if gap.conclusion in (Conclusion.NO_GAP, Conclusion.NO_GAP_OF_RUNS):
         assert gap.residual is not None
-        rest = f"{multiple_text(gap.residual)}, within the margin of {margin}."
+        rest = ", ".join(filter(None, (multiple_text(gap.residual), numbers.narrower_text(gap.residual))))
+        rest = f"{rest}, within the margin of {margin}."
         return f"There is {gap.conclusion.value}. {head} That is {_made_of(gap)}. {_explained(gap)}{rest}"
     if gap.conclusion is Conclusion.GAP:
         assert gap.residual is not None

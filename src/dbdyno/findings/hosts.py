@@ -33,7 +33,7 @@ from dbdyno.analyse.estimate import (
 )
 from dbdyno.analyse.floor import floor
 from dbdyno.analyse.found import HostEffect, HostsCompared, OneHost, OnHosts, RatioPosition
-from dbdyno.analyse.intervals import bounded_exp, within
+from dbdyno.analyse.intervals import as_told, bounded_exp, within
 from dbdyno.analyse.model import Analysis, Method, Ratio, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
 from dbdyno.records.run import FleetHost
@@ -104,11 +104,13 @@ def _of_host(found: Contrasts, number: int) -> Contrasts:
 
 
 def _host_effect(host: str, logs: Contrasts, method: Method, confidence: float) -> HostEffect:
-    ratio = estimated_ratio(method.response, logs, confidence, around_means(method))
+    ratio = estimated_ratio(method.response, logs, confidence, around_means(method), judged=True)
     assert ratio is not None  # a host has a block, or it is not among them
+    told = _told(ratio, method)
+    shown = as_told(ratio, Verdict.NO_EFFECT if told is RatioPosition.LEVEL else None, method.margin)
     return HostEffect(
-        host=host, blocks=ratio.pairs, ratio=ratio.ratio, low=ratio.low, high=ratio.high,
-        told=_told(ratio, method),
+        host=host, blocks=ratio.pairs, ratio=ratio.ratio, low=ratio.low, high=ratio.high, told=told,
+        narrower=shown.narrower,
     )  # fmt: skip
 
 
@@ -216,7 +218,7 @@ def _each(analysis: Analysis, one: OnHosts) -> Iterator[Row]:
             str(on.blocks),
             numbers.ratio_text(on.ratio),
             hosts.interval_of(on),
-            hosts.told_text(analysis, on.told),
+            "; ".join(filter(None, (hosts.told_text(analysis, on.told), numbers.narrower_text(on)))),
         )
 
 

@@ -214,7 +214,8 @@ def _shift_text(shift: Shift, found: Trend) -> str:
         return f"{head}: too few runs to say, {before} before and {after} after; it takes {RUNS_LEAST} each."
     ratio = f"{multiple_text(shift.ratio)}, {after} runs over {before}"
     if shift.movement is Movement.SAME:
-        return f"{head}: unchanged within the margin of {numbers.share_text(found.margin)} ({ratio})."
+        told = "; ".join(filter(None, (ratio, numbers.narrower_text(shift.ratio))))
+        return f"{head}: unchanged within the margin of {numbers.share_text(found.margin)} ({told})."
     if shift.movement is Movement.OPEN:
         return f"{head}: {ratio}. More runs would tell whether it moved."
     if shift.changed:

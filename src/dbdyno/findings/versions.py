@@ -16,7 +16,7 @@ from typing import Any
 
 from dbdyno.analyse.columns import Block, OfRecords
 from dbdyno.analyse.estimate import Estimator, around_means
-from dbdyno.analyse.intervals import judge
+from dbdyno.analyse.intervals import as_told, judge
 from dbdyno.analyse.model import Analysis, Ratio, Role, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.frozen import ENGINE_FACTOR, Frozen, Level, level_text
@@ -87,9 +87,10 @@ def versions_of(analysis: Analysis) -> Versions | None:
         pair = [found.get(_key({**levels, ENGINE_FACTOR: engine})) for engine in (first, version)]
         before, after = map(logs_of, pair)
         logs = {block: after[block] - before[block] for block in before.keys() & after.keys()}
-        effect = estimator.ratio(method.response, logs, each)
+        effect = estimator.ratio(method.response, logs, each, judged=True)
         verdict = judge(effect, method)[0] if effect is not None else _why_none(pair)
-        return VersionCell(version=version, condition=condition, effect=effect, verdict=verdict)
+        told = effect and as_told(effect, verdict, method.margin)
+        return VersionCell(version=version, condition=condition, effect=told, verdict=verdict)
 
     cells = tuple(cell(version, condition) for version in later for condition in conditions)
     ranked = sorted(_with_effect(cells), key=lambda one: one[0], reverse=not method.higher_is_better)
@@ -219,7 +220,8 @@ def _shown(cell: VersionCell) -> Words | document.TableCell:
         return cell.verdict.value if cell.verdict else numbers.DASH
     ratio = numbers.ratio_text(cell.effect.ratio)
     value = Mark(ratio, cell.verdict) if cell.verdict else ratio
-    return document.TableCell(value, (numbers.interval_text(cell.effect),))
+    below = (numbers.interval_text(cell.effect), numbers.narrower_text(cell.effect))
+    return document.TableCell(value, (*filter(None, below),))
 
 
 def _note(found: Versions) -> str:

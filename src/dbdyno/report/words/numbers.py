@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dbdyno.records import metrics
 
 if TYPE_CHECKING:
-    from dbdyno.analyse.found import LayoutSpread
+    from dbdyno.analyse.found import HostEffect, LayoutSpread
     from dbdyno.analyse.model import Ratio
     from dbdyno.records.binary import CodeBeside
 
@@ -40,6 +40,14 @@ def interval_text(ratio: Ratio) -> str:
     if ratio.low is None or ratio.high is None:
         return "one pair"
     return between_text(ratio.low, ratio.high)
+
+
+def narrower_text(effect: Ratio | HostEffect) -> str:
+    """The interval by which there is no effect, where that is not the one beside the ratio."""
+    inner = effect.narrower
+    if inner is None:
+        return ""
+    return f"its interval of {share_text(inner.confidence)} tells it: {between_text(inner.low, inner.high)}"
 
 
 def between_text(low: float, high: float) -> str:

@@ -19,7 +19,6 @@ from dbdyno.analyse.model import (
     GuardResult,
     Kept,
     Method,
-    Ratio,
     Reason,
     Role,
     Unit,
@@ -30,10 +29,10 @@ from dbdyno.records.metrics import OBSERVED_ABOVE, SHARES_ABOVE
 from dbdyno.records.record import Doubt, Outcome
 from dbdyno.report.words.numbers import (
     DASH,
-    between_text,
     differs,
     effect_text,
     limits_text,
+    narrower_text,
     plural,
     ratio_text,
     share_text,
@@ -91,16 +90,8 @@ def remark(variant: VariantResult, analysis: Analysis) -> str:
         return f"the load did not use it: {clean(variant.idle)}"
     if variant.verdict is Verdict.NO_EFFECT and variant.effect is not None:
         real = "a real difference, but smaller than the margin" if differs(variant.effect) else ""
-        return "; ".join(filter(None, (real, _narrower_text(variant.effect)))) or cause(variant)
+        return "; ".join(filter(None, (real, narrower_text(variant.effect)))) or cause(variant)
     return cause(variant)
-
-
-def _narrower_text(effect: Ratio) -> str:
-    """The interval by which there is no effect, where that is not the one beside the ratio."""
-    inner = effect.narrower
-    if inner is None:
-        return ""
-    return f"its interval of {share_text(inner.confidence)} tells it: {between_text(inner.low, inner.high)}"
 
 
 def mean_text(variant: VariantResult) -> str:
