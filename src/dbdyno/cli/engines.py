@@ -12,9 +12,11 @@ from rich.text import Text
 from dbdyno.cli.patience import patient
 from dbdyno.cli.terminal import terminal
 from dbdyno.engines import registry
-from dbdyno.errors import UserError
+from dbdyno.errors import DynoError, UserError
 from dbdyno.machine import packages
 from dbdyno.machine.kinds import machine_kind
+from dbdyno.obtain import brought
+from dbdyno.obtain.server import PackagedServer
 from dbdyno.prepare_run.study_here import fetched_for, study_at
 from dbdyno.report.words.safe import json_text
 from dbdyno.study import excludes
@@ -33,6 +35,30 @@ def list_(as_json: bool) -> None:
         where = offer.source if offer.present or not offer.command else f"dyno engines fetch {offer.command}"
         table.add_row(offer.engine, offer.version, "yes" if offer.present else "no", Text(where))
     terminal().print(table)
+
+
+def add(file: Path) -> None:
+    if not brought.is_brought(file):
+        raise UserError(
+            f"{file} is no tarball, and no folder with an {brought.LAYOUT} file",
+            f"the names of tarballs end in {', '.join(brought.ENDINGS)}",
+        )
+    with patient() as patience:
+        patience.tell(f"unpacking {file.name}")
+        found = brought.unpacked(file)
+    refused = []
+    for engine in registry.ENGINES.values():
+        if not isinstance(engine.obtaining, PackagedServer):
+            continue
+        try:
+            installation = engine.obtaining.of_brought(found, str(file.absolute()))
+        except DynoError as error:
+            refused.append(error.message)
+            continue
+        brought.add(file, engine.name)
+        click.echo(f"{installation.engine} {installation.version}: {installation.origin}")
+        return
+    raise UserError(f"{file} holds no server that runs here: {'; '.join(refused)}", "bring another file")
 
 
 def fetch(

@@ -36,6 +36,11 @@ class Architecture:
         """How the names of Debian's packages for it end."""
         return self.triplet.replace("_", "-")
 
+    @property
+    def of_images(self) -> str:
+        """How images of containers call it."""
+        return self.kernel if self.name == "ppc64el" else self.name
+
     def tool(self, name: str) -> str:
         """What Debian calls the cross compiler, or another tool of that name, for it."""
         return f"{self.triplet}-{name}"

@@ -27,7 +27,7 @@ from dbdyno.obtain.architecture import emulator_of
 from dbdyno.obtain.installation import Installation, Offer, covers, may_hold, not_installed
 from dbdyno.obtain.tarball import lead_inside, unpack
 
-MANIFEST = cache.WHOLE["engines"]
+MANIFEST, MUSL = cache.WHOLE["engines"], "ld-musl-*.so.*"
 
 
 @dataclass(frozen=True)
@@ -205,15 +205,17 @@ def loader(prefix: Path, first: Sequence[Path] = ()) -> tuple[str, ...]:
     # Up to Debian 12 the C library lies in /lib, and what depends on it in /usr/lib.
     roots = (prefix / "usr", prefix)
     places = [place for root in roots for place in (*root.glob("lib*"), *root.glob("lib/*-linux-gnu*"))]
-    # Of ppc64el and s390x it is called ld64.so.
-    names = ("ld-linux*.so.*", "ld64.so.*")
+    # Of ppc64el and s390x it is called ld64.so; musl is the C library of Alpine's images.
+    names = ("ld-linux*.so.*", "ld64.so.*", MUSL)
     listed = (found for place in places for name in names for found in place.glob(name))
     loaders = sorted(found for found in listed if found.is_file())
     if not loaders:
         raise DynoError(f"no dynamic loader below {prefix}", "remove that folder and fetch the engine again")
-    libraries = [*map(str, first), *(str(one) for one in places if one.name.endswith("-linux-gnu"))]
-    emulator = emulator_of(loaders[0])
-    return (*emulator, str(loaders[0]), "--inhibit-cache", "--library-path", ":".join(libraries))
+    # Other systems than Debian have them where the C library is.
+    own = [one for one in places if one.name.endswith("-linux-gnu") or next(one.glob("libc.*so*"), None)]
+    emulator, libraries = emulator_of(loaders[0]), ":".join(map(str, [*first, *own]))
+    uncached = () if loaders[0].match(MUSL) else ("--inhibit-cache",)
+    return (*emulator, str(loaders[0]), *uncached, "--library-path", libraries)
 
 
 def _upstream(version: str) -> str:

@@ -13,14 +13,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dbdyno.errors import DynoError, EngineMissing
+from dbdyno.errors import DynoError, EngineMissing, EngineUnobtainable
 from dbdyno.host.writers import require_own
-from dbdyno.obtain import debian, path, tarball
-from dbdyno.obtain.installation import Installation, Offer, first_covering, highest_first
+from dbdyno.obtain import brought, debian, path
+from dbdyno.obtain.installation import Installation, Offer, first_covering, highest_first, may_hold
 from dbdyno.study.nouns import Reference
 
 ARGV0 = "--argv0"
 """The loader's option with the name by which a program is called."""
+IN_IMAGES = (
+    "usr/sbin", "usr/local/sbin", "usr/local/bin", "usr/bin", "usr/local/*/bin", "opt/*/bin",
+    "usr/lib/postgresql/*/bin", "usr/pgsql-*/bin",
+)  # fmt: skip
+"""Where images have their servers."""
 
 
 def program(installation: Installation, recipe: debian.DebianRecipe, *names: str) -> list[str]:
@@ -88,6 +93,7 @@ class PackagedServer:
     `version` is the pattern that finds the version in what `--version` says, and nothing where that is
     another program. `names` are those of the binary, the usual one first; `places` are where the host has it.
     `client` are the packages with the programs that load a dump, and those of `beside` are fetched as well.
+    Registries call its `image` so.
     """
 
     recipe: debian.DebianRecipe
@@ -96,6 +102,7 @@ class PackagedServer:
     names: tuple[str, ...]
     places: tuple[str, ...]
     client: debian.DebianRecipe
+    image: str
     beside: tuple[debian.DebianRecipe, ...] = ()
 
     def locate(self, reference: Reference) -> Installation:
@@ -104,20 +111,62 @@ class PackagedServer:
         return first_covering(self.here(), reference, self.recipe.suites)
 
     def at(self, place: Path) -> Installation:
-        """The one at a path: a binary, the folder that holds it, or a vendor's tarball."""
-        if not tarball.is_tarball(place):
+        """The one at a path: a binary, the folder that holds it, a vendor's tarball, or an image."""
+        if not brought.is_brought(place):
             return self.installed(path.binary(str(place), self.names))
-        found = tarball.unpacked(place)
-        installed = self.installed(path.binary(str(found.folder), self.names))
-        return replace(installed, origin=f"{place}, {found.words}")
+        return self.of_brought(brought.unpacked(place), str(place))
+
+    def of_brought(self, found: brought.Unpacked, file: str) -> Installation:
+        """The one in a file that a user brought."""
+        installed = (
+            self.of_image(found)
+            if found.image
+            else self.installed(path.binary(str(found.folder), self.names))
+        )
+        return replace(installed, origin=f"{file}, {found.words}")
+
+    def of_image(self, image: brought.Unpacked) -> Installation:
+        """The server of an image, which runs on the image's own C library."""
+        named = ((place, name) for place in IN_IMAGES for name in self.names)
+        found = (one for place, name in named for one in image.folder.glob(f"{place}/{name}"))
+        binaries = [one for one in found if one.is_file()]
+        if not binaries:
+            raise EngineUnobtainable(
+                f"the image {image.image} holds no {self.title} server",
+                f"an image of {self.title} has {' or '.join(self.names)} in {', '.join(IN_IMAGES)}",
+            )
+        loader = debian.loader(image.folder, brought.libraries(image.folder))
+        command = self.by_loader(loader, binaries[0])
+        return Installation(
+            engine=self.recipe.engine,
+            version=path.version(command, self.version, self.title),
+            origin=image.words,
+            prefix=image.folder,
+            command=command,
+            digest=path.digest_of_binary(Path(command[-1])),
+        )
+
+    def by_loader(self, loader: tuple[str, ...], binary: Path) -> tuple[str, ...]:
+        """The command of a server that does not run on the host's C library."""
+        return (*loader, str(binary))
 
     def offers(self) -> list[Offer]:
         """What runs is here. What lies on the disk and does not run is told with the reason."""
         copies = [self._offer_of(copy) for copy in debian.fetched(self.recipe.engine)]
-        return [*copies, *(one.offer for one in self.of_host()), *debian.offers(self.recipe)]
+        return [
+            *copies,
+            *(one.offer for one in self.added()),
+            *(one.offer for one in self.of_host()),
+            *debian.offers(self.recipe),
+        ]
 
     def fetch(self, version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
         """Raises DynoError as well where the copy, an old one or a new one, does not run."""
+        if not any(may_hold(version, held) for held in self.recipe.suites):
+            raise EngineUnobtainable(
+                f"{self.recipe.engine}@{version} cannot be fetched: no Debian suite that Dyno knows has it",
+                f"{self.bringing(version)}. `dyno engines` lists the others",
+            )
         copy = debian.fetch(self.recipe, version, mirror=mirror, tell=tell)
         try:
             fetched = self.running(copy)
@@ -130,6 +179,13 @@ class PackagedServer:
             debian.fetch(recipe, version, mirror=mirror, tell=tell)
         return fetched
 
+    def bringing(self, version: str) -> str:
+        """How a version comes here that cannot be fetched."""
+        return (
+            f"bring the vendor's tarball of {self.title} {version} for Linux, or its image (`docker save"
+            f" {self.image}:{version} --output FILE.tar`), then `dyno engines add FILE`"
+        )
+
     def here(self) -> Iterable[Installation]:
         """What was fetched and what the host has, the highest version first. Of one version the copy comes
         first that was fetched last, and the host's comes last."""
@@ -140,6 +196,13 @@ class PackagedServer:
         for copy in debian.fetched(self.recipe.engine):
             with suppress(DynoError):
                 yield self.unpacked(copy)
+        yield from self.added()
+
+    def added(self) -> Iterator[Installation]:
+        """Those that a user brought, and `dyno engines add` took up."""
+        for found, file in brought.added(self.recipe.engine):
+            with suppress(DynoError):
+                yield self.of_brought(found, file)
 
     def of_host(self) -> Iterator[Installation]:
         """The host's own, without those that do not run."""

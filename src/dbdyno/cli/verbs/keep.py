@@ -273,6 +273,17 @@ def engines_fetch(**asked: Any) -> None:
     body("engines:fetch")(**asked)
 
 
+@engines.command("add")
+@click.argument("file", type=click.Path(path_type=Path))
+def engines_add(**asked: Any) -> None:
+    """Take up an engine that you brought as a file, so that studies name it by its version.
+
+    FILE is a vendor's tarball for Linux, or an image: the file that `docker save` or `podman save` wrote, or
+    a folder in the OCI layout. Nothing of it is installed, and no daemon is asked.
+    """
+    body("engines:add")(**asked)
+
+
 class WorkerGroup(ListingGroup):
     """`dyno fleet worker` alone starts one."""
 

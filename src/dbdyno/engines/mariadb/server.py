@@ -240,6 +240,7 @@ SERVER = PackagedServer(
     version=r"Ver (\d+\.\d+\.\d+)-MariaDB",
     names=("mariadbd", "mysqld"),
     places=("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/mysql/bin"),
+    image="mariadb",
     client=debian.DebianRecipe(
         engine="client-of-mariadb",
         packages=("mariadb-client-core",),

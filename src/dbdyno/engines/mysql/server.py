@@ -138,6 +138,7 @@ SERVER = PackagedServer(
     version=r"Ver (\d+\.\d+\.\d+)(?!\S*MariaDB)",
     names=("mysqld",),
     places=("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/mysql/bin"),
+    image="mysql",
     client=debian.DebianRecipe(
         engine="client-of-mysql",
         packages=("mysql-client-core",),

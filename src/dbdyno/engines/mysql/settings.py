@@ -122,7 +122,8 @@ def _shown(installation: Installation, settings: Mapping[str, Level]) -> of_mari
 def folders(installation: Installation) -> list[str]:
     """The options that lead the server to its own messages, character sets and plug-ins."""
     prefix = Path(installation.command[-1]).parent.parent
-    shares = [prefix / "share" / part for part in ("mysql", "")]
+    # Packages of RPM have the version in its name.
+    shares = [prefix / "share/mysql", *sorted((prefix / "share").glob("mysql-*")), prefix / "share"]
     share = next((one for one in shares if (one / "charsets").is_dir()), shares[0])
     plugins = [prefix / part for part in ("lib/mysql/plugin", "lib/plugin", "lib64/mysql/plugin")]
     plugin = next((one for one in plugins if one.is_dir()), plugins[0])

@@ -328,6 +328,9 @@ class _PostgreSQL(PackagedServer):
     def unpacked(self, copy: debian.Fetched) -> Installation:
         return _unpacked(self.recipe, copy)
 
+    def by_loader(self, loader: tuple[str, ...], binary: Path) -> tuple[str, ...]:
+        return _by_loader(loader, binary)
+
 
 SERVER = _PostgreSQL(
     recipe=debian.DebianRecipe(
@@ -362,6 +365,7 @@ SERVER = _PostgreSQL(
         "usr/local/bin",
         "usr/bin",
     ),
+    image="postgres",
     client=debian.DebianRecipe(
         engine="client-of-postgresql",
         packages=("postgresql-client-17",),
@@ -376,8 +380,12 @@ SERVER = _PostgreSQL(
 
 def _unpacked(recipe: debian.DebianRecipe, copy: debian.Fetched) -> Installation:
     binary = copy.prefix / recipe.binary
-    _front(copy.loader, binary)
-    return copy.installation("--argv0", str(binary), str(_behind(binary)))
+    return copy.installation(*_by_loader(copy.loader, binary)[len(copy.loader) :])
+
+
+def _by_loader(loader: tuple[str, ...], binary: Path) -> tuple[str, ...]:
+    _front(loader, binary)
+    return (*loader, "--argv0", str(binary), str(_behind(binary)))
 
 
 PLATFORMS = Platforms(
