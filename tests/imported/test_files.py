@@ -168,3 +168,11 @@ def test_a_log_of_zstd_is_read(tmp_path: Path) -> None:
         return
     packed = subprocess.run(["zstd", "-qc"], input=b"1 2\n3 4\n", stdout=subprocess.PIPE, check=True).stdout
     assert list(lines_of(written(tmp_path, packed))) == [(1, "1 2"), (2, "3 4")]
+
+
+def test_outputs_of_several_tests_are_no_repetitions(tmp_path: Path) -> None:
+    for name in ("sb.o.point-query.pk1.dop4", "sb.o.scan.pk1.dop4"):
+        (tmp_path / name).write_text("sysbench\n")
+    with pytest.raises(UserError, match=r"outputs of 2 tests \(point-query, scan\)"):
+        one_each([tmp_path])
+    assert len(one_each([tmp_path / "sb.o.scan.pk1.dop4"])) == 1

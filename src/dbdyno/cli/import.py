@@ -13,10 +13,15 @@ import click
 
 from dbdyno.cli.verbs.measure import PGBENCH, SYSBENCH
 from dbdyno.errors import UserError
-from dbdyno.imported import pgbench, sysbench
+from dbdyno.imported import pgbench, summaries, sysbench
 from dbdyno.imported.files import Repetition, of_threads, one_each
-from dbdyno.imported.run import ImportQuestion, RepetitionLog, records_of, run_of_logs
-from dbdyno.imported.tallies import CountedRepetition
+from dbdyno.imported.tallies import (
+    CountedRepetition,
+    ImportQuestion,
+    RepetitionLog,
+    records_of,
+    run_of_logs,
+)
 from dbdyno.prepare_run.begun import keep_run, name_of_run, require_free
 from dbdyno.records import metrics
 from dbdyno.records.place import store_url
@@ -35,9 +40,14 @@ class Tool:
     read: Callable[[Repetition, str | None], CountedRepetition]
 
 
+def _of_summary(tool: str) -> Tool:
+    return Tool(one_each, lambda each, _: summaries.read(tool, each.files[0]))
+
+
 TOOLS: Mapping[str, Tool] = {
     PGBENCH: Tool(of_threads, lambda each, seventh: pgbench.read(each.files, seventh)),
     SYSBENCH: Tool(one_each, lambda each, _: sysbench.read(each.files[0])),
+    **{tool: _of_summary(tool) for tool in summaries.READERS},
 }
 
 

@@ -1,6 +1,6 @@
-"""Runs that Dyno did not carry out: the logs that pgbench and sysbench left, as trials that reports read.
+"""Runs that Dyno did not carry out: the logs and summaries that other tools left, as trials that reports
+read.
 
-`files` finds the files of each repetition, `pgbench` and `sysbench` read them, `counted` makes a tally of
-what they hold, `run` makes a run of the tallies, and `study` the study that these are trials of. What a log
-does not tell stays unknown.
+`files` finds the files of each repetition; `pgbench`, `sysbench` and `summaries` read them; `tallies` makes a
+tally of what they hold, and a run of the tallies. What a file does not tell stays unknown.
 """

@@ -76,6 +76,8 @@ def wrong(path: Path, line: int, message: str, hint: str) -> UserError:
 OF_A_THREAD = re.compile(r"(?P<run>.*?\.\d+)(?:\.(?P<thread>\d+))?")
 """pgbench's names: `pgbench_log.4711` is of the first thread, `pgbench_log.4711.1` of the second. What stands
 before the process's number may end in a digit (`--log-prefix=rep1`)."""
+OF_A_TEST = re.compile(r"sb\.o\.([\w-]+)")
+"""How Callaghan's scripts (https://github.com/mdcallag/mytools) name sysbench's outputs, each of a test."""
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 """Endings that say nothing of which run a log is of."""
 
@@ -104,7 +106,14 @@ def of_threads(paths: Sequence[Path]) -> list[Repetition]:
 
 def one_each(paths: Sequence[Path]) -> list[Repetition]:
     """The repetitions at these paths where each has a file of its own."""
-    return [Repetition(str(path), (path,)) for path in _files(paths)]
+    found = list(_files(paths))
+    tests = dict.fromkeys(name[1] for path in found if (name := OF_A_TEST.match(path.name)))
+    if len(tests) > 1:
+        raise UserError(
+            f"these are outputs of {len(tests)} tests ({', '.join([*tests][:3])}), no repetitions of one",
+            "import each test by itself: --as NAME=FOLDER/sb.o.TEST",
+        )
+    return [Repetition(str(path), (path,)) for path in found]
 
 
 def _whole(run: str, files: dict[int, Path]) -> tuple[Path, ...]:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dbdyno.driver.tally import FineSeries, Latency, Second, TransactionType
+from dbdyno.driver.tally import FineSeries, Latency, TransactionType
 from dbdyno.errors import UserError
 from dbdyno.imported.files import lines_of, wrong
-from dbdyno.imported.tallies import CountedRepetition, Integers, distribution, summary
+from dbdyno.imported.tallies import CountedRepetition, Integers, by_second, distribution, summary
 
 EPOCH_LEAST_S = 10**8
 """A smaller first column is a client's number, not a time."""
@@ -206,7 +206,7 @@ def _from_transactions(found: _Transactions, extra: Sequence[str]) -> CountedRep
         errors={kind: round(found.endings[kind] * times) for kind in FAILURES if found.endings[kind]},
         retries=round(found.extra[RETRIES] * times),
         kinds=_kinds(took, script, times, duration_s),
-        seconds=_seconds(ended - start_us, took, np.array(found.failed_us, np.int64) - start_us, times),
+        seconds=by_second(ended - start_us, took, np.array(found.failed_us, np.int64) - start_us, times),
         histogram=histogram,
         remarks=tuple(_remarks(found, LAG in extra, times)),
     )
@@ -257,32 +257,6 @@ def _kinds(took: Integers, script: Integers, times: float, duration_s: float) ->
             latency_us=latency,
         )
     return kinds
-
-
-def _seconds(ended: Integers, took: Integers, failed: Integers, times: float) -> tuple[Second, ...]:
-    """Each second in which a transaction ended or failed, counted from the first one's start."""
-    order = np.argsort(ended, kind="stable")
-    second = ended[order] // 1_000_000
-    numbers, starts = np.unique(second, return_index=True)
-    errors = Counter((failed // 1_000_000).tolist())
-    parts = dict(zip(numbers.tolist(), np.split(took[order], starts[1:]), strict=True))
-    return tuple(
-        _second(number, parts.get(number, took[:0]), round(errors[number] * times), times)
-        for number in sorted(parts.keys() | errors.keys())
-    )
-
-
-def _second(number: int, took: Integers, errors: int, times: float) -> Second:
-    p50, p99 = np.percentile(took, [50, 99], method="inverted_cdf") if len(took) else (0.0, 0.0)
-    return Second(
-        second=number,
-        phase="measured",
-        operations=round(len(took) * times),
-        errors=errors,
-        p50_us=float(p50),
-        p99_us=float(p99),
-        max_us=float(took.max()) if len(took) else 0.0,
-    )
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,31 @@
 """A tally of what another tool counted, with latencies as the driver keeps them: HdrHistogram's V2 payload,
 deflated, in base64. What its logs do not tell is absent, or empty.
 
-`analyse/latency.py` reads it, and names the format's source.
+`analyse/latency.py` reads it, and names the format's source. A run of what was brought, and a record for each
+repetition.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from dbdyno import __version__
 from dbdyno.driver.tally import CpuPerOperation, CpuTime, FineSeries, Latency, Second, Tally, TransactionType
+from dbdyno.errors import UserError
+from dbdyno.host.fingerprint import Host
+from dbdyno.imported.files import Repetition
+from dbdyno.records.record import Outcome, PhaseRecord, Record
+from dbdyno.records.run import Brought, ImportedRun, Run
 
 COOKIE, COMPRESSED_COOKIE = 0x1C849313, 0x1C849314
 HEADER = struct.Struct(">iiiiqqd")
@@ -172,3 +182,129 @@ def distribution(latencies_us: Integers) -> tuple[Latency, str]:
     """Of single latencies, and their histogram."""
     values, counts = np.unique(latencies_us, return_counts=True)
     return latency_of(values, counts), encode(values, counts)
+
+
+def by_second(ended: Integers, took: Integers, failed: Integers, times: float) -> tuple[Second, ...]:
+    """Each second in which a transaction ended or failed, counted from the first one's start: moments and
+    latencies in microseconds, and how many transactions each stands for."""
+    order = np.argsort(ended, kind="stable")
+    second = ended[order] // 1_000_000
+    numbers, starts = np.unique(second, return_index=True)
+    errors = Counter((failed // 1_000_000).tolist())
+    parts = dict(zip(numbers.tolist(), np.split(took[order], starts[1:]), strict=True))
+    return tuple(
+        _second(number, parts.get(number, took[:0]), round(errors[number] * times), times)
+        for number in sorted(parts.keys() | errors.keys())
+    )
+
+
+def _second(number: int, took: Integers, errors: int, times: float) -> Second:
+    p50, p99 = np.percentile(took, [50, 99], method="inverted_cdf") if len(took) else (0.0, 0.0)
+    return Second(
+        second=number,
+        phase="measured",
+        operations=round(len(took) * times),
+        errors=errors,
+        p50_us=float(p50),
+        p99_us=float(p99),
+        max_us=float(took.max()) if len(took) else 0.0,
+    )
+
+
+@dataclass(frozen=True)
+class RepetitionLog:
+    """One repetition: its files, and what they hold."""
+
+    repetition: Repetition
+    counted: CountedRepetition
+
+
+@dataclass(frozen=True)
+class ImportQuestion:
+    """What the user asks of the logs. `margin` is a share; `paired` states that log i of each variant belongs
+    to log i of the others."""
+
+    title: str
+    response: str
+    margin: float
+    paired: bool
+
+
+def run_of_logs(
+    name: str,
+    tool: str,
+    logs: Mapping[str, Sequence[RepetitionLog]],
+    asked: ImportQuestion,
+    created_unix_s: float,
+) -> ImportedRun:
+    """The run of these logs by variant, the baseline first. Raises UserError where pairs are asked for and
+    variants do not have as many."""
+    sizes = {variant: len(each) for variant, each in logs.items()}
+    if asked.paired and len(set(sizes.values())) > 1:
+        told = ", ".join(f"{variant} has {count}" for variant, count in sizes.items())
+        raise UserError(f"--paired needs as many repetitions of each variant: {told}", "leave --paired out")
+    every = [log for each in logs.values() for log in each]
+    clients = {log.counted.clients for log in every}
+    durations = {round(log.counted.duration_s) for log in every}
+    brought = Brought(
+        tool=tool,
+        title=asked.title,
+        variants=tuple(logs),
+        paired=asked.paired,
+        response=asked.response,
+        margin=asked.margin,
+        clients=clients.pop() if len(clients) == 1 else 0,
+        duration_s=float(durations.pop()) if len(durations) == 1 else 0.0,
+        remarks=tuple(dict.fromkeys(remark for log in every for remark in log.counted.remarks)),
+    )
+    return ImportedRun(
+        run=name,
+        study_path=f"logs of {tool}",
+        study_text=_listed(logs),
+        study_digest=_digest(brought),
+        seed=0,
+        blocks=max(sizes.values()),
+        created_unix_s=created_unix_s,
+        dyno_version=__version__,
+        host=Host(),
+        brought=brought,
+    )
+
+
+def _listed(logs: Mapping[str, Sequence[RepetitionLog]]) -> str:
+    """Which files each repetition was made of."""
+    return "".join(
+        f"{variant}, repetition {number}: {', '.join(map(str, log.repetition.files))}\n"
+        for variant, each in logs.items()
+        for number, log in enumerate(each, 1)
+    )
+
+
+def _digest(brought: Brought) -> str:
+    """What makes two runs comparable: the same tool and response."""
+    return hashlib.sha256(json.dumps([brought.tool, brought.response]).encode()).hexdigest()
+
+
+def records_of(run: Run, logs: Mapping[str, Sequence[RepetitionLog]], paired: bool) -> list[Record]:
+    """A record for each repetition. Without pairs each is a block of its own, which nothing else is in."""
+    placed = [(variant, number, log) for variant, each in logs.items() for number, log in enumerate(each)]
+    return [
+        _record(run, trial, number if paired else trial, variant, log.counted)
+        for trial, (variant, number, log) in enumerate(placed)
+    ]
+
+
+def _record(run: Run, trial: int, block: int, variant: str, counted: CountedRepetition) -> Record:
+    return Record(
+        run=run.run,
+        trial=trial,
+        block=block,
+        position=0,
+        variant=variant,
+        levels={},
+        host="",
+        started_unix_s=counted.started_unix_s,
+        finished_unix_s=counted.started_unix_s + counted.duration_s,
+        outcome=Outcome.MEASURED,
+        phases=(PhaseRecord(name="load", tally=counted.tally),),
+    )

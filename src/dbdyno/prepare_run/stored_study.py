@@ -19,13 +19,14 @@ from dbdyno.host.fingerprint import Installed
 from dbdyno.obtain.installation import Installation
 from dbdyno.prepare_run.building import with_counting
 from dbdyno.prepare_run.study_here import catalogue, changed, others_of
-from dbdyno.records.run import Run
+from dbdyno.records.run import Brought, Run
 from dbdyno.report.words import numbers
 from dbdyno.report.words.numbers import day_text, plural
-from dbdyno.study import SLICE_S, Arrangement, Interval, Study, parse_study
+from dbdyno.study import SLICE_S, Arrangement, Design, Goal, Interval, Study, Workload, parse_study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.differences import difference
 from dbdyno.study.files import NamedFile, read_file
+from dbdyno.study.nouns import ListedVariant, Reference
 
 if TYPE_CHECKING:
     from dbdyno.calibrate.kept import Calibration
@@ -135,12 +136,32 @@ def asked_of(run: Run) -> Study:
     """What a run's study asks, with the configuration file as it was; of one that was brought, what its logs
     are compared by."""
     if run.of_logs is not None:
-        # Here, because most runs are Dyno's own.
-        from dbdyno.imported import study as brought_study
-
-        return brought_study.study_of(run, run.of_logs)
+        return _of_logs(run, run.of_logs)
     folder = Path(run.study_folder or Path(run.study_path).parent)
     return asked_by(run.study_text, run.study_path, folder, run.configuration).but(files=run.files)
+
+
+DRIVEN = {"pgbench": "postgresql", "sysbench": ""}
+"""What a tool drives; sysbench's output does not name it."""
+
+
+def _of_logs(run: Run, brought: Brought) -> Study:
+    """The study whose trials the logs are: variants without levels, because no log says what was set."""
+    return Study(
+        title=brought.title,
+        engine=Reference(engine=DRIVEN[brought.tool]),
+        design=Design.LIST,
+        blocks=run.blocks,
+        workload=Workload(
+            name=brought.tool, clients=brought.clients, warmup_s=0.0, duration_s=brought.duration_s
+        ),
+        factors=(),
+        variants=tuple(ListedVariant(name=name, levels={}) for name in brought.variants),
+        goal=Goal(response=brought.response, margin=brought.margin, guards=()),
+        path=run.study_path,
+        text=run.study_text,
+        digest=run.study_digest,
+    )
 
 
 def asked_by(text: str, path: str, folder: Path, configuration: Configuration | None) -> Study:

@@ -277,7 +277,7 @@ def profile(**asked: Any) -> None:
 
 
 @click.command()
-@click.argument("tool", type=click.Choice([PGBENCH, SYSBENCH]))
+@click.argument("tool", type=OneOf("dbdyno.cli.import:TOOLS"))
 @click.argument("logs", nargs=-1, type=click.Path(path_type=Path), metavar="[LOG]...")
 @click.option(
     "--as",
@@ -290,7 +290,7 @@ def profile(**asked: Any) -> None:
     "--paired",
     is_flag=True,
     help="State that the i-th repetitions of all variants belong together: those of pgbench by when they "
-    "began, those of sysbench in the order given, and those of a folder by name.",
+    "began, those of others in the order given, and those of a folder by name.",
 )
 @click.option("--response", default="throughput", show_default=True, help="The metric to compare by.")
 @click.option(
@@ -306,10 +306,11 @@ def profile(**asked: Any) -> None:
 )
 @store_option
 def import_logs(**asked: Any) -> None:
-    """Make a run from the logs of a tool, for `dyno report` and `dyno compare`.
+    """Make a run from what another tool left, for `dyno report` and `dyno compare`.
 
-    A LOG is a file, or a folder that contains only logs: files of `pgbench --log`, or the output of
-    `sysbench ... run`, one file for each time that it ran. Dyno did not measure such a run, and its report
-    says so: nothing proves what ran, and the order was not random.
+    A LOG is a file, or a folder that contains only such files: those of `pgbench --log`, or one for each time
+    that the tool ran: the output of sysbench, go-tpc, YCSB, go-ycsb (ycsb) or wrk, a log or a job's JSON of
+    HammerDB, a `summary.json` of BenchBase, a summary of k6, or fio's JSON. Dyno did not measure such a run,
+    and its report says so: nothing proves what ran, and the order was not random.
     """
     body("import:main")(**asked)
