@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import Mistake
-from dbdyno.study import Factor
+from dbdyno.study import Factor, parse_study
 from dbdyno.study.designs import variants_of
 from dbdyno.study.nouns import Reference
 from tests.study.catalogue import CATALOGUE
@@ -141,3 +142,22 @@ def test_one_engine_has_nobody_to_take_data_over_from() -> None:
     text = 'engine = "mariadb"\ndata = "upgraded"\n' + VERSIONS.replace("engine = [", '"config.a" = [1, 2] #')
     [found] = mistakes(text, NAMES)
     assert (found.line, found.message) == (2, "`upgraded` needs `engine` as a factor")
+
+
+def test_a_relative_path_counts_from_the_folder_of_the_study(tmp_path: Path) -> None:
+    text = TEXT_OF_PATHS.encode()
+    study = parse_study(text, NAMES, str(tmp_path / "study.toml"), tmp_path)
+    assert [one.written for one in study.engines] == ["mariadb:./old.tar", "mariadb:../new.tar"]
+    assert [one.place for one in study.engines] == [tmp_path / "old.tar", tmp_path.parent / "new.tar"]
+    [_, later] = variants_of(study)
+    assert study.engine_of(later.levels).place == tmp_path.parent / "new.tar"
+    assert "folder" not in study.model_dump()["engine"]
+
+
+TEXT_OF_PATHS = """
+title = "Two files"
+[workload]
+name = "point_select"
+[factors]
+engine = ["mariadb:./old.tar", "mariadb:../new.tar"]
+"""

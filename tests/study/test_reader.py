@@ -194,7 +194,7 @@ ONE_MISTAKE = [
     ('"mariadb"', '"mariadbb@11"', 1, 'unknown engine "mariadbb"', "did you mean `mariadb`?"),
     ('"mariadb"', '"mariadb@"', 1, "no version", "mariadb@11.8"),
     ('"mariadb"', '"mariadb@../../etc"', 1, "no version", "letters, digits"),
-    ('"mariadb"', '"mariadb:sbin/mariadbd"', 1, "not absolute", "starts with / or ~/"),
+    ('"mariadb"', '"mariadb:sbin/mariadbd"', 1, "no path", "starts with /, ~/, ./ or ../"),
     ('"mariadb"', '"sqlite://me@localhost/x"', 1, "no server that can be studied", "mariadb://USER@HOST"),
     ('"mariadb"', '"mariadb://localhost/x"', 1, "names no account", "mariadb://USER@HOST:PORT/DATABASE"),
     ('"mariadb"', '"mariadb://me@localhost"', 1, "no database", "?socket=PATH"),

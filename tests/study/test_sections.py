@@ -229,7 +229,7 @@ def test_a_study_without_one_has_the_digest_that_it_had() -> None:
     ("old", "new", "line", "told"),
     [
         ("keystone@30", "keyston", 3, "unknown application"),
-        ("keystone@30", "keystone:opt", 3, "is not absolute"),
+        ("keystone@30", "keystone:opt", 3, "is no path"),
         ("[workload]", "workers = 0\n[workload]", 4, "`workers`"),
         ("[workload]", "threads = 2\n[workload]", 4, "unknown key"),
         ("[workload]", 'settings = { "database.connection" = "x" }\n[workload]', 2, "Dyno itself sets"),

@@ -55,7 +55,7 @@ def add(file: Path) -> None:
         except DynoError as error:
             refused.append(error.message)
             continue
-        brought.add(file, engine.name)
+        brought.take_up(file, engine.name)
         click.echo(f"{installation.engine} {installation.version}: {installation.origin}")
         return
     raise UserError(f"{file} holds no server that runs here: {'; '.join(refused)}", "bring another file")

@@ -5,18 +5,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from dbdyno.cli.verbs.measure import PGBENCH, SYSBENCH
 from dbdyno.errors import UserError
-from dbdyno.imported import pgbench, summaries, sysbench
-from dbdyno.imported.files import Repetition, of_threads, one_each
+from dbdyno.imported import TOOLS
 from dbdyno.imported.tallies import (
-    CountedRepetition,
     ImportQuestion,
     RepetitionLog,
     records_of,
@@ -30,25 +26,6 @@ from dbdyno.records.store import writable_store
 from dbdyno.report.words.numbers import plural
 from dbdyno.study import values
 from dbdyno.study.nouns import BASELINE
-
-
-@dataclass(frozen=True)
-class Tool:
-    """How a tool's logs lie in folders, and how one repetition is read."""
-
-    repetitions: Callable[[Sequence[Path]], list[Repetition]]
-    read: Callable[[Repetition, str | None], CountedRepetition]
-
-
-def _of_summary(tool: str) -> Tool:
-    return Tool(one_each, lambda each, _: summaries.read(tool, each.files[0]))
-
-
-TOOLS: Mapping[str, Tool] = {
-    PGBENCH: Tool(of_threads, lambda each, seventh: pgbench.read(each.files, seventh)),
-    SYSBENCH: Tool(one_each, lambda each, _: sysbench.read(each.files[0])),
-    **{tool: _of_summary(tool) for tool in summaries.READERS},
-}
 
 
 def main(
@@ -94,11 +71,11 @@ def _by_variant(logs: Sequence[Path], named: Sequence[str]) -> dict[str, list[Pa
 
 
 def _read(tool: str, paths: Sequence[Path], seventh: str | None) -> list[RepetitionLog]:
-    """The repetitions of one variant: pgbench's in the order in which they began, which its logs tell, others
-    in the order given."""
-    each = TOOLS[tool].repetitions(paths)
-    found = [RepetitionLog(repetition, TOOLS[tool].read(repetition, seventh)) for repetition in each]
-    return sorted(found, key=lambda log: log.counted.started_unix_s) if tool == "pgbench" else found
+    """The repetitions of one variant, in the order in which they began where the logs tell it, else as
+    given."""
+    of = TOOLS[tool]
+    found = [RepetitionLog(each, of.read(each, seventh)) for each in of.repetitions(paths)]
+    return sorted(found, key=lambda log: log.counted.started_unix_s) if of.told else found
 
 
 def _require_each_file_once(found: Mapping[str, Sequence[RepetitionLog]]) -> None:

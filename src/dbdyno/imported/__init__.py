@@ -4,3 +4,28 @@ read.
 `files` finds the files of each repetition; `pgbench`, `sysbench` and `summaries` read them; `tallies` makes a
 tally of what they hold, and a run of the tallies. What a file does not tell stays unknown.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbdyno.registry import registry
+
+if TYPE_CHECKING:
+    from dbdyno.imported.tallies import Tool
+    from dbdyno.registry import LazyTable
+
+TOOLS: LazyTable[Tool] = registry(
+    {
+        "pgbench": "dbdyno.imported.pgbench:TOOL",
+        "sysbench": "dbdyno.imported.sysbench:TOOL",
+        "hammerdb": "dbdyno.imported.summaries:HAMMERDB",
+        "benchbase": "dbdyno.imported.summaries:BENCHBASE",
+        "go-tpc": "dbdyno.imported.summaries:GO_TPC",
+        "ycsb": "dbdyno.imported.summaries:YCSB",
+        "k6": "dbdyno.imported.summaries:K6",
+        "wrk": "dbdyno.imported.summaries:WRK",
+        "fio": "dbdyno.imported.summaries:FIO",
+    }
+)
+"""By the name that `dyno import` takes."""

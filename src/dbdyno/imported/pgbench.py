@@ -19,8 +19,8 @@ import numpy as np
 
 from dbdyno.driver.tally import FineSeries, Latency, TransactionType
 from dbdyno.errors import UserError
-from dbdyno.imported.files import lines_of, wrong
-from dbdyno.imported.tallies import CountedRepetition, Integers, by_second, distribution, summary
+from dbdyno.imported.files import lines_of, of_threads, wrong
+from dbdyno.imported.tallies import CountedRepetition, Integers, Tool, by_second, distribution, summary
 
 EPOCH_LEAST_S = 10**8
 """A smaller first column is a client's number, not a time."""
@@ -341,3 +341,6 @@ def _from_intervals(threads: Sequence[Sequence[_Interval]]) -> CountedRepetition
             ),
         ),
     )
+
+
+TOOL = Tool(of_threads, lambda each, seventh: read(each.files, seventh), told=True)

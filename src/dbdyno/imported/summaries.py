@@ -21,8 +21,8 @@ import numpy as np
 
 from dbdyno.driver.tally import Latency, Second, TransactionType
 from dbdyno.errors import UserError
-from dbdyno.imported.files import lines_of, wrong
-from dbdyno.imported.tallies import CountedRepetition, by_second, distribution, summary
+from dbdyno.imported.files import lines_of, one_each, wrong
+from dbdyno.imported.tallies import CountedRepetition, Tool, by_second, distribution, summary
 
 READ_MOST = 1 << 28
 """Characters of a file: more than any of these tools writes in one."""
@@ -49,10 +49,10 @@ class Told:
     remarks: tuple[str, ...] = ()
 
 
-def read(tool: str, path: Path) -> CountedRepetition:
+def _counted(tool: str, reader: Callable[[Path], Told], path: Path) -> CountedRepetition:
     """What a tool's file tells. Raises UserError with the file, and the line where there is one, for a file
     that is not whole or not the tool's."""
-    told = READERS[tool](path)
+    told = reader(path)
     if told.operations <= 0 or told.duration_s <= 0.0:
         raise UserError(f"{path} tells of no finished operation", f"look why {tool} did none")
     kinds = {
@@ -568,13 +568,14 @@ def _of_fio(count: int, side: Mapping[str, Any]) -> Latency:
     )
 
 
-READERS: Mapping[str, Callable[[Path], Told]] = {
-    "hammerdb": _hammerdb,
-    "benchbase": _benchbase,
-    "go-tpc": _go_tpc,
-    "ycsb": _ycsb,
-    "k6": _k6,
-    "wrk": _wrk,
-    "fio": _fio,
-}
-"""By the tool that `dyno import` names."""
+def _tool(name: str, reader: Callable[[Path], Told]) -> Tool:
+    return Tool(one_each, lambda each, _: _counted(name, reader, each.files[0]))
+
+
+HAMMERDB = _tool("hammerdb", _hammerdb)
+BENCHBASE = _tool("benchbase", _benchbase)
+GO_TPC = _tool("go-tpc", _go_tpc)
+YCSB = _tool("ycsb", _ycsb)
+K6 = _tool("k6", _k6)
+WRK = _tool("wrk", _wrk)
+FIO = _tool("fio", _fio)

@@ -15,8 +15,8 @@ import numpy as np
 
 from dbdyno.driver.tally import FineSeries, Latency
 from dbdyno.errors import UserError
-from dbdyno.imported.files import lines_of, wrong
-from dbdyno.imported.tallies import SHARES, CountedRepetition, Integers, encode, latency_of, summary
+from dbdyno.imported.files import lines_of, one_each, wrong
+from dbdyno.imported.tallies import SHARES, CountedRepetition, Integers, Tool, encode, latency_of, summary
 
 BEGINNING = re.compile(r"sysbench \d\S* \(using .*")
 INTERVAL = re.compile(r"\[ (\d+)s \] thds: \d+ tps: (\d+\.\d+) .*")
@@ -178,3 +178,6 @@ def _remarks(latency: Latency, bucketed: bool) -> Iterator[str]:
     ]
     told = f"the {known[0]}th percentile alone" if known else "no percentile"
     yield f"sysbench printed {told}; --histogram gives the others"
+
+
+TOOL = Tool(one_each, lambda each, _: read(each.files[0]))

@@ -13,8 +13,9 @@ import json
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -209,6 +210,16 @@ def _second(number: int, took: Integers, errors: int, times: float) -> Second:
         p99_us=float(p99),
         max_us=float(took.max()) if len(took) else 0.0,
     )
+
+
+@dataclass(frozen=True)
+class Tool:
+    """How a tool's files lie in folders, and how one repetition is read: with what the user says of a seventh
+    column, which pgbench's logs alone have. The order of its repetitions may be `told` by their times."""
+
+    repetitions: Callable[[Sequence[Path]], list[Repetition]]
+    read: Callable[[Repetition, str | None], CountedRepetition]
+    told: bool = False
 
 
 @dataclass(frozen=True)

@@ -298,7 +298,7 @@ def _names(references: Sequence[Reference], installations: Sequence[Installation
     """Each one's version, or, where several have that one, what tells their paths apart."""
     versions = [one.version or here.version for one, here in zip(references, installations, strict=True)]
     count = Counter(versions)
-    paths = [Path(one.path).expanduser() for one in references]
+    paths = [one.place if one.path else Path() for one in references]
     folder = os.path.commonpath([str(path.parent) for path in paths if path.name] or ["/"])
     apart = [
         str(path.relative_to(folder)) if path.name else one.written

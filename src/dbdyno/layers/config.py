@@ -27,9 +27,10 @@ from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.knob import Knob
 from dbdyno.layers.layer import GivenUp, Layer, LayerOfKnobs, by_layer, proof
 from dbdyno.layers.setup import Part, PartPlace, Request, Running, Setup
-from dbdyno.obtain.installation import Installation
+from dbdyno.obtain.installation import Installation, covers
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor
+from dbdyno.study.nouns import Reference
 
 
 def held_file(installation: Installation, process_ids: Iterable[int]) -> Path | None:
@@ -62,7 +63,9 @@ def _prove(level: str, running: Running) -> Evidence:
         )
     accepted = f"{installation.origin}, {_packages(installation)}digest {installation.digest}"
     remedy = "something else started in its place: look at the server's log"
-    return proof(ENGINE_FACTOR, level, found, file is not None, accepted, remedy)
+    asked = Reference.of(level)
+    is_asked = asked.engine == installation.engine and covers(asked.version, installation.version)
+    return proof(ENGINE_FACTOR, level, found, file is not None and is_asked, accepted, remedy)
 
 
 @cache
@@ -84,8 +87,8 @@ ENGINE = LayerOfKnobs(
     ENGINE_FACTOR,
     Knob(
         name=ENGINE_FACTOR,
-        levels="engines such as mariadb@11.8 or mariadb:/usr/sbin/mariadbd; the first is the baseline's",
-        pattern=r"[a-z]+(@[0-9A-Za-z][0-9A-Za-z.+~_-]*|:[/~].*)?",
+        levels="engines such as mariadb@11.8 or mysql:./mysql-8.0.tar; the first is the baseline's",
+        pattern=r"[a-z]+(@[0-9A-Za-z][0-9A-Za-z.+~_-]*|:[/~.].*)?",
         effect="the variant runs on that engine, with data of its own from the same seeds",
         proof="the server's own word on its version, and its file in /proc/PID/maps with the build id",
         prove=_prove,

@@ -88,7 +88,7 @@ def _unpacked(path: Path, named: Path, _size_bytes: int, _changed_ns: int) -> Un
     return replace(_read(thing), checked=checked)
 
 
-def libraries(root: Path) -> list[Path]:
+def library_folders(root: Path) -> list[Path]:
     """Where an image's own loader would look, as its configuration says, and without it (ld.so(8))."""
     named = [root / "etc/ld.so.conf", *sorted((root / "etc/ld.so.conf.d").glob("*.conf"))]
     lines = [
@@ -102,12 +102,12 @@ def libraries(root: Path) -> list[Path]:
     return [place for place in places if place.is_dir()]
 
 
-def add(path: Path, engine: str) -> None:
+def take_up(path: Path, engine: str) -> None:
     """Has a file's engine found by its version from now on."""
     (_thing(unpacked(path)) / ADDED).write_text(json.dumps({"engine": engine, "file": str(path.absolute())}))
 
 
-def added(engine: str) -> Iterator[tuple[Unpacked, str]]:
+def taken_up(engine: str) -> Iterator[tuple[Unpacked, str]]:
     """What was added of an engine, each with the file that it was."""
     shelved = shelf("engines")
     for name in shelved.names():

@@ -107,7 +107,7 @@ class PackagedServer:
 
     def locate(self, reference: Reference) -> Installation:
         if reference.path:
-            return self.at(Path(reference.path).expanduser())
+            return self.at(reference.place)
         return first_covering(self.here(), reference, self.recipe.suites)
 
     def at(self, place: Path) -> Installation:
@@ -135,7 +135,7 @@ class PackagedServer:
                 f"the image {image.image} holds no {self.title} server",
                 f"an image of {self.title} has {' or '.join(self.names)} in {', '.join(IN_IMAGES)}",
             )
-        loader = debian.loader(image.folder, brought.libraries(image.folder))
+        loader = debian.loader(image.folder, brought.library_folders(image.folder))
         command = self.by_loader(loader, binaries[0])
         return Installation(
             engine=self.recipe.engine,
@@ -200,7 +200,7 @@ class PackagedServer:
 
     def added(self) -> Iterator[Installation]:
         """Those that a user brought, and `dyno engines add` took up."""
-        for found, file in brought.added(self.recipe.engine):
+        for found, file in brought.taken_up(self.recipe.engine):
             with suppress(DynoError):
                 yield self.of_brought(found, file)
 

@@ -349,7 +349,7 @@ def reference(names: Names, what: str, forms: str, examples: bool = False) -> Gr
     def schema(catalogue: Catalogue) -> Schema:
         known = names(catalogue)
         return {
-            **pattern(rf"^({'|'.join(known)})(@[0-9A-Za-z].*|:[/~].*)?$"),
+            **pattern(rf"^({'|'.join(known)})(@[0-9A-Za-z].*|:[/~.].*)?$"),
             **({"examples": known} if examples else {}),
         }
 

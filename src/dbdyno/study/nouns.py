@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -109,12 +110,14 @@ def size_unit_bytes(unit: str) -> int:
 
 @dataclass(frozen=True)
 class Reference:
-    """How a study names its engine: `mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`. The path of a server that
-    runs already begins with two slashes: with the engine's name before it, it is its URL."""
+    """How a study names its engine: `mariadb@11.8`, `mariadb:/usr/sbin/mariadbd`. A relative path counts from
+    `folder`. That of a server that runs already begins with two slashes: with the engine's name before it, it
+    is its URL."""
 
     engine: str
     version: str = ""
     path: str = ""
+    folder: Annotated[str, Field(exclude=True)] = ""
 
     @classmethod
     def of(cls, written: str) -> Reference:
@@ -124,6 +127,15 @@ class Reference:
             return cls(engine=name, path=path)
         name, _, version = written.partition("@")
         return cls(engine=name, version=version)
+
+    def within(self, folder: Path) -> Reference:
+        """The same of a study in that folder, which a relative path counts from."""
+        return replace(self, folder=str(folder.absolute())) if self.path.startswith(".") else self
+
+    @property
+    def place(self) -> Path:
+        """Where the path leads."""
+        return Path(os.path.normpath(Path(self.folder) / Path(self.path).expanduser()))
 
     @property
     def written(self) -> str:
@@ -503,10 +515,14 @@ class Study(Frozen):
     def engines(self) -> tuple[Reference, ...]:
         """Every engine that a variant runs on, the baseline's first."""
         varied = (factor for factor in self.factors if factor.name == ENGINE_FACTOR)
-        others = (Reference.of(level_text(level)) for factor in varied for level in factor.levels)
+        others = (
+            Reference.of(level_text(level)).within(self.folder)
+            for factor in varied
+            for level in factor.levels
+        )
         return tuple(dict.fromkeys((self.engine, *others)))
 
     def engine_of(self, levels: Mapping[str, Level]) -> Reference:
         """The engine that a variant with these levels runs on."""
         chosen = levels.get(ENGINE_FACTOR)
-        return self.engine if chosen is None else Reference.of(level_text(chosen))
+        return self.engine if chosen is None else Reference.of(level_text(chosen)).within(self.folder)

@@ -246,11 +246,12 @@ def read_engines(reader: SectionReader) -> None:
     """Reads the engine of the baseline and those of all variants. A study whose engines are a factor may
     leave its own out; one that it names is the baseline's, and so the first level."""
     place: Place = ("engine", "name") if isinstance(reader.at(("engine",)), dict) else ("engine",)
-    varied = tuple(_varied(reader))
+    varied = tuple(each.within(reader.folder) for each in _varied(reader))
     if varied and reader.at(("engine",)) is None:
         reader.engine = varied[0]
     else:
-        reader.engine = reader.value(NAME, place)
+        own_engine = reader.value(NAME, place)
+        reader.engine = own_engine and own_engine.within(reader.folder)
     if varied and reader.engine is not None and reader.engine != varied[0]:
         reader.note(
             place,

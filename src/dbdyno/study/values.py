@@ -343,10 +343,8 @@ def reference(value: Any, names: Collection[str], what: str, forms: str) -> Refe
         return Reference(engine=name, version=rest)
     if separator == ":":
         path = os.path.expanduser(rest)  # noqa: PTH111 - pathlib would raise where there is no home
-        if not path.startswith("/"):
-            raise ValueFault(
-                f"the path {shown(rest)} is not absolute", f"{forms}; a path starts with / or ~/"
-            )
+        if not path.startswith(("/", "./", "../")):
+            raise ValueFault(f"{shown(rest)} is no path", f"{forms}; a path starts with /, ~/, ./ or ../")
         return Reference(engine=name, path=path)
     return Reference(engine=name)
 

@@ -174,7 +174,9 @@ class Bench:
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""
         bench = self
-        if own := self.engines.get(level_text(trial.variant.levels.get(ENGINE_FACTOR, ""))):
+        if self.engines and ENGINE_FACTOR in trial.variant.levels:
+            # A level without its engine would run on the baseline's, and be called what it is not.
+            own = self.engines[level_text(trial.variant.levels[ENGINE_FACTOR])]
             bench = replace(bench, engine=own.engine, installation=own.installation)
         if trial.restarts:
             return replace(bench, study=restarted(bench.study))

@@ -30,9 +30,6 @@ from dbdyno.cli.options import (
 )
 from dbdyno.cli.verbs import body
 
-PGBENCH, SYSBENCH = "pgbench", "sysbench"
-"""Whose logs `dyno import` reads."""
-
 
 @click.command(cls=WaitingCommand)
 @click.argument("study", required=False, type=click.Path(path_type=Path))
@@ -277,7 +274,7 @@ def profile(**asked: Any) -> None:
 
 
 @click.command()
-@click.argument("tool", type=OneOf("dbdyno.cli.import:TOOLS"))
+@click.argument("tool", type=OneOf("dbdyno.imported:TOOLS"))
 @click.argument("logs", nargs=-1, type=click.Path(path_type=Path), metavar="[LOG]...")
 @click.option(
     "--as",

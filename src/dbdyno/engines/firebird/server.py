@@ -221,7 +221,7 @@ Dyno."""
 
 def locate(reference: Reference) -> Installation:
     found = (
-        _installation(path.file(reference.path, CLIENT), "")
+        _installation(path.file(str(reference.place), CLIENT), "")
         if reference.path
         else first_covering(_here(reference.version), reference, VERSIONS)
     )

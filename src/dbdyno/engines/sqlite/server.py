@@ -82,7 +82,7 @@ PLATFORMS = Platforms(
 
 def locate(reference: Reference) -> Installation:
     if reference.path:
-        return _installed(path.file(reference.path, *NAMES).resolve())
+        return _installed(path.file(str(reference.place), *NAMES).resolve())
     return first_covering(_here(), reference, RECIPE.suites)
 
 
