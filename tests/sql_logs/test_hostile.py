@@ -251,7 +251,7 @@ def test_a_log_is_read_back_as_it_was_written(path: Path, form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_log_may_be_cut_at_every_byte(path: Path, form: str) -> None:
-    log = FORMS[form](EVENTS).encode()
+    log = FORMS[form](EVENTS[1:]).encode()
     # Values that stand in a line behind the statement are missing where that is cut.
     allowed = {*EVENTS} | {LITERAL.sub("$1", each) for each in EVENTS if form == "PostgreSQL with parameters"}
     for at in range(len(log)):
@@ -309,6 +309,8 @@ class Written:
         return found
 
 
+FEWER = settings().max_examples // 5
+"""Each form is tried so often in each of three ways."""
 HEAD_BYTES = 16
 """So few bytes of the begin of an entry's first line (` ms  statement: `) are no proof that it is one."""
 LINE_BYTES = 90
@@ -317,7 +319,7 @@ LINE_BYTES = 90
 
 @pytest.mark.parametrize("form", FORMS)
 @given(data=some.data())
-@settings(max_examples=40)
+@settings(max_examples=FEWER)
 def test_two_logs_that_are_spliced_tell_no_statement_of_their_own(
     path: Path, form: str, data: some.DataObject
 ) -> None:
@@ -331,14 +333,15 @@ def test_two_logs_that_are_spliced_tell_no_statement_of_their_own(
     found = seen_in(path, one.log[:at] + other.log[on:])
     strange = [seen.text for seen in found if not seen.rest and seen.text not in one.texts() | other.texts()]
     within = one.inside(at, before=1, behind=LINE_BYTES if one.is_open else 0)
-    goes_on = other.inside(on, before=0 if is_slow else HEAD_BYTES)
+    # A line's end may be written in two bytes.
+    goes_on = other.inside(on, before=0 if is_slow else HEAD_BYTES, behind=2)
     lines_lost = one.is_open and one.log[:at].endswith(b"\n")
     assert len(strange) <= int(within and (goes_on or lines_lost)), (at, on, strange)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @given(data=some.data())
-@settings(max_examples=40)
+@settings(max_examples=FEWER)
 def test_lines_that_are_lost_change_no_statement_of_which_they_are_no_part(
     path: Path, form: str, data: some.DataObject
 ) -> None:
@@ -358,7 +361,7 @@ def test_lines_that_are_lost_change_no_statement_of_which_they_are_no_part(
 
 @pytest.mark.parametrize("form", FORMS)
 @given(data=some.data())
-@settings(max_examples=60)
+@settings(max_examples=FEWER)
 def test_a_byte_that_is_another_changes_no_statement_but_its_own(
     path: Path, form: str, data: some.DataObject
 ) -> None:
