@@ -294,12 +294,20 @@ def started(name: str, settings: Mapping[str, Level], folder: Path, shelf: Path)
         yield made.start(settings)
 
 
+WAITS_FOR_NO_DISK: dict[str, dict[str, Level]] = {
+    "mariadb": {"innodb_flush_log_at_trx_commit": 0},
+    "mysql": {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0},
+    "postgresql": {"fsync": "off"},
+}
+
+
 @contextmanager
 def serving(name: str, folder: Path, shelf: Path) -> Iterator[Bench]:
-    """The bench of an engine whose server runs with its defaults, for tests that `empty` it."""
+    """The bench of an engine whose server runs with its defaults, for tests that `empty` it. It waits for no
+    disk, because they ask nothing of durability."""
     with bench_for(name, folder, shelf) as made:
         made.initialise()
-        made.start()
+        made.start(WAITS_FOR_NO_DISK.get(name))
         yield made
 
 
