@@ -20,7 +20,7 @@ from dbdyno.errors import EngineMissing, UserError
 from dbdyno.obtain.installation import Installation
 from dbdyno.obtain.server import program
 from dbdyno.user_data.dump import dump_at
-from tests.conformance.conftest import bench_for
+from tests.conformance.conftest import WAITS_FOR_NO_DISK, bench_for
 from tests.given_data import mysql_options
 
 
@@ -51,7 +51,7 @@ def mysql(
 def _loading(engine: str, folder: Path, shelf: Path) -> Iterator[Loading]:
     with bench_for(engine, folder, shelf) as bench:
         bench.initialise()
-        server = bench.start()
+        server = bench.start(WAITS_FOR_NO_DISK.get(bench.engine.name))
 
         def load(place: Path, database: str = "") -> list[str]:
             taking, dump = bench.engine.taking, dump_at(place)

@@ -21,7 +21,7 @@ from dbdyno.errors import UserError
 from dbdyno.obtain.server import program
 from dbdyno.prepare_run.study_here import given_mistakes
 from dbdyno.study.nouns import GivenData, Reference
-from tests.conformance.conftest import bench_for, obtain
+from tests.conformance.conftest import WAITS_FOR_NO_DISK, bench_for, obtain
 from tests.given_data import (
     MARIADB_TOOLS,
     MYSQL_SHOP,
@@ -58,7 +58,7 @@ def mysql(tmp_path_factory: pytest.TempPathFactory, shelf: Path) -> Iterator[Sho
 def _mysql_shop(engine: str, folder: Path, shelf: Path) -> Iterator[Shop]:
     with bench_for(engine, folder, shelf) as bench:
         bench.initialise()
-        server = bench.start()
+        server = bench.start(WAITS_FOR_NO_DISK.get(bench.engine.name))
         client = (
             program(bench.installation, MYSQL.client, "mysql")
             if engine == "mysql"
@@ -85,7 +85,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory, shelf: Path) -> Iterato
     folder = tmp_path_factory.mktemp("postgresql")
     with bench_for("postgresql", folder, shelf) as bench:
         bench.initialise()
-        server = bench.start()
+        server = bench.start(WAITS_FOR_NO_DISK.get(bench.engine.name))
         options = [f"--host={socket_of(server.url).parent}", f"--username={ACCOUNT}"]
 
         def of(name: str) -> list[str]:

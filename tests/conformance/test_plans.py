@@ -14,7 +14,7 @@ from dbdyno.engines.engine import Server
 from dbdyno.engines.facts import each_step, plan_lines, titles
 from dbdyno.engines.mariadb import facts as mariadb
 from tests.conformance.commands import loads
-from tests.conformance.conftest import Bench, started
+from tests.conformance.conftest import WAITS_FOR_NO_DISK, Bench, started
 
 ASK = "import sys; from dbdyno.driver import _driver; print(_driver.explain(sys.argv[1]))"
 SCRIPT = """
@@ -56,7 +56,7 @@ def prepare(server: Server, workload: str, *options: str) -> None:
 
 def test_each_engine_tells_plans_and_executes_no_write(bench: Bench, tmp_path: Path) -> None:
     bench.initialise()
-    server = bench.start()
+    server = bench.start(WAITS_FOR_NO_DISK.get(bench.engine.name))
     script = tmp_path / "own.toml"
     script.write_text(SCRIPT)
     prepare(server, str(script))
@@ -130,7 +130,7 @@ def test_a_setting_of_mariadb_changes_a_join(tmp_path: Path, shelf: Path) -> Non
 def test_all_transactions_of_tpcc_are_explained_to_their_end(bench: Bench) -> None:
     """A new order reads what its first write returns, where the engine has RETURNING."""
     bench.initialise()
-    server = bench.start()
+    server = bench.start(WAITS_FOR_NO_DISK.get(bench.engine.name))
     prepare(server, "tpcc", "--warehouses", "1")
     found = asked(server, workload="tpcc", options={"warehouses": 1})
     assert {one.transaction for one in found.statements} == {

@@ -16,7 +16,7 @@ from dbdyno.engines.postgresql.server import SERVER as POSTGRESQL
 from dbdyno.obtain.debian import DebianRecipe
 from dbdyno.obtain.server import program
 from tests.conformance.commands import loads
-from tests.conformance.conftest import Bench
+from tests.conformance.conftest import WAITS_FOR_NO_DISK, Bench
 from tests.needs import on_machine
 
 ONCE = ("--warmup", "0", "--time", "60", "--operations", "24", "--clients", "2", "--json")
@@ -135,7 +135,7 @@ def mistakes(bench: Bench, server: Server) -> list[str]:
 
 def test_answers_are_those_of_the_engines_own_client(bench: Bench, tmp_path: Path) -> None:
     bench.initialise()
-    server = bench.start()
+    server = bench.start(WAITS_FOR_NO_DISK.get(bench.engine.name))
     protocol = server.url.split(":", 1)[0]
     question = QUESTIONS[protocol].format(":n", ":n")
     doors = {"toml": TOML.format(seen=SEEN, number=NUMBER, question=question)}

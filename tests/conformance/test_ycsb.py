@@ -17,7 +17,7 @@ from dbdyno.driver.job import Job, Open
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.server import ServerProcess
 from tests.conformance.commands import loads
-from tests.conformance.conftest import Bench, started
+from tests.conformance.conftest import WAITS_FOR_NO_DISK, Bench, started
 
 SIZE = ("--record-count", "300", "--field-length", "20")
 SHORT = ("--warmup", "0", "--time", "120", "--operations", "60", "--clients", "2", "--json")
@@ -25,7 +25,7 @@ SHORT = ("--warmup", "0", "--time", "120", "--operations", "60", "--clients", "2
 
 def test_each_of_ycsbs_workloads_runs_and_keeps_its_rows(bench: Bench) -> None:
     bench.initialise()
-    server = bench.start()
+    server = bench.start(WAITS_FOR_NO_DISK.get(bench.engine.name))
     # What one run inserts, the next one reads, and neither inserts a key twice.
     first, last = [f"ycsb_{letter}" for letter in "abcf"], [f"ycsb_{letter}" for letter in "dedd"]
     _, *of_first, checked, _ = loads(
