@@ -16,7 +16,7 @@ from dbdyno.cli import VERBS
 from dbdyno.cli import dyno as command_line
 from dbdyno.cli.schema import OUTPUTS
 from dbdyno.driver import _driver
-from tests.cli.calls import Said, dyno
+from tests.cli.calls import Said, dyno, shorter
 from tests.cli.page import PAGE, page
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -114,14 +114,13 @@ ENDS_WITH = {
 def test_a_tutorial_can_be_typed_as_it_stands(
     name: str, homes_with_engines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In an empty folder, with shorter loads: what a trial finds does not hang on that here."""
+    """In an empty folder, with shorter loads."""
     (folder := homes_with_engines / "empty").mkdir()
     monkeypatch.chdir(folder)
     text, ended = (TUTORIALS / f"{name}.md").read_text(), {}
     for block in BLOCK.finditer(text):
         if block[1] == "toml":
-            shorter = re.sub(r'^(warmup|duration)( *= *)"[^"]*"', r'\1\2"0.2s"', block[2], flags=re.MULTILINE)
-            Path(NAMED.findall(text[: block.start()])[-1]).write_text(shorter)
+            Path(NAMED.findall(text[: block.start()])[-1]).write_text(shorter(block[2]))
             continue
         for line in block[2].splitlines():
             if line not in NOT_TYPED:

@@ -1,4 +1,5 @@
-"""Each page of questions is typed as it stands: its files are written, and its commands are given in turn."""
+"""Each page of questions is typed as it stands, with shorter loads: its files are written, and its commands
+are given in turn."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.calls import dyno
+from tests.cli.calls import dyno, shorter
 from tests.needs import skip_blocked
 
 PAGES = Path(__file__).parents[2] / "docs" / "guides" / "questions"
@@ -33,7 +34,7 @@ def test_a_page_can_be_typed_as_it_stands(
     blocks = BLOCK.findall((PAGES / f"{name}.md").read_text())
     for _, text in blocks:
         if named := NAMED.match(text):
-            Path(named[1]).write_text(text)
+            Path(named[1]).write_text(shorter(text))
     commands = [line.split() and shlex.split(line.strip()) for kind, text in blocks if kind == "sh"
                 for line in text.splitlines()]  # fmt: skip
     for _, *arguments in commands:
