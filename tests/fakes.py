@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Explained, Invariant, Prepared
+from dbdyno.driver.load import Explained, Invariant, Prepared, StatementsAnswered
 from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally, TransactionType
 from dbdyno.engines.engine import Ask, Engine, HugePageSettings, Proposal, Refused, Risk, Searchable
 from dbdyno.engines.facts import ConfigurationLine, SettingNeed
@@ -250,7 +250,10 @@ class FakeLoad:
     def explain(self, job: Job) -> Explained:
         return Explained(statements=(), unreached={})
 
-    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
+    def answers(self, job: Job) -> StatementsAnswered:
+        return StatementsAnswered(statements=())
+
+    def query(self, url: str, sql: str, timeout_s: float = 0.0) -> list[list[str | float | None]]:
         return []
 
     def close(self) -> None:

@@ -23,8 +23,9 @@ from dbdyno.records.run import Run
 from dbdyno.records.store import Store
 from dbdyno.study import Arrangement, Study
 from dbdyno.study.designs import variants_of
+from dbdyno.study.nouns import STATEMENTS
 from dbdyno.study.trials import Phase, Purpose, Trial, Variant
-from dbdyno.trial.around_load import fill, has_passes, has_plans, plans_of
+from dbdyno.trial.around_load import fill, has_answers, has_passes, has_plans, plans_of
 from dbdyno.trial.bench import Bench
 from dbdyno.trial.beside import defaults_of, has_defaults
 from dbdyno.trial.check import check
@@ -360,6 +361,13 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
             running = ended(draft, bench, running, phase, undo)
         if draft.over:
             break
+    if bench.study.workload.is_cold and not draft.over and not trial.of_no_block:
+        yield None
+        with draft.stage(Stage.RESTART):
+            # Here, because few loads are timed cold.
+            from dbdyno.trial.acts.engine import cold_times_ms
+
+            draft.timed_cold(*cold_times_ms(running, bench.open_load, undo))
 
 
 class Apart(Protocol):
@@ -433,6 +441,12 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         with draft.stage(Stage.PLANS):
             once = load.actual_rows and draft.trial.block == 0
             draft.plans = plans_of(running, bench.run.seed, actual_rows=once)
+    if load.name == STATEMENTS and not draft.failed and has_answers(draft.trial, phase):
+        with draft.stage(Stage.ANSWERS):
+            # Here, because few loads are statements alone.
+            from dbdyno.trial.answers import answers_of
+
+            draft.answers = answers_of(running, bench.run.seed)
     return running
 
 

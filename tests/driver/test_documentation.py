@@ -11,7 +11,7 @@ from dbdyno.study.nouns import KEEPS_LEDGER
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "workloads.md").read_text()
 OFFERS = workload_offers(_driver.workloads())
-ON_OTHER_PAGES = ("vector_search", "script", "lua")
+ON_OTHER_PAGES = ("vector_search", "script", "statements", "lua")
 HEADINGS = {"replay": "Replay", "tpcb": "TPC-B", "tpcc": "TPC-C", "flexasync": "flexAsynch"}
 
 

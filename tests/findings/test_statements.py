@@ -1,12 +1,19 @@
-"""Time by statement, as tables."""
+"""Time by statement, as tables; statements one by one, their answers, and what a variant changes of them."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from dbdyno.analyse.found import Estimate, StatementTime, StatementTimes
 from dbdyno.findings import analyse, statements
 from dbdyno.records.record import Record
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.statements_cases import a_statement, timed
+from tests.cli.calls import dyno
 from tests.report.cases import HOSTILE
 from tests.report.forms import as_markdown, as_page, on_terminal, print_report, print_sections
 
@@ -61,3 +68,122 @@ def test_more_variants_than_a_terminal_has_columns_for_are_left_to_the_page() ->
     found = [times(f"variant {number}", a_kind("COMMIT", 300.0)) for number in range(5)]
     printed = on_terminal(lambda console: print_sections(statements.sections(found), console), 80)
     assert "for 5 variants" in printed and "COMMIT" not in printed
+
+
+SETUP = """
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL, price REAL NOT NULL);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+INSERT INTO orders SELECT i, i % 500, i * 0.1 FROM n;
+"""
+QUERIES = {
+    "by_customer": "SELECT COUNT(*), SUM(price) FROM orders WHERE customer = 7",
+    "dear": "-- the dearest\nSELECT id, price FROM orders WHERE price > 1990 ORDER BY price DESC;",
+    "cheaper": "UPDATE orders SET price = price - 1 WHERE id <= 3",
+    "lucky": "SELECT id, random() FROM orders WHERE id < 4",
+}
+OF_STATEMENTS = """
+title  = "Which statements?"
+engine = "sqlite"
+blocks = 2
+[workload]
+name   = "statements"
+folder = "queries"
+setup  = "setup.sql"
+rounds = 2
+cache  = "cold"
+[factors]
+{factors}
+[goal]
+guards = ["answers"]
+"""
+
+
+def write(folder: Path, factors: str, **others: str) -> Path:
+    """The study with its files, and other texts in a folder of their own."""
+    (folder / "setup.sql").write_text(SETUP)
+    for place, texts in (("queries", QUERIES), ("new", others)):
+        (folder / place).mkdir()
+        for name, text in texts.items():
+            (folder / place / f"{name}.sql").write_text(text)
+    study = folder / "study.toml"
+    study.write_text(OF_STATEMENTS.format(factors=factors))
+    return study
+
+
+def run(study: Path) -> dict[str, Any]:
+    said = dyno("run", str(study), "--json")
+    assert said.returncode in (0, 1), said.stderr
+    report: dict[str, Any] = json.loads(said.stdout)
+    return report
+
+
+def test_an_index_and_wrong_rewrites_are_told_statement_by_statement(homes: Path) -> None:
+    study = write(
+        homes,
+        '"schema.index" = ["", "CREATE INDEX of_customer ON orders (customer)"]\n'
+        '"statement.dear" = ["queries/dear.sql", "new/dear.sql"]\n'
+        '"statement.cheaper" = ["queries/cheaper.sql", "new/cheaper.sql"]',
+        dear="SELECT id, price FROM orders WHERE price >= 1990 ORDER BY price DESC",
+        cheaper="UPDATE orders SET price = price - 1 WHERE id < 3",
+    )
+    report = run(study)
+    found = report["statements_compared"]
+    index, dear, cheaper = (one["name"] for one in report["variants"][1:])
+    assert found["comparisons"] == 3 * 2 * len(QUERIES), "warm and cold"
+    ratio = {(one["variant"], one["statement"]): one["ratio"] for one in found["ratios"]}
+    assert ratio[index, "by_customer"] < 0.5, "20,000 rows are read, or 40"
+    told = {
+        one["variant"]: {
+            each["statement"]: (each["what"], bool(each.get("harmless"))) for each in one["differences"]
+        }
+        for one in found["answers"]
+    }
+    lucky = {"lucky": ("values", True)}
+    assert told[index] == lucky, "what differs from itself says nothing"
+    assert told[dear] == {**lucky, "dear": ("number of rows", False)}
+    assert told[cheaper] == {**lucky, "cheaper": ("rows changed", False)}
+    verdict = {one["name"]: one.get("verdict") for one in report["variants"]}
+    assert verdict[index] != "broken" and verdict[dear] == verdict[cheaper] == "broken"
+    [cost] = found["indexes"]
+    assert cost["factor"] == "schema.index" and cost["build_s"] > 0 and cost["size_bytes"] > 0
+    evidence = {
+        one["factor"]: one["effective"]["value"]
+        for trial in report["trials"]
+        if trial["variant"] == index
+        for one in trial["evidence"]
+    }
+    assert evidence["schema.index"] == "of_customer" and "WHERE price > 1990" in evidence["statement.dear"]
+    assert {one["statement"] for each in report["plans"]["variants"] for one in each["changes"]} >= {
+        "by_customer"
+    }
+    [gone] = [one for one in found["answers"][2]["differences"] if one["statement"] == "cheaper"]
+    assert gone["before"][0].startswith(("-3 |", "+3 |")), "row 3 is changed by the baseline alone"
+    for details in ((), ("--details",)):
+        shown = dyno("report", "last", *details).stdout
+        assert "by_customer" in shown and "ratio" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("SELECT 1; SELECT 2", "holds 2 statements"),
+        ("CREATE TABLE t (a INTEGER)", "neither reads nor changes rows"),
+        ("SELECT 'a", "a quote does not end"),
+    ],
+)
+def test_a_file_that_is_no_statement_is_refused_at_its_place(homes: Path, text: str, told: str) -> None:
+    study = write(homes, '"config.synchronous" = ["FULL", "OFF"]')
+    (homes / "queries" / "wrong.sql").write_text(text)
+    said = dyno("plan", str(study))
+    assert said.returncode == 2 and told in said.stderr and "wrong.sql:1" in said.stderr
+
+
+def test_what_is_no_index_or_no_file_is_a_mistake_of_the_study(homes: Path) -> None:
+    for factor, told in (
+        ('"schema.index" = ["none", "DROP TABLE orders"]', "makes no index"),
+        ('"schema.tables" = ["none", "CREATE INDEX a ON b (c)"]', "has no knob"),
+        ('"statement.dear" = ["queries/dear.sql", "SELECT 1"]', "is no .sql file"),
+    ):
+        (homes / "study.toml").write_text(OF_STATEMENTS.format(factors=factor))
+        said = dyno("plan", str(homes / "study.toml"))
+        assert said.returncode == 2 and told in said.stderr, said.stderr

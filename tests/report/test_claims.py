@@ -180,6 +180,7 @@ CLAIMS: dict[str, Claim] = {
     "findings/split.title": claim(1, ALONE),
     "findings/split.note": claim(1, ALONE),
     "findings/statements.NOTE": claim(1, ALONE),
+    "findings/statements._notes": claim(1, TOGETHER),
     "findings/trend.CAPTION": claim(1, PLACE),
     "findings/trend.headline": claim(4, PAGE, ROW),
     "findings/trend.sentences": claim(

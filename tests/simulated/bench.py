@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Explained, Invariant, Prepared
+from dbdyno.driver.load import Explained, Invariant, Prepared, StatementsAnswered
 from dbdyno.driver.tally import Acknowledged, Slice, Tally
 from dbdyno.engines.engine import Ask
 from dbdyno.errors import DriverFailed
@@ -251,7 +251,10 @@ class Load:
     def explain(self, job: Job) -> Explained:
         return Explained(statements=(), unreached={})
 
-    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
+    def answers(self, job: Job) -> StatementsAnswered:
+        return StatementsAnswered(statements=())
+
+    def query(self, url: str, sql: str, timeout_s: float = 0.0) -> list[list[str | float | None]]:
         self.at("query")
         table = self.server.data / "ledger"
         if sql.startswith("CREATE TABLE"):

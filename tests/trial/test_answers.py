@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.analyse.guards import differing_answers
+from dbdyno.driver.job import Job
+from dbdyno.driver.load import RowsAnswered, StatementAnswered, StatementRefusal, StatementsAnswered
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.engines.facts import ComparedBy
@@ -19,9 +24,19 @@ from dbdyno.engines.sqlite import SQLITE
 from dbdyno.engines.sqlite.settings import url
 from dbdyno.errors import DriverFailed
 from dbdyno.host.launch import Launch
+from dbdyno.layers.setup import Running
+from dbdyno.records.load_words import StatementAnswers
 from dbdyno.study.nouns import Reference
 from dbdyno.trial import answers
-from dbdyno.trial.answers import COMPENSATED, KNOWN, OVERFLOW, TableRows, known_answers, rows_of
+from dbdyno.trial.answers import (
+    COMPENSATED,
+    KNOWN,
+    OVERFLOW,
+    TableRows,
+    answers_of,
+    known_answers,
+    rows_of,
+)
 
 VERSION = sqlite3.sqlite_version
 Rows = list[list[str | float | None]]
@@ -185,3 +200,61 @@ def test_a_table_that_is_read_in_parts_has_the_checksum_of_the_whole(
     whole = _rows(load, path, "CREATE TABLE t (a, b)", insert, "INSERT INTO t VALUES (NULL, 1), (0.5, 2)")
     monkeypatch.setattr(answers, "ROWS_AT_A_TIME", 4)
     assert _rows(load, path) == whole and whole[0].rows == 26
+
+
+def rows(*values: Any, **more: Any) -> RowsAnswered:
+    """An answer of one column."""
+    types = more.pop("types", ("int",))
+    told = tuple((value,) for value in values)
+    return RowsAnswered(columns=("a",), types=types, rows=told, count=len(values), **more)
+
+
+def told(*runs: RowsAnswered, ordered: bool = False) -> StatementAnswers:
+    """What a record keeps of a statement that was answered so, each time of two."""
+    asked = StatementAnswered(name="q", sql="SELECT a", is_ordered=ordered, runs=(*runs, runs[-1])[:2])
+    load = SimpleNamespace(answers=lambda job: StatementsAnswered(statements=(asked,)))
+    running = SimpleNamespace(load=load, data_job=Job(workload="statements"))
+    return answers_of(cast(Running, running), seed=1)
+
+
+def changed(before: Sequence[int], after: Sequence[int]) -> RowsAnswered:
+    return RowsAnswered(affected=len(before), before=rows(*before), after=rows(*after))
+
+
+TEXT, FLOAT = ("text",), ("float",)
+REFUSED = RowsAnswered(error=StatementRefusal(code="1054", sqlstate="42S22", message="no column b"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        (told(rows(1, 2)), told(rows(2, 1)), ""),
+        (told(rows(1, 2), ordered=True), told(rows(2, 1), ordered=True), "order"),
+        (told(rows(1, 2)), told(rows(1, 2, 2)), "number of rows"),
+        (told(rows(1, 2)), told(rows(1, 3)), "values"),
+        (told(rows(1)), told(rows("1", types=TEXT)), "types"),
+        (told(rows("a", types=TEXT)), told(rows("a ", types=TEXT)), "values"),
+        (told(rows(0.1 + 0.2, types=FLOAT)), told(rows(0.3, types=FLOAT)), "last digits of doubles"),
+        (told(rows(0.3, types=FLOAT)), told(rows(0.31, types=FLOAT)), "values"),
+        (told(rows(1)), told(rows(1, warnings=(("Note", 1003, "x"),))), "warnings"),
+        (told(rows(1)), told(REFUSED), "error"),
+        (told(REFUSED), told(REFUSED), ""),
+        (told(changed([1, 2], [1, 3])), told(changed([1, 2], [1, 4])), "values"),
+        (told(changed([1, 2], [1, 3])), told(changed([2, 1], [3, 1])), ""),
+        (told(rows(1), rows(2)), told(rows(3), rows(4)), "values"),
+    ],
+)
+def test_answers_differ_in_what_they_say_and_in_nothing_else(
+    before: StatementAnswers, after: StatementAnswers, what: str
+) -> None:
+    found = differing_answers(before, after)
+    assert [one.what for one in found] == ([what] if what else [])
+
+
+def test_what_differs_from_itself_or_in_last_digits_is_harmless() -> None:
+    clock = differing_answers(told(rows(1), rows(2)), told(rows(3), rows(4)))
+    assert [one.harmless for one in clock] == ["the statement does not answer twice alike"]
+    digits = differing_answers(told(rows(0.1 + 0.2, types=FLOAT)), told(rows(0.3, types=FLOAT)))
+    assert digits[0].harmless
+    [wrong] = differing_answers(told(changed([1, 2], [1, 3])), told(changed([1, 2], [1, 4])))
+    assert (wrong.harmless, wrong.before, wrong.after) == ("", ("+3",), ("+4",))

@@ -2,13 +2,13 @@
 //! Sessions are behind a pointer here, because none of that is measured.
 
 use crate::clock;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Fate, Result};
 use crate::io::{block_on, spawned, yield_now, Backend};
 use crate::job::Job;
 use crate::random::Random;
-use crate::session::{end_what_was_left, open, AnySession, Collect, Owned, Session, Target};
+use crate::session::{end_what_was_left, open, AnySession, Collect, Owned, Row, Rows, Session, Target};
 use crate::watch::Watch;
-use crate::workload::{advised, Acknowledged, CheckAgainst, Start, Workload};
+use crate::workload::{advised, Acknowledged, CheckAgainst, Start, StatementText, Workload};
 use serde_json::{json, Value};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -304,6 +304,121 @@ async fn answered(session: &mut AnySession, sql: &str) -> Result<Value> {
     let done = session.text(sql, &mut answer).await?;
     let rows: Vec<Vec<Value>> = answer.rows.iter().map(|row| row.iter().map(json_of).collect()).collect();
     Ok(json!({"columns": answer.names, "rows": rows, "affected": done.affected}))
+}
+
+/// How often each statement is sent: what differs from itself says nothing of a server.
+const TIMES: usize = 2;
+/// Rows of an answer that are told; the others are counted.
+const ROWS_MOST: usize = 20_000;
+
+/// What the server answers to each of the user's statements, sent twice on one session: {"statements": [{"name", "sql",
+/// "is_ordered", "runs"}]}. A run is {"columns", "types", "rows", "count", "affected", "warnings"}, or has an "error".
+/// What changes rows is rolled back, and its runs have the rows of its table as well, "before" and "after".
+pub(crate) fn answers<W: Workload>(job: &Job, workload: &W, watch: &mut Watch<'_>) -> Result<Value> {
+    with_one(&job.target()?, &job.backend, watch, async |session: &mut AnySession| {
+        let mut told = Vec::new();
+        for text in workload.statement_texts(session, job.seed).await? {
+            let mut runs = Vec::new();
+            for _ in 0..TIMES {
+                runs.push(answer_or_error(session, &text).await?);
+            }
+            let StatementText { name, sql, is_ordered, .. } = text;
+            told.push(json!({"name": name, "sql": sql, "is_ordered": is_ordered, "runs": runs}));
+        }
+        Ok(json!({"statements": told}))
+    })
+}
+
+async fn answer_or_error(session: &mut AnySession, text: &StatementText) -> Result<Value> {
+    let asked = match text.writes {
+        true => undone(session, text).await,
+        false => first_rows(session, &text.sql).await,
+    };
+    match asked {
+        Err(error) if matches!(error.fate(), Fate::Failed | Fate::Retry) => {
+            let code = error.code().to_string();
+            Ok(json!({"error": {"code": code, "sqlstate": error.sqlstate(), "message": error.message()}}))
+        }
+        asked => asked,
+    }
+}
+
+/// What a statement does that changes rows, and those of its table before and after it; then it is rolled back.
+async fn undone(session: &mut AnySession, text: &StatementText) -> Result<Value> {
+    session.begin().await?;
+    let done = changes(session, text).await;
+    session.rollback().await?;
+    done
+}
+
+async fn changes(session: &mut AnySession, text: &StatementText) -> Result<Value> {
+    let Some(table) = &text.table else { return first_rows(session, &text.sql).await };
+    let whole = format!("SELECT * FROM {table}");
+    let before = first_rows(session, &whole).await?;
+    let mut answer = first_rows(session, &text.sql).await?;
+    answer["after"] = first_rows(session, &whole).await?;
+    answer["before"] = before;
+    Ok(answer)
+}
+
+async fn first_rows(session: &mut AnySession, sql: &str) -> Result<Value> {
+    let mut found = FirstRows::default();
+    let done = session.text(sql, &mut found).await?;
+    let warnings = match session.dialect().warnings {
+        Some(asking) => answered(session, asking).await?["rows"].take(),
+        None => json!([]),
+    };
+    let rows: Vec<Vec<Value>> = found.rows.iter().map(|row| row.iter().map(json_of).collect()).collect();
+    Ok(json!({"columns": found.names, "types": found.types(), "rows": rows, "count": found.count,
+              "affected": done.affected, "warnings": warnings}))
+}
+
+/// Keeps the first rows of an answer and the types of their values, and counts all.
+#[derive(Default)]
+struct FirstRows {
+    names: Vec<String>,
+    rows: Vec<Vec<Owned>>,
+    count: u64,
+    /// Which of the types of `TYPES` the values of each column have, a bit for each.
+    seen: Vec<u8>,
+}
+
+const TYPES: [&str; 4] = ["int", "float", "text", "bytes"];
+
+impl FirstRows {
+    /// By column: the types of its values, of one that has several with a `|` between them. A null has none.
+    fn types(&self) -> Vec<String> {
+        let of_column = |seen: &u8| {
+            let found = TYPES.iter().enumerate().filter(|(bit, _)| seen & (1_u8 << bit) != 0);
+            found.map(|(_, name)| *name).collect::<Vec<_>>().join("|")
+        };
+        self.seen.iter().map(of_column).collect()
+    }
+}
+
+impl Rows for FirstRows {
+    fn names(&mut self, names: &[String]) {
+        self.names = names.to_vec();
+    }
+
+    fn row(&mut self, row: &dyn Row) {
+        self.count += 1;
+        if self.rows.len() == ROWS_MOST {
+            return;
+        }
+        self.seen.resize(self.seen.len().max(row.columns()), 0);
+        let values: Vec<Owned> = (0..row.columns()).map(|column| row.value(column).to_owned()).collect();
+        for (seen, value) in self.seen.iter_mut().zip(&values) {
+            *seen |= match value {
+                Owned::Null => 0,
+                Owned::Int(_) => 1,
+                Owned::Float(_) => 2,
+                Owned::Text(_) => 4,
+                Owned::Bytes(_) => 8,
+            };
+        }
+        self.rows.push(values);
+    }
 }
 
 /// One session that is asked one statement after another, until it is dropped. A thread of its own holds it, because a

@@ -166,6 +166,21 @@ pub fn explain(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
     with_its_workload(&job, Explain(&job, watch))
 }
 
+/// What the server answers to each of the user's statements, sent twice: {"statements": [{"name", "sql", "is_ordered",
+/// "runs"}]}. What changes rows is rolled back.
+pub fn answers(job: &str, watch: &mut Watch<'_>) -> Result<Value> {
+    struct Answers<'a, 'b>(&'a Job, &'a mut Watch<'b>);
+    impl WithWorkload for Answers<'_, '_> {
+        type Output = Value;
+
+        fn with<W: Workload>(self, workload: W) -> Result<Value> {
+            data::answers(self.0, &workload, self.1)
+        }
+    }
+    let job = Job::parse(job)?;
+    with_its_workload(&job, Answers(&job, watch))
+}
+
 /// Drops what `prepare` made.
 pub fn cleanup(job: &str, watch: &mut Watch<'_>) -> Result<()> {
     struct Cleanup<'a, 'b>(&'a Job, &'a mut Watch<'b>);

@@ -146,6 +146,12 @@ fn explain(py: Python<'_>, job: &str) -> PyResult<String> {
     call(py, None, None, |watch| dyno_driver::explain(job, watch))
 }
 
+/// What the server answers to each of the user's statements.
+#[pyfunction]
+fn answers(py: Python<'_>, job: &str) -> PyResult<String> {
+    call(py, None, None, |watch| dyno_driver::answers(job, watch))
+}
+
 /// Drops what `prepare` made.
 #[pyfunction]
 fn cleanup(py: Python<'_>, job: &str) -> PyResult<String> {
@@ -237,6 +243,7 @@ fn _driver(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
+    module.add_function(wrap_pyfunction!(answers, module)?)?;
     module.add_function(wrap_pyfunction!(cleanup, module)?)?;
     module.add_function(wrap_pyfunction!(query, module)?)?;
     module.add_function(wrap_pyfunction!(pauses, module)?)?;

@@ -40,7 +40,7 @@ from dbdyno.records.record import Doubt, Outcome, Record, blocked_at_first, leav
 from dbdyno.records.run import Run
 from dbdyno.study import Arrangement, Interval, Study
 from dbdyno.study.designs import trial_count, variants_of
-from dbdyno.study.nouns import INSTRUCTIONS_PER_OP
+from dbdyno.study.nouns import INSTRUCTIONS_PER_OP, STATEMENTS
 from dbdyno.study.trials import Variant
 
 COSTS = (
@@ -306,7 +306,7 @@ def _trial(
     warnings = record.doubts
     if record.trial in mixed:
         warnings[Doubt.MIXED_RESETS] = mixed[record.trial]
-    if steady is not None and not steady.settled:
+    if steady is not None and not steady.settled and not by_statement(record):
         warnings[Doubt.NOT_SETTLED] = (
             f"steady from second {steady.settled_at} on, {steady.share:.0%} of the measured part"
         )
@@ -319,6 +319,11 @@ def _trial(
         series=series,
         warnings=warnings,
     )
+
+
+def by_statement(record: Record) -> bool:
+    """Whether each statement was sent by itself: seconds of such a load have nothing in common."""
+    return record.tally is not None and record.tally.workload == STATEMENTS
 
 
 def _by_variant(variants: Sequence[Variant], columns: Columns) -> list[Trials]:

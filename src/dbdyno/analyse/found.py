@@ -290,6 +290,69 @@ class StatementTimes(Frozen):
     kinds: tuple[StatementTime, ...]
 
 
+class StatementRatio(Frozen):
+    """The time of one statement, variant / baseline: geometric mean over `blocks`, with an interval that
+    holds together with those of all other statements and variants; None with a single block. Both times are
+    means over the executions of a trial, in ms. It was called so many times in a log, if one tells that."""
+
+    statement: str
+    variant: str
+    baseline_ms: float
+    ms: float
+    blocks: int
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+    told: RatioPosition = RatioPosition.OPEN
+    calls: int | None = absent(None)
+
+    @property
+    def change_s(self) -> float | None:
+        """By how much all calls of the log take longer, in seconds."""
+        return None if self.calls is None else self.calls * (self.ms - self.baseline_ms) / 1000.0
+
+
+class AnswerDifference(Frozen):
+    """A statement that a variant answers otherwise than the baseline: in `what`, and why that is no fault of
+    the variant, where it is `harmless`. `before` and `after` are the first rows that only one of the two
+    has, or how it was refused."""
+
+    statement: str
+    what: str
+    harmless: str = absent("")
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+class VariantAnswers(Frozen):
+    """How the answers of a variant differ from the baseline's, over `compared` statements."""
+
+    variant: str
+    compared: int
+    differences: tuple[AnswerDifference, ...] = ()
+    why_not: str = absent("")
+
+
+class IndexCost(Frozen):
+    """What the index of a variant costs: seconds to build, and by how many bytes the data grew; medians."""
+
+    variant: str
+    factor: str
+    build_s: float
+    size_bytes: float | None = None
+
+
+class StatementsCompared(Frozen):
+    """Each statement by itself under each variant, over one family of `comparisons`."""
+
+    comparisons: int
+    confidence: float
+    ratios: tuple[StatementRatio, ...] = ()
+    unanswered: dict[str, tuple[str, ...]] = absent({})
+    answers: tuple[VariantAnswers, ...] = absent(())
+    indexes: tuple[IndexCost, ...] = absent(())
+
+
 class StageTime(Frozen):
     """Seconds that one stage took over the measured trials, and its share of their wall time. `load` is the
     warm-up and the measured part, which the stage `drive` then does not hold."""

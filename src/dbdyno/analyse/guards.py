@@ -14,14 +14,24 @@ Where a reading is 0 there is no ratio. There the guard is judged by what the va
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 from dbdyno.analyse.columns import Block
 from dbdyno.analyse.estimate import Estimator, Trials, around_means, ratio_between
+from dbdyno.analyse.found import AnswerDifference
 from dbdyno.analyse.intervals import usable
 from dbdyno.analyse.model import GuardResult, Kept, Method
 from dbdyno.records import metrics
-from dbdyno.study import DURABLE, Guard
+from dbdyno.records.load_words import (
+    HARMLESS,
+    LAST_DIGITS,
+    ORDER,
+    StatementAnswer,
+    StatementAnswers,
+    answer_difference,
+)
+from dbdyno.study import ANSWERS, DURABLE, Guard
 
 Values = dict[Block, float]
 
@@ -43,7 +53,7 @@ def fails_more(metric: str, trials: Trials, baseline: Trials, method: Method) ->
 def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult | None:
     """A guard on one variant; None for `invariants`, which each trial's checks decide."""
     found = _by_reading(guard, trials, baseline, method)
-    if found is None or found.state is not Kept.KEPT or guard.metric == DURABLE:
+    if found is None or found.state is not Kept.KEPT or guard.metric in (DURABLE, ANSWERS):
         return found
     unproved = fails_more(guard.metric, trials, baseline, method)
     return found.but(state=Kept.UNDECIDED) if unproved else found
@@ -52,6 +62,8 @@ def guard_result(guard: Guard, trials: Trials, baseline: Trials, method: Method)
 def _by_reading(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult | None:
     if guard.metric == DURABLE:
         return _durable(guard, trials)
+    if guard.metric == ANSWERS:
+        return _same_answers(guard, first_answers(trials), first_answers(baseline))
     if guard.bound is None:
         return None
     measured, beside = trials.values(guard.metric), baseline.values(guard.metric)
@@ -86,6 +98,70 @@ def _durable(guard: Guard, trials: Trials) -> GuardResult:
         value=float(harmful),
         trials=sum(one.rounds for one in power),
     )
+
+
+ROWS_TOLD = 3
+NOT_STEADY = "the statement does not answer twice alike"
+DIGITS_TOLD = "doubles differ beyond 12 digits, by the order in which they were added"
+WARNINGS_TOLD = "the rows are the same"
+
+
+def first_answers(trials: Trials) -> StatementAnswers | None:
+    """The answers of a variant's first trial that asked; None where none did."""
+    records = trials.rows.columns.records(trials.rows.places.tolist())
+    return next((record.answers for record in records if record.answers is not None), None)
+
+
+def _same_answers(
+    guard: Guard, ours: StatementAnswers | None, theirs: StatementAnswers | None
+) -> GuardResult:
+    """One other answer is proof. `value` is how many there are."""
+    if ours is None or theirs is None or not (ours.statements and theirs.statements):
+        return GuardResult(text=guard.text, metric=guard.metric, state=Kept.UNREAD)
+    harmful = sum(not one.harmless for one in differing_answers(theirs, ours))
+    return GuardResult(
+        text=guard.text,
+        metric=guard.metric,
+        state=Kept.BROKEN if harmful else Kept.KEPT,
+        value=float(harmful),
+        trials=len(ours.statements),
+    )
+
+
+def differing_answers(before: StatementAnswers, after: StatementAnswers) -> tuple[AnswerDifference, ...]:
+    """What differs between the answers of the baseline, `before`, and those of a variant."""
+    known = {one.statement: one for one in before.statements}
+    pairs = [(known[one.statement], one) for one in after.statements if one.statement in known]
+    return tuple(
+        AnswerDifference(
+            statement=other.statement,
+            what=what,
+            harmless=_harmless(what, one, other),
+            before=_only(one, other, what),
+            after=_only(other, one, what),
+        )
+        for one, other in pairs
+        if (what := answer_difference(one, other))
+    )
+
+
+def _harmless(what: str, one: StatementAnswer, other: StatementAnswer) -> str:
+    if what in HARMLESS:
+        return DIGITS_TOLD if what == LAST_DIGITS else WARNINGS_TOLD
+    # A column that comes or goes is no chance.
+    steady = not (one.differs or other.differs) or what in ("columns", "error", "types")
+    return "" if steady else NOT_STEADY
+
+
+def _only(one: StatementAnswer, other: StatementAnswer, what: str) -> tuple[str, ...]:
+    """The first rows that the other has not; in place of rows the refusal."""
+    if one.error:
+        return (f"{one.error}: {one.said}",)
+    if what == ORDER:
+        pairs = zip(one.shown, other.shown, strict=False)
+        return tuple(ours for ours, theirs in pairs if ours != theirs)[:ROWS_TOLD]
+    own = tuple((Counter(one.shown) - Counter(other.shown)).elements())[:ROWS_TOLD]
+    return own or (f"{one.rows:,} rows; the first {len(one.shown):,} are the other's as well",)
 
 
 def _by_ratio(guard: Guard, trials: Trials, baseline: Trials, method: Method) -> GuardResult:

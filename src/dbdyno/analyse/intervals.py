@@ -50,7 +50,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analyse.found import Narrower
+from dbdyno.analyse.found import Narrower, RatioPosition
 from dbdyno.analyse.model import Method, Ratio, Reason, Verdict
 from dbdyno.analyse.quantiles import BLOCKS_LEAST, anytime_quantile, student_quantile, t_quantile
 from dbdyno.study import Interval
@@ -341,6 +341,17 @@ def judge(effect: Ratio, method: Method) -> tuple[Verdict, Reason | None]:
     if effect.high < 1.0:
         return (Verdict.SLOWER if method.higher_is_better else Verdict.FASTER), None
     return Verdict.INCONCLUSIVE, Reason.SPREAD
+
+
+def position_of(ratio: Ratio, method: Method) -> RatioPosition:
+    """A difference is told as a verdict is: from the whole interval, and from as many blocks."""
+    if ratio.pairs < method.blocks_least or ratio.low is None or ratio.high is None:
+        return RatioPosition.OPEN
+    if within(ratio, method.margin):
+        return RatioPosition.LEVEL
+    if ratio.low > 1.0:
+        return RatioPosition.ABOVE
+    return RatioPosition.BELOW if ratio.high < 1.0 else RatioPosition.OPEN
 
 
 def one_sided(confidence: float) -> float:

@@ -28,6 +28,7 @@ from dbdyno.analyse.found import (
     SecondResponse,
     Series,
     Starts,
+    StatementsCompared,
     StatementTimes,
     Steady,
     TimeSplit,
@@ -567,6 +568,7 @@ class Analysis(Frozen):
     splits: tuple[TimeSplit, ...] = ()
     requests: tuple[RequestTimes, ...] = absent(())
     statements: tuple[StatementTimes, ...] = absent(())
+    statements_compared: StatementsCompared | None = absent(None)
     plans: PlansCompared | None = absent(None)
     engines: EnginesCompared | None = absent(None)
     hosts: HostsCompared | None = absent(None)

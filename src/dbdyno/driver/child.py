@@ -12,6 +12,7 @@ is not loaded cannot disturb the measurement.
     {"verb": "end"}                                          ->  {"reply": {the tally}}
     {"verb": "check", "job": {...}, "acknowledged": {...}}   ->  {"reply": [{"name", "holds", "detail"}]}
     {"verb": "explain", "job": {...}}                        ->  {"reply": {"statements", "unreached"}}
+    {"verb": "answers", "job": {...}}                        ->  {"reply": {"statements"}}
     {"verb": "cleanup", "job": {...}}                        ->  {"reply": {}}
     {"verb": "query", "url": "...", "sql": "..."}            ->  {"reply": {"columns", "rows", "affected"}}
 
@@ -45,6 +46,7 @@ _VERBS: dict[str, Callable[[dict[str, Any]], str]] = {
     "examine": lambda request: _driver.examine(json.dumps(request["job"])),
     "check": lambda request: _driver.check(json.dumps(request["job"]), _acknowledged(request)),
     "explain": lambda request: _driver.explain(json.dumps(request["job"])),
+    "answers": lambda request: _driver.answers(json.dumps(request["job"])),
     "cleanup": lambda request: _driver.cleanup(json.dumps(request["job"])),
     "query": lambda request: _driver.query(request["url"], request["sql"]),
 }

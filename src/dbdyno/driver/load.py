@@ -22,6 +22,8 @@ from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed
 from dbdyno.frozen import Frozen, Level
 
+QUERY_TIMEOUT_S = 60.0
+
 
 @dataclass(frozen=True)
 class AtNode:
@@ -72,8 +74,11 @@ class LoadOfNodes(InStretches):
     def explain(self, job: Job) -> Explained:
         return self._processes[0].explain(job)
 
-    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
-        return self._processes[0].query(url, sql)
+    def answers(self, job: Job) -> StatementsAnswered:
+        return self._processes[0].answers(job)
+
+    def query(self, url: str, sql: str, timeout_s: float = QUERY_TIMEOUT_S) -> list[list[str | float | None]]:
+        return self._processes[0].query(url, sql, timeout_s)
 
     def begin(self, job: Job) -> Tally | None:
         self.seen = ()
@@ -131,6 +136,48 @@ class Explained(Frozen):
 
     statements: tuple[ExplainedStatement, ...]
     unreached: dict[str, str]
+
+
+Row = tuple[str | int | float | None, ...]
+"""A row as the driver tells it: bytes that are no text are hexadecimal, decimals and dates are text."""
+
+
+class StatementRefusal(Frozen):
+    """How a server refused a statement: its own code, the SQLSTATE beside it where it sent one, its words."""
+
+    code: str
+    sqlstate: str = ""
+    message: str
+
+
+class RowsAnswered(Frozen):
+    """One answer: the names of its columns, the types of their values, and its first rows. All of its rows
+    are in the `count`. A statement that changes rows has those of its table `before` and `after` it."""
+
+    columns: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    count: int = 0
+    affected: int = 0
+    warnings: tuple[Row, ...] = ()
+    before: RowsAnswered | None = None
+    after: RowsAnswered | None = None
+    error: StatementRefusal | None = None
+
+
+class StatementAnswered(Frozen):
+    """A statement as it was sent, and what each sending was answered."""
+
+    name: str
+    sql: str
+    is_ordered: bool
+    runs: tuple[RowsAnswered, ...]
+
+
+class StatementsAnswered(Frozen):
+    """The answers to all statements of a workload."""
+
+    statements: tuple[StatementAnswered, ...]
 
 
 class Prepared(Frozen):
@@ -205,8 +252,12 @@ class LoadDriver(Protocol):
         """The plans of the workload's statements. No write is executed."""
         ...
 
-    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
-        """The rows of one statement."""
+    def answers(self, job: Job) -> StatementsAnswered:
+        """What the server answers to each of the user's statements, sent twice. Writes are rolled back."""
+        ...
+
+    def query(self, url: str, sql: str, timeout_s: float = QUERY_TIMEOUT_S) -> list[list[str | float | None]]:
+        """The rows of one statement, which is given up after so many seconds."""
         ...
 
     def close(self) -> None: ...

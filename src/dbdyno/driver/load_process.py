@@ -19,7 +19,14 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Examined, Explained, Invariant, Prepared
+from dbdyno.driver.load import (
+    QUERY_TIMEOUT_S,
+    Examined,
+    Explained,
+    Invariant,
+    Prepared,
+    StatementsAnswered,
+)
 from dbdyno.driver.shares import InStretches
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, LoadDied, remedy
@@ -154,7 +161,6 @@ class Conversation:
         return self._explain(verb, code, said)
 
 
-QUERY_TIMEOUT_S = 60.0
 EXPLAIN_TIMEOUT_S = 120.0
 PREPARE_TIMEOUT_S = 3600.0
 CLOSE_S = 5.0
@@ -222,9 +228,14 @@ class LoadProcess(InStretches):
             self._request(EXPLAIN_TIMEOUT_S, verb="explain", job=job.model_dump())
         )
 
-    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
-        """The rows of one statement."""
-        reply = self._request(QUERY_TIMEOUT_S, verb="query", url=url, sql=sql)
+    def answers(self, job: Job) -> StatementsAnswered:
+        """What the server answers to each of the user's statements, sent twice. Writes are rolled back."""
+        reply = self._request(PREPARE_TIMEOUT_S, verb="answers", job=job.model_dump())
+        return StatementsAnswered.model_validate(reply)
+
+    def query(self, url: str, sql: str, timeout_s: float = QUERY_TIMEOUT_S) -> list[list[str | float | None]]:
+        """The rows of one statement, which is given up after so many seconds."""
+        reply = self._request(timeout_s, verb="query", url=url, sql=sql)
         return list(reply["rows"])
 
     def request(self, **request: Any) -> None:

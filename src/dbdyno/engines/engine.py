@@ -480,6 +480,15 @@ class VectorWords:
 
 
 @dataclass(frozen=True)
+class IndexWords:
+    """How an engine is asked for indexes: `found` counts those of the name `{name}`, and `size` gives the
+    bytes of the database; empty where none are told."""
+
+    found: str
+    size: str = ""
+
+
+@dataclass(frozen=True)
 class Engine:
     """One engine: its names, and its four parts. Each part is a module of the engine's folder, or stands in
     one, and holds no state.
@@ -499,7 +508,9 @@ class Engine:
     does. By `runtime` a server that runs already is studied. By `cluster` several servers are one; without it
     an engine has one node. By `platforms` it is had for other
     architectures, and `machine_sql` is answered with the machine that the server was built for. An embedded
-    one is asked there by its `shell`. In an emulated machine it is asked as its `guest` says.
+    one is asked there by its `shell`. In an emulated machine it is asked as its `guest` says. A session that
+    is told `statement_timeout`, with the time as `{s}` or `{ms}`, has longer statements ended; empty where
+    none has. By `indexes` it is asked for those that a variant has.
     """
 
     name: str
@@ -530,6 +541,8 @@ class Engine:
     shell: Shell | None = None
     guest: GuestProgram | None = None
     cluster: Cluster | None = None
+    statement_timeout: str = ""
+    indexes: IndexWords | None = None
 
     def compensates(self, version: str) -> bool:
         """Whether sums of doubles keep what rounding cuts off, in a version of the engine."""

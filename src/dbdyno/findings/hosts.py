@@ -33,8 +33,8 @@ from dbdyno.analyse.estimate import (
 )
 from dbdyno.analyse.floor import floor
 from dbdyno.analyse.found import HostEffect, HostsCompared, OneHost, OnHosts, RatioPosition
-from dbdyno.analyse.intervals import as_told, bounded_exp, within
-from dbdyno.analyse.model import Analysis, Method, Ratio, VariantResult, Verdict
+from dbdyno.analyse.intervals import as_told, bounded_exp, position_of
+from dbdyno.analyse.model import Analysis, Method, VariantResult, Verdict
 from dbdyno.analyse.quantiles import confidence_each, t_quantile
 from dbdyno.records.run import FleetHost
 from dbdyno.report.document import ColumnKind, Detail, Figure, Notes, Row, Section, table
@@ -106,23 +106,12 @@ def _of_host(found: Contrasts, number: int) -> Contrasts:
 def _host_effect(host: str, logs: Contrasts, method: Method, confidence: float) -> HostEffect:
     ratio = estimated_ratio(method.response, logs, confidence, around_means(method), judged=True)
     assert ratio is not None  # a host has a block, or it is not among them
-    told = _told(ratio, method)
+    told = position_of(ratio, method)
     shown = as_told(ratio, Verdict.NO_EFFECT if told is RatioPosition.LEVEL else None, method.margin)
     return HostEffect(
         host=host, blocks=ratio.pairs, ratio=ratio.ratio, low=ratio.low, high=ratio.high, told=told,
         narrower=shown.narrower,
     )  # fmt: skip
-
-
-def _told(ratio: Ratio, method: Method) -> RatioPosition:
-    """A difference is told as a verdict is: from the whole interval, and from as many blocks."""
-    if ratio.pairs < method.blocks_least or ratio.low is None or ratio.high is None:
-        return RatioPosition.OPEN
-    if within(ratio, method.margin):
-        return RatioPosition.LEVEL
-    if ratio.low > 1.0:
-        return RatioPosition.ABOVE
-    return RatioPosition.BELOW if ratio.high < 1.0 else RatioPosition.OPEN
 
 
 def _contrary(each: Sequence[HostEffect], result: VariantResult, method: Method) -> Iterator[str]:

@@ -25,6 +25,7 @@ from dbdyno.report.words import answer, method, naming, numbers
 from dbdyno.report.words import hosts as words_hosts
 from dbdyno.report.words.numbers import moment_text
 from dbdyno.study import Study
+from dbdyno.study.nouns import STATEMENTS
 
 NOBODY = ""
 """In the place of what finds something: a search is found around all other findings."""
@@ -145,6 +146,12 @@ FINDINGS = (
         alone=True,
     ),
     Finding(
+        "statements_compared",
+        "dbdyno.findings.statements:compared_sections",
+        find="dbdyno.findings.statements:find_compared",
+        asked=lambda basis: basis.study.workload.name == STATEMENTS,
+    ),
+    Finding(
         "plans",
         "dbdyno.findings.plans:sections",
         asked=lambda basis: basis.has(HAS_PLANS),
@@ -259,7 +266,8 @@ def _facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if not analysis.run.of_logs:
         load = analysis.study.workload
         warmup, measured = map(numbers.seconds_text, (load.warmup_s, load.duration_s))
-        yield "Each", f"{warmup} warm-up, {measured} measured"
+        rounds = load.options.get("rounds") if load.name == STATEMENTS else None
+        yield "Each", f"{rounds} rounds" if rounds else f"{warmup} warm-up, {measured} measured"
 
 
 def _sections(analysis: Analysis, reruns: Sequence[Rerun] | None) -> Iterator[Section]:

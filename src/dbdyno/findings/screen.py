@@ -30,6 +30,7 @@ def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
     if analysis.study.untimed:
         return Screen((), _of_platforms(analysis), (last,))
     lines = (
+        *_answers(analysis),
         noise.smallest_text(analysis),
         _counted(analysis),
         *_warnings(analysis),
@@ -39,11 +40,12 @@ def of_run(analysis: Analysis, reruns: Sequence[Rerun] | None = None) -> Screen:
     size = f"{naming.size_text(analysis)}, {numbers.plural(len(analysis.trials), 'trial')}"
     facts = naming.engine_text(analysis), naming.workload_text(analysis), size
     return Screen(
-        (*(_of_factors(analysis) or _layouts(analysis)),),
+        (*(_of_statements(analysis) or _of_factors(analysis) or _layouts(analysis)),),
         tuple(line for line in lines if plain(line)),
         (*steps, last),
         " · ".join(facts),
-        (gap.title(analysis.gap),) if _is_of_a_gap(analysis) and analysis.gap is not None else (),
+        row="variant" if analysis.statements_compared is None else "row",
+        answer=(gap.title(analysis.gap),) if _is_of_a_gap(analysis) and analysis.gap is not None else (),
     )
 
 
@@ -78,6 +80,29 @@ def _too_noisy(analysis: Analysis, to_go_on: Sequence[str]) -> str:
         return ""
     margin = numbers.share_text(analysis.method.margin)
     return f"! Too noisy to tell a margin of {margin}: measure longer (workload.duration)"
+
+
+def _of_statements(analysis: Analysis) -> list[Table]:
+    """A row a statement, where each was sent by itself."""
+    found = analysis.statements_compared
+    if found is None or not found.ratios:
+        return []
+    # Here, because few runs have them.
+    from dbdyno.findings.statements import LAYOUTS, compared_table, ranked
+
+    return [compared_table(analysis, ranked(found), brief=True, left_out=left_out) for left_out in LAYOUTS]
+
+
+def _answers(analysis: Analysis) -> Iterator[Words]:
+    """Of each variant with other answers, which; and that the others have none."""
+    found = analysis.statements_compared
+    if found is None:
+        return
+    from dbdyno.findings.statements import answers_line
+
+    for each in found.answers:
+        wrong = each.why_not or any(not one.harmless for one in each.differences)
+        yield (Mark("! ", Tone.BAD) if wrong else "", answers_line(each))
 
 
 def _of_factors(analysis: Analysis) -> list[Table]:

@@ -156,11 +156,14 @@ def data_ranges(source: int) -> Iterator[tuple[int, int]]:
         yield start, position
 
 
-def forget_cached(folder: Path) -> None:
-    """Drops a tree's clean pages from the page cache (posix_fadvise(2)); needs no right."""
+def forget_cached(folder: Path, written: bool = False) -> None:
+    """Drops a tree's clean pages from the page cache (posix_fadvise(2)); needs no right. Once all are
+    `written` to the disk, all are clean."""
     for path in folder.rglob("*"):
         if path.is_file() or path.is_block_device():
             with path.open("rb") as file:
+                if written:
+                    os.fsync(file.fileno())
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 

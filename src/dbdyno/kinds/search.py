@@ -62,7 +62,7 @@ from dbdyno.study import (
     WorkloadOffer,
 )
 from dbdyno.study.document import line, toml, toml_text
-from dbdyno.study.nouns import GivenData, Search
+from dbdyno.study.nouns import STATEMENTS, GivenData, Search
 from dbdyno.study.sections import WITH_SETUP
 from dbdyno.study.tables import KNOBS
 from dbdyno.study.trials import ACT_OF_METRIC, Purpose, Trial, Variant, phases_of
@@ -226,7 +226,7 @@ def limits_of_search(study: Study) -> list[str]:
     return told
 
 
-WITH_OWN_STATEMENTS = frozenset(("script", "lua", REPLAY))
+WITH_OWN_STATEMENTS = frozenset(("script", STATEMENTS, "lua", REPLAY))
 """Workloads whose statements are the user's, on tables of the user's."""
 NAME_LENGTH_MAX = 100
 """Of what names the load in the name of its study's file."""

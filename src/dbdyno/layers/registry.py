@@ -138,6 +138,8 @@ LAYERS: LazyTable[Layer] = registry(
         "platform": "dbdyno.layers.platform:PLATFORM",
         "machine": "dbdyno.layers.platform:MACHINE",
         "workload": "dbdyno.layers.workload:WORKLOAD",
+        "statement": "dbdyno.layers.workload:STATEMENT",
+        "schema": "dbdyno.layers.workload:SCHEMA",
         "source": "dbdyno.layers.source:SOURCE",
         "build": "dbdyno.layers.build:BUILD",
         "config": "dbdyno.layers.config:CONFIG",
@@ -215,6 +217,11 @@ def _lost(factor: str, level: Level, engine: Engine, beside: Mapping[str, Level]
 def files_of_level(factor: str, level: Level, folder: Path) -> tuple[NamedFile, ...]:
     """The files that a level of a factor names in a study's folder. Those of a workload are known of all of
     its options together."""
+    if layer_and_knob(factor)[0] == "statement":
+        # Here, because few studies send other texts.
+        from dbdyno.layers.workload import STATEMENT
+
+        return STATEMENT.files(level)
     knob = KNOBS.get(factor)
     return knob.files(level_text(level), folder) if knob is not None and knob.takes(level) else ()
 

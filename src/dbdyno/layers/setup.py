@@ -112,6 +112,11 @@ class Request(ABC):
         shows without a change of anything."""
         return
 
+    def put_on(self, running: Running) -> Mapping[str, Level]:
+        """What it does once the server answers, and what a record is to tell of that. Raises Blocked where
+        the server refuses it."""
+        return {}
+
     @abstractmethod
     def apply(self, setup: Setup) -> None:
         """Adds it to the setup; what touches the host goes through the setup's journal. Raises Blocked."""

@@ -1,23 +1,27 @@
 """The workload layer: clients, rate and the workload's own options, proved by what the driver says it
-drove."""
+drove. Beside it two layers of what is asked: the texts of statements, and the indexes of the data."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.datasets import SET_FILE, VECTOR_SEARCH, placed
 from dbdyno.driver.job import Closed, Job, Open, Schedule, ThinkTime
-from dbdyno.driver.load import files_read
+from dbdyno.driver.load import files_read, review
 from dbdyno.engines.engine import Engine
-from dbdyno.errors import Mistake
+from dbdyno.errors import Blocked, DriverFailed, Mistake
 from dbdyno.frozen import Frozen, Level, level_text
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
-from dbdyno.layers.layer import GivenUp
+from dbdyno.layers.layer import GivenUp, proof
 from dbdyno.layers.setup import Request, Running, Setup
 from dbdyno.obtain.installation import Installation
+from dbdyno.records.load_words import BUILD_S, SIZE_BYTES
 from dbdyno.records.record import Evidence, Reading
 from dbdyno.study import Factor, pacing
 from dbdyno.study.files import FileKind, NamedFile
@@ -150,3 +154,186 @@ def _shown(found: Pace | None) -> str:
 
 
 WORKLOAD = WorkloadLayer()
+
+
+@dataclass(frozen=True)
+class StatementReplaced(Request):
+    """A statement of the workload whose text is that of another file."""
+
+    statement: str
+    file: str
+
+    def apply(self, setup: Setup) -> None:
+        others = str(setup.job.options.get(REPLACED, ""))
+        told = ",".join(filter(None, (others, f"{self.statement}={self.file}")))
+        setup.job = setup.job.but(options={**setup.job.options, REPLACED: told})
+
+
+READING_MOST = 160
+REPLACED = "replaced"
+"""The option of the workload `statements` that names such files."""
+
+
+class StatementLayer(WorkloadLayer):
+    """`statement.NAME = FILE` sends the text of a file in the place of the statement NAME."""
+
+    name = "statement"
+    related: Mapping[str, tuple[str, ...]] = {}
+
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
+        wrong = [level for level in map(level_text, factor.levels) if not level.endswith(".sql")]
+        hint = f'write "{factor.name}" = ["queries/{factor.knob}.sql", "new/{factor.knob}.sql"]'
+        return [Mistake(0, f"{factor.name}: {level!r} is no .sql file", hint) for level in wrong]
+
+    def files(self, level: Level) -> tuple[NamedFile, ...]:
+        """The file that a level names."""
+        return (NamedFile(FileKind.WORKLOAD, level_text(level), REPLACED),)
+
+    def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
+        return tuple(StatementReplaced(knob, level_text(level)) for knob, level in levels.items())
+
+    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
+        job = running.setup.job
+        sent = review(job.workload, job.options, Path(job.folder)).own_sql.splitlines()
+        return [self._sent(knob, level_text(level), sent, Path(job.folder)) for knob, level in levels.items()]
+
+    def _sent(self, knob: str, level: str, sent: Sequence[str], folder: Path) -> Evidence:
+        # As the driver joins them.
+        place = os.path.join(folder, level)  # noqa: PTH118
+        lines = [line for line in sent if line.startswith(f"{place}:")]
+        shown = lines[0].removeprefix(f"{folder}/")[:READING_MOST] if lines else "nothing of it"
+        found = Reading(value=shown, source="what the driver sends")
+        return proof(f"statement.{knob}", level, found, bool(lines), "the driver's job")
+
+    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
+        """How often the tally has it."""
+        kinds = running.tally.by_transaction if running.tally else {}
+        kind = kinds.get(evidence.factor.removeprefix("statement."))
+        if kind is None:
+            return evidence
+        return evidence.but(exercised=Reading(value=str(kind.operations), source="tally: executions"))
+
+
+STATEMENT = StatementLayer()
+
+NO_INDEX, BUILD_MOST_S = "none", 300.0
+"""The level without an index, and how long one may take to build: as long as the driver waits for a byte."""
+INDEX = re.compile(
+    r"\s*CREATE\s+(?:(?:UNIQUE|ASC|ASCENDING|DESC|DESCENDING|FULLTEXT|SPATIAL)\s+)*INDEX\s+"
+    r"(?:CONCURRENTLY\s+)?(?:IF\s+NOT\s+EXISTS\s+)?[\"`]?(?P<name>\w+)",
+    re.IGNORECASE,
+)
+
+
+def _indexes(level: str) -> list[tuple[str, str]]:
+    """The name of each index that a level makes, and the statement that makes it."""
+    parts = [] if level == NO_INDEX else [part.strip() for part in level.split(";") if part.strip()]
+    return [(found["name"], part) for part in parts if (found := INDEX.match(part))]
+
+
+@dataclass(frozen=True)
+class IndexesMade(Request):
+    """Indexes that a variant has beside those of the data."""
+
+    knob: str
+    level: str
+
+    def apply(self, setup: Setup) -> None:
+        """Nothing yet: there is no server."""
+
+    def put_on(self, running: Running) -> Mapping[str, Level]:
+        factor, words = f"schema.{self.knob}", running.setup.engine.indexes
+        if self.level == NO_INDEX or words is None:
+            return {}
+        before = _bytes(running, words.size)
+        began = time.monotonic()
+        try:
+            for _, statement in _indexes(self.level):
+                running.load.query(running.server.url, statement, BUILD_MOST_S)
+        except DriverFailed as refusal:
+            if refusal.kind != "server":
+                raise
+            raise Blocked(factor, f"the server refused it: {refusal.message}", "mend the statement") from None
+        told: dict[str, Level] = {f"{factor}{BUILD_S}": round(time.monotonic() - began, 4)}
+        after = _bytes(running, words.size)
+        if before is not None and after is not None:
+            told[f"{factor}{SIZE_BYTES}"] = after - before
+        return told
+
+
+def _bytes(running: Running, sql: str) -> float | None:
+    """The bytes of the database; None where the account may not ask, or no statement tells."""
+    if not sql:
+        return None
+    try:
+        [[size]] = running.ask(sql)
+    except DriverFailed as refusal:
+        if refusal.kind != "server":
+            raise
+        return None
+    return None if size is None else float(size)
+
+
+class SchemaLayer(WorkloadLayer):
+    """`schema.index = CREATE INDEX ...` makes an index in the data of a variant."""
+
+    name = "schema"
+    related: Mapping[str, tuple[str, ...]] = {}
+
+    def in_production(self, knob: str) -> bool:
+        return False
+
+    def mistakes(
+        self,
+        factor: Factor,
+        engine: Engine,
+        installation: Installation | None,
+        allowed: Allowed = NOTHING_ALLOWED,
+    ) -> list[Mistake]:
+        hint = 'write "schema.index" = ["none", "CREATE INDEX by_customer ON orders (customer)"]'
+        if not factor.knob.startswith("index"):
+            return [
+                Mistake(0, f"the schema layer has no knob {factor.knob!r}, but index and index_...", hint)
+            ]
+        levels = [level for level in map(level_text, factor.levels) if level != NO_INDEX]
+        wrong = [
+            level
+            for level in levels
+            if len(_indexes(level)) != len(list(filter(str.strip, level.split(";")))) or not _indexes(level)
+        ]
+        return [Mistake(0, f"{factor.name}: {level!r} makes no index", hint) for level in wrong]
+
+    def ask(self, levels: Mapping[str, Level], engine: Engine) -> tuple[Request, ...]:
+        return tuple(IndexesMade(knob, level_text(level)) for knob, level in levels.items())
+
+    def prove(self, levels: Mapping[str, Level], running: Running) -> list[Evidence]:
+        return [self._made(knob, level_text(level), running) for knob, level in levels.items()]
+
+    def _made(self, knob: str, level: str, running: Running) -> Evidence:
+        words, factor = running.setup.engine.indexes, f"schema.{knob}"
+        names = [name for name, _ in _indexes(level)]
+        if not names or words is None:
+            found = Reading(value=NO_INDEX, source="the data as they came")
+            return proof(factor, level, found, not names, "the study")
+        there = [name for name in names if _number(running, words.found.format(name=name))]
+        reading = Reading(
+            value=", ".join(there) or NO_INDEX, source=f"{running.setup.engine.title}'s catalogue"
+        )
+        return proof(factor, level, reading, there == names, "the server, once it answered")
+
+    def exercised(self, evidence: Evidence, running: Running) -> Evidence:
+        return evidence
+
+
+def _number(running: Running, sql: str) -> float:
+    [[count]] = running.ask(sql)
+    return float(count or 0)
+
+
+SCHEMA = SchemaLayer()

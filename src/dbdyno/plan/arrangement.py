@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from dbdyno.frozen import Frozen
 from dbdyno.study import Arrangement, Study
+from dbdyno.study.nouns import STATEMENTS
 from dbdyno.study.trials import EACH_LEAST, phases_of, timed_acts
 
 MEMORY_SHARE = 0.8
@@ -79,6 +80,8 @@ def obstacle(study: Study, circumstances: Circumstances) -> str:
         return f"workload.{paced[0]} starts transactions by the clock, so a load is one whole"
     if circumstances.pauses:
         return f"{study.workload.name} has pauses of its own between transactions, so a load is one whole"
+    if study.workload.name == STATEMENTS:
+        return "each statement is sent by itself, so a load is one whole"
     if circumstances.needed_bytes > MEMORY_SHARE * circumstances.available_bytes:
         needed_mib, available_mib = circumstances.needed_bytes >> 20, circumstances.available_bytes >> 20
         return f"all servers together take about {needed_mib} MiB of the {available_mib} MiB available"

@@ -43,6 +43,7 @@ from dbdyno.report.words.numbers import plural
 from dbdyno.study import BASELINE, Study
 from dbdyno.study.designs import extremes_of
 from dbdyno.study.document import parse_document
+from dbdyno.study.nouns import STATEMENTS
 from dbdyno.study.trials import Variant
 from dbdyno.trial import beside
 from dbdyno.trial.beside import AskedStatements, not_in_effect
@@ -154,7 +155,7 @@ class StudyLines:
         return next(filter(None, map(self.of_factor, own + varied + names)), 0)
 
 
-OF_FILES = ("script", "lua")
+OF_FILES = ("script", STATEMENTS, "lua")
 """Workloads whose statements are the user's own."""
 STATEMENTS_S = 10.0
 """About how long a server takes that is asked once, for those who wait for this host."""

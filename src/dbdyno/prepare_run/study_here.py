@@ -171,6 +171,7 @@ def catalogue(ask_engines: bool = True, allowed: Allowed = NOTHING_ALLOWED) -> C
         # A stored study is read where its files may be gone.
         recorded=recording.about if ask_engines else None,
         networked=Those(registry.ENGINES, lambda engine: engine.network),
+        ends_statements=Those(registry.ENGINES, lambda engine: engine.statement_timeout),
         each_writes=Those(registry.ENGINES, lambda one: one.cluster and one.cluster.EACH_WRITES),
     )
 

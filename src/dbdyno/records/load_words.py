@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.driver.tally import Replay, Tally
+from dbdyno.frozen import Frozen, absent
 
 DRIVER_LATE_SHARE = 0.01
 """With more statements that the driver sends late the 99th percentile is the driver's."""
@@ -64,3 +65,66 @@ def driver_lagged(replay: Replay) -> str:
     if share <= DRIVER_LATE_SHARE:
         return ""
     return f"{replay.late_by_driver} of {replay.statements} statements ({share:.1%}) began late by the driver"
+
+
+class StatementAnswer(Frozen):
+    """The answer to one statement, which was sent twice.
+
+    Of `rows` rows the `digest` is over the values of all that were told, in any order; `rounded` is the same
+    with doubles of 12 digits. A statement that says itself in which order its rows come has `in_order`, which
+    is over them as they came, rounded. `columns` are names, and `types` those of the values below them.
+    `shown` are the first rows, sorted where the statement names no order. Of a statement that changes rows
+    they are those that it took away (`-`) and left (`+`). `differs` says in what the second answer was
+    another than the first; empty where it was the same. Without an answer there is an `error`: its code, and
+    what the server `said`. Rows beyond the first 20,000 are counted, and not compared.
+    """
+
+    statement: str
+    rows: int = 0
+    affected: int = absent(0)
+    columns: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    digest: str = ""
+    rounded: str = ""
+    in_order: str = absent("")
+    shown: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = absent(())
+    differs: str = absent("")
+    error: str = absent("")
+    said: str = absent("")
+
+
+class StatementAnswers(Frozen):
+    """The answers of a trial. Where the statements could not be asked, `why_not` says why."""
+
+    statements: tuple[StatementAnswer, ...] = ()
+    why_not: str = absent("")
+
+
+BUILD_S, SIZE_BYTES = "_build_s", "_size_bytes"
+"""Behind the name of a factor, what its index took: among what a trial began with."""
+VALUES, ORDER, LAST_DIGITS, WARNINGS = "values", "order", "last digits of doubles", "warnings"
+HARMLESS = (LAST_DIGITS, WARNINGS)
+"""In what answers may differ that are as right as each other."""
+
+
+def answer_difference(one: StatementAnswer, other: StatementAnswer) -> str:
+    """In what two answers to a statement differ, the gravest first; empty where they are the same."""
+    if one.error or other.error:
+        return "" if one.error == other.error else "error"
+    told = (
+        ("columns", one.columns, other.columns),
+        ("number of rows", one.rows, other.rows),
+        ("rows changed", one.affected, other.affected),
+        (VALUES, one.rounded, other.rounded),
+        (ORDER, one.in_order, other.in_order),
+        ("types", _known(one.types, other.types), _known(other.types, one.types)),
+        (LAST_DIGITS, one.digest, other.digest),
+        (WARNINGS, one.warnings, other.warnings),
+    )
+    return next((what for what, ours, theirs in told if ours != theirs), "")
+
+
+def _known(types: tuple[str, ...], beside: tuple[str, ...]) -> tuple[str, ...]:
+    """The types of columns that have values on both sides."""
+    return tuple(one if other else "" for one, other in zip(types, beside, strict=False))

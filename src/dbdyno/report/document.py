@@ -221,13 +221,15 @@ class Screen:
     """What a terminal shows of a report where nobody asks for details, in one screen: a table in several
     layouts of the same rows, the first row and those below it by how much they matter; lines, the gravest
     first, each cut where it is longer than the terminal is wide; and commands, which are never cut. Its
-    `answer` stands in place of the document's where it has one."""
+    `answer` stands in place of the document's where it has one. Each further
+    line is a `row`."""
 
     layouts: tuple[Table, ...]
     lines: tuple[Words, ...]
     steps: tuple[str, ...]
     facts: str = ""
     answer: tuple[Words, ...] = ()
+    row: str = "variant"
 
 
 @dataclass(frozen=True)

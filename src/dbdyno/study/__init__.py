@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dbdyno.study import pacing
     from dbdyno.study.catalogue import Catalogue, FactorCheck, Limits, Option, WorkloadOffer, workload_offers
     from dbdyno.study.nouns import (
+        ANSWERS,
         BASELINE,
         CANDIDATE,
         DURABLE,
@@ -49,6 +50,7 @@ else:
 
 
 __all__ = [
+    "ANSWERS",
     "BASELINE",
     "CANDIDATE",
     "DURABLE",

@@ -123,7 +123,8 @@ class Catalogue:
     application to its check, and `given` checks the data that a study brings. `files` says which files a
     study names; without it, none are read. `recorded` reads what a recording says of itself, and raises
     UserError for a file that is none. Those of `networked` can be loaded from another host, and in clusters
-    of those of `each_writes` all nodes take writes. A `lone` study
+    of those of `each_writes` all nodes take writes. Those of `ends_statements` end one for its time.
+    A `lone` study
     may have no factors, because its run is held against another.
     """
 
@@ -143,6 +144,7 @@ class Catalogue:
     recorded: Callable[[Path], RecordingFacts] | None = None
     networked: Set[str] = frozenset()
     each_writes: Set[str] = frozenset()
+    ends_statements: Set[str] = frozenset()
     beside: BesideCheck | None = None
 
     def workload(self, name: str) -> WorkloadOffer | None:

@@ -42,6 +42,7 @@ ONE_LAYOUT = "the data have one layout, which all blocks share"
 OWN_TABLES = "an application makes its own tables"
 LEDGER_HERE = "what clients were told is kept on the server's host, so that it outlives the server"
 OTHER_DESIGN = "leave it out; a study of another design can have it"
+STATEMENTS = "workload.name = statements"
 SEARCH, REPLAY, DURABLE = "design = search", "workload.name = replay", "goal.guards = durable"
 
 EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
@@ -120,6 +121,21 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         "leave it out",
     ),
     **_each(
+        STATEMENTS,
+        (
+            *(f"workload.{key}" for key in ("clients", "threads", "ramp", "warmup", "think_time")),
+            *("workload.rate_per_s", "workload.arrivals", "workload.schedule"),
+        ),
+        "each statement is sent by itself, in rounds of which the first one warms up",
+        "leave it out; rounds = 10 says how often",
+    ),
+    **_each(
+        STATEMENTS,
+        ("[application]", "[soak]", "[restarts]", "slice"),
+        "each statement is sent by itself",
+        "leave it out, or take another workload",
+    ),
+    **_each(
         PLATFORM,
         ("aa", "baselines", "blocks", "images", "arrangement", "slice", "[goal]", "[soak]", "[search]"),
         TIMES_NOTHING,
@@ -175,6 +191,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
             "engine.configuration": "it has read its configuration",
             DURABLE: "that guard cuts power, and such a server is not cut",
             "factors.engine": "a study is of one such server",
+            "workload.cache = cold": "it is not restarted",
         }.items()
     },
     ("--budget", "--blocks"): ExclusionReason("a budget says how many blocks there are"),
@@ -235,7 +252,9 @@ class Factors:
 SECTIONS = frozenset({"data", "engine", "goal", "restarts", "workload"})
 """Tables whose keys are named with a dot before them. Other names with a dot are factors."""
 GROUPS: Mapping[str, Factors] = {
-    HOST_LEVELS: Factors(r"(?!(build|config|engine|machine|platform|source|workload)\b)[^.]+"),
+    HOST_LEVELS: Factors(
+        r"(?!(build|config|engine|machine|platform|schema|source|statement|workload)\b)[^.]+"
+    ),
     BUILDS: Factors("(build|source)"),
 }
 VALUED = re.compile(r"(.+) (=|>) (.+)")

@@ -48,6 +48,16 @@ class StudyFile(Frozen):
                 return json.dumps(tomllib.loads(self.text), default=str)
         return self.digest
 
+    @property
+    def weights(self) -> dict[str, int]:
+        """How often a workload's file has each of its transactions, by name; empty for another file."""
+        if self.text is None or not self.path.endswith(".toml"):
+            return {}
+        with contextlib.suppress(tomllib.TOMLDecodeError, RecursionError):
+            transactions = tomllib.loads(self.text).get("transactions", [])
+            return {str(one.get("name")): int(one.get("weight", 1)) for one in transactions}
+        return {}
+
 
 @dataclass(frozen=True)
 class NamedFile:

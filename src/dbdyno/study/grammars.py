@@ -19,7 +19,18 @@ from dbdyno.frozen import Level
 from dbdyno.study import pacing, values
 from dbdyno.study.catalogue import Catalogue, Option
 from dbdyno.study.designs import CONTROL
-from dbdyno.study.nouns import BASELINE, CANDIDATE, DURABLE, TWIN, Constraint, Guard, Reference, Term, amount
+from dbdyno.study.nouns import (
+    ANSWERS,
+    BASELINE,
+    CANDIDATE,
+    DURABLE,
+    TWIN,
+    Constraint,
+    Guard,
+    Reference,
+    Term,
+    amount,
+)
 from dbdyno.study.values import SWEEP, Faults, ValueFault, kind_text, shown
 
 Schema = dict[str, Any]
@@ -333,7 +344,7 @@ def _metric(value: Any, catalogue: Catalogue) -> str:
 METRIC = Grammar(_metric, lambda catalogue: {"enum": sorted(catalogue.metrics)})
 _GUARD: Grammar[Guard] = Grammar(
     lambda value, catalogue: values.guard(value, catalogue.metrics),
-    lambda _: pattern(rf"^invariants$|^{DURABLE}$|{values.GUARD}"),
+    lambda _: pattern(rf"^invariants$|^{DURABLE}$|^{ANSWERS}$|{values.GUARD}"),
     lambda guard: guard.text,
 )
 # Two guards can mean the same and be written with other blanks, which editors do not see.

@@ -159,6 +159,8 @@ CANDIDATE = "candidate"
 TRIALS_MAX = 10_000
 """More trials than this are a mistake in the study: they take days at the least."""
 TPCC = "tpcc"
+STATEMENTS = "statements"
+"""The workload that sends each statement by itself."""
 KEEPS_LEDGER = ("tpcb", TPCC)
 """Workloads whose transactions are known one by one afterwards."""
 INSTRUCTIONS_PER_OP = "instructions_per_op"
@@ -224,7 +226,8 @@ class Workload(Frozen):
     goes by the machine's idle time in a study, because variants would differ by the instrument. `opening` is
     what each connection begins with, those that make the data included. With `by_statement` the driver times
     each statement of every variant. With `plans` each trial asks the engine how it would execute them, and
-    with `actual_rows` the first block's execute each read once more, so that its plan tells rows.
+    with `actual_rows` the first block's execute each read once more, so that its plan tells rows. A statement
+    that takes longer than `timeout_s` is ended by the server.
     """
 
     name: str
@@ -244,8 +247,14 @@ class Workload(Frozen):
     actual_rows: bool = absent(False)
     by_statement: bool = absent(False)
     opening: Opening = absent(Opening())
+    timeout_s: float | None = absent(None)
     options: dict[str, Level] = Field(default_factory=dict)
     run_options: InOrder = frozenset()
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether each of its statements is timed on an engine that was just started as well."""
+        return self.name == STATEMENTS and self.options.get("cache") == "cold"
 
     @property
     def keeps_ledger(self) -> bool:
@@ -253,13 +262,15 @@ class Workload(Frozen):
         return self.name in KEEPS_LEDGER and not self.options.get("select_only", False)
 
 
+ANSWERS = "answers"
+"""The guard that statements have the answers that they have under the baseline."""
 DURABLE = "durable"
 """The guard that no power cut takes an acknowledged transaction along, or damages the data."""
 
 
 class Guard(Frozen):
-    """A condition that a variant must keep to count: `invariants`, `durable`, or a metric with a bound,
-    absolute (`p99_ms <= 50`) or a multiple of the baseline's (`p99_ms <= 1.2x`)."""
+    """A condition that a variant must keep to count: `invariants`, `durable`, `answers`, or a metric with a
+    bound, absolute (`p99_ms <= 50`) or a multiple of the baseline's (`p99_ms <= 1.2x`)."""
 
     text: str
     metric: str
@@ -472,7 +483,9 @@ class Study(Frozen):
         """Whether a workload, a patch or a recipe of it is a file, as far as that can be told without
         reading."""
         levels = {**self.settings, **self.baseline}
-        return bool(self.workload.options.get("file")) or bool(levels.keys() & OF_FILES)
+        options = self.workload.options
+        named = options.get("file") or options.get("folder")
+        return bool(named) or bool(levels.keys() & OF_FILES)
 
     @property
     def meaning(self) -> str:

@@ -40,6 +40,7 @@ from dbdyno.study.sections import (
     read_replay,
     read_server,
     read_soak,
+    read_statements,
     read_upgraded,
     require_machine,
     require_nodes,
@@ -119,7 +120,7 @@ class _Reader(SectionReader):
         workload, lifted = self.workload()
         factors, variants = self.compared(head["design"], lifted, head["aa"])
         if workload is not None:
-            workload = read_replay(self, self.folder, workload, factors)
+            workload = read_statements(self, read_replay(self, self.folder, workload, factors))
             self.pace(workload, factors)
         configuration = self.configuration()
         settings = self.settings({factor.name for factor in factors})

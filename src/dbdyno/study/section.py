@@ -193,6 +193,9 @@ class SectionReader:
     def level(self, name: str, value: Any, path: Place) -> Level | None:
         """One level of the factor `name`, or None when there is a mistake in it."""
         layer, _, knob = name.partition(".")
+        if value == "" and layer == "schema":
+            # What a variant has without the index.
+            return "none"
         try:
             if name == ENGINE_FACTOR:
                 return cast("Reference", ENGINE.key("name").grammar.read(value, self.catalogue)).written

@@ -23,6 +23,7 @@ from dbdyno.study.nouns import (
     KEEPS_LEDGER,
     MACHINE_FACTOR,
     PLATFORM_FACTOR,
+    STATEMENTS,
     Application,
     Factor,
     GivenData,
@@ -127,7 +128,7 @@ def _require_no_files(reader: SectionReader, workload: Workload | None, factors:
         return
     told = "lies on this host, and the driver on another one reads no files of it"
     hint = "take a workload that needs no file, or leave [driver] out"
-    options = {name for name in ("file", "dataset") if workload.options.get(name)}
+    options = {name for name in ("file", "folder", "dataset") if workload.options.get(name)}
     options |= {factor.knob for factor in factors if factor.name in ("workload.file", "workload.dataset")}
     for name in sorted(options):
         reader.note(("workload", name), f"what `{name}` names {told}", hint)
@@ -415,6 +416,28 @@ def _require_restarts(reader: SectionReader, names: Iterable[str]) -> None:
         acts = "resets = 5" if MACHINE_FACTOR in names else "kills = 2 and stops = 1"
         hint = f"write [restarts] with {acts}"
         reader.note((), f"without [restarts] a study with `{PLATFORM_FACTOR}` asks nothing", hint)
+
+
+ROUNDS_MOST_S = 600.0
+"""How long all rounds of a trial may take unless the study says it."""
+
+
+def read_statements(reader: SectionReader, workload: Workload) -> Workload:
+    """The workload `statements` with times of its own: its rounds end it, and the first one warms up. Other
+    workloads stay as they are."""
+    if workload.timeout_s is not None:
+        for engine in dict.fromkeys(one.engine for one in reader.engines):
+            if engine in reader.catalogue.engines and engine not in reader.catalogue.ends_statements:
+                told = f"{engine} ends no statement for its time"
+                reader.note(("workload", "timeout"), told, "leave `timeout` out")
+    if workload.name != STATEMENTS:
+        return workload
+    named = [name for name in ("folder", "file") if workload.options.get(name)]
+    if len(named) != 1:
+        hint = 'write folder = "queries", with a .sql file for each, or file = "log.toml" of dyno init study'
+        reader.note(("workload", "name"), "`statements` needs a `folder` or a `file`, one of the two", hint)
+    given = reader.at(("workload", "duration")) is not None
+    return workload.but(warmup_s=0.0, duration_s=workload.duration_s if given else ROUNDS_MOST_S)
 
 
 RECORDING_AT: Place = ("workload", "file")

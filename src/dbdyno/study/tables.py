@@ -203,6 +203,8 @@ WORKLOAD = StudySection(
         Key("connect_sql", grammars.SEVERAL_TEXTS,
             "What each connection begins with: a statement, or a list of them.",
             "So do those that make the data.", "sql"),
+        Key("timeout", duration(0.001), "What a statement may take before the server ends it.",
+            "On MariaDB, MySQL (reads), PostgreSQL and Firebird.", "timeout_s"),
         Key("warmup", duration(0.0), "Load before the measured part.", field="warmup_s"),
         Key("duration", duration(0.1), "The measured part of each trial.", field="duration_s"),
     ),

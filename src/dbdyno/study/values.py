@@ -17,7 +17,7 @@ from typing import Any
 from dbdyno.driver.job import RATE_PER_S_MAX
 from dbdyno.frozen import Level, level_text
 from dbdyno.study.catalogue import METRICS, WORKLOADS, Option
-from dbdyno.study.nouns import DURABLE, Guard, Reference
+from dbdyno.study.nouns import ANSWERS, DURABLE, Guard, Reference
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 DURATION = rf"^({NUMBER}) ?(ms|s|m|h)$"
@@ -235,11 +235,11 @@ def workload_name(value: Any, known: Collection[str]) -> str:
 
 
 def guard(value: Any, metrics: frozenset[str]) -> Guard:
-    """`invariants`, `durable`, or a metric with an absolute bound or one that is a multiple of the baseline's
-    value."""
+    """`invariants`, `durable`, `answers`, or a metric with an absolute bound or one that is a multiple of the
+    baseline's value."""
     bounds = '"p99_ms <= 1.2x" (against the baseline) or "p99_ms <= 50" (absolute)'
-    forms = f'write "invariants", "durable", {bounds}'
-    if value in ("invariants", DURABLE):
+    forms = f'write "invariants", "durable", "answers", {bounds}'
+    if value in ("invariants", DURABLE, ANSWERS):
         return Guard(text=value, metric=value)
     match = re.fullmatch(GUARD, value) if isinstance(value, str) else None
     if match is None:

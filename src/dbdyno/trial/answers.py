@@ -7,6 +7,8 @@ of the range, and sums that keep what rounding cuts off.
 A build that is told to be careless with floating point takes tiny numbers for zero and infinite ones for
 finite, and what it then puts into the graph of an index is found no more.
 
+What the statements of a load are answered is told in the same way, so that variants can be compared.
+
 A row counts by its values alone, and rows by their sum, so that neither the order in which an engine gives
 them nor its way of writing a number matters.
 """
@@ -15,19 +17,23 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from random import Random
 from typing import TYPE_CHECKING
 
 from dbdyno.engines.engine import Ask, Engine, VectorWords
-from dbdyno.errors import DriverFailed
+from dbdyno.errors import DriverFailed, DynoError
 from dbdyno.frozen import Frozen
+from dbdyno.passwords import without_passwords
+from dbdyno.records.load_words import StatementAnswer, StatementAnswers, answer_difference
 from dbdyno.records.record import Check
 
 if TYPE_CHECKING:
-    from dbdyno.driver.load import LoadDriver
+    from dbdyno.driver.load import LoadDriver, RowsAnswered, StatementAnswered
     from dbdyno.engines.facts import ComparedBy
+    from dbdyno.layers.setup import Running
 
 TABLE, VECTORS, DIMENSIONS, QUERIES, NEAREST = "dyno_known_vectors", 600, 16, 40, 10
 SEED = 1
@@ -223,6 +229,92 @@ DIGEST_BITS = 64
 
 Value = str | float | None
 
+ROWS_SHOWN, ROW_MOST = 100, 160
+"""Rows of an answer that a record keeps, and letters of each."""
+DIGITS = 12
+"""Of a double, those that an order of addition does not touch."""
+
+
+def answers_of(running: Running, seed: int) -> StatementAnswers:
+    """What the server answers to each statement of the load, with values that are drawn from `seed`, the same
+    in all variants. A failure is told of, and is none of the trial's."""
+    try:
+        told = running.load.answers(running.data_job.but(seed=seed))
+    except DynoError as failure:
+        return StatementAnswers(why_not=failure.message)
+    return StatementAnswers(statements=tuple(_statement(one) for one in told.statements))
+
+
+def _statement(asked: StatementAnswered) -> StatementAnswer:
+    first, *others = (_one_answer(asked, run) for run in asked.runs)
+    return first.but(differs=next(filter(None, (answer_difference(first, other) for other in others)), ""))
+
+
+def _one_answer(asked: StatementAnswered, run: RowsAnswered) -> StatementAnswer:
+    if run.error is not None:
+        code = " ".join(filter(None, [run.error.code, run.error.sqlstate]))
+        said = without_passwords(run.error.message)
+        return StatementAnswer(statement=asked.name, error=code or "refused", said=said)
+    signed = _changed_rows(run)
+    rows = [row for _, row in signed] if signed is not None else list(run.rows)
+    marks = [mark for mark, _ in signed] if signed is not None else [""] * len(rows)
+    exact = [[_exact(value) for value in row] for row in rows]
+    rounded = [[_rounded(value) for value in row] for row in exact]
+    shown = [f"{mark}{_shown(row)}" for mark, row in zip(marks, rows, strict=True)]
+    ordered = asked.is_ordered and signed is None
+    if run.count > len(run.rows) and not ordered:
+        # Which of its rows came first says nothing.
+        rows, marks, exact, rounded, shown = [], [], [], [], []
+    return StatementAnswer(
+        statement=asked.name,
+        rows=run.count,
+        affected=run.affected,
+        columns=run.columns,
+        types=run.types,
+        digest=_digest_of_all(marks, exact),
+        rounded=_digest_of_all(marks, rounded),
+        in_order=_in_order(rounded) if ordered else "",
+        shown=tuple((shown if ordered else sorted(shown))[:ROWS_SHOWN]),
+        warnings=tuple(_shown(row) for row in run.warnings),
+    )
+
+
+def _changed_rows(run: RowsAnswered) -> list[tuple[str, Sequence[Value]]] | None:
+    """The rows of a table that a statement took away, and those that it left; None for one that reads."""
+    if run.before is None or run.after is None:
+        return None
+    if any(one.count > len(one.rows) for one in (run.before, run.after)):
+        return []
+    before, after = Counter(run.before.rows), Counter(run.after.rows)
+    gone, come = (before - after).elements(), (after - before).elements()
+    return [*(("-", row) for row in gone), *(("+", row) for row in come)]
+
+
+def _digest_of_all(marks: Sequence[str], rows: Sequence[Sequence[Value]]) -> str:
+    total = sum(_digest([mark, *row]) for mark, row in zip(marks, rows, strict=True))
+    return f"{total % 2**DIGEST_BITS:0{DIGEST_BITS // 4}x}"
+
+
+def _in_order(rows: Sequence[Sequence[Value]]) -> str:
+    whole = hashlib.sha256()
+    for row in rows:
+        whole.update(_digest(row).to_bytes(DIGEST_BITS // 8))
+    return whole.hexdigest()[: DIGEST_BITS // 4]
+
+
+def _exact(value: Value) -> Value:
+    """A value whose trailing blanks count, unless it is a number."""
+    return f"{value}\x02" if isinstance(value, str) and _number(value) is None else value
+
+
+def _rounded(value: Value) -> Value:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def _shown(row: Sequence[Value]) -> str:
+    text = " | ".join("NULL" if value is None else str(value) for value in row)
+    return text if len(text) <= ROW_MOST else f"{text[: ROW_MOST - 1]}…"
+
 
 class TableRows(Frozen):
     """How many rows a table has, and the checksum over them."""
@@ -272,7 +364,7 @@ def _parts(load: LoadDriver, url: str, table: str, key: str) -> Iterator[str]:
         begin += step
 
 
-def _digest(row: list[Value]) -> int:
+def _digest(row: Sequence[Value]) -> int:
     text = "\x1f".join(map(_plain, row))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[: DIGEST_BITS // 8])
 

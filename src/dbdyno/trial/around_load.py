@@ -110,6 +110,11 @@ def has_plans(trial: Trial, phase: Phase, running: Running) -> bool:
     return timed and engine.plans is not None and front is None
 
 
+def has_answers(trial: Trial, phase: Phase) -> bool:
+    """Whether answers belong to this load: of the first block alone, because others have the same data."""
+    return trial.block == 0 and not phase.watched and not phase.rests
+
+
 def plans_of(running: Running, seed: int, actual_rows: bool = False) -> Plans:
     """Asks for the plan of each kind of statement, once. Values are drawn from `seed`, so that they are the
     same in all variants and blocks. With `actual_rows` each read is then executed for its plan. A failure is

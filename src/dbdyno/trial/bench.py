@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from dbdyno.driver.job import Job
+from dbdyno.driver.job import Job, Opening
 from dbdyno.driver.load import LoadDriver
 from dbdyno.driver.remote.load import DriverOnHost, ReachedServer, RemoteLoad
 from dbdyno.engines.engine import Server
@@ -67,12 +67,21 @@ def job_of(workload: Workload, trial: Trial, bench: Bench) -> Job:
         ramp_s=workload.ramp_s,
         gather=workload.gather,
         by_statement=workload.by_statement,
-        opening=workload.opening,
+        opening=_opening(workload, bench.engine),
         warmup_s=workload.warmup_s,
         duration_s=workload.duration_s,
         seed=trial_seed(bench.run.seed, trial.block),
         load=load,
     )
+
+
+def _opening(workload: Workload, engine: Engine) -> Opening:
+    """What each connection begins with: the time that a statement may take comes first, so that the user's
+    own words count."""
+    if workload.timeout_s is None or not engine.statement_timeout:
+        return workload.opening
+    ends = engine.statement_timeout.format(s=f"{workload.timeout_s:g}", ms=round(1000 * workload.timeout_s))
+    return workload.opening.but(sql=(ends, *workload.opening.sql))
 
 
 def setup_of(trial: Trial, bench: Bench) -> Setup:

@@ -7,9 +7,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import DriverFailed, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import came_to
+from dbdyno.study.nouns import STATEMENTS
 from dbdyno.study.trials import Phase
 from dbdyno.trial.bench import Clock
 
@@ -51,6 +53,10 @@ def drive(running: Running, phase: Phase, at_work: AtWork, clock: Clock) -> Step
         settle_s=phase.settle_s,
     )
     lag = running.lag()
+    if job.workload == STATEMENTS:
+        with at_work(), naming_full_server(running):
+            warmed = running.load.run(job.but(options={**job.options, "rounds": 1}))
+        told = told.plus(Acknowledged.by([warmed]))
     with at_work():
         before = running.status()
         with naming_full_server(running):

@@ -169,7 +169,10 @@ def prepare(trial: Trial, bench: Bench, undo: ExitStack) -> tuple[Running, dict[
     if dataset := setup.job.options.get("dataset"):
         # A set's folder is named by its content: the record tells what was searched.
         reset = {**reset, "dataset": Path(str(dataset)).name}
-    return Running(setup, server, afar or load, front=front, afar=afar), reset
+    running = Running(setup, server, afar or load, front=front, afar=afar)
+    for request in setup.asked:
+        reset = {**reset, **request.put_on(running)}
+    return running, reset
 
 
 def _put_under(callgrind: Callgrind, setup: Setup) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dbdyno.frozen import Level
     from dbdyno.layers.setup import Running
     from dbdyno.records.binary import CodeBeside
+    from dbdyno.records.load_words import StatementAnswers
     from dbdyno.records.record import Check, Evidence, Filled, Guested, Plans, Platform, Recovery, Watched
     from dbdyno.study.trials import Phase, Trial
     from dbdyno.trial.acts.endings import Acted
@@ -69,6 +70,8 @@ class Draft:
     code: CodeBeside | None = None
     platform: Platform | None = None
     plans: Plans | None = None
+    answers: StatementAnswers | None = None
+    cold_ms: Mapping[str, float] = field(default_factory=dict)
     reset: Mapping[str, Level] = field(default_factory=dict)
     defaults: Mapping[str, str] | None = None
     _running: Running | None = None
@@ -159,6 +162,10 @@ class Draft:
         self._note(recovery=acted.recovery)
         self.judged(acted.checks, {})
         return acted.running
+
+    def timed_cold(self, running: Running, times_ms: Mapping[str, float]) -> None:
+        """Each statement was sent to a server that was just started; the last of these runs."""
+        self._running, self.cold_ms = running, times_ms
 
     def seen(self, watched: Watched | None, guests: Sequence[Guested]) -> None:
         """What the server held in the phase, and who was there beside the load."""
@@ -255,6 +262,8 @@ class Draft:
             platform=self.platform,
             phases=tuple(self._phases),
             plans=self.plans,
+            answers=self.answers,
+            cold_ms=dict(self.cold_ms),
             defaults=None if self.defaults is None else dict(self.defaults),
             trial_doubts=dict(self._doubts),
             # Once the host is restored, the log of what has died is known from its failure alone.

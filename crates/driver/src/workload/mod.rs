@@ -147,6 +147,18 @@ pub struct Examined {
     pub refused: Vec<Mistake>,
 }
 
+/// One of the user's statements as it is sent, with its values in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatementText {
+    pub name: String,
+    pub sql: String,
+    pub writes: bool,
+    /// It says itself in which order its rows come.
+    pub is_ordered: bool,
+    /// Whose rows it changes, as it names them, where that is known.
+    pub table: Option<String>,
+}
+
 /// What a check may compare the data with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CheckAgainst<'a> {
@@ -353,6 +365,11 @@ pub trait Workload: Sized + Send + Sync + 'static {
         Ok(Examined::default())
     }
 
+    /// The user's statements, each by itself, with values that are drawn from a seed; none where the workload has others.
+    async fn statement_texts<S: Session>(&self, _session: &mut S, _seed: u64) -> Result<Vec<StatementText>> {
+        Ok(Vec::new())
+    }
+
     /// Compares the data with the workload's invariants.
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>>;
 
@@ -385,7 +402,7 @@ pub(crate) fn advised(error: Error, workload: &str) -> Error {
         return error;
     }
     let workload = match workload {
-        script::NAME | lua::NAME => "the script's tables",
+        script::NAME | script::STATEMENTS | lua::NAME => "the script's tables",
         named => named,
     };
     error.hint(format!("prepare {workload} first, with the options that it is run with"))
@@ -464,6 +481,10 @@ pub fn files(
     let text = |name: &str| options.get(name).and_then(|value| value.as_str()).unwrap_or_default();
     match workload {
         script::NAME => script::find_files(text("file"), text("setup"), &mut finder)?,
+        script::STATEMENTS => {
+            script::find_files(text("file"), "", &mut finder)?;
+            script::find_statement_files(text("folder"), text("setup"), text("replaced"), &mut finder)?;
+        }
         lua::NAME => lua::find_files(text("file"), options, &mut finder),
         REPLAY if !text("file").is_empty() => {
             finder.option = "file";

@@ -14,7 +14,14 @@ from typing import Any
 from dbdyno.driver import shares
 from dbdyno.driver.job import Job
 from dbdyno.driver.link import Bandwidth, LinkReading, LoadHost, Moment, Stamps
-from dbdyno.driver.load import Explained, Invariant, LoadDriver, Prepared
+from dbdyno.driver.load import (
+    QUERY_TIMEOUT_S,
+    Explained,
+    Invariant,
+    LoadDriver,
+    Prepared,
+    StatementsAnswered,
+)
 from dbdyno.driver.load_process import CLOSE_S, Conversation, Explain
 from dbdyno.driver.remote import ssh
 from dbdyno.driver.remote.boot import ALIVE, CONNECT_S
@@ -228,8 +235,11 @@ class RemoteLoad(InStretches):
     def explain(self, job: Job) -> Explained:
         return self._beside.explain(job)
 
-    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
-        return self._beside.query(url, sql)
+    def answers(self, job: Job) -> StatementsAnswered:
+        return self._beside.answers(job)
+
+    def query(self, url: str, sql: str, timeout_s: float = QUERY_TIMEOUT_S) -> list[list[str | float | None]]:
+        return self._beside.query(url, sql, timeout_s)
 
     def begin(self, job: Job) -> Tally | None:
         for host in self._hosts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.engines.engine import Engine, UnderValgrind
+from dbdyno.engines.engine import Engine, IndexWords, UnderValgrind
 from dbdyno.engines.firebird import data, facts, server, settings
 from dbdyno.engines.firebird.facts import COMPARED_BY, PRODUCTION
 
@@ -23,4 +23,8 @@ FIREBIRD = Engine(
     production=PRODUCTION,
     compared=COMPARED_BY,
     upgrading=data,
+    statement_timeout="SET STATEMENT TIMEOUT {ms} MILLISECOND",
+    indexes=IndexWords(
+        found="SELECT COUNT(*) FROM RDB$INDICES WHERE LOWER(TRIM(RDB$INDEX_NAME)) = LOWER('{name}')",
+    ),
 )

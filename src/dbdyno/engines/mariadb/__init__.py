@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.engines.engine import Engine, UnderValgrind, VectorWords
+from dbdyno.engines.engine import Engine, IndexWords, UnderValgrind, VectorWords
 from dbdyno.engines.mariadb import cluster, data, facts, running, server, settings
 from dbdyno.engines.mariadb.facts import COMPARED_BY, PRODUCTION
 
@@ -44,4 +44,11 @@ MARIADB = Engine(
     machine_sql="SELECT @@version_compile_machine",
     runtime=running,
     cluster=cluster,
+    statement_timeout="SET SESSION max_statement_time = {s}",
+    indexes=IndexWords(
+        found="SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics"
+        " WHERE table_schema = DATABASE() AND LOWER(index_name) = LOWER('{name}')",
+        size="SELECT SUM(file_size) FROM information_schema.innodb_sys_tablespaces"
+        " WHERE name LIKE CONCAT(DATABASE(), '/%')",
+    ),
 )

@@ -5,7 +5,7 @@ It descends with MariaDB from one server: what both still say alike is taken fro
 
 from __future__ import annotations
 
-from dbdyno.engines.engine import Engine
+from dbdyno.engines.engine import Engine, IndexWords
 from dbdyno.engines.mysql import data, facts, running, server, settings
 from dbdyno.engines.mysql.facts import COMPARED_BY, PRODUCTION
 
@@ -24,4 +24,11 @@ MYSQL = Engine(
     compared=COMPARED_BY,
     upgrading=data,
     runtime=running,
+    statement_timeout="SET SESSION max_execution_time = {ms}",
+    indexes=IndexWords(
+        found="SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics"
+        " WHERE table_schema = DATABASE() AND LOWER(index_name) = LOWER('{name}')",
+        size="SELECT SUM(file_size) FROM information_schema.innodb_tablespaces"
+        " WHERE name LIKE CONCAT(DATABASE(), '/%')",
+    ),
 )

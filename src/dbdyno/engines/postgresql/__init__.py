@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.engines.engine import Engine
+from dbdyno.engines.engine import Engine, IndexWords
 from dbdyno.engines.postgresql import cluster, data, facts, running, server, settings
 from dbdyno.engines.postgresql.facts import COMPARED_BY, PRODUCTION
 
@@ -31,4 +31,9 @@ POSTGRESQL = Engine(
     machine_sql="SELECT version()",
     runtime=running,
     cluster=cluster,
+    statement_timeout="SET statement_timeout = {ms}",
+    indexes=IndexWords(
+        found="SELECT COUNT(*) FROM pg_indexes WHERE LOWER(indexname) = LOWER('{name}')",
+        size="SELECT pg_database_size(current_database())",
+    ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.engines.engine import Engine, UnderValgrind
+from dbdyno.engines.engine import Engine, IndexWords, UnderValgrind
 from dbdyno.engines.sqlite import data, facts, server, settings, shell
 from dbdyno.engines.sqlite.facts import COMPARED_BY, PRODUCTION
 
@@ -29,4 +29,8 @@ SQLITE = Engine(
     platforms=server.PLATFORMS,
     shell=shell,
     guest=shell,
+    indexes=IndexWords(
+        found="SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND LOWER(name) = LOWER('{name}')",
+        size="SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+    ),
 )

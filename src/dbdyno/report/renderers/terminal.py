@@ -122,7 +122,7 @@ def _screen(
     for words in screen.answer or report.answer:
         made += _wrapped(Text.assemble(text(words), style="bold"), console, ANSWER_LINES)
     if screen.layouts and screen.layouts[0].rows:
-        made += [Text(), *_rows_of(screen.layouts, console, rows, short)]
+        made += [Text(), *_rows_of(screen, console, rows, short)]
     for words in lines:
         made += _wrapped(text(words), console, line_most)
     for step in screen.steps:
@@ -142,9 +142,9 @@ def _wrapped(words: Text, console: Console, most: int) -> list[Text]:
     return kept
 
 
-def _rows_of(layouts: Sequence[Table], console: Console, most: int, short: bool) -> list[Text]:
+def _rows_of(screen: Screen, console: Console, most: int, short: bool) -> list[Text]:
     """The first layout that has room, in lines, with how many rows are left out."""
-    for layout in layouts:
+    for layout in screen.layouts:
         fewer = replace(layout, rows=layout.rows[:most], note="")
         laid_out = _laid_out(_with_short_names(fewer, console) if short else fewer, console)
         if laid_out is not None:
@@ -154,8 +154,10 @@ def _rows_of(layouts: Sequence[Table], console: Console, most: int, short: bool)
     with console.capture() as captured:
         console.print(laid_out)
     made = [Text.from_ansi(line.rstrip()) for line in captured.get().rstrip("\n").split("\n")]
-    left = len(layouts[0].rows) - most
-    return [*made, Text(f"and {numbers.plural(left, 'more variant')}", style="dim")] if left > 0 else made
+    left = len(screen.layouts[0].rows) - most
+    return (
+        [*made, Text(f"and {numbers.plural(left, f'more {screen.row}')}", style="dim")] if left > 0 else made
+    )
 
 
 def _with_short_names(found: Table, console: Console) -> Table:

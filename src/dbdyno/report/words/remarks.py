@@ -40,7 +40,7 @@ from dbdyno.report.words.numbers import (
 )
 from dbdyno.report.words.safe import clean
 from dbdyno.report.words.verdicts import LOOKS, losing, losses_of_variant, lost, marked
-from dbdyno.study import DURABLE
+from dbdyno.study import ANSWERS, DURABLE
 
 
 def variant_of(analysis: Analysis, name: str) -> VariantResult:
@@ -207,6 +207,11 @@ def guard_text(guard: GuardResult) -> str:
     if guard.metric == DURABLE and guard.value is not None:
         cuts = plural(guard.trials, "power cut")
         return f"{clean(guard.text)}: {guard.value:.0f} of {cuts} took something along"
+    if guard.metric == ANSWERS:
+        told = "no answer was compared"
+        if guard.value is not None:
+            told = f"{guard.value:.0f} of {plural(guard.trials, 'statement')} answered otherwise"
+        return f"{clean(guard.text)}: {told}"
     if guard.value is None and guard.metric == DURABLE:
         return f"{clean(guard.text)}: no power was cut"
     if guard.value is None:

@@ -4,6 +4,7 @@ again."""
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from dbdyno.driver.job import Closed
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.errors import DriverFailed, DynoError, LoadDied, ServerFailed
 from dbdyno.host import paths
+from dbdyno.host.clone import forget_cached
 from dbdyno.host.process import family
 from dbdyno.layers.setup import Running
 from dbdyno.records.load_words import by_kind
@@ -149,6 +151,24 @@ def kill_engine(running: Running) -> None:
         os.kill(running.load.process_id, signal.SIGKILL)
     else:
         running.server.kill()
+
+
+def cold_times_ms(running: Running, open_load: OpenLoad, undo: ExitStack) -> tuple[Running, dict[str, float]]:
+    """The time of each statement of the load, sent once to an engine that was just started, with none of its
+    data in the page cache. Their order is drawn as it is for the load. Raises ServerFailed where the engine
+    does not end, or does not come up."""
+    assert running.tally is not None, "the load is over"
+    names, times = [*running.tally.by_transaction], dict[str, float]()
+    random.Random(running.setup.job.seed).shuffle(names)
+    for name in names:
+        stopped_s(running)
+        forget_cached(running.setup.data, written=True)
+        running = start_again(running, open_load, undo)
+        job = running.setup.job
+        tally = running.load.run(job.but(options={**job.options, "rounds": 1, "only": name}))
+        if mean_us := tally.by_transaction[name].latency_us.mean:
+            times[name] = mean_us / 1000.0
+    return running, times
 
 
 def start_again(running: Running, open_load: OpenLoad, undo: ExitStack) -> Running:

@@ -12,7 +12,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from dbdyno.driver.job import Job
-from dbdyno.driver.load import Explained, Invariant, LoadDriver, Prepared
+from dbdyno.driver.load import (
+    QUERY_TIMEOUT_S,
+    Explained,
+    Invariant,
+    LoadDriver,
+    Prepared,
+    StatementsAnswered,
+)
 from dbdyno.driver.tally import Acknowledged, Tally
 from dbdyno.engines.put_back import note_schema, reached
 from dbdyno.engines.runtime import MARK, FoundServer, OwnPlace, lacks_right, server_at, with_own_password
@@ -71,9 +78,13 @@ class LoadInTurn:
         with self._in_turn():
             return self._load.explain(job)
 
-    def query(self, url: str, sql: str) -> list[list[str | float | None]]:
+    def answers(self, job: Job) -> StatementsAnswered:
+        with self._in_turn():
+            return self._load.answers(job)
+
+    def query(self, url: str, sql: str, timeout_s: float = QUERY_TIMEOUT_S) -> list[list[str | float | None]]:
         with self._unless_stopped():
-            return self._load.query(url, sql)
+            return self._load.query(url, sql, timeout_s)
 
     def close(self) -> None:
         self._load.close()

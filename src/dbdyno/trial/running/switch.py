@@ -125,7 +125,7 @@ class SwitchGuard:
         return ""
 
 
-OF_RUNNING = ("config", "workload")
+OF_RUNNING = ("config", "workload", "statement")
 """Layers whose levels a server takes that Dyno did not start."""
 UNSURE_HINT = "put it back where nobody else has changed it; then: dyno cleanup --forget URL"
 PAUSE_S = 0.25

@@ -46,6 +46,7 @@ static DIALECT: Dialect = Dialect {
     after_load: None,
     explain: None,
     explain_executed: None,
+    warnings: None,
     limit: "FETCH FIRST {} ROWS ONLY",
     passed_over: None,
 };

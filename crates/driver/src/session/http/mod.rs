@@ -41,6 +41,7 @@ static DIALECT: Dialect = Dialect {
     after_load: None,
     explain: None,
     explain_executed: None,
+    warnings: None,
     limit: "",
     passed_over: None,
 };

@@ -20,6 +20,7 @@ const OF_INNODB: Dialect = Dialect {
     after_load: None,
     explain: Some("EXPLAIN FORMAT=JSON"),
     explain_executed: Some("ANALYZE FORMAT=JSON"),
+    warnings: Some("SHOW WARNINGS"),
     limit: "LIMIT {}",
     passed_over: None,
 };

@@ -50,6 +50,7 @@ static DIALECT: Dialect = Dialect {
     after_load: Some("VACUUM (ANALYZE)"),
     explain: Some("EXPLAIN (FORMAT JSON, COSTS OFF)"),
     explain_executed: Some("EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF, SUMMARY OFF)"),
+    warnings: None,
     limit: "LIMIT {}",
     passed_over: Some("23505"),
 };

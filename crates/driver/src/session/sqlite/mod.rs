@@ -34,6 +34,7 @@ static DIALECT: Dialect = Dialect {
     after_load: None,
     explain: None,
     explain_executed: None,
+    warnings: None,
     limit: "LIMIT {}",
     passed_over: None,
 };

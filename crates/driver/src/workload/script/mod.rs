@@ -19,8 +19,10 @@ mod pick;
 mod program;
 mod rehearse;
 mod request;
+mod rounds;
 mod run;
 mod sql;
+mod statements;
 mod text;
 mod variable;
 
@@ -30,8 +32,8 @@ mod tests;
 use super::files::{located, Finder};
 use super::options::of_file;
 use super::{
-    About, CheckAgainst, Examined, Invariant, Options, Outcome, Pause, Place, Reviewed, Typed, Workload,
-    PREPARED,
+    About, CheckAgainst, Examined, Invariant, Options, Outcome, Pause, Place, Reviewed, StatementText, Typed,
+    Workload, PREPARED,
 };
 use crate::error::{Error, Result};
 use crate::io;
@@ -42,6 +44,9 @@ use frame::{Counter, Frame, Memory};
 use mistake::Source;
 use program::Mode;
 use run::Client;
+pub(super) use statements::{find_files as find_statement_files, NAME as STATEMENTS};
+use rounds::Rounds;
+use statements::{CACHE, FOLDER, ONLY, REPLACED, ROUNDS};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -67,7 +72,7 @@ pub fn resolve_script(workload: &mut String, options: &mut Given, seed: u64, fol
         *options = options_of_file(workload, options, folder);
         *workload = NAME.to_owned();
     }
-    if workload == NAME {
+    if workload == NAME || workload == STATEMENTS {
         options.entry("random_seed").or_insert_with(|| (seed & i64::MAX as u64).into());
     }
 }
@@ -129,6 +134,8 @@ pub struct Script {
     asked: AtomicBool,
     /// Which of them it has asked last.
     question: AtomicUsize,
+    /// Where each statement is sent by itself.
+    rounds: Option<Rounds>,
     /// The sequences of each client, which outlive its connections.
     counters: Mutex<HashMap<u32, Vec<Arc<Counter>>>>,
 }
@@ -158,55 +165,57 @@ const SETUP: Typed<&'static str> =
 impl Workload for Script {
     type Client = Client;
 
-    const OFFERS: &'static [About] = &[About {
-        name: NAME,
-        description: "your own transactions, from a TOML file, a pgbench script or plain SQL",
-        options: &[
-            FILE.spec(),
-            MODE.spec(),
-            VARIABLES.spec(),
-            SCALE_OPTION.spec(),
-            RANDOM_SEED_OPTION.spec(),
-            SETUP.spec(),
-        ],
-        transactions: &[],
-        read_only: false,
-        keeps_ledger: false,
-    }];
+    const OFFERS: &'static [About] = &[
+        About {
+            name: NAME,
+            description: "your own transactions, from a TOML file, a pgbench script or plain SQL",
+            options: &[
+                FILE.spec(),
+                MODE.spec(),
+                VARIABLES.spec(),
+                SCALE_OPTION.spec(),
+                RANDOM_SEED_OPTION.spec(),
+                SETUP.spec(),
+            ],
+            transactions: &[],
+            read_only: false,
+            keeps_ledger: false,
+        },
+        About {
+            name: STATEMENTS,
+            description:
+                "your own statements, each timed by itself, from a folder of SQL files or a workload's file",
+            options: &[
+                FOLDER.spec(),
+                FILE.spec(),
+                ROUNDS.spec(),
+                CACHE.spec(),
+                ONLY.spec(),
+                REPLACED.spec(),
+                MODE.spec(),
+                VARIABLES.spec(),
+                SCALE_OPTION.spec(),
+                RANDOM_SEED_OPTION.spec(),
+                SETUP.spec(),
+            ],
+            transactions: &[],
+            read_only: false,
+            keeps_ledger: false,
+        },
+    ];
 
     const BRIEF: bool = true;
 
     const SENDS_REQUESTS: bool = true;
 
-    fn new(_about: &'static About, options: &Options) -> Result<Self> {
-        let file = options.text(FILE);
-        if file.is_empty() {
-            return Err(Error::user("the workload script has no file").hint("set the option file=PATH"));
-        }
-        let mode = match options.text(MODE) {
-            "prepared" => Mode::Prepared,
-            "simple" => Mode::Simple,
-            _ => Mode::Auto,
+    fn new(about: &'static About, options: &Options) -> Result<Self> {
+        let alone = about.name == STATEMENTS;
+        let mut content = match alone {
+            true => statements::only(content_of_statements(options)?, options.text(ONLY))?,
+            false => content_of_file(options)?,
         };
-        let given = assignments(options.text(VARIABLES))?;
-        let folder = &options.circumstances().folder;
-        let mut content = if is_toml(file) {
-            let file = located(folder, file);
-            let beside = Path::new(&file).parent().unwrap_or(Path::new(""));
-            file::parse(&file, &read(&file)?, beside, &given, mode)?
-        } else {
-            let mut files = Vec::new();
-            for (name, weight) in pgbench::weighted_files(file)? {
-                require_known(&name)?;
-                let name = located(folder, &name);
-                files.push((name.clone(), read(&name)?, weight));
-            }
-            let setup = match options.text(SETUP) {
-                "" => None,
-                name => Some((located(folder, name), read(&located(folder, name))?)),
-            };
-            pgbench::content(&files, setup, &given, mode)?
-        };
+        let rounds =
+            Rounds { rounds: options.int(ROUNDS) as u64, seed: options.int(RANDOM_SEED_OPTION) as u64 };
         for (slot, value) in [
             (SCALE, options.int(SCALE_OPTION)),
             (RANDOM_SEED, options.int(RANDOM_SEED_OPTION)),
@@ -223,6 +232,7 @@ impl Workload for Script {
             started: OnceLock::new(),
             asked: AtomicBool::default(),
             question: AtomicUsize::default(),
+            rounds: alone.then_some(rounds),
             counters: Mutex::default(),
         })
     }
@@ -281,8 +291,11 @@ impl Workload for Script {
         }
     }
 
-    fn choose(&self, _client: &mut Client, random: &mut Random) -> usize {
+    fn choose(&self, client: &mut Client, random: &mut Random) -> usize {
         let transactions = &self.content.program.transactions;
+        if let Some(rounds) = self.rounds {
+            return client.turn.next(rounds, transactions.len());
+        }
         if transactions.len() == 1 {
             return 0;
         }
@@ -310,6 +323,10 @@ impl Workload for Script {
         session: &mut S,
         random: &mut Random,
     ) -> Result<Outcome> {
+        let through = |rounds| client.turn.is_over(rounds, self.content.program.transactions.len());
+        if self.rounds.is_some_and(through) {
+            return Ok(Outcome::Finished);
+        }
         run::perform(&self.content.program, kind, client, session, random).await
     }
 
@@ -324,6 +341,10 @@ impl Workload for Script {
 
     fn take_over(&self, client: &mut Client, lost: Client) {
         client.take_over(lost);
+    }
+
+    async fn statement_texts<S: Session>(&self, session: &mut S, seed: u64) -> Result<Vec<StatementText>> {
+        statements::texts(&self.content, self.started(session).await?, seed)
     }
 
     async fn check<S: Session>(&self, session: &mut S, against: CheckAgainst<'_>) -> Result<Vec<Invariant>> {
@@ -452,6 +473,67 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
+}
+
+fn mode_of(options: &Options) -> Mode {
+    match options.text(MODE) {
+        "prepared" => Mode::Prepared,
+        "simple" => Mode::Simple,
+        _ => Mode::Auto,
+    }
+}
+
+fn setup_of(options: &Options) -> Result<Option<(String, String)>> {
+    let named = located(&options.circumstances().folder, options.text(SETUP));
+    match named.is_empty() {
+        true => Ok(None),
+        false => read(&named).map(|text| Some((named, text))),
+    }
+}
+
+fn content_of_file(options: &Options) -> Result<Content> {
+    let file = options.text(FILE);
+    if file.is_empty() {
+        return Err(Error::user("the workload script has no file").hint("set the option file=PATH"));
+    }
+    let (given, folder) = (assignments(options.text(VARIABLES))?, &options.circumstances().folder);
+    if is_toml(file) {
+        let file = located(folder, file);
+        let beside = Path::new(&file).parent().unwrap_or(Path::new(""));
+        return file::parse(&file, &read(&file)?, beside, &given, mode_of(options));
+    }
+    let mut files = Vec::new();
+    for (name, weight) in pgbench::weighted_files(file)? {
+        require_known(&name)?;
+        let name = located(folder, &name);
+        files.push((name.clone(), read(&name)?, weight));
+    }
+    pgbench::content(&files, setup_of(options)?, &given, mode_of(options))
+}
+
+fn content_of_statements(options: &Options) -> Result<Content> {
+    let (folder, file) = (options.text(FOLDER), options.text(FILE));
+    if folder.is_empty() == file.is_empty() {
+        return Err(Error::user("the workload statements has a folder or a file, one of the two")
+            .hint("set folder = \"queries/\", or file = \"log.toml\" as dyno init study LOG writes it"));
+    }
+    let replaced = assignments(options.text(REPLACED))?;
+    if folder.is_empty() {
+        if !replaced.is_empty() {
+            return Err(Error::user("a file takes the place of one in a folder, and there is no folder")
+                .hint("give each statement a file, and name their folder"));
+        }
+        return statements::each_alone(content_of_file(options)?, !is_toml(file));
+    }
+    let base = &options.circumstances().folder;
+    let replaced: Vec<_> = replaced.into_iter().map(|(name, file)| (name, located(base, &file))).collect();
+    // As text, unless it is asked for: such a statement is sent once in a while, and planned each time.
+    let mode = match options.text(MODE) {
+        "prepared" => Mode::Prepared,
+        _ => Mode::Simple,
+    };
+    let given = assignments(options.text(VARIABLES))?;
+    statements::content_of_folder(&located(base, folder), &replaced, setup_of(options)?, &given, mode)
 }
 
 async fn run_all<S: Session>(session: &mut S, statements: &[Text]) -> Result<()> {

@@ -110,14 +110,14 @@ impl Transaction {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// File and line.
     pub place: String,
     pub action: Action,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Action {
     Set { slot: usize, expression: Expression },
     Execute(usize),

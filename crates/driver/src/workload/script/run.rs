@@ -2,6 +2,7 @@
 
 use super::frame::Frame;
 use super::program::{Action, Capture, Mode, Part, Program, Statement};
+use super::rounds::Turn;
 use super::text::write_double;
 use super::variable::Variable;
 use crate::error::{Error, Fate, Kind, Result};
@@ -18,6 +19,8 @@ const MOST_VARIANTS: usize = 256;
 /// What one client keeps between transactions.
 pub struct Client {
     frame: Frame,
+    /// Which statement is next, where each is sent by itself.
+    pub turn: Turn,
     ready: Vec<Ready>,
     /// The variables that the transaction under way must find again if it is tried again.
     restored: Vec<Variable>,
@@ -68,6 +71,7 @@ impl Client {
         Ok(Client {
             restored: vec![Variable::default(); frame.variables.len()],
             frame,
+            turn: Turn::default(),
             ready,
             standing: Standing::default(),
             commits: Commits::default(),
@@ -128,6 +132,7 @@ impl Client {
     /// Goes on with the variables of the client before, whose connection was lost.
     pub fn take_over(&mut self, lost: Client) {
         self.frame.variables = lost.frame.variables;
+        self.turn = lost.turn;
     }
 }
 
@@ -379,6 +384,15 @@ fn write_value(variable: &Variable, quoted: bool, sql: &mut Vec<u8>) -> Result<(
         }
     }
     Ok(())
+}
+
+/// A statement with its variables' values in it.
+pub fn text_with_values(program: &Program, statement: &Statement, frame: &Frame) -> Result<String> {
+    check_set(program, statement, frame)?;
+    let values = if program.mode == Mode::Simple { Values::Raw } else { Values::Literals };
+    let mut sql = Vec::new();
+    render(statement, frame, values, &mut sql)?;
+    Ok(text_of(&sql).to_owned())
 }
 
 fn text_of(sql: &[u8]) -> &str {
