@@ -386,3 +386,37 @@ def test_what_was_loaded_into_postgresql_is_vacuumed_and_analysed(tmp_path: Path
         seen = "SELECT relname FROM pg_stat_user_tables WHERE last_vacuum IS NULL OR last_analyze IS NULL"
         assert rows(server.url, seen) == []
         assert rows(server.url, "SELECT COUNT(*) FROM pg_stats WHERE tablename = 'pgbench_accounts'") != [[0]]
+
+
+@pytest.mark.parametrize(("engine", "code"), [("mariadb", "1054"), ("postgresql", "42703")])
+def test_statements_are_sent_in_rounds_and_answered_with_types_and_codes(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str, code: str
+) -> None:
+    server: Server = request.getfixturevalue(engine)
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "setup.sql").write_text(
+        "CREATE TABLE things (a INTEGER PRIMARY KEY, b DOUBLE PRECISION, c VARCHAR(9));"
+        "INSERT INTO things VALUES (1, 0.5, 'x'), (2, NULL, 'y')"
+    )
+    for name, text in (
+        ("whole", "SELECT a, b, c FROM things ORDER BY a"),
+        ("less", "DELETE FROM things WHERE a = 2"),
+        ("wrong", "SELECT nothing FROM things"),
+    ):
+        (tmp_path / "queries" / f"{name}.sql").write_text(text)
+    options = {"folder": "queries", "setup": "setup.sql", "rounds": 3}
+    job = {"url": server.url, "workload": "statements", "folder": str(tmp_path), "options": options}
+    _driver.prepare(json.dumps(job))
+    tally = json.loads(_driver.run(json.dumps({**job, "duration_s": 60.0})))
+    done = {name: kind["operations"] for name, kind in tally["by_transaction"].items()}
+    assert done == {"whole": 3, "less": 3, "wrong": 0} and tally["duration_s"] < 60.0
+    asked = json.loads(_driver.answers(json.dumps(job)))["statements"]
+    told = {one["name"]: one["runs"] for one in asked}
+    assert [one["name"] for one in asked if one["is_ordered"]] == ["whole"]
+    first, second = told["whole"]
+    assert first == second
+    assert (first["rows"], first["types"]) == ([[1, 0.5, "x"], [2, None, "y"]], ["int", "float", "text"])
+    for run in told["less"]:
+        assert (run["affected"], run["before"]["count"], run["after"]["count"]) == (1, 2, 1)
+    assert {run["error"]["code"] for run in told["wrong"]} == {code}
+    _driver.cleanup(json.dumps(job))
