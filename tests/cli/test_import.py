@@ -12,6 +12,7 @@ from tests.cli.calls import complaint, dyno
 from tests.cli.import_cases import REPETITIONS
 from tests.cli.import_cases import logs as logs
 from tests.cli.schemas import require_valid
+from tests.imported.test_summaries import WHOLE
 from tests.report.shown import packed_in
 
 SYSBENCH = Path(__file__).parent.parent / "imported" / "logs" / "sysbench"
@@ -189,3 +190,13 @@ def test_output_of_sysbench_is_imported_as_well(homes: Path) -> None:
 def test_a_mistake_is_told_before_anything_is_kept(homes: Path, arguments: list[str], said: str) -> None:
     assert said in complaint("import", *arguments)
     assert json.loads(dyno("runs", "--json").stdout) == []
+
+
+def test_what_each_tool_left_becomes_a_report(homes: Path) -> None:
+    for tool, text in WHOLE.items():
+        files = [homes / f"{tool}-{number}" for number in (1, 2)]
+        for file in files:
+            file.write_text(text)
+        said = dyno("import", tool, *map(str, files), "--name", tool)
+        assert said.returncode == 0 and "2 repetitions" in said.stderr, said.stderr
+        assert f"logs of {tool}" in dyno("report", tool).stdout

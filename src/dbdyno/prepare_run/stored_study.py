@@ -141,15 +141,15 @@ def asked_of(run: Run) -> Study:
     return asked_by(run.study_text, run.study_path, folder, run.configuration).but(files=run.files)
 
 
-DRIVEN = {"pgbench": "postgresql", "sysbench": ""}
-"""What a tool drives; sysbench's output does not name it."""
+DRIVEN = {"pgbench": "postgresql"}
+"""What a tool drives, where it is one engine alone; the outputs of others do not name it."""
 
 
 def _of_logs(run: Run, brought: Brought) -> Study:
     """The study whose trials the logs are: variants without levels, because no log says what was set."""
     return Study(
         title=brought.title,
-        engine=Reference(engine=DRIVEN[brought.tool]),
+        engine=Reference(engine=DRIVEN.get(brought.tool, "")),
         design=Design.LIST,
         blocks=run.blocks,
         workload=Workload(
