@@ -87,3 +87,11 @@ def test_each_kind_of_statement_has_its_share_of_the_time() -> None:
     assert first.endswith("  max 4.000")
     assert second.startswith("statement  25% of the time ")
     assert second.endswith("  max 4.000  2 errors")
+
+
+def test_kinds_stand_in_columns_however_long_their_names_are() -> None:
+    latency_us = make_tally().latency_us
+    names = {"short": 3, "a_transaction_with_a_very_long_name": 12_345}
+    kinds = {name: a_kind(count, 1.0, latency_us) for name, count in names.items()}
+    rows = [line for line in tally_text(make_tally(by_transaction=kinds)).splitlines() if "  ms: " in line]
+    assert len({line.index("  ms: ") for line in rows}) == 1 and len(rows) == 2

@@ -127,17 +127,21 @@ def _replay(tally: Tally) -> Iterator[str]:
         yield f"warning: {lagged}: part of each latency is this wait"
 
 
+NAME_WIDTH = 21
+
+
 def _by_transaction(tally: Tally) -> Iterator[str]:
     """Where there are several kinds: how many of each, how long they took, and what rolled back."""
     kinds = tally.by_transaction
     if len(kinds) < 2:
         return
+    width = max(NAME_WIDTH, *map(len, kinds))
     for name, kind in kinds.items():
         if not kind.latency_us.count:
-            yield f"{name:<21} {kind.operations:>10,}"
+            yield f"{name:<{width}} {kind.operations:>10,}"
             continue
         times = times_ms(kind.latency_us, "mean", "p50", "p99", "max")
-        yield f"{name:<21} {kind.operations:>10,}  ms: {times}"
+        yield f"{name:<{width}} {kind.operations:>10,}  ms: {times}"
     if tally.workload == TPCC and tally.duration_s:
         per_minute = kinds["new_order"].throughput_per_s * 60
         yield f"new orders  {number_text(per_minute)} per minute; {tally.rollbacks:,} more rolled back"
