@@ -84,7 +84,7 @@ CLAIMS: dict[str, Claim] = {
     "words/method.method_text": claim(5, VERDICT),
     "words/method._brought_text": claim(1, ALONE),
     "words/method._margin_text": claim(1, THREE_WAY),
-    "words/remarks._narrower_text": claim(1, THREE_WAY),
+    "words/numbers.narrower_text": claim(1, THREE_WAY),
     "words/method._images_text": claim(
         2, "test_estimate.py::test_equal_variants_are_seldom_told_apart_where_images_favour_them"
     ),
