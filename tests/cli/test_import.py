@@ -12,7 +12,7 @@ from tests.cli.calls import complaint, dyno
 from tests.cli.import_cases import REPETITIONS
 from tests.cli.import_cases import logs as logs
 from tests.cli.schemas import require_valid
-from tests.imported.test_summaries import WHOLE
+from tests.imported.summaries_cases import WHOLE
 from tests.report.shown import packed_in
 
 SYSBENCH = Path(__file__).parent.parent / "imported" / "logs" / "sysbench"

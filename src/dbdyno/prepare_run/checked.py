@@ -345,7 +345,7 @@ class _Checks:
         copy = "a copy of the data that the study brings" if brought else "an empty copy of the schema"
         self.told.append(
             f"{asked.engine.title} {found.version} prepared {plural(examined.asked, 'statement')} of"
-            f" {options['file']} on {copy}{rest}"
+            f" {options['file'] or options['folder']} on {copy}{rest}"
         )
 
     def _examined(self, asked: AskedStatements) -> Examined:

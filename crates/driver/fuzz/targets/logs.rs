@@ -7,7 +7,7 @@ use dyno_sql_log::groups::Groups;
 use dyno_sql_log::lexer::Dialect;
 use dyno_sql_log::lines::Lines;
 use dyno_sql_log::mysql::{Form, General, Reader, Slow};
-use dyno_sql_log::postgresql::{Messages, Rows, Texts, RowForm};
+use dyno_sql_log::postgresql::{Messages, RowForm, Rows, Texts};
 use dyno_sql_log::Seen;
 use libfuzzer_sys::fuzz_target;
 

@@ -231,7 +231,7 @@ fn a_client_of_an_embedded_engine_takes_no_histogram() {
 }
 
 /// Those that need a file of the user's are scripts; a replay and a vector search are counted nowhere.
-const NEED_A_FILE: [&str; 4] = ["script", "lua", "replay", "vector_search"];
+const NEED_A_FILE: [&str; 5] = ["script", "statements", "lua", "replay", "vector_search"];
 
 #[test]
 fn no_operation_of_a_built_in_workload_allocates() {
