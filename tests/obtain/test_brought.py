@@ -302,7 +302,8 @@ def test_an_image_of_a_real_server_is_run_without_a_daemon(fetched_engines: Path
     engine = registry.engine("mariadb")
     installation = engine.obtaining.locate(Reference("mariadb", "11.8"))
     assert "image toy:1" in installation.origin and homes in installation.prefix.parents
-    assert "image toy:1" in dyno("engines").stdout
+    offered = [one for one in engine.obtaining.offers() if one.version.startswith("11.8")]
+    assert [one.present for one in offered] == [True] and "image toy:1" in offered[0].source
     engine.life.initialise(installation, homes / "data", {})
     with tempfile.TemporaryDirectory(prefix="dyno-") as runtime:
         running = engine.life.start(installation, homes / "data", Path(runtime), {}, Launch())

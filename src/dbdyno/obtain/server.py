@@ -16,7 +16,7 @@ from pathlib import Path
 from dbdyno.errors import DynoError, EngineMissing, EngineUnobtainable
 from dbdyno.host.writers import require_own
 from dbdyno.obtain import brought, debian, path
-from dbdyno.obtain.installation import Installation, Offer, first_covering, highest_first, may_hold
+from dbdyno.obtain.installation import Installation, Offer, covers, first_covering, highest_first, may_hold
 from dbdyno.study.nouns import Reference
 
 ARGV0 = "--argv0"
@@ -153,12 +153,13 @@ class PackagedServer:
     def offers(self) -> list[Offer]:
         """What runs is here. What lies on the disk and does not run is told with the reason."""
         copies = [self._offer_of(copy) for copy in debian.fetched(self.recipe.engine)]
-        return [
-            *copies,
-            *(one.offer for one in self.added()),
-            *(one.offer for one in self.of_host()),
-            *debian.offers(self.recipe),
-        ]
+        added = [one.offer for one in self.added()]
+        others = (
+            one
+            for one in debian.offers(self.recipe)
+            if not any(covers(one.version, each.version) for each in added)
+        )
+        return [*copies, *added, *(one.offer for one in self.of_host()), *others]
 
     def fetch(self, version: str, mirror: str, tell: Callable[[str], None]) -> Installation:
         """Raises DynoError as well where the copy, an old one or a new one, does not run."""
