@@ -81,13 +81,17 @@ def test_a_child_that_is_named_beside_its_parent_counts_once(tmp_path: Path) -> 
         process.kill_family(child)
 
 
-def test_a_worker_that_ends_meanwhile_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = subprocess.Popen([sys.executable, "-c", FOREVER])
-    listed = psutil.Process(worker.pid)
-    worker.kill()
-    worker.wait()
-    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [listed])
-    assert process.family(os.getpid()) == (os.getpid(),)
+def test_a_worker_that_has_ended_does_not_hide_the_others() -> None:
+    ended, other = (subprocess.Popen([sys.executable, "-c", FOREVER]) for _ in range(2))
+    try:
+        ended.kill()
+        assert wait_until(lambda: psutil.Process(ended.pid).status() == psutil.STATUS_ZOMBIE)
+        found = process.family(os.getpid())
+        assert found[0] == os.getpid() and other.pid in found and ended.pid not in found
+    finally:
+        for each in (ended, other):
+            each.kill()
+            each.wait()
 
 
 def test_a_child_dies_when_dyno_is_killed(tmp_path: Path) -> None:
