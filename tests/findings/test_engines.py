@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from dbdyno.analyse.found import DefaultChanged, DefaultsBeside, EngineRan, EnginesCompared
+from dbdyno.analyse.found import (
+    DefaultChanged,
+    DefaultsBeside,
+    EngineRan,
+    EnginesCompared,
+    RatioPosition,
+    StatementRatio,
+    StatementsCompared,
+)
 from dbdyno.findings import analyse, run
 from dbdyno.findings.engines import sections
 from dbdyno.frozen import ENGINE_FACTOR
@@ -78,6 +86,22 @@ def test_an_upgrade_begins_with_what_it_changes() -> None:
         said = _answer(*_upgrade(ratio))
         assert said.startswith(f"{NEW.level} is {told} {OLD.level}: throughput "), said
         assert said.endswith("; 1 statement with another plan, 24 errors, 1 changed default of 2."), said
+
+
+def test_an_upgrade_begins_with_the_statements_that_it_slows_down() -> None:
+    study, records = _upgrade(0.7)
+    analysis = analyse(study, a_run(study), records)
+    later = analysis.candidates[0].name
+    told = (RatioPosition.ABOVE, RatioPosition.ABOVE, RatioPosition.BELOW, RatioPosition.OPEN)
+    ratios = tuple(
+        StatementRatio(
+            statement=f"q{number}", variant=later, baseline_ms=1.0, ms=1.0, blocks=8, ratio=1.0, told=one
+        )
+        for number, one in enumerate(told)
+    )
+    found = StatementsCompared(comparisons=4, confidence=0.95, ratios=ratios)
+    said = " ".join(map(plain, run.document(analysis.but(statements_compared=found)).answer))
+    assert "; 2 slower and 1 faster of 4 statements, 1 statement with another plan" in said
 
 
 def test_a_run_that_varies_more_than_the_version_has_the_answer_of_any_run() -> None:

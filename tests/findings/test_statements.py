@@ -11,6 +11,7 @@ import pytest
 from dbdyno.analyse.found import Estimate, StatementTime, StatementTimes
 from dbdyno.findings import analyse, statements
 from dbdyno.records.record import Record
+from dbdyno.study.files import FileKind, StudyFile
 from tests.analyse.factory import a_run, a_study, records_of
 from tests.analyse.statements_cases import a_statement, timed
 from tests.cli.calls import dyno
@@ -187,3 +188,17 @@ def test_what_is_no_index_or_no_file_is_a_mistake_of_the_study(homes: Path) -> N
         (homes / "study.toml").write_text(OF_STATEMENTS.format(factors=factor))
         said = dyno("plan", str(homes / "study.toml"))
         assert said.returncode == 2 and told in said.stderr, said.stderr
+
+
+@pytest.mark.parametrize(("weights", "calls"), [((3, 1), {"a": 3, "b": 1}), ((1, 1), {})])
+def test_calls_are_known_where_a_log_told_them(weights: tuple[int, int], calls: dict[str, int]) -> None:
+    """A file that a person wrote gives each statement the same weight, and no calls."""
+    text = "".join(
+        f'[[transactions]]\nname = "{name}"\nweight = {weight}\nstatements = ["SELECT 1"]\n'
+        for name, weight in zip("ab", weights, strict=True)
+    )
+    file = StudyFile(
+        kind=FileKind.WORKLOAD, path="log.toml", place="/log.toml", size_bytes=1, digest="0", text=text
+    )
+    workload = STUDY.workload.but(name="statements", options={"file": "./log.toml"})
+    assert statements.calls_of(STUDY.but(workload=workload, files=(file,))) == calls

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dbdyno.analyse.analysis import Basis
 from dbdyno.analyse.engines import engines_compared, ranked_defaults
-from dbdyno.analyse.found import DefaultsBeside, EnginesCompared, RowsDiffer
+from dbdyno.analyse.found import DefaultsBeside, EnginesCompared, RatioPosition, RowsDiffer
 from dbdyno.analyse.model import Analysis, VariantResult, Verdict
 from dbdyno.frozen import ENGINE_FACTOR, level_text, listed
 from dbdyno.records import metrics
@@ -100,6 +100,10 @@ def _answer(
         return f"{level} is {one.verdict}{f': {why}' if why else ''}."
     speed = f"{metric_title(analysis)} {effect_text(one.effect)} times"
     parts = [f"{level} is {ANSWERS[one.verdict]} {first}: {speed}"]
+    if (statements := analysis.statements_compared) is not None:
+        told = Counter(each.told for each in statements.ratios if each.variant == one.name)
+        slower, faster = told[RatioPosition.ABOVE], told[RatioPosition.BELOW]
+        parts.append(f"{slower} slower and {faster} faster of {plural(told.total(), 'statement')}")
     if analysis.plans is not None:
         changed = len(analysis.plans.of(one.name))
         parts.append(f"{plural(changed, 'statement')} with another plan")

@@ -240,11 +240,12 @@ def _middle(values: Mapping[Block, float], blocks: Mapping[Block, float]) -> flo
 
 
 def calls_of(study: Study) -> dict[str, int]:
-    """How often a log had each statement, as the weights of a workload's file say; empty without one."""
+    """How often a log had each statement, as the weights of a workload's file say; empty without one, and
+    where all weigh as much, because a file that a person wrote gives none."""
     named = str(study.workload.options.get("file") or "").removeprefix("./")
     files = study.files or () if named.endswith(".toml") else ()
     file = next((one for one in files if one.path == named), None)
-    return file.weights if file is not None else {}
+    return file.weights if file is not None and len(set(file.weights.values())) > 1 else {}
 
 
 def _answers(basis: Basis, compared: Sequence[Trials]) -> Iterator[VariantAnswers]:
