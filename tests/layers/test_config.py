@@ -12,6 +12,7 @@ from dbdyno.engines import registry
 from dbdyno.errors import Blocked, DynoError
 from dbdyno.frozen import ENGINE_FACTOR
 from dbdyno.host.journal import Journal
+from dbdyno.layers import config
 from dbdyno.layers.config import ConfigLayer, held_file
 from dbdyno.layers.setup import Setup
 from dbdyno.study import Factor
@@ -58,3 +59,5 @@ def test_the_engine_that_runs_is_proved_by_the_file_that_it_holds(
         file = held_file(installation, one.running.process_ids)
         assert file is not None and str(file) in evidence.effective.source
         assert installation.digest in evidence.accepted.source
+        for level, is_asked in ((name, True), ("mysql", False), (f"{name}@0.0", False)):
+            assert config._prove(level, one.running).in_effect is is_asked

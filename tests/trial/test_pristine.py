@@ -130,6 +130,22 @@ def test_engines_have_as_many_images_as_the_first_one(homes: Path) -> None:
     assert images == {pair: {pair} for pair in range(6)}
 
 
+def test_a_level_runs_on_its_own_engine_or_not_at_all(homes: Path) -> None:
+    """By a path of any form: it ran on the baseline's engine where its own was not found under its text."""
+    beside = another_library(homes)
+    level = f"sqlite:./{beside.relative_to(homes)}"
+    study = study_of("sqlite", {}, blocks=1).but(place=str(homes))
+    study = study.but(factors=(Factor(name=ENGINE_FACTOR, levels=("sqlite", level)),))
+    with open_journal() as journal, journal.scope():
+        bench = replace(bench_of(study, journal), engines=on_engines(study))
+        _, later = sorted(
+            make_plan(study, Order(seed=1)).trials, key=lambda one: one.variant.name != "baseline"
+        )
+        assert bench.of(later).installation.library == beside
+        with pytest.raises(KeyError):
+            replace(bench, engines={"sqlite": bench.engines["sqlite"]}).of(later)
+
+
 def test_a_later_version_takes_over_what_the_first_one_made_and_never_mixes_it_with_its_own(
     homes: Path,
 ) -> None:
