@@ -6,9 +6,10 @@ import gzip
 import hashlib
 import io
 import json
+import subprocess
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from dbdyno.obtain import brought, tarball
 from dbdyno.obtain.architecture import of_this_machine
 from dbdyno.study.nouns import Reference
 from tests.cli.calls import complaint, dyno
+from tests.needs import on_machine
 
 SERVER = "#!/bin/sh\necho 'mariadbd  Ver 11.4.2-MariaDB for Linux on x86_64'\n"
 
@@ -154,10 +156,18 @@ def _saved(folder: Path, files: Mapping[str, bytes]) -> Path:
     return path
 
 
-def image(folder: Path, *layers: Layer, form: str = "docker", packed: bool = False) -> Path:
+def zstd(content: bytes) -> bytes:
+    if on_machine("zstd") is None:
+        pytest.skip("needs zstd: apt install zstd")
+    return subprocess.run(["zstd", "-c"], input=content, capture_output=True, check=True).stdout
+
+
+PACKED: Mapping[str, Callable[[bytes], bytes]] = {"": bytes, "gzip": gzip.compress, "zstd": zstd}
+
+
+def image(folder: Path, *layers: Layer, form: str = "docker", packed: str = "") -> Path:
     assert OWN is not None
-    made = [_layer(each) for each in layers]
-    made = [gzip.compress(each, 1) for each in made] if packed else made
+    made = [PACKED[packed](_layer(each)) for each in layers]
     files = {"docker": of_docker, "oci": of_oci}[form](made, OWN.of_images)
     return _saved(folder, files)
 
@@ -194,8 +204,8 @@ LAID = {
 
 
 @pytest.mark.parametrize("form", ["docker", "oci"])
-@pytest.mark.parametrize("packed", [False, True])
-def test_layers_are_laid_over_each_other(homes: Path, form: str, packed: bool) -> None:
+@pytest.mark.parametrize("packed", PACKED)
+def test_layers_are_laid_over_each_other(homes: Path, form: str, packed: str) -> None:
     found = brought.unpacked(image(homes, *LAYERS, form=form, packed=packed))
     assert found.image == "toy:1" and "image toy:1, SHA-256" in found.words
     assert tree(found.folder) == LAID
@@ -261,6 +271,18 @@ def test_an_image_that_is_not_whole_is_refused(homes: Path) -> None:
         brought.unpacked(_saved(homes, {**files, layer: _layer(LAYERS[1])}))
     with pytest.raises(UserError, match="lacks its part blobs/sha256/"):
         brought.unpacked(_saved(homes, {name: files[name] for name in files if name != layer}))
+
+
+@pytest.mark.parametrize("packed", ["gzip", "zstd"])
+@pytest.mark.parametrize("lost_bytes", [1, 20])
+def test_a_layer_that_was_cut_before_it_was_packed_into_an_image_is_refused(
+    homes: Path, packed: str, lost_bytes: int
+) -> None:
+    """An old archive of Docker tells no digest of a layer."""
+    assert OWN is not None
+    layer = PACKED[packed](_layer((("file", b"x" * 5000),)))
+    with pytest.raises(UserError, match="cannot be unpacked"):
+        brought.unpacked(_saved(homes, of_docker([layer[:-lost_bytes]], OWN.of_images)))
 
 
 def test_an_image_of_another_machine_or_of_several_is_refused(homes: Path) -> None:

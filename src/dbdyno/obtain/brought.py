@@ -20,7 +20,7 @@ import subprocess
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from io import BufferedReader
@@ -176,14 +176,18 @@ def _make(path: Path, sha256: str, making: Path) -> tuple[str, str]:
 def _take_out(path: Path, sha256: str, target: Path) -> None:
     with path.open("rb") as file, tarfile.open(fileobj=file) as archive:
         unpack(archive, target)
-        # What follows the last file is not read otherwise, and it holds the checksum of what was packed.
-        while archive.fileobj is not None and archive.fileobj.read(READ_BYTES):
-            pass
+        _read_out(archive)
         file.seek(0)
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != sha256:
         # Its checksum was held against other bytes than were unpacked.
         raise UserError(f"{path} was changed while it was unpacked", "have nobody write it, then try again")
+
+
+def _read_out(archive: tarfile.TarFile) -> None:
+    """What follows the last file is not read otherwise, and it holds the checksum of what was packed."""
+    while archive.fileobj is not None and archive.fileobj.read(READ_BYTES):
+        pass
 
 
 def _top(folder: Path) -> Path:
@@ -342,16 +346,34 @@ def _sha256(file: BufferedReader) -> str:
     return found
 
 
-def _tar(file: IO[bytes]) -> tarfile.TarFile:
-    """A layer, whatever it is packed with."""
+@contextmanager
+def _tar(file: IO[bytes]) -> Iterator[tarfile.TarFile]:
+    """A layer, whatever it is packed with. Raises TarError where zstd says that it is not whole."""
     start = file.read(len(ZSTD))
     file.seek(0)
     if start != ZSTD:
-        return tarfile.open(fileobj=file)
+        with tarfile.open(fileobj=file) as archive:
+            yield archive
+            _read_out(archive)
+        return
     if (program := shutil.which("zstd")) is None:
         raise UserError("a layer is packed with zstd, which is not on this machine", "install zstd")
-    child = subprocess.Popen([program, "-dc"], stdin=file, stdout=subprocess.PIPE)
-    return tarfile.open(fileobj=child.stdout, mode="r|")
+    # A program begins where the file itself stands, whatever of it is held here.
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    with subprocess.Popen(
+        [program, "-dc"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as child:
+        assert child.stdout is not None
+        try:
+            with tarfile.open(fileobj=child.stdout, mode="r|") as archive:
+                yield archive
+            while child.stdout.read(READ_BYTES):
+                pass
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode:
+        raise tarfile.TarError("a layer that zstd packed is damaged or cut")
 
 
 def _over(archive: tarfile.TarFile, root: Path) -> Iterator[tarfile.TarInfo]:
