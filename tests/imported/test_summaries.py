@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,12 @@ def test_k6_s_two_forms_say_the_same(tmp_path: Path) -> None:
 
 
 K6_WITHOUT: dict[str, Any] = json.loads(json.dumps(K6))
+
+
+def test_a_packed_document_needs_no_end_of_its_last_line(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(K6).encode()))
+    assert TOOLS["k6"].read(Repetition(str(path), (path,)), None).operations == 1980
 
 
 def test_wrk_takes_no_refusal_for_an_answer(tmp_path: Path) -> None:

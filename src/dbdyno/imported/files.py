@@ -22,14 +22,17 @@ from dbdyno.user_data.dump import packing_of, unpacked
 
 HEAD_BYTES = 6
 """Enough to tell what a file is packed with. No line of a log begins so."""
+Line = tuple[int, str]
+LINE_COSTS, HELD_MOST = 100, 1 << 28
+"""Bytes that a line takes beside its text, and that all may take: a report each second for three weeks."""
 LINE_MOST = 1 << 20
 """Characters of a line with its end. A few kilobytes can be packed that unpack to more than the memory."""
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(path: Path, ended: bool = True) -> Iterator[Line]:
     """Each line without its end, with its number from 1 on; of a compressed file, those that it holds. Raises
     UserError for a file that cannot be read, is empty, is damaged, is no text, or whose last line was cut
-    short.
+    short. A document tells by its own end that it is whole, so its last line need not be `ended`.
     """
     number = 0
     try:
@@ -40,8 +43,9 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
                         raise wrong(
                             path, number, f"this line is longer than {LINE_MOST:,} characters", NO_LOG
                         )
-                    raise wrong(path, number, "the last line is cut short", CUT_SHORT)
-                yield number, line[:-1]
+                    if ended:
+                        raise wrong(path, number, "the last line is cut short", CUT_SHORT)
+                yield number, line.removesuffix("\n")
     except UnicodeDecodeError:
         raise wrong(path, number + 1, "this is no text", "give the logs as the tool wrote them") from None
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile):
@@ -53,6 +57,17 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
         raise UserError(f"{path} cannot be read: {error.strerror}", "give files that you may read") from None
     if number == 0:
         raise UserError(f"{path} is empty", "leave it out, or look why the benchmark wrote nothing")
+
+
+def lines_held(path: Path, tool: str, hint: str, ended: bool = True) -> Iterator[Line]:
+    """The lines of a file that is held as a whole. Raises UserError where they are more than the tool prints
+    in any run, before they fill the memory."""
+    held = 0
+    for number, line in lines_of(path, ended):
+        held += len(line) + LINE_COSTS
+        if held > HELD_MOST:
+            raise wrong(path, number, f"this is more than {tool} prints", hint)
+        yield number, line
 
 
 NO_LOG = "this is no log of a benchmark; look what it holds: head -c 1000, or zcat FILE | head -c 1000"

@@ -20,7 +20,15 @@ import numpy as np
 from dbdyno.driver.tally import FineSeries, Latency, TransactionType
 from dbdyno.errors import UserError
 from dbdyno.imported.files import lines_of, of_threads, wrong
-from dbdyno.imported.tallies import CountedRepetition, Integers, Tool, by_second, distribution, summary
+from dbdyno.imported.tallies import (
+    CountedRepetition,
+    Integers,
+    Tool,
+    by_second,
+    distribution,
+    summary,
+    transaction_type,
+)
 
 EPOCH_LEAST_S = 10**8
 """A smaller first column is a client's number, not a time."""
@@ -249,13 +257,7 @@ def _kinds(took: Integers, script: Integers, times: float, duration_s: float) ->
     for number in numbers.tolist():
         own = took[script == number]
         latency, _ = _sampled(own, times)
-        count = latency.count
-        kinds[f"script {number}"] = TransactionType(
-            operations=count,
-            throughput_per_s=count / duration_s,
-            acknowledged=count,
-            latency_us=latency,
-        )
+        kinds[f"script {number}"] = transaction_type(latency, duration_s)
     return kinds
 
 

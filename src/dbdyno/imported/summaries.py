@@ -12,24 +12,29 @@ import json
 import re
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dbdyno.driver.tally import Latency, Second, TransactionType
+from dbdyno.driver.tally import Latency, Second
 from dbdyno.errors import UserError
-from dbdyno.imported.files import lines_of, one_each, wrong
-from dbdyno.imported.tallies import CountedRepetition, Tool, by_second, distribution, summary
+from dbdyno.imported.files import Line, lines_held, lines_of, one_each, wrong
+from dbdyno.imported.tallies import (
+    CountedRepetition,
+    Tool,
+    by_second,
+    distribution,
+    summary,
+    transaction_type,
+)
 
-READ_MOST = 1 << 28
-"""Characters of a file: more than any of these tools writes in one."""
+ALONE = "give what the tool wrote, alone"
 MS, S = 1e3, 1e6
 """Microseconds of a unit."""
-
-Line = tuple[int, str]
+OF_TIME = {"us": 1.0, "ms": MS, "s": S, "m": 60.0 * S, "h": 3600.0 * S}
 
 
 @dataclass(frozen=True)
@@ -55,15 +60,7 @@ def _counted(tool: str, reader: Callable[[Path], Told], path: Path) -> CountedRe
     told = reader(path)
     if told.operations <= 0 or told.duration_s <= 0.0:
         raise UserError(f"{path} tells of no finished operation", f"look why {tool} did none")
-    kinds = {
-        name: TransactionType(
-            operations=latency.count,
-            throughput_per_s=latency.count / told.duration_s,
-            acknowledged=latency.count,
-            latency_us=latency,
-        )
-        for name, latency in told.kinds.items()
-    }
+    kinds = {name: transaction_type(latency, told.duration_s) for name, latency in told.kinds.items()}
     latency = told.latency or _of_all(told.kinds.values()) or summary(told.operations, 0.0).but(mean=None)
     ended_unix_s = path.stat().st_mtime
     return CountedRepetition(
@@ -86,7 +83,7 @@ def _unknown(tool: str, latency: Latency) -> Iterator[str]:
         yield f"The 99th percentile is not known, because {tool} does not print it of all operations together"
 
 
-def _of_all(kinds: Sequence[Latency] | Any) -> Latency | None:
+def _of_all(kinds: Iterable[Latency]) -> Latency | None:
     """Count, sum, least and most of several kinds; the percentiles of one kind alone."""
     each = [kind for kind in kinds if kind.count]
     if not each:
@@ -102,15 +99,9 @@ def _of_all(kinds: Sequence[Latency] | Any) -> Latency | None:
     )
 
 
-def _lines(path: Path) -> list[Line]:
-    """All lines of a text. Raises UserError for one that is larger than any of the tools writes."""
-    found, held = list[Line](), 0
-    for number, line in lines_of(path):
-        held += len(line)
-        if held > READ_MOST:
-            raise wrong(path, number, "this is more than the tool prints", "give its output alone")
-        found.append((number, line))
-    return found
+def _lines(path: Path, tool: str) -> list[Line]:
+    """All lines of what a tool prints."""
+    return list(lines_held(path, tool, ALONE))
 
 
 def _only(path: Path, tool: str, found: Sequence[Line]) -> Line:
@@ -127,8 +118,7 @@ def _only(path: Path, tool: str, found: Sequence[Line]) -> Line:
 
 def _document(path: Path, tool: str) -> Mapping[str, Any]:
     """A file that holds one JSON object; what stands before its first brace is a tool's complaint."""
-    lines = _lines_of_json(path)
-    text = "\n".join(lines)
+    text = "\n".join(line for _, line in lines_held(path, tool, ALONE, ended=False))
     try:
         found = json.loads(text[max(text.find("{"), 0) :])
     except ValueError as error:
@@ -138,28 +128,6 @@ def _document(path: Path, tool: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise UserError(f"{path} is not the JSON that {tool} writes", "give the file as it was")
     return found
-
-
-def _lines_of_json(path: Path) -> list[str]:
-    """The lines of a file of JSON, whose last one may lack its end."""
-    try:
-        return [line for _, line in _lines(path)]
-    except UserError as error:
-        if "cut short" not in error.message:
-            raise
-    if path.stat().st_size > READ_MOST:
-        raise UserError(f"{path} is larger than any summary", "give the summary alone")
-    return path.read_text(encoding="utf-8", errors="replace").splitlines()
-
-
-def _begins(path: Path, text: str) -> bool:
-    """Whether the first line does, of a file that may be one line without an end."""
-    try:
-        return next(lines_of(path))[1].startswith(text)
-    except UserError as error:
-        if "cut short" not in error.message:
-            raise
-        return False
 
 
 def _number(path: Path, tool: str, given: Mapping[str, Any], *names: str) -> float:
@@ -222,7 +190,7 @@ def _hammerdb(path: Path) -> Told:
 
 def _lines_or_json(path: Path) -> list[Line]:
     """Lines of a log; of a list of JSON its texts, each as one."""
-    lines = [(number, line) for number, line in enumerate(_lines_of_json(path), 1)]
+    lines = list(lines_held(path, "HammerDB", ALONE, ended=False))
     if not lines or not lines[0][1].lstrip().startswith(("[", "{")):
         return lines
     try:
@@ -273,7 +241,7 @@ RAW = "Transaction Type Index,Transaction Name,Start Time (microseconds),Latency
 
 def _benchbase(path: Path) -> Told:
     """`*.summary.json`, whose time is in microseconds and nanoseconds, or `*.raw.csv`."""
-    if _begins(path, RAW):
+    if next(lines_of(path, ended=False))[1].startswith(RAW):
         return _raw(path)
     found = _document(path, "BenchBase")
     of = "Latency Distribution"
@@ -325,7 +293,7 @@ def _raw(path: Path) -> Told:
             ) from None
     if not took:
         raise UserError(f"{path} holds no transaction", "look why BenchBase did none")
-    moments, latencies, kind_of = np.array(began), np.array(took, dtype=np.int64), np.array(names)
+    moments, latencies, kind_names = np.array(began), np.array(took, dtype=np.int64), np.array(names)
     ended = moments + latencies / 1e6
     latency, histogram = distribution(latencies)
     counted = ((ended - moments.min()) * 1e6).astype(np.int64)
@@ -334,7 +302,7 @@ def _raw(path: Path) -> Told:
         operations=len(took),
         latency=latency,
         clients=len(workers),
-        kinds={str(name): distribution(latencies[kind_of == name])[0] for name in np.unique(kind_of)},
+        kinds={str(name): distribution(latencies[kind_names == name])[0] for name in np.unique(kind_names)},
         seconds=by_second(counted, latencies, counted[:0], 1.0),
         histogram=histogram,
         began_unix_s=float(moments.min()),
@@ -347,7 +315,6 @@ OF_A_KIND = re.compile(
 )
 FIGURE = re.compile(r"([\w.]+)\((us|ms)\): ([\d.]+)")
 POINTS = {"50th": "p50", "90th": "p90", "95th": "p95", "99th": "p99", "99.9th": "p99_9", "99.99th": "p99_99"}
-UNITS = {"us": 1.0, "ms": MS}
 ERRONEOUS = ("_ERR", "_ERROR", "-FAILED")
 """How kinds of operations end that failed."""
 
@@ -368,7 +335,7 @@ def _of_pingcap(path: Path, tool: str, lines: Sequence[Line], clients: int) -> T
         if name.endswith(ERRONEOUS):
             errors[name] = count
             continue
-        figures = {each[1]: float(each[3]) * UNITS[each[2]] for each in FIGURE.finditer(rest)}
+        figures = {each[1]: float(each[3]) * OF_TIME[each[2]] for each in FIGURE.finditer(rest)}
         known = {point: figures[told] for told, point in POINTS.items() if told in figures}
         whole = figures.get("Sum", figures.get("Avg", 0.0) * count)
         kinds[name] = summary(count, whole, low=figures.get("Min"), high=figures.get("Max"), **known)
@@ -380,7 +347,7 @@ def _of_pingcap(path: Path, tool: str, lines: Sequence[Line], clients: int) -> T
 
 def _go_tpc(path: Path) -> Told:
     """The lines that begin with `[Summary]`, of all five transactions of TPC-C together."""
-    lines = [(number, line.lstrip("> ")) for number, line in _lines(path)]
+    lines = [(number, line.lstrip("> ")) for number, line in _lines(path, "go-tpc")]
     _only(path, "go-tpc", [one for one in lines if one[1].startswith("tpmC: ")])
     return _of_pingcap(path, "go-tpc", [one for one in lines if one[1].startswith("[Summary]")], 0)
 
@@ -398,7 +365,7 @@ YCSB_POINTS = {"50thPercentileLatency(us)": "p50", "90thPercentileLatency(us)": 
 
 def _ycsb(path: Path) -> Told:
     """YCSB's measurements, or what go-ycsb prints last."""
-    lines = _lines(path)
+    lines = _lines(path, "YCSB")
     threads = [found for _, line in lines if (found := THREADS.search(line))]
     clients = int(next(filter(None, threads[0].groups()))) if threads else 0
     finished = [place for place, (_, line) in enumerate(lines) if FINISHED.fullmatch(line.strip())]
@@ -481,13 +448,12 @@ LATENCY = re.compile(
 )
 SOCKETS = re.compile(r"\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)")
 REFUSED = re.compile(r"\s*Non-2xx or 3xx responses: (\d+)")
-WRK_POINTS = {50.0: "p50", 90.0: "p90", 95.0: "p95", 99.0: "p99", 99.9: "p99_9", 99.99: "p99_99"}
-OF_TIME = {"us": 1.0, "ms": MS, "s": S, "m": 60.0 * S, "h": 3600.0 * S}
+PERCENT_POINTS = {50.0: "p50", 90.0: "p90", 95.0: "p95", 99.0: "p99", 99.9: "p99_9", 99.99: "p99_99"}
 
 
 def _wrk(path: Path) -> Told:
     """wrk and wrk2. Responses that say no are among the requests that it counts, so they are taken off."""
-    lines = _lines(path)
+    lines = _lines(path, "wrk")
     _only(path, "wrk", [one for one in lines if one[1].startswith("Transfer/sec:")])
     _, last = _only(path, "wrk", [one for one in lines if DONE.fullmatch(one[1])])
     done, errors, points = DONE.fullmatch(last), dict[str, int](), dict[str, float]()
@@ -497,8 +463,8 @@ def _wrk(path: Path) -> Told:
             clients = int(found[1])
         elif found := LATENCY.fullmatch(line):
             mean, most = float(found[1]) * OF_TIME[found[2]], float(found[3]) * OF_TIME[found[4]]
-        elif (found := OF_WRK.fullmatch(line)) and float(found[1]) in WRK_POINTS:
-            points[WRK_POINTS[float(found[1])]] = float(found[2]) * OF_TIME[found[3]]
+        elif (found := OF_WRK.fullmatch(line)) and float(found[1]) in PERCENT_POINTS:
+            points[PERCENT_POINTS[float(found[1])]] = float(found[2]) * OF_TIME[found[3]]
         elif found := SOCKETS.fullmatch(line):
             names = ("connect", "read", "write", "timeout")
             errors |= {
@@ -564,7 +530,7 @@ def _of_fio(count: int, side: Mapping[str, Any]) -> Latency:
         float(times.get("mean", 0.0)) * unit * count,
         low=float(times["min"]) * unit if "min" in times else None,
         high=float(times["max"]) * unit if "max" in times else None,
-        **{WRK_POINTS[share]: value for share, value in percentiles.items() if share in WRK_POINTS},
+        **{PERCENT_POINTS[share]: value for share, value in percentiles.items() if share in PERCENT_POINTS},
     )
 
 

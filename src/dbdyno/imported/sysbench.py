@@ -15,7 +15,7 @@ import numpy as np
 
 from dbdyno.driver.tally import FineSeries, Latency
 from dbdyno.errors import UserError
-from dbdyno.imported.files import lines_of, one_each, wrong
+from dbdyno.imported.files import Line, lines_held, one_each, wrong
 from dbdyno.imported.tallies import SHARES, CountedRepetition, Integers, Tool, encode, latency_of, summary
 
 BEGINNING = re.compile(r"sysbench \d\S* \(using .*")
@@ -29,16 +29,12 @@ NOT_OUTPUT = "give what sysbench ... run printed, whole: sysbench ... run > FILE
 ROUNDED_AT_MOST = 0.02
 """Buckets of the histogram lie about so far apart, as a share."""
 
-LINE_COSTS, HELD_MOST = 100, 1 << 28
-"""Bytes that a line takes beside its text, and that all may take: a report each second for three weeks."""
-
-Line = tuple[int, str]
 Figures = dict[str, dict[str, float]]
 
 
 def read(path: Path) -> CountedRepetition:
     """What sysbench printed into a file. Raises UserError with file and line where it is not whole."""
-    lines = list(_few_enough(path))
+    lines = list(lines_held(path, "sysbench", NOT_OUTPUT))
     _require_one_run(path, lines)
     figures = _figures(lines)
     general = figures.get("General statistics", {}) | figures.get("Throughput", {})
@@ -70,17 +66,6 @@ def read(path: Path) -> CountedRepetition:
         histogram=encode(*_as_arrays(buckets)) if buckets else "",
         remarks=tuple(_remarks(known, bool(buckets))),
     )
-
-
-def _few_enough(path: Path) -> Iterator[Line]:
-    """The lines. Raises UserError where they are more than sysbench prints in any run, before they fill the
-    memory."""
-    held = 0
-    for number, line in lines_of(path):
-        held += len(line) + LINE_COSTS
-        if held > HELD_MOST:
-            raise wrong(path, number, "this is more than sysbench prints", NOT_OUTPUT)
-        yield number, line
 
 
 def _require_one_run(path: Path, lines: Sequence[Line]) -> None:

@@ -179,6 +179,16 @@ def summary(
     return Latency(count=count, sum=total_us, mean=mean, min=low, max=high, **known)
 
 
+def transaction_type(latency: Latency, duration_s: float) -> TransactionType:
+    """One kind of transactions, all of which were measured."""
+    return TransactionType(
+        operations=latency.count,
+        throughput_per_s=latency.count / duration_s,
+        acknowledged=latency.count,
+        latency_us=latency,
+    )
+
+
 def distribution(latencies_us: Integers) -> tuple[Latency, str]:
     """Of single latencies, and their histogram."""
     values, counts = np.unique(latencies_us, return_counts=True)
