@@ -170,9 +170,9 @@ def test_a_ratio_has_its_narrower_interval_only_where_the_verdict_rests_on_it() 
     inner = Narrower(low=0.985, high=1.015, confidence=0.9)
     reaching = a_ratio(0.979, 1.021).but(narrower=inner)
     assert judge(reaching, a_method())[0] is Verdict.NO_EFFECT
-    assert as_told(reaching, Verdict.NO_EFFECT, 0.02) == reaching
-    assert as_told(reaching, Verdict.INCONCLUSIVE, 0.02).narrower is None
-    assert as_told(a_ratio(0.981, 1.019).but(narrower=inner), Verdict.NO_EFFECT, 0.02).narrower is None
+    assert as_told(reaching, True, 0.02) == reaching
+    assert as_told(reaching, False, 0.02).narrower is None
+    assert as_told(a_ratio(0.981, 1.019).but(narrower=inner), True, 0.02).narrower is None
     assert (one_sided(0.95), one_sided(0.5)) == (0.9, 0.0)
 
 

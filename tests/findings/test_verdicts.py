@@ -102,11 +102,10 @@ def _of_a_trend(margin: float) -> Iterator[tuple[bool, Ends]]:
 
 def _of_a_bisection(margin: float) -> Iterator[tuple[bool, Ends]]:
     logs = {("a host", block): 0.01 * math.sin(block) for block in range(12)}
-    seen = SimpleNamespace(estimator=PLAIN, worse=1.0)
-    seen._lies_within = lambda *given: BisectionEvidence._lies_within(cast("BisectionEvidence", seen), *given)
+    seen = SimpleNamespace(estimator=PLAIN, worse=1.0, response=SimpleNamespace(name="throughput"))
     effect = PLAIN.ratio("throughput", logs, PLAIN.method.confidence_each)
     assert effect is not None
-    told = BisectionEvidence._told(cast("BisectionEvidence", seen), logs, math.log1p(margin))
+    told = BisectionEvidence._told(cast("BisectionEvidence", seen), logs, margin)
     yield told is Look.SAME, (effect.low, effect.high)
 
 

@@ -27,6 +27,7 @@ from dbdyno.analyse.engines import engines_compared
 from dbdyno.analyse.estimate import Estimator, log_ratios
 from dbdyno.analyse.floor import ASSURANCE
 from dbdyno.analyse.found import EnginesCompared, InstructionChange
+from dbdyno.analyse.intervals import within
 from dbdyno.analyse.model import Method, Ratio
 from dbdyno.analyse.quantiles import BLOCKS_LEAST
 from dbdyno.frozen import Frozen, absent
@@ -250,28 +251,22 @@ class BisectionEvidence:
         blocks, own = self.blocks_for(need), self.values(place)
         whole = blocks[: len(blocks) - len(blocks) % 2]
         found = log_ratios({block: own[block] for block in whole if block in own}, against)
-        if found and (look := self._told(found, math.log1p(margin))) is not None:
+        if found and (look := self._told(found, margin)) is not None:
             return look
         fewest = min(most, self.run.blocks)
         return Look.UNKNOWN if len(whole) >= fewest - fewest % 2 else Look.NOT_YET
 
-    def _told(self, logs: Mapping[Block, float], within: float) -> Look | None:
+    def _told(self, logs: Mapping[Block, float], margin: float) -> Look | None:
         """What these log ratios say already; None where that is nothing."""
-        _, low, high, *_ = self.estimator.centred(logs, self.estimator.method.confidence_each)
-        if low is None or high is None:
+        each = self.estimator.method.confidence_each
+        effect = self.estimator.ratio(self.response.name, logs, each, judged=True)
+        if effect is None or effect.low is None or effect.high is None:
             return None
-        if within and self._lies_within(logs, within):
+        if margin and within(effect, margin):
             return Look.SAME
-        if low <= 0.0 <= high:
+        if effect.low <= 1.0 <= effect.high:
             return None
-        return Look.WORSE if (low > 0.0) == (self.worse > 0.0) else Look.BETTER
-
-    def _lies_within(self, logs: Mapping[Block, float], margin: float) -> bool:
-        """By the narrower interval, as a verdict is."""
-        inner = self.estimator.centred(logs, self.estimator.method.confidence_each, narrower=True)
-        return (
-            inner.low is not None and inner.high is not None and -margin <= inner.low and inner.high <= margin
-        )
+        return Look.WORSE if (effect.low > 1.0) == (self.worse > 0.0) else Look.BETTER
 
 
 def ends_of(seen: BisectionEvidence) -> Ends:

@@ -26,7 +26,7 @@ import numpy as np
 from dbdyno.analyse.columns import Block
 from dbdyno.analyse.estimate import log_ratios
 from dbdyno.analyse.intervals import as_told, ratio_of, usable, welch, within
-from dbdyno.analyse.model import Analysis, Ratio, VariantResult, Verdict
+from dbdyno.analyse.model import Analysis, Ratio, VariantResult
 from dbdyno.analyse.quantiles import confidence_each
 from dbdyno.analyse.split import HARDWARE
 from dbdyno.frozen import Frozen, absent, level_text
@@ -96,6 +96,9 @@ class Conclusion(StrEnum):
     NO_GAP_OF_RUNS = "no gap between these runs"
     GAP = "gap"
     OPEN = "open"
+
+
+NO_GAPS = (Conclusion.NO_GAP, Conclusion.NO_GAP_OF_RUNS)
 
 
 class VariantGap(Frozen):
@@ -256,7 +259,7 @@ def _gap(left: Side, right: Side, ends: tuple[str, str], confidence: float) -> V
         total=total,
         factors=factors,
         hardware=hardware,
-        residual=residual and _as_told(residual, conclusion, left[0].method.margin),
+        residual=residual and as_told(residual, conclusion in NO_GAPS, left[0].method.margin),
         conclusion=conclusion,
         why_open=why,
     )
@@ -294,11 +297,6 @@ def judged(residual: Ratio, margin: float, runs: int, alternating: bool) -> tupl
     if runs < RUNS_LEAST:
         return Conclusion.OPEN, TOO_FEW_RUNS
     return (Conclusion.GAP, "") if alternating else (Conclusion.OPEN, NOT_IN_TURN)
-
-
-def _as_told(residual: Ratio, conclusion: Conclusion, margin: float) -> Ratio:
-    told = Verdict.NO_EFFECT if conclusion in (Conclusion.NO_GAP, Conclusion.NO_GAP_OF_RUNS) else None
-    return as_told(residual, told, margin)
 
 
 def excludes_one(ratio: Ratio) -> bool:

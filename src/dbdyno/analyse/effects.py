@@ -183,14 +183,14 @@ def variant_result(
     if outside:
         return result.but(**verdict_of_endings(trials))
     idle = _idle(result, trials, baseline)
-    return _as_told(result.but(**_verdict(result, trials, baseline, method), idle=idle), method)
+    return result_as_told(result.but(**_verdict(result, trials, baseline, method), idle=idle), method)
 
 
-def _as_told(result: VariantResult, method: Method) -> VariantResult:
+def result_as_told(result: VariantResult, method: Method) -> VariantResult:
     """The narrower interval is told where the verdict rests on it."""
     if result.effect is None or result.effect.narrower is None:
         return result
-    return result.but(effect=as_told(result.effect, result.verdict, method.margin))
+    return result.but(effect=as_told(result.effect, result.verdict is Verdict.NO_EFFECT, method.margin))
 
 
 def _failing(trials: Trials) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ def decided_result(trials: Trials, baseline: Trials, goal: Goal, method: Method)
         effect=ratio_between(goal.response, trials, baseline, method.confidence_each, method, judged=True),
         guards=_guards(trials, baseline, goal, method),
     )
-    judged = _as_told(
+    judged = result_as_told(
         result.but(**(verdict_of_endings(trials) or _of_comparison(result, trials, baseline, method))), method
     )
     return judged if _decided(judged, trials, baseline, method) else None

@@ -480,9 +480,9 @@ class Estimator:
         what is to be judged."""
         return estimated_ratio(metric, self._contrasts(logs), confidence, self.method, judged)
 
-    def centred(self, contrasts: Mapping[Block, float], confidence: float, narrower: bool = False) -> Centred:
+    def centred(self, contrasts: Mapping[Block, float], confidence: float) -> Centred:
         """The mean of contrasts in their own unit, and its interval. There is one."""
-        return centred_of(self._contrasts(contrasts), confidence, self.method, narrower)
+        return centred_of(self._contrasts(contrasts), confidence, self.method)
 
     def _contrasts(self, found: Mapping[Block, float]) -> Contrasts:
         # In one order, so that no figure depends on that of the records.

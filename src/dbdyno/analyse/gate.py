@@ -22,10 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.analyse.effects import variant_result
+from dbdyno.analyse.effects import result_as_told, variant_result
 from dbdyno.analyse.estimate import Trials
 from dbdyno.analyse.intervals import (
-    as_told,
     bounded_exp,
     judge,
     one_sided,
@@ -321,7 +320,7 @@ def _judged(
     found["blocks_more_even"] = None
     states = {guard.state for guard in alone.guards}
     if alone.verdict is not Verdict.INCONCLUSIVE:
-        return alone.but(effect=effect and as_told(effect, alone.verdict, method.margin), dropped=())
+        return result_as_told(alone.but(effect=effect, dropped=()), method)
     if reference.answer.baseline_broken:
         found |= {"reason": Reason.BASELINE_BROKEN}
     elif effect is None:
@@ -336,8 +335,7 @@ def _judged(
             found |= {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.FAILS_MORE}
         elif verdict is Verdict.FASTER and states - {Kept.KEPT}:
             found |= {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.GUARD}
-    judged = alone.but(**found)
-    return judged.but(effect=effect and as_told(effect, judged.verdict, method.margin))
+    return result_as_told(alone.but(**found), method)
 
 
 def _fails_more(run: Analysis, reference: Analysis, method: Method) -> bool:

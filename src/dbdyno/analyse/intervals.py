@@ -367,11 +367,9 @@ def with_narrower(effect: Ratio, low: float | None, high: float | None) -> Ratio
     return effect.but(narrower=Narrower(low=low, high=high, confidence=one_sided(effect.confidence)))
 
 
-def as_told(effect: Ratio, verdict: Verdict | None, margin: float) -> Ratio:
-    """The ratio with its narrower interval only where the verdict rests on that one."""
-    if effect.narrower is None or (
-        verdict is Verdict.NO_EFFECT and not within(effect.but(narrower=None), margin)
-    ):
+def as_told(effect: Ratio, no_effect: bool, margin: float) -> Ratio:
+    """The ratio with its narrower interval only where that there is no effect rests on that one."""
+    if effect.narrower is None or (no_effect and not within(effect.but(narrower=None), margin)):
         return effect
     return effect.but(narrower=None)
 

@@ -450,7 +450,7 @@ def _shift(sides: tuple[Runs, Runs], variant: str, study: Study, confidence: flo
         first=sides[1][0].run,
         runs=(len(before), len(after)),
         changed=sides[1][0].changed,
-        ratio=ratio and as_told(ratio, _verdict_of(movement), study.goal.margin),
+        ratio=ratio and as_told(ratio, movement is Movement.SAME, study.goal.margin),
         movement=movement,
     )
 
@@ -488,10 +488,6 @@ def _alike(runs: Runs, variant: str, changes: Sequence[ChangePoint], confidence:
     left = [log - math.fsum(part) / len(part) for part in parts if part for log in part]
     found = neighbours([left])
     return Alike(correlation=found.correlation, p=found.p) if found.p < 1.0 - confidence else None
-
-
-def _verdict_of(movement: Movement) -> Verdict | None:
-    return Verdict.NO_EFFECT if movement is Movement.SAME else None
 
 
 def _movement(ratio: Ratio | None, margin: float) -> Movement:

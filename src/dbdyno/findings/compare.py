@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.analyse.compare import (
+    NO_GAPS,
     RUNS_LEAST,
     SCALES,
     Comparison,
@@ -173,7 +174,7 @@ def sentence(gap: VariantGap, found: Comparison) -> str:
     """What may be said of one gap, and no more."""
     head = f"{_names(gap)}: right / left is {multiple_text(gap.total)}."
     margin = numbers.share_text(found.margin)
-    if gap.conclusion in (Conclusion.NO_GAP, Conclusion.NO_GAP_OF_RUNS):
+    if gap.conclusion in NO_GAPS:
         assert gap.residual is not None
         rest = ", ".join(filter(None, (multiple_text(gap.residual), numbers.narrower_text(gap.residual))))
         rest = f"{rest}, within the margin of {margin}."

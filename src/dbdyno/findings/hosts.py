@@ -107,7 +107,7 @@ def _host_effect(host: str, logs: Contrasts, method: Method, confidence: float) 
     ratio = estimated_ratio(method.response, logs, confidence, around_means(method), judged=True)
     assert ratio is not None  # a host has a block, or it is not among them
     told = position_of(ratio, method)
-    shown = as_told(ratio, Verdict.NO_EFFECT if told is RatioPosition.LEVEL else None, method.margin)
+    shown = as_told(ratio, told is RatioPosition.LEVEL, method.margin)
     return HostEffect(
         host=host, blocks=ratio.pairs, ratio=ratio.ratio, low=ratio.low, high=ratio.high, told=told,
         narrower=shown.narrower,

@@ -89,7 +89,7 @@ def versions_of(analysis: Analysis) -> Versions | None:
         logs = {block: after[block] - before[block] for block in before.keys() & after.keys()}
         effect = estimator.ratio(method.response, logs, each, judged=True)
         verdict = judge(effect, method)[0] if effect is not None else _why_none(pair)
-        told = effect and as_told(effect, verdict, method.margin)
+        told = effect and as_told(effect, verdict is Verdict.NO_EFFECT, method.margin)
         return VersionCell(version=version, condition=condition, effect=told, verdict=verdict)
 
     cells = tuple(cell(version, condition) for version in later for condition in conditions)
