@@ -12,7 +12,10 @@ from dbdyno.prepare_run.study_here import catalogue
 from dbdyno.study import Catalogue, read_study
 
 NAMES = [one.name for one in examples()]
-ELSEWHERE = ["application", "application-builds", "mhnsw-eviction", "pollset", "port-patch", "sqlite-builds"]
+ELSEWHERE = [
+    "application", "application-builds", "mhnsw-eviction", "pollset", "port-patch", "sqlite-builds",
+    "star-mariadb", "star-postgresql",
+]  # fmt: skip
 """Those that refer to files."""
 
 

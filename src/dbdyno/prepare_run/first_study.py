@@ -225,8 +225,8 @@ def _sentence(words: str) -> str:
 
 STUDIES = "studies"
 DEMO = "quickstart"
-_OUTSIDE = re.compile(r"(?<=[\s\"'])\.\./([\w./-]+)")
-"""A file that a study refers to, which lies beside the folder of the studies."""
+_PATH = re.compile(r"(?<=[\s\"'])(?:\.\./)?([\w.-]+/[\w./-]+)")
+"""What may be the path of a file that a study refers to: from the folder of the studies, or beside it."""
 
 
 class Example(Frozen):
@@ -264,10 +264,11 @@ def files(name: str) -> dict[str, str]:
     path = study_file_named(name)
     text = path.read_text(encoding="utf-8")
     referred = {
-        within: (root() / within).read_text(encoding="utf-8")
-        for within in sorted(set(_OUTSIDE.findall(text)))
+        found[1]: (path.parent / found[0]).read_text(encoding="utf-8")
+        for found in _PATH.finditer(text)
+        if (path.parent / found[0]).is_file()
     }
-    return {path.name: _OUTSIDE.sub(r"\1", text)} | referred
+    return {path.name: _PATH.sub(lambda found: found[1], text)} | dict(sorted(referred.items()))
 
 
 def _paths() -> dict[str, Path]:
