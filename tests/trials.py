@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,10 +16,11 @@ import psutil
 from dbdyno.driver.load_process import LoadProcess
 from dbdyno.engines import registry
 from dbdyno.frozen import Level
-from dbdyno.host import paths
+from dbdyno.host import kernel_values, paths
 from dbdyno.host.cache import held
 from dbdyno.host.cgroups import PREFIX
 from dbdyno.host.journal import Journal, open_journal
+from dbdyno.host.kernel_files import UnreadableFile
 from dbdyno.host.writers import NOTHING_ALLOWED, Allowed
 from dbdyno.layers.registry import LAYERS
 from dbdyno.layers.setup import Running
@@ -127,10 +128,10 @@ def host_state() -> dict[str, str]:
     """All that a trial could have changed on the host, by name; what others attach is left out."""
     state: dict[str, str] = {}
     for path in _values():
-        try:
-            state[str(path)] = path.read_text().strip()
-        except OSError:
-            continue
+        # Some devices have no such queue, and others may come and go.
+        with suppress(UnreadableFile):
+            # In force, and not what else is offered: a module that somebody loads adds to that.
+            state[str(path)] = kernel_values.read(path).strip()
     state["mounts"] = "\n".join(sorted(_own_lines(Path("/proc/1/mountinfo"))))
     state["loop devices"] = "\n".join(sorted(_own_loop_devices()))
     state["processes"] = "\n".join(sorted(_own_processes()))

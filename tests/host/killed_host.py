@@ -177,7 +177,6 @@ def what_is_left(before: Mapping[str, str]) -> dict[str, str]:
 
 
 def main(stride: int = 1, first: int = 1) -> int:
-    before = host_state()
     names = paths.data() / "points"
     names.unlink(missing_ok=True)
 
@@ -190,6 +189,8 @@ def main(stride: int = 1, first: int = 1) -> int:
     points = names.read_text().splitlines()
     bad, chosen = 0, range(first, len(points) + 1, stride)
     for number in chosen:
+        # Anew for each, because a loop device that is free is anybody's: others leave it as they please.
+        before = host_state()
         status = in_child(killed_at(number))
         left = what_is_left(before)
         if left or not (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL):
