@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,33 @@ def test_what_the_rest_of_a_budget_gives_is_told() -> None:
         "the first block took 40.0 s per trial beside the load: no second block fits, and one gives no "
         "interval; 6 blocks need 744 s"
     )
+
+
+STATEMENTS = """
+title  = "Which cache?"
+engine = "sqlite"
+blocks = 1
+[workload]
+name   = "statements"
+folder = "queries"
+rounds = 2
+[factors]
+"config.cache_size" = [-2000, -4000]
+"""
+
+
+def test_statements_are_estimated_by_a_run_of_them_and_by_nothing_else(homes: Path) -> None:
+    (homes / "queries").mkdir()
+    (homes / "queries" / "one.sql").write_text("SELECT 1 AS one")
+    path = homes / "study.toml"
+    path.write_text(STATEMENTS)
+    unknown = "2 trials; the first trial shows how long the rounds of these statements take"
+    planned = " ".join(dyno("plan", str(path)).stdout.split())
+    assert unknown in planned and "about" not in planned.partition("2 trials")[2]
+    assert json.loads(dyno("plan", str(path), "--json").stdout)["expected_s"] is None
+    said = dyno("run", str(path))
+    assert unknown in said.stderr and "[2/2]" in said.stderr, said.stderr
+    assert json.loads(dyno("plan", str(path), "--json").stdout)["expected_s"] < 600.0
+    assert "(an estimate by 2 earlier trials)" in dyno("run", str(path)).stderr
+    path.write_text(STATEMENTS.replace("rounds = 2", "rounds = 3"))
+    assert unknown in " ".join(dyno("plan", str(path)).stdout.split()), "those were other rounds"

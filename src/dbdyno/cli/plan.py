@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
@@ -32,6 +33,7 @@ from dbdyno.prepare_run.checked import (
     unstartable,
 )
 from dbdyno.prepare_run.estimate import (
+    UNKNOWN,
     Write,
     beside_blocks_s,
     counted_s,
@@ -39,6 +41,7 @@ from dbdyno.prepare_run.estimate import (
     load_host_lines,
     overhead_s,
     restarts_text,
+    rounds_seen_s,
     writes_lines,
     writes_of,
 )
@@ -52,7 +55,7 @@ from dbdyno.report.words.numbers import about_text, plural
 from dbdyno.report.words.safe import json_text
 from dbdyno.study import Design, Factor, Study, designs, excludes
 from dbdyno.study.designs import counted_variants, extremes_of, trials_in_all
-from dbdyno.study.nouns import Search
+from dbdyno.study.nouns import STATEMENTS, Search
 from dbdyno.study.soak import OF_POWER, Soak
 from dbdyno.study.trials import Plan, Trial, Variant
 
@@ -60,13 +63,14 @@ from dbdyno.study.trials import Plan, Trial, Variant
 class PlanDocument(Frozen):
     """A plan as `--json` prints it, without the phases of trials and the text of the configuration file.
     `unchecked` says what of the study's levels could not be checked; empty where all was. `checks` say what
-    became of the study's own statements. `writes` are all places that a run writes to, and `servers` says how
+    became of the study's own statements. `expected_s` is None where nobody has seen how long its rounds of
+    statements take. `writes` are all places that a run writes to, and `servers` says how
     its servers see the host. `counted` are the variants whose work is counted after the timed blocks;
     `counting` is how builds are, where it is left
     open. A search has no trials beforehand, but `factors` and what its `search` keeps to."""
 
     title: str
-    expected_s: float
+    expected_s: float | None
     unchecked: str
     configuration: Configuration | None
     arrangement: Arranged
@@ -143,8 +147,11 @@ class _Whole:
     ) -> None:
         self.here, self.builds, self.budget_s, self.checks = here, builds, budget_s, checks
         self.study, self.plan = here.study, _planned(here.study)
-        builds_s = sum(one.whole_s for one in self.builds)
-        self.expected_s = _expected_s(here, self.plan, budget_s) + builds_s
+        builds_s, trials_s = (
+            sum(one.whole_s for one in self.builds),
+            _expected_s(here, self.plan, budget_s, store),
+        )
+        self.expected_s = None if trials_s is None else trials_s + builds_s
         self.foresight = _foresight(here.study, self.plan, allowed)
         self.writes = writes_of(here.study, self.foresight.host, store, allowed)
 
@@ -233,8 +240,10 @@ def _beside_blocks(study: Study, here: Adapted) -> Iterator[str]:
     yield from filter(None, (counted, counting, restarts_text(study)))
 
 
-def _whole_text(study: Study, expected_s: float) -> str:
+def _whole_text(study: Study, expected_s: float | None) -> str:
     """How many trials there are, and how long they take."""
+    if expected_s is None:
+        return f"{plural(trials_in_all(study), 'trial')}; {UNKNOWN}"
     if study.search is not None:
         return f"as many trials as fit into {about_text(expected_s)}"
     return f"{plural(trials_in_all(study), 'trial')}, about {about_text(expected_s)}"
@@ -260,9 +269,17 @@ def _planned(study: Study) -> Plan:
     return Plan(variants=extremes_of(study), trials=(), seed=order.seed)
 
 
-def _expected_s(here: Adapted, plan: Plan, budget_s: float | None) -> float:
-    """Seconds that the trials will take. Raises UserError for a search that is given too few."""
+def _expected_s(here: Adapted, plan: Plan, budget_s: float | None, store: str) -> float | None:
+    """Seconds that the trials will take; None where nobody knows. Raises UserError for a search that is given
+    too few."""
     study = here.study
+    if study.workload.name == STATEMENTS and study.search is None:
+        # Here, because what other loads take is known by their study.
+        from dbdyno.records.store import store_there
+
+        with store_there(store) as kept:
+            seen_s = rounds_seen_s(kept, study)
+        return len(plan.trials) * fmean(seen_s) if seen_s else None
     if study.search is None:
         beside_s = here.basis.overhead_s if here.basis is not None else overhead_s(study)
         timed_s = expected_duration_s(len(plan.trials), study, beside_s)

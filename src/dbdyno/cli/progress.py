@@ -242,8 +242,10 @@ class ProgressLines(Unwatched):
         return f"slice {over} of {slices}" if slices and over else ""
 
     def _left_text(self) -> str:
+        if self._done >= self._trials:
+            return "done"
         left_s = self._left.seconds(self._trials - self._done)
-        return f"about {about_text(left_s)} left" if left_s else "done"
+        return f"about {about_text(left_s)} left" if left_s else "how long it takes is not known yet"
 
     def _result(self, record: Record) -> str:
         if record.outcome is not Outcome.MEASURED:

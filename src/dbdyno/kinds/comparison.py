@@ -125,9 +125,8 @@ def begin(store: Store, options: RunOptions, tell: Tell) -> Beginning:
 
     trials = trials_in_all(study) + again
     reopens = options.add_blocks is not None
-    return Beginning(
-        begun, expected.trials_s, expected.whole_s, lines, trials, reference, builds, reopens=reopens
-    )
+    trials_s = 0.0 if expected.unknown else expected.trials_s
+    return Beginning(begun, trials_s, expected.whole_s, lines, trials, reference, builds, reopens=reopens)
 
 
 def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Foreseen, ...]]:

@@ -33,9 +33,9 @@ def no_memory(_levels: Mapping[str, Level]) -> int:
 @dataclass(frozen=True)
 class Beginning:
     """A run that is to be carried out: the reference that takes turns with it, the builds that both need, and
-    how many seconds its trials, and all of it, will take. `lines` say what begins, after so many trials that
-    are kept and at that time. `trials` are all that it has; None where nobody knows. Its store has it as over
-    where it `reopens`."""
+    how many seconds its trials, 0 where nobody knows, and all of it will take. `lines` say what begins, after
+    so many trials that are kept and at that time. `trials` are all that it has; None where nobody knows. Its
+    store has it as over where it `reopens`."""
 
     begun: Begun
     trials_s: float

@@ -6,15 +6,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from dbdyno.calibrate.kept import load_of
 from dbdyno.driver.tally import Tally
 from dbdyno.engines import registry
+from dbdyno.errors import DynoError
 from dbdyno.frozen import Frozen
 from dbdyno.host import paths
 from dbdyno.host.launch import SHARED_MEMORY, SHORT_LIVED, servers_text
@@ -23,6 +26,7 @@ from dbdyno.layers.registry import HostChange
 from dbdyno.layers.setup import LOOP_DEVICES, STAYS
 from dbdyno.plan.blocks import expected_duration_s
 from dbdyno.prepare_run.building import why_counted
+from dbdyno.prepare_run.stored_study import study_of
 from dbdyno.prepare_run.study_here import data_text, planned_data
 from dbdyno.records.place import place_of_store
 from dbdyno.records.record import Outcome
@@ -41,6 +45,7 @@ from dbdyno.study.designs import (
     trials_in_all,
     variants_of,
 )
+from dbdyno.study.nouns import STATEMENTS
 from dbdyno.study.soak import OF_CLUSTER, OF_POWER
 from dbdyno.study.trials import SETTLE_S
 from dbdyno.trial.pristine import IMAGES_ENOUGH, worth_s
@@ -119,15 +124,20 @@ NODE_ROUND_S = 10.0
 """What a round on a cluster's nodes takes on top: a node is away, comes back, and all rows are compared."""
 
 
+UNKNOWN = "the first trial shows how long the rounds of these statements take"
+
+
 @dataclass(frozen=True)
 class RunEstimate:
     """What a run takes: `trials_s` all its trials, with the `again` of a reference that takes turns with it,
-    and `builds_s` the builds before them. `trials_seen` is how many earlier trials it rests on."""
+    and `builds_s` the builds before them. `trials_seen` is how many earlier trials it rests on. Of trials
+    that are `unknown` it is the most that their loads may take."""
 
     trials_s: float
     trials_seen: int
     again: int = 0
     builds_s: float = 0.0
+    unknown: bool = False
 
     @property
     def whole_s(self) -> float:
@@ -135,12 +145,34 @@ class RunEstimate:
 
 
 def run_estimate(store: Store, study: Study, again: int = 0, builds_s: float = 0.0) -> RunEstimate:
-    """By the median of what measured trials of the engine's latest run took beside their load. The `again`
-    trials of a reference are taken to be as long as the study's."""
+    """By the median of what measured trials of the engine's latest run took beside their load; of statements,
+    whose rounds take as long as they take, by what whole trials of them took. The `again` trials of a
+    reference are taken to be as long as the study's."""
+    trials = trial_count(study) + again
+    if study.workload.name == STATEMENTS:
+        seen_s = rounds_seen_s(store, study)
+        timed_s = trials * fmean(seen_s) if seen_s else expected_duration_s(trials, study, overhead_s(study))
+        return RunEstimate(timed_s, len(seen_s), again, builds_s, unknown=not seen_s)
     seen_s = beside_load_s(store, study.engine.engine)
     beside_s = median(seen_s) if seen_s else overhead_s(study)
-    timed_s = expected_duration_s(trial_count(study) + again, study, beside_s)
+    timed_s = expected_duration_s(trials, study, beside_s)
     return RunEstimate(timed_s + beside_blocks_s(study), len(seen_s), again, builds_s)
+
+
+def rounds_seen_s(store: Store | None, study: Study) -> list[float]:
+    """What each measured trial of the latest run of the same statements took, as often sent to this engine;
+    none where no run did so."""
+    for summary in store.runs() if store is not None else ():
+        run = summary.run
+        if run.installation.engine != study.engine.engine or Outcome.MEASURED not in summary.outcomes:
+            continue
+        with suppress(DynoError, OSError):
+            if not run.one_load or load_of(study_of(run)) != load_of(study):
+                continue
+            records = store.readable_records(run.run) if store is not None else ()
+            if seen_s := [one.took_s for one in records if one.outcome is Outcome.MEASURED and one.tally]:
+                return seen_s
+    return []
 
 
 def overhead_s(study: Study) -> float:
@@ -162,7 +194,10 @@ def beside_load_s(store: Store, engine: str) -> list[float]:
         seen_s = [
             max(0.0, record.beside_load_s - _settling_s(record.tally))
             for record in store.readable_records(summary.run.run)
-            if record.outcome is Outcome.MEASURED and record.tally is not None
+            if record.outcome is Outcome.MEASURED
+            and record.tally is not None
+            # Beside the rounds that are timed, statements are sent as often again.
+            and record.tally.workload != STATEMENTS
         ]
         if seen_s:
             return seen_s
@@ -199,16 +234,15 @@ def header_of_run(study: Study, run: Run, found: RunEstimate, kept: int, now_uni
     trials = trials_in_all(study)
     whole = trials + found.again
     left_s = found.builds_s + found.trials_s * (whole - kept) / whole
-    end = clock_text(now_unix_s + left_s)
     basis = f"by {plural(found.trials_seen, 'earlier trial')}" if found.trials_seen else "by a rule of thumb"
+    ends = f"about {about_text(left_s)}, until {clock_text(now_unix_s + left_s)} (an estimate {basis})"
     variants = plural(len(variants_of(study)), "variant")
     size = variants if study.untimed else f"{variants}, {plural(study.blocks, 'block')}"
     done = f", {kept} of them kept" if kept else ""
     done += f" and {found.again} of the reference" if found.again else ""
     return (
         f"{study.title}\n"
-        f"run {run.run}: {size}, {plural(trials, 'trial')}{done}; "
-        f"about {about_text(left_s)}, until {end} (an estimate {basis})"
+        f"run {run.run}: {size}, {plural(trials, 'trial')}{done}; {UNKNOWN if found.unknown else ends}"
     )
 
 
