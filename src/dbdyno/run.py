@@ -441,13 +441,24 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         with draft.stage(Stage.PLANS):
             once = load.actual_rows and draft.trial.block == 0
             draft.plans = plans_of(running, bench.run.seed, actual_rows=once)
-    if load.name == STATEMENTS and not draft.failed and has_answers(draft.trial, phase):
+    if load.name == STATEMENTS and not draft.failed and has_answers(draft.trial, phase, running):
         with draft.stage(Stage.ANSWERS):
-            # Here, because few loads are statements alone.
-            from dbdyno.trial.answers import answers_of
-
-            draft.answers = answers_of(running, bench.run.seed)
+            statements_answered(draft, bench, running)
     return running
+
+
+def statements_answered(draft: Draft, bench: Bench, running: Running) -> None:
+    """The statements are answered in a variant's first trial, because others have the same data. What each
+    costs is asked in every trial, where nobody else asks the server."""
+    # Here, because few loads are statements alone.
+    from dbdyno.trial.answers import answers_of
+    from dbdyno.trial.statement_costs import statement_costs
+
+    variant = draft.trial.variant.name
+    if variant not in bench.sent:
+        draft.answers, bench.sent[variant] = answers_of(running, bench.run.seed)
+    if bench.run.in_use is None:
+        draft.costs = statement_costs(running, bench.sent[variant])
 
 
 def asked_beside(running: Running, bench: Bench) -> str:

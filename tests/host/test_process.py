@@ -94,6 +94,23 @@ def test_a_worker_that_has_ended_does_not_hide_the_others() -> None:
             each.wait()
 
 
+def test_cpu_of_a_child_counts_once_before_and_after_it_is_waited_for() -> None:
+    own, began = [os.getpid()], process.cpu_taken([os.getpid()])
+    child = os.fork()
+    if child == 0:
+        while time.process_time() < 0.25:
+            pass
+        os._exit(0)
+    assert wait_until(lambda: process.stat_fields(child)[0] == "Z")
+    ended = process.cpu_taken(own)
+    assert ended.by_process[child] >= 0.25, "it is there until somebody waits for it"
+    os.waitpid(child, 0)
+    over = process.cpu_taken(own)
+    assert child not in over.by_process
+    assert over.since(began) >= 0.23, "its ticks are those of its parent now"
+    assert over.since(ended) >= 0.0
+
+
 def test_a_child_dies_when_dyno_is_killed(tmp_path: Path) -> None:
     script = (
         "import os, sys, time; from dbdyno.host import process; "

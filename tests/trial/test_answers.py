@@ -214,7 +214,7 @@ def told(*runs: RowsAnswered, ordered: bool = False) -> StatementAnswers:
     asked = StatementAnswered(name="q", sql="SELECT a", is_ordered=ordered, runs=(*runs, runs[-1])[:2])
     load = SimpleNamespace(answers=lambda job: StatementsAnswered(statements=(asked,)))
     running = SimpleNamespace(load=load, data_job=Job(workload="statements"))
-    return answers_of(cast(Running, running), seed=1)
+    return answers_of(cast(Running, running), seed=1)[0]
 
 
 def changed(before: Sequence[int], after: Sequence[int]) -> RowsAnswered:

@@ -353,6 +353,33 @@ class StatementsCompared(Frozen):
     indexes: tuple[IndexCost, ...] = absent(())
 
 
+class StatementCostRatio(Frozen):
+    """What one execution of a statement takes: `cpu_ms` of the server, geometric means over `blocks`, the
+    ratio variant / baseline and an interval that holds together with all others; None where no CPU is known.
+    `counted` has what the engine counts of it: the medians of the baseline and of the variant."""
+
+    statement: str
+    variant: str
+    baseline_cpu_ms: float | None = None
+    cpu_ms: float | None = None
+    blocks: int = 0
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    told: RatioPosition = RatioPosition.OPEN
+    counted: dict[str, tuple[float, float]] = absent({})
+
+
+class StatementCostsCompared(Frozen):
+    """The costs of all statements, over one family of `comparisons`. `why_not` says of variants why theirs
+    are not known."""
+
+    comparisons: int
+    confidence: float
+    ratios: tuple[StatementCostRatio, ...] = ()
+    why_not: dict[str, str] = absent({})
+
+
 class StageTime(Frozen):
     """Seconds that one stage took over the measured trials, and its share of their wall time. `load` is the
     warm-up and the measured part, which the stage `drive` then does not hold."""

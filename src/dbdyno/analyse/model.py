@@ -28,6 +28,7 @@ from dbdyno.analyse.found import (
     SecondResponse,
     Series,
     Starts,
+    StatementCostsCompared,
     StatementsCompared,
     StatementTimes,
     Steady,
@@ -569,6 +570,7 @@ class Analysis(Frozen):
     requests: tuple[RequestTimes, ...] = absent(())
     statements: tuple[StatementTimes, ...] = absent(())
     statements_compared: StatementsCompared | None = absent(None)
+    statement_costs: StatementCostsCompared | None = absent(None)
     plans: PlansCompared | None = absent(None)
     engines: EnginesCompared | None = absent(None)
     hosts: HostsCompared | None = absent(None)

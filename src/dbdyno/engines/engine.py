@@ -489,6 +489,17 @@ class IndexWords:
 
 
 @dataclass(frozen=True)
+class StatementMeter:
+    """How an engine is asked what one statement reads and spills. `counters` gives names and numbers of a
+    session, right before and after it. A statement behind `explain` is executed, and says it itself. `read`
+    gives the lines of what was gained, or of that answer, each by a title with its unit."""
+
+    read: Callable[[Sequence[Sequence[str | float | None]]], Mapping[str, float]]
+    counters: str = ""
+    explain: str = ""
+
+
+@dataclass(frozen=True)
 class Engine:
     """One engine: its names, and its four parts. Each part is a module of the engine's folder, or stands in
     one, and holds no state.
@@ -510,7 +521,7 @@ class Engine:
     architectures, and `machine_sql` is answered with the machine that the server was built for. An embedded
     one is asked there by its `shell`. In an emulated machine it is asked as its `guest` says. A session that
     is told `statement_timeout`, with the time as `{s}` or `{ms}`, has longer statements ended; empty where
-    none has. By `indexes` it is asked for those that a variant has.
+    none has. By `indexes` it is asked for those that a variant has, and by `meter` what a statement reads.
     """
 
     name: str
@@ -542,6 +553,7 @@ class Engine:
     guest: GuestProgram | None = None
     cluster: Cluster | None = None
     statement_timeout: str = ""
+    meter: StatementMeter | None = None
     indexes: IndexWords | None = None
 
     def compensates(self, version: str) -> bool:

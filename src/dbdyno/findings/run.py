@@ -152,6 +152,12 @@ FINDINGS = (
         asked=lambda basis: basis.study.workload.name == STATEMENTS,
     ),
     Finding(
+        "statement_costs",
+        "dbdyno.findings.statement_costs:sections",
+        asked=lambda basis: basis.study.workload.name == STATEMENTS,
+        alone=True,
+    ),
+    Finding(
         "plans",
         "dbdyno.findings.plans:sections",
         asked=lambda basis: basis.has(HAS_PLANS),

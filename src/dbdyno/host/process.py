@@ -263,9 +263,10 @@ def stat_fields(process_id: int | str) -> list[str]:
     return kernel_files.counters_text(f"/proc/{process_id}/stat").rpartition(")")[2].split()
 
 
-def stats_of_families(process_ids: Iterable[int]) -> dict[int, list[str]]:
-    """`families`, with the `stat_fields` of each. All of the host's processes are looked at once, because the
-    server of a thousand sessions is a thousand of them. Raises UnreadableFile."""
+def stats_of_families(process_ids: Iterable[int], dead: bool = False) -> dict[int, list[str]]:
+    """`families`, with the `stat_fields` of each; with the `dead` that nobody has waited for. All of the
+    host's processes are looked at once, because the server of a thousand sessions is a thousand of them.
+    Raises UnreadableFile."""
     every, children = dict[int, list[str]](), defaultdict[int, list[int]](list)
     for name in kernel_files.names("/proc"):
         if name.isdigit():
@@ -273,7 +274,7 @@ def stats_of_families(process_ids: Iterable[int]) -> dict[int, list[str]]:
             with suppress(UnreadableFile):
                 every[int(name)] = stat_fields(name)
     for process_id, (state, parent, *_) in every.items():
-        if state not in DEAD:
+        if dead or state not in DEAD:
             children[int(parent)].append(process_id)
     found: dict[int, list[str]] = {}
     ahead = [one for one in reversed([*process_ids]) if one in every and every[one][0] not in DEAD]
@@ -283,6 +284,40 @@ def stats_of_families(process_ids: Iterable[int]) -> dict[int, list[str]]:
             found[process_id] = every[process_id]
             ahead += reversed(children[process_id])
     return found
+
+
+CPU_CLOCK = 2
+"""Which clock of a process its number means to `clock_gettime`: CPUCLOCK_SCHED (linux/posix-timers.h)."""
+OF_CHILDREN = slice(13, 15)
+"""Among `stat_fields`: the ticks of children that were waited for."""
+TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class CpuTaken:
+    """Seconds of CPU that processes have taken so far, to the nanosecond, those that nobody has waited for
+    yet included; and those of children that were waited for, which come in the kernel's ticks."""
+
+    by_process: Mapping[int, float]
+    of_ended_s: float
+
+    def since(self, before: CpuTaken) -> float:
+        """Seconds that were taken in between. What has ended meanwhile counts by ticks."""
+        own_s = sum(taken_s - before.by_process.get(one, 0.0) for one, taken_s in self.by_process.items())
+        gone = before.by_process.keys() - self.by_process.keys()
+        ended_s = self.of_ended_s - before.of_ended_s - sum(before.by_process[one] for one in gone)
+        # Of a process that was there before, the ticks say less than a tick for certain.
+        return own_s + (ended_s if ended_s > TICK_S or not gone else 0.0)
+
+
+def cpu_taken(process_ids: Iterable[int]) -> CpuTaken:
+    """By the processes and all that descend from them. Raises UnreadableFile."""
+    by_process, ticks = dict[int, float](), 0
+    for process_id, fields in stats_of_families(process_ids, dead=True).items():
+        ticks += sum(map(int, fields[OF_CHILDREN]))
+        with suppress(OSError):
+            by_process[process_id] = time.clock_gettime(~process_id << 3 | CPU_CLOCK)
+    return CpuTaken(by_process, ticks * TICK_S)
 
 
 @contextmanager

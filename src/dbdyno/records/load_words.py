@@ -101,6 +101,24 @@ class StatementAnswers(Frozen):
     why_not: str = absent("")
 
 
+class StatementCost(Frozen):
+    """What one execution of a statement took: `cpu_ms` of the server's processes, None where that is not
+    known, and by a title with its unit what its session read and spilled, as the engine `counted` it. Where
+    it could not be sent, `why_not` says why."""
+
+    statement: str
+    cpu_ms: float | None = None
+    counted: dict[str, float] = absent({})
+    why_not: str = absent("")
+
+
+class StatementCosts(Frozen):
+    """The costs of a trial's statements. Where none could be sent, `why_not` says why."""
+
+    statements: tuple[StatementCost, ...] = ()
+    why_not: str = absent("")
+
+
 BUILD_S, SIZE_BYTES = "_build_s", "_size_bytes"
 """Behind the name of a factor, what its index took: among what a trial began with."""
 VALUES, ORDER, LAST_DIGITS, WARNINGS = "values", "order", "last digits of doubles", "warnings"

@@ -27,7 +27,7 @@ from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
-from dbdyno.records.load_words import StatementAnswers
+from dbdyno.records.load_words import StatementAnswers, StatementCosts
 from dbdyno.records.reset import Reset
 from dbdyno.study.soak import Act
 from dbdyno.study.trials import NO_BLOCK, RESTARTS_FROM, Purpose, Variant
@@ -169,7 +169,7 @@ class Stage(StrEnum):
     DRIVE = "drive", "connecting, counters"
     CHECK = "check", "invariants, log"
     PLANS = "plans", "plans of the statements"
-    ANSWERS = "answers", "answers of the statements"
+    ANSWERS = "answers", "answers and costs of the statements"
     RESTART = "restart", "server ended and started again"
     RECORD = "record", "to disk"
     RESTORE = "restore", "server stopped, host restored"
@@ -437,10 +437,10 @@ class Record(Frozen):
     and how long that took; `evidence` holds the settings read from the live server; `filled` says how its
     caches were filled, where they were. `code` tells how that of its build differs from the baseline's, where
     it is another one. A study of platforms has the `platform` of each trial. `plans` are those of the load's
-    statements, asked after it, and `answers` what they were answered; `cold_ms` are the times of those that
-    were sent once more, each to a server that was just started. Where engines are compared, the first block
-    has the server's own `defaults` of its settings. `phases` are those that began; `trial_doubts`
-    belong to none of them.
+    statements, asked after it, `answers` what they were answered, and `costs` what one execution of each
+    took; `cold_ms` are the times of those that were sent once more, each to a server that was just started.
+    Where engines are compared, the first block has the server's own `defaults` of its settings. `phases` are
+    those that began; `trial_doubts` belong to none of them.
     A trial beside the timed blocks, whose work was counted or whose engine was restarted, has the `block`
     NO_BLOCK, and one of a search says what its block was for. A record that is not `whole` was kept between
     two phases of a trial that went on. A record of a fleet names its host there, and its `fence` is the
@@ -475,6 +475,7 @@ class Record(Frozen):
     phases: tuple[PhaseRecord, ...] = ()
     plans: Plans | None = absent(None)
     answers: StatementAnswers | None = absent(None)
+    costs: StatementCosts | None = absent(None)
     cold_ms: dict[str, float] = absent({})
     defaults: dict[str, str] | None = absent(None)
     trial_doubts: dict[Doubt, str] = Field(default_factory=dict)

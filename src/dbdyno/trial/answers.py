@@ -29,6 +29,7 @@ from dbdyno.frozen import Frozen
 from dbdyno.passwords import without_passwords
 from dbdyno.records.load_words import StatementAnswer, StatementAnswers, answer_difference
 from dbdyno.records.record import Check
+from dbdyno.trial.bench import SentStatement
 
 if TYPE_CHECKING:
     from dbdyno.driver.load import LoadDriver, RowsAnswered, StatementAnswered
@@ -235,14 +236,26 @@ DIGITS = 12
 """Of a double, those that an order of addition does not touch."""
 
 
-def answers_of(running: Running, seed: int) -> StatementAnswers:
+def answers_of(running: Running, seed: int) -> tuple[StatementAnswers, tuple[SentStatement, ...]]:
     """What the server answers to each statement of the load, with values that are drawn from `seed`, the same
-    in all variants. A failure is told of, and is none of the trial's."""
+    in all variants, and how each was sent. A failure is told of, and is none of the trial's."""
     try:
-        told = running.load.answers(running.data_job.but(seed=seed))
+        told = running.load.answers(running.data_job.but(seed=seed)).statements
     except DynoError as failure:
-        return StatementAnswers(why_not=failure.message)
-    return StatementAnswers(statements=tuple(_statement(one) for one in told.statements))
+        return StatementAnswers(why_not=failure.message), ()
+    answers = StatementAnswers(statements=tuple(_statement(one) for one in told))
+    return answers, tuple(_sent(one) for one in told)
+
+
+AGAIN_MOST = 100_000
+"""An answer of more rows is not asked for once more: whoever asks keeps all of them."""
+
+
+def _sent(asked: StatementAnswered) -> SentStatement:
+    refused = next((run.error.message for run in asked.runs if run.error is not None), "")
+    rows = max((run.count for run in asked.runs), default=0)
+    why_not = refused or (f"its answer has {rows:,} rows" if rows > AGAIN_MOST else "")
+    return SentStatement(asked.name, asked.sql, why_not)
 
 
 def _statement(asked: StatementAnswered) -> StatementAnswer:

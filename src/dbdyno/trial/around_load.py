@@ -110,9 +110,9 @@ def has_plans(trial: Trial, phase: Phase, running: Running) -> bool:
     return timed and engine.plans is not None and front is None
 
 
-def has_answers(trial: Trial, phase: Phase) -> bool:
-    """Whether answers belong to this load: of the first block alone, because others have the same data."""
-    return trial.block == 0 and not phase.watched and not phase.rests
+def has_answers(trial: Trial, phase: Phase, running: Running) -> bool:
+    """Whether answers and costs of statements belong to this load: one of a block."""
+    return not trial.of_no_block and not phase.watched and not phase.rests and not running.counted
 
 
 def plans_of(running: Running, seed: int, actual_rows: bool = False) -> Plans:

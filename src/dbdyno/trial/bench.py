@@ -145,6 +145,16 @@ class Leased:
 
 
 @dataclass(frozen=True)
+class SentStatement:
+    """A statement of the load by its name, with the text that the server was sent. `why_not` says why it
+    cannot be sent once more."""
+
+    name: str
+    sql: str
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
 class Bench:
     """One run's engine, layers, journal and means of load. `cores` are the host's; `allowed` may be changed
     by trials; `verified` are the sources whose clones were compared with them. With `callgrind` what servers
@@ -154,7 +164,8 @@ class Bench:
     says which trials of a search's block need no further slice. What takes long before a trial is `tell`-ed.
     Where engines are a factor, `engines` has what each level leads to, by its text. A `switch` moves the
     settings of a server that runs already. `leased` is the host of a fleet; None without one. Where it
-    `lengthens`, slices are made longer that the first warm-ups of its run show to be too short.
+    `lengthens`, slices are made longer that the first warm-ups of its run show to be too short. Of variants
+    whose statements were answered it has how they were `sent`.
     """
 
     study: Study
@@ -179,6 +190,7 @@ class Bench:
     switch: SettingsSwitch | None = None
     leased: Leased | None = None
     lengthens: Callable[[], bool] = never
+    sent: dict[str, tuple[SentStatement, ...]] = field(default_factory=dict)
 
     def of(self, trial: Trial) -> Bench:
         """The bench that a trial is carried out on."""

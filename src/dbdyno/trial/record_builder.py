@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dbdyno.frozen import Level
     from dbdyno.layers.setup import Running
     from dbdyno.records.binary import CodeBeside
-    from dbdyno.records.load_words import StatementAnswers
+    from dbdyno.records.load_words import StatementAnswers, StatementCosts
     from dbdyno.records.record import Check, Evidence, Filled, Guested, Plans, Platform, Recovery, Watched
     from dbdyno.study.trials import Phase, Trial
     from dbdyno.trial.acts.endings import Acted
@@ -71,6 +71,7 @@ class Draft:
     platform: Platform | None = None
     plans: Plans | None = None
     answers: StatementAnswers | None = None
+    costs: StatementCosts | None = None
     cold_ms: Mapping[str, float] = field(default_factory=dict)
     reset: Mapping[str, Level] = field(default_factory=dict)
     defaults: Mapping[str, str] | None = None
@@ -263,6 +264,7 @@ class Draft:
             phases=tuple(self._phases),
             plans=self.plans,
             answers=self.answers,
+            costs=self.costs,
             cold_ms=dict(self.cold_ms),
             defaults=None if self.defaults is None else dict(self.defaults),
             trial_doubts=dict(self._doubts),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.engines import facts
-from dbdyno.engines.engine import Ask
+from dbdyno.engines.engine import Ask, StatementMeter
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
     ComparedBy,
@@ -259,6 +259,27 @@ HELD = {
     "Innodb_checkpoint_age": "redo_bytes",
 }
 """The gauges that its status variables tell."""
+
+
+OF_STATEMENT: View = {
+    "rows read": (
+        1.0,
+        tuple(f"Handler_read_{one}" for one in ("first", "key", "last", "next", "prev", "rnd", "rnd_next")),
+    ),
+    "pages asked for": (1.0, ("Innodb_buffer_pool_read_requests",)),
+    "pages read from storage": (1.0, ("Innodb_buffer_pool_reads",)),
+    "temporary tables": (1.0, ("Created_tmp_tables",)),
+    "temporary tables on disk": (1.0, ("Created_tmp_disk_tables",)),
+    "merge passes of sorts": (1.0, ("Sort_merge_passes",)),
+}
+"""What a session says of one statement. Pages are the whole server's, which nobody else asks meanwhile."""
+
+METER = StatementMeter(
+    read=lambda gained: viewed(OF_STATEMENT, numbers(gained)),
+    counters="SHOW SESSION STATUS WHERE Variable_name IN ({})".format(
+        ", ".join(f"'{name}'" for name in counters_of(OF_STATEMENT))
+    ),
+)
 
 
 def held(ask: Ask) -> dict[str, float]:

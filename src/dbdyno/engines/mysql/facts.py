@@ -77,6 +77,7 @@ VIEW: View = mariadb.VIEW
 CACHE_MISSES = ""
 status = mariadb.status
 sampled = mariadb.sampled
+METER = mariadb.METER
 
 HELD_SQL = (
     "SELECT 'undo', `count` FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"

@@ -32,6 +32,7 @@ POSTGRESQL = Engine(
     runtime=running,
     cluster=cluster,
     statement_timeout="SET statement_timeout = {ms}",
+    meter=facts.METER,
     indexes=IndexWords(
         found="SELECT COUNT(*) FROM pg_indexes WHERE LOWER(indexname) = LOWER('{name}')",
         size="SELECT pg_database_size(current_database())",

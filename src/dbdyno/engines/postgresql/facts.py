@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.engines import facts
-from dbdyno.engines.engine import Ask
+from dbdyno.engines.engine import Ask, StatementMeter
 from dbdyno.engines.facts import (
     OF_INFORMATION_SCHEMA,
     ComparedBy,
@@ -213,6 +213,25 @@ def status(ask: Ask) -> dict[str, float]:
             rows = ask(f"SELECT key, value FROM json_each_text((SELECT row_to_json(s) FROM ({sql}) s))")
             values |= numbers(rows)
     return values
+
+
+BLOCK_BYTES = 8192
+OF_STATEMENT = {
+    "blocks found in shared buffers": (1.0, ("Shared Hit Blocks",)),
+    "blocks read": (1.0, ("Shared Read Blocks",)),
+    "temporary blocks read": (1.0, ("Temp Read Blocks",)),
+    "spilled, bytes": (float(BLOCK_BYTES), ("Temp Written Blocks",)),
+}
+"""What EXPLAIN (ANALYZE, BUFFERS) says of a whole statement: of its outermost step. A block has 8 KiB unless
+the server was built otherwise."""
+
+
+def _of_statement(rows: Sequence[Sequence[str | float | None]]) -> Mapping[str, float]:
+    told = json.loads("\n".join(str(row[0]) for row in rows))
+    return viewed(OF_STATEMENT, told[0]["Plan"])
+
+
+METER = StatementMeter(read=_of_statement, explain="EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ")
 
 
 def sampled(ask: Ask) -> dict[str, float]:
