@@ -70,6 +70,7 @@ if "PYTEST_VERSION" in os.environ:
     _take_surroundings()
 
 IS_ROOT = os.geteuid() == 0
+HOST_NAME = os.uname().nodename
 OF_SESSION = Path(os.environ.get(TAKEN, os.devnull)) / "made"
 """Where the workers of a session keep what one of them makes for all."""
 
@@ -99,6 +100,10 @@ needs_pgbouncer = pytest.mark.skipif(
 )
 needs_haproxy = pytest.mark.skipif(
     not program_of_administrators("haproxy"), reason="needs haproxy: apt install haproxy"
+)
+needs_slurm = pytest.mark.skipif(
+    not all(map(program_of_administrators, ("slurmctld", "slurmd", "munged", "sbatch"))),
+    reason="needs Slurm: apt install slurm-wlm munge",
 )
 needs_valgrind = pytest.mark.skipif(
     not (on_machine("valgrind") and on_machine("vgdb")), reason="needs valgrind: apt install valgrind"

@@ -199,7 +199,7 @@ def test_a_run_without_a_baseline_on_a_host_ends_as_one_on_this_host(
         store.add_record(failed.but(variant="baseline" if trial == 0 else "other"))
         parts.end(session, place, run.run, parts.PartState.FAILED, "it did not start")
         with pytest.raises(DynoError, match="host a: it did not start") as told:
-            Controller(store, session, quiet=True).follow(run)
+            Controller(store, session, store_server.url, None, quiet=True).follow(run)
         assert told.value.exit_code == code
         store.remove_run(run.run)
         remove(session, "a")

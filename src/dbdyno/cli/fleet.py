@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno import __version__
+from dbdyno.cli import jobs
+from dbdyno.cli.jobs import JobsOfRun
 from dbdyno.cli.progress import shown
 from dbdyno.cli.terminal import tell
 from dbdyno.errors import BaselineFailed, DynoError, UserError
 from dbdyno.fleet import kept_builds, parts
 from dbdyno.fleet.hosts import SeenHost, chosen_hosts, require_connected, seen
+from dbdyno.fleet.launcher import Launcher
 from dbdyno.fleet.parts import HostAnswer, HostPart, PartState
 from dbdyno.fleet.session import Session, of_run
 from dbdyno.host.host_lock import LookBetweenBlocks
@@ -39,18 +42,6 @@ PAUSE_S = 0.5
 LONGEST_WAIT_S = 30.0
 
 
-def withdrawn(session: Session, run: Run | None) -> None:
-    """Takes back what hosts have not carried out, and says so."""
-    if run is None:
-        return
-    try:
-        parts.withdraw(session, run.run)
-    except Unavailable as gone:
-        tell(f"{gone.message}; so hosts go on with {run.run} until it is withdrawn")
-        return
-    tell("withdrawn: each host stops at the end of its trial")
-
-
 def hosts_named(text: str) -> list[str]:
     """The names and tags of `--fleet a,b,tag:big`. Raises UserError where there is none."""
     words = [word.strip() for word in text.split(",") if word.strip()]
@@ -65,25 +56,30 @@ class Controller:
 
     store: Store
     session: Session
+    url: str
+    launcher: Launcher | None
     quiet: bool
 
-    def begin(self, options: RunOptions, words: Sequence[str], name: str | None, note: str) -> Run:
+    def begin(self, options: RunOptions, name: str | None, note: str) -> Run:
         """A new run, which its hosts may carry out when this returns. Raises UserError for a host that is not
         there, and with what each host finds in the way."""
-        hosts = chosen_hosts(self.session, words)
+        hosts = _chosen(self.session, options, self.launcher)
         for one in hosts:
             _require_same_code(one)
         # What a calibration of this host found is none of other hosts' business.
         beginning = begin(self.store, replace(options, calibration=False), self._say)
-        draft = draft_of(beginning, self._say)
+        draft = draft_of(beginning, self._say).but(launcher=options.fleet or "" if self.launcher else "")
         names = [one.member.name for one in hosts]
         self.session.listen(of_run(draft.run))
         parts.ask(self.session, draft, names)
         try:
+            if (placing := self._jobs(draft.run, self._say)) is not None:
+                names = placing.start(options.hosts or 1, beginning.whole_s)
             run = run_on(draft, self._answers(draft.run, names), self._say)
             keep_run(self.store, run, name, note)
         except BaseException:
             parts.forget(self.session, draft.run)
+            self._cancel(draft.run)
             raise
         self._say(_header(run, beginning.whole_s))
         parts.give(self.session, run)
@@ -91,6 +87,10 @@ class Controller:
 
     def go_on(self, run: Run) -> None:
         """Gives hosts what is left of a run. Raises UserError for one whose worker does not live."""
+        if (placing := self._jobs(run.run, self._say)) is not None:
+            parts.give(self.session, run)
+            placing.start_again(run_estimate(self.store, study_of(run)).trials_s / len(run.fleet))
+            return
         known = {one.member.name: one for one in seen(self.session)}
         over = {part.host for part in parts.parts_of(self.session, run.run) if part.state is PartState.DONE}
         for host in run.fleet:
@@ -109,7 +109,7 @@ class Controller:
         somebody has withdrawn the run."""
         study = study_of(run)
         self.session.listen(of_run(run.run))
-        following = FollowedRun(self.store, self.session, run)
+        following = FollowedRun(self.store, self.session, run, self._jobs(run.run, tell))
         if self.quiet:
             found = following.to_the_end(Unwatched())
         else:
@@ -119,7 +119,31 @@ class Controller:
         self._say_left_out(found)
         records = self.store.records(run.run)
         _require_all_over(run, study, records, found)
+        if following.jobs is not None and following.jobs.lost:
+            lost = following.jobs.lost.items()
+            told = "; ".join(f"host {name} has blocks left, and its job is over: {why}" for name, why in lost)
+            raise DynoError(told, f"when that is mended: dyno run --resume {run.run}")
         return self.store.run(run.run), records
+
+    def withdraw(self, run: Run | None) -> None:
+        """Takes back what hosts have not carried out, and says so."""
+        if run is None:
+            return
+        try:
+            parts.withdraw(self.session, run.run)
+        except Unavailable as gone:
+            tell(f"{gone.message}; so hosts go on with {run.run} until it is withdrawn")
+            return
+        tell("withdrawn: each host stops at the end of its trial")
+        self._cancel(run.run)
+
+    def _jobs(self, run: str, say: Callable[[str], None]) -> JobsOfRun | None:
+        """The jobs of a run whose workers a launcher starts."""
+        return JobsOfRun(self.launcher, self.session, self.url, run, say) if self.launcher else None
+
+    def _cancel(self, run: str) -> None:
+        if (ended := self._jobs(run, tell)) is not None:
+            ended.cancel()
 
     def _answers(self, run: str, names: Sequence[str]) -> list[HostAnswer]:
         """What all hosts make of the run. Raises UserError with all that is in the way, by host."""
@@ -161,6 +185,7 @@ class FollowedRun:
     store: Store
     session: Session
     run: Run
+    jobs: JobsOfRun | None = None
 
     def __post_init__(self) -> None:
         self._told = self.store.trials_of(self.run.run)
@@ -170,16 +195,21 @@ class FollowedRun:
     def to_the_end(self, progress: Unwatched) -> list[HostPart]:
         """How all parts ended."""
         progress.asked(len(self._told))
-        wait_s = 1.0
+        wait_s, lost = 1.0, dict[str, str]()
+        if self.jobs is not None:
+            self.jobs.say = progress.say
         while True:
             try:
                 self.session.reopen()
                 # On a host that measures, nobody looks before its block is over.
                 with LookBetweenBlocks():
                     found = self.look(progress)
-                if all(part.state.over for part in found):
+                    if self.jobs is not None:
+                        self.jobs.look(found)
+                        lost = self.jobs.lost
+                if all(part.state.over or part.host in lost for part in found):
                     return found
-                self.session.wait(LOOK_EVERY_S)
+                self.session.wait(LOOK_EVERY_S if self.jobs is None else jobs.LOOK_EVERY_S)
                 # Of many hosts some trial ends at every moment.
                 time.sleep(PAUSE_S)
                 wait_s = 1.0
@@ -212,11 +242,24 @@ class FollowedRun:
         working = {part.host for part in found if not part.state.over}
         silent = {one.member.name for one in seen(self.session) if not one.connected} & working
         for name in sorted(silent - self._silent):
+            how = "Start its worker there" if self.jobs is None else "Its job starts again there"
             progress.say(
-                f"host {name} is silent; its blocks wait for it. Start its worker there, "
+                f"host {name} is silent; its blocks wait for it. {how}, "
                 f"or take it out: dyno fleet hosts remove {name}"
             )
         self._silent = silent
+
+
+def _chosen(session: Session, options: RunOptions, launcher: Launcher | None) -> list[SeenHost]:
+    """The hosts that `--fleet` names; none where a launcher finds some. Raises UserError."""
+    named = options.fleet or ""
+    if launcher is None:
+        if options.hosts is not None:
+            raise UserError("--hosts goes with a launcher, and --fleet names hosts", "leave --hosts out")
+        return chosen_hosts(session, hosts_named(named))
+    if options.hosts is None:
+        raise UserError(f"--fleet {named} does not say how many hosts", f"--fleet {named} --hosts 2")
+    return []
 
 
 def _require_same_code(one: SeenHost) -> None:

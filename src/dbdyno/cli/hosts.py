@@ -27,8 +27,9 @@ from dbdyno.report.words.safe import json_text
 
 
 class HostRow(Frozen):
-    """A host as `--json` lists it. `state` is idle, measures, silent, or builds, which it does where it makes
-    a build or asks one. `run` is what that is for, until `until_unix_s` at most unless the lease is renewed.
+    """A host as `--json` lists it. `state` is idle, measures, silent, away, or builds, which it does where it
+    makes a build or asks one. One is away whose launcher has it back. `run` is what that is for, until
+    `until_unix_s` at most unless the lease is renewed.
     `floor` is the share by which two equal variants differed on it in `floor_run`, its latest run that is
     over; None where there is none."""
 
@@ -84,7 +85,7 @@ def _row(one: SeenHost, builds: bool, floor: float | None, run: str) -> HostRow:
     state = "builds" if builds else "measures" if one.run else "idle"
     return HostRow(
         member=one.member,
-        state=state if one.connected else "silent",
+        state=state if one.connected else "away" if one.member.launcher else "silent",
         run=one.run,
         until_unix_s=one.until_unix_s,
         signed_unix_s=time.time() if one.connected else one.signed_unix_s,
@@ -127,7 +128,7 @@ def _cells(row: HostRow) -> tuple[str, ...]:
         f"{cpu.usable_cores or '?'} x {cpu.model or 'not known'}",
         member.host.kernel or "",
         member.dyno_version,
-        f"silent since {moment_text(row.signed_unix_s)}" if row.state == "silent" else state,
+        f"{state} since {moment_text(row.signed_unix_s)}" if row.state in ("silent", "away") else state,
         "" if row.floor is None else f"{rough_share_text(row.floor)} ({row.floor_run})",
         plural(member.calibrations, "calibration") if member.calibrations else "none",
     )

@@ -81,11 +81,14 @@ def _on_fleet(
 ) -> Analysis:
     """A run on a fleet that begins or goes on, to its end. After Ctrl-C hosts stop at the end of a trial."""
     # Here, because most runs need no server for their store.
-    from dbdyno.cli.fleet import Controller, hosts_named, withdrawn
+    from dbdyno.cli.fleet import Controller
+    from dbdyno.cli.jobs import launcher_of
     from dbdyno.fleet.session import Session
 
     with Session(url) as session:
-        controller, run = Controller(store, session, quiet), options.resume
+        named = options.fleet or "" if options.resume is None else options.resume.launcher
+        controller = Controller(store, session, url, launcher_of(named), quiet)
+        run = options.resume
         try:
             if run is not None and (options.add_blocks or options.against):
                 raise UserError(
@@ -93,12 +96,12 @@ def _on_fleet(
                     "leave it out; a new run takes --blocks N",
                 )
             if run is None:
-                run = controller.begin(options, hosts_named(options.fleet or ""), name, note)
+                run = controller.begin(options, name, note)
             else:
                 controller.go_on(run)
             run, records = controller.follow(run)
         except KeyboardInterrupt:
-            withdrawn(session, run)
+            controller.withdraw(run)
             sys.exit(interrupted(store, run, options.allowed))
     with waiting(f"analysing {run.run}"):
         return analysed(study_of(run), run, records)
@@ -111,6 +114,8 @@ def _require_agreement(options: RunOptions, resume: str | None, live: int | None
     refuse_both("--against", options.against, budget=options.budget_s, until=options.until, resume=resume)
     others = {"budget": options.budget_s, "until": options.until, "against": options.against}
     refuse_both("--fleet", options.fleet, resume=resume, live=live, **others)
+    if options.hosts is not None and options.fleet is None:
+        raise UserError("--hosts says how many, and no --fleet says of what", "--fleet slurm:PARTITION")
     if options.fleet is not None and options.allowed.options:
         raise UserError(
             f"{options.allowed.options.split()[0]} allows something on this host, and a fleet has others",

@@ -20,6 +20,7 @@ import click
 
 from dbdyno import __version__
 from dbdyno.calibrate.kept import kept_here
+from dbdyno.cli.jobs import job_here
 from dbdyno.cli.measuring import carry_out_pair, records_of_host
 from dbdyno.cli.terminal import tell
 from dbdyno.driver import _driver
@@ -27,6 +28,7 @@ from dbdyno.errors import DynoError, StudyError
 from dbdyno.fleet import parts
 from dbdyno.fleet.hosts import (
     LEAST_S,
+    Allocation,
     HeldHost,
     Lease,
     Member,
@@ -133,8 +135,8 @@ def _quoted(word: str) -> str:
     return f'"{escaped}"'
 
 
-PROBE_S = 10.0
-"""About what a look at the host takes."""
+PROBE_S, LOOK_EVERY_S = 10.0, 60.0
+"""About what a look at the host takes, and how often a worker of one run looks whether who began it lives."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 30.0
 """How long a store that does not answer is left alone: twice as long each time."""
 
@@ -146,18 +148,24 @@ def start(
     allowed_paths: tuple[Path, ...],
     least_s: float | None,
     store: str | None,
+    served: str | None,
 ) -> None:
     url = store_url(store)
     require_server(url)
-    name = require_name(name or socket.gethostname())
     with writable_store(url):
         pass
     with Session(url) as session:
-        member = _member(name, tuple(map(require_name, tags)))
+        job = job_here(session, url, served, name)
+        if job is None:
+            return
+        name = require_name(job.placed.host)
+        member = _member(name, tuple(map(require_name, (*tags, *job.placed.tags))))
+        member = member.but(launcher=job.launcher, job=job.placed.job)
         place = register(session, member, secrets.token_hex(8), tell)
         tell(f"host {name} is in the fleet of {session.place}; Ctrl-C takes its worker away")
+        allowed = Allowed.of(devices, allowed_paths)
         try:
-            Worker(session, url, place, Allowed.of(devices, allowed_paths), least_s or LEAST_S).serve()
+            Worker(session, url, place, allowed, least_s or LEAST_S, job.until_s).serve(served or "")
         except Replaced as over:
             # It is no failure, and systemd must not start it again.
             tell(f"{over.message}; {over.hint}")
@@ -191,24 +199,34 @@ def install(
 
 @dataclass
 class Worker:
-    """This host's worker: the store at `url`, its `session` there, and the least length of a lease."""
+    """This host's worker: the store at `url`, its `session` there, and the least length of a lease. A
+    scheduler gives the host to it alone `until_s`."""
 
     session: Session
     url: str
     place: HeldHost
     allowed: Allowed
     least_s: float
+    until_s: float | None = None
     _begun: dict[str, Begun] = field(default_factory=dict)
     _has_builds_of: str = ""
     _lost: int = 0
 
-    def serve(self) -> None:
-        """Does what there is to do, until another worker speaks for this host or it is taken out."""
+    def serve(self, run: str = "") -> None:
+        """Does what there is to do, until another worker speaks for this host or it is taken out; of one run
+        that is named, until that is over here."""
+        if run:
+            # What its controller takes back before it begins.
+            self.session.listen(of_run(run))
+            parts.enlist(self.session, self.place, run)
         while True:
             try:
                 require_speaker(self.session, self.place)
-                if not (self._answer() or self._go_on()):
-                    self.session.wait()
+                if self._answer(run) or self._go_on(run):
+                    continue
+                if run and self._is_over(run):
+                    return
+                self.session.wait(LOOK_EVERY_S if run else None)
             except LeaseOver as over:
                 self._lost += 1
                 tell(f"{over.message}; {over.hint}")
@@ -232,9 +250,20 @@ class Worker:
                 time.sleep(wait_s)
                 wait_s = min(2.0 * wait_s, LONGEST_WAIT_S)
 
-    def _answer(self) -> bool:
+    def _is_over(self, run: str) -> bool:
+        """Whether a run wants nothing of this host any more."""
+        state = parts.state_of(self.session, run, self.place.name)
+        if state is None or state.over:
+            tell(f"run {run} is over here: {state.value if state else 'nobody wants this host'}")
+            return True
+        if state is PartState.GIVEN or parts.somebody_asks(self.session, run):
+            return False
+        tell(f"who began run {run} is gone, and it never began")
+        return True
+
+    def _answer(self, only: str) -> bool:
         """Says what this host makes of a study, where somebody asks."""
-        run = parts.asked_of(self.session, self.place.name)
+        run = parts.asked_of(self.session, self.place.name, only)
         if run is None:
             return False
         try:
@@ -252,9 +281,9 @@ class Worker:
         parts.answer(self.session, self.place, run.run, state, told)
         return True
 
-    def _go_on(self) -> bool:
+    def _go_on(self, only: str = "") -> bool:
         """Carries out the next pair of blocks of the run that began first; False where there is none."""
-        name = parts.next_run(self.session, self.place.name)
+        name = parts.next_run(self.session, self.place.name, only)
         if name is None:
             return False
         try:
@@ -287,7 +316,7 @@ class Worker:
         with (
             alone(study.title, pair_s, math.inf, tell, run.run),
             self.session.deaf(),
-            Lease(self.session, self.place, run.run, length_s(study, self.least_s, self._lost)) as lease,
+            self._lease(begun) as lease,
         ):
             if not self._holds_builds(begun, store, lease.fence):
                 return False
@@ -301,6 +330,13 @@ class Worker:
             )
         self._lost = 0
         return False
+
+    def _lease(self, begun: Begun) -> Allocation:
+        """A lease for a pair of blocks, as long as the host is this worker's alone, or one to be renewed."""
+        run = begun.run.run
+        if self.until_s is not None:
+            return Allocation(self.session, self.place, run, max(1.0, self.until_s - time.monotonic()))
+        return Lease(self.session, self.place, run, length_s(begun.study, self.least_s, self._lost))
 
     def _holds_builds(self, begun: Begun, store: Store, fence: int) -> bool:
         """Has this host hold the builds of a run before its first trial here; False where nobody wants it any
@@ -326,7 +362,7 @@ class OnFleet(Unwatched):
     """Keeps the lease where nothing is timed, and says how trials ended: here, and to who waits for it. Where
     all work is `counted`, nothing is."""
 
-    def __init__(self, session: Session, lease: Lease, run: str, counted: bool) -> None:
+    def __init__(self, session: Session, lease: Allocation, run: str, counted: bool) -> None:
         self._session, self._lease, self._run, self._counted = session, lease, run, counted
 
     def stage_began(self, trial: Trial, stage: Stage) -> None:

@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import Self
 
 import psycopg
 
 from dbdyno.errors import DynoError, UserError
 from dbdyno.fleet.session import ADVISORY, Session, of_host, of_run
-from dbdyno.frozen import Frozen
+from dbdyno.frozen import Frozen, absent
 from dbdyno.host.cache import Tell
 from dbdyno.host.fingerprint import Host
 from dbdyno.records.database import LeaseOver, Unavailable
@@ -46,7 +47,8 @@ class Replaced(DynoError):
 
 class Member(Frozen):
     """What a worker tells of its host when it starts: the fingerprint, what a probe found by its name, and
-    how many calibrations hold there. `code` is the digest of Dyno's own code."""
+    how many calibrations hold there. `code` is the digest of Dyno's own code. A worker that a launcher
+    started serves one run alone, and names the `job` that it is there."""
 
     name: str
     tags: tuple[str, ...]
@@ -55,6 +57,8 @@ class Member(Frozen):
     code: str
     offers: dict[str, str]
     calibrations: int
+    launcher: str = absent("")
+    job: str = absent("")
 
 
 class SeenHost(Frozen):
@@ -232,6 +236,16 @@ def finish(session: Session, run: str) -> None:
     )
 
 
+def host_of_job(session: Session, launcher: str, job: str, other_than: str) -> str | None:
+    """The host that a job of a launcher registered before it came to another one; None where it did not."""
+    rows = session.execute(
+        "SELECT host FROM dyno_hosts WHERE document::jsonb ->> 'launcher' = %s"
+        " AND document::jsonb ->> 'job' = %s AND host <> %s ORDER BY signed_at DESC LIMIT 1",
+        *(launcher, job, other_than),
+    )
+    return str(rows[0][0]) if rows else None
+
+
 def _locked(session: Session, number: int) -> bool:
     ((taken,),) = session.execute("SELECT pg_try_advisory_lock(%s, %s)", ADVISORY, number)
     return bool(taken)
@@ -320,21 +334,45 @@ def renew(session: Session, fence: int, seconds: float) -> bool:
     )
 
 
-class Lease:
-    """A lease of this host while it lasts; a context manager, which gives it back."""
+class Allocation:
+    """A lease of a host that a scheduler has given to this worker alone, until that takes it back: one that
+    is as long, so nothing renews it. What it is for is its number, which records bear. A context manager,
+    which gives it back."""
 
     def __init__(self, session: Session, place: HeldHost, run: str, seconds: float) -> None:
         self.place = place
-        self._session, self._run, self._seconds = session, run, seconds
+        self._session, self._seconds = session, seconds
+        self.fence = take(session, place, run, seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # What cannot be given back now runs out.
+        with suppress(DynoError), self._session.transaction():
+            require_speaker(self._session, self.place)
+            end_leases(self._session, self.place.number)
+
+    def stage_began(self, timed: bool) -> None:
+        """Called where a stage of a trial begins."""
+
+    def require_in_force(self) -> None:
+        """Raises LeaseOver where nothing that is measured from here on could count."""
+
+
+class Lease(Allocation):
+    """A lease of a host that nobody allocates, which is renewed while it lasts."""
+
+    def __init__(self, session: Session, place: HeldHost, run: str, seconds: float) -> None:
+        super().__init__(session, place, run, seconds)
         self._condition = threading.Condition()
         self._timed = self._ended = False
         self._lost: DynoError | None = None
         self._renewed_s = time.monotonic()
         self._due_s = self._renewed_s + RENEWED_AFTER * seconds
-        self.fence = take(session, place, run, seconds)
         self._thread = threading.Thread(target=self._keep, daemon=True)
 
-    def __enter__(self) -> Lease:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -343,14 +381,10 @@ class Lease:
             self._ended = True
             self._condition.notify()
         self._thread.join()
-        # What cannot be given back now runs out.
-        with suppress(DynoError), self._session.transaction():
-            require_speaker(self._session, self.place)
-            end_leases(self._session, self.place.number)
+        super().__exit__()
 
     def stage_began(self, timed: bool) -> None:
-        """Called where a stage of a trial begins. Renews the lease when that is due; from a `timed` stage on
-        the thread sleeps."""
+        """Renews the lease when that is due; from a `timed` stage on the thread sleeps."""
         with self._condition:
             self._renew_when_due()
             if timed != self._timed:
@@ -358,7 +392,6 @@ class Lease:
                 self._condition.notify()
 
     def require_in_force(self) -> None:
-        """Raises LeaseOver where nothing that is measured from here on could count."""
         with self._condition:
             if self._lost is not None:
                 raise LeaseOver(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from dbdyno.fleet.hosts import HeldHost, finish, require_speaker
-from dbdyno.fleet.session import Session, of_host, of_run
+from dbdyno.fleet.session import ADVISORY, Session, of_host, of_run
 from dbdyno.frozen import Frozen
 from dbdyno.passwords import json_without_passwords, without_passwords
 from dbdyno.records.run import FleetHost, Run, run_of_document
@@ -18,6 +18,10 @@ from dbdyno.study import Arrangement
 
 STALE = "interval '1 day'"
 """So long a question is kept whose controller died before the run began."""
+
+
+ASKING = ADVISORY - 2
+"""The class of the advisory lock of whoever asks hosts, by which they know that he lives."""
 
 
 class PartState(StrEnum):
@@ -80,7 +84,33 @@ def ask(session: Session, run: Run, hosts: Sequence[str]) -> None:
         session.execute("INSERT INTO dyno_asked (run, document) VALUES (%s, %s)", run.run, document)
         for host in hosts:
             _put(session, run.run, host, PartState.ASKED)
+    session.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", ASKING, run.run)
     session.tell(*map(of_host, hosts))
+
+
+def enlist(session: Session, place: HeldHost, run: str) -> bool:
+    """Offers a host for a run about which hosts are asked and that names none. False where the run has begun
+    or is not wanted any more."""
+    with session.transaction():
+        require_speaker(session, place)
+        if not session.execute("SELECT 1 FROM dyno_asked WHERE run = %s FOR SHARE", run):
+            return False
+        _put(session, run, place.name, PartState.ASKED)
+    return True
+
+
+def somebody_asks(session: Session, run: str) -> bool:
+    """Whether the controller lives that asked hosts about a run."""
+    ((gone,),) = session.execute("SELECT pg_try_advisory_lock_shared(%s, hashtext(%s))", ASKING, run)
+    if gone:
+        session.execute("SELECT pg_advisory_unlock_shared(%s, hashtext(%s))", ASKING, run)
+    return not gone
+
+
+def keep_only(session: Session, run: str, hosts: Sequence[str]) -> None:
+    """Takes back what other hosts were asked, because a run has as many as it wants."""
+    session.execute("DELETE FROM dyno_parts WHERE run = %s AND NOT host = ANY(%s)", run, list(hosts))
+    session.tell(of_run(run))
 
 
 def forget(session: Session, run: str) -> None:
@@ -88,14 +118,21 @@ def forget(session: Session, run: str) -> None:
     with session.transaction():
         session.execute("DELETE FROM dyno_asked WHERE run = %s", run)
         session.execute("DELETE FROM dyno_parts WHERE run = %s", run)
+    session.tell(of_run(run))
 
 
-def asked_of(session: Session, host: str) -> Run | None:
-    """The run about which a host is asked, the oldest question first."""
+def asked_about(session: Session, run: str) -> Run | None:
+    """A run that has not begun, as hosts are asked about it; None where nobody asks."""
+    rows = session.execute("SELECT document FROM dyno_asked WHERE run = %s", run)
+    return run_of_document(rows[0][0]) if rows else None
+
+
+def asked_of(session: Session, host: str, run: str = "") -> Run | None:
+    """The run about which a host is asked, the oldest question first; only that one which is named."""
     rows = session.execute(
         "SELECT document FROM dyno_asked JOIN dyno_parts USING (run) WHERE host = %s AND state = 'asked'"
-        " ORDER BY asked_at, run LIMIT 1",
-        host,
+        " AND %s IN ('', run) ORDER BY asked_at, run LIMIT 1",
+        *(host, run),
     )
     return run_of_document(rows[0][0]) if rows else None
 
@@ -135,12 +172,13 @@ def withdraw(session: Session, run: str) -> None:
     session.tell(of_run(run), *(of_host(host) for (host,) in rows))
 
 
-def next_run(session: Session, host: str) -> str | None:
-    """The run that a host is to go on with: of those that were given to it, the one that began first."""
+def next_run(session: Session, host: str, run: str = "") -> str | None:
+    """The run that a host is to go on with: of those that were given to it, the one that began first; only
+    that one which is named."""
     rows = session.execute(
         "SELECT run FROM dyno_runs JOIN dyno_parts USING (run) WHERE host = %s AND state = 'given'"
-        " ORDER BY created_unix_s, run LIMIT 1",
-        host,
+        " AND %s IN ('', run) ORDER BY created_unix_s, run LIMIT 1",
+        *(host, run),
     )
     return str(rows[0][0]) if rows else None
 
@@ -152,6 +190,12 @@ def is_given(session: Session, run: str, host: str) -> bool:
             "SELECT 1 FROM dyno_parts WHERE run = %s AND host = %s AND state = 'given'", run, host
         )
     )
+
+
+def state_of(session: Session, run: str, host: str) -> PartState | None:
+    """How far a host is with a run; None where nothing of it was asked or given to it."""
+    rows = session.execute("SELECT state FROM dyno_parts WHERE run = %s AND host = %s", run, host)
+    return PartState(rows[0][0]) if rows else None
 
 
 def end(session: Session, place: HeldHost, run: str, state: PartState, told: str = "") -> None:

@@ -50,7 +50,8 @@ SEQUENTIAL_BLOCKS = 50
 @dataclass(frozen=True)
 class RunOptions:
     """What a user may say of a run: of a study at `path`, of a stored run that is carried out `again`, or of
-    one that goes on (`resume`). `fleet` names hosts, in the user's words."""
+    one that goes on (`resume`). `fleet` names hosts, or what starts workers on so many `hosts`, in the
+    user's words."""
 
     path: Path | None = None
     again: str | None = None
@@ -63,6 +64,7 @@ class RunOptions:
     against: str | None = None
     calibration: bool = True
     fleet: str | None = None
+    hosts: int | None = None
     allowed: Allowed = NOTHING_ALLOWED
 
     @property

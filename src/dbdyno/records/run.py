@@ -121,7 +121,8 @@ class BaseRun(Frozen):
     ask the same; it is empty in a run of a Dyno that kept none. `registered` is the registration that the run
     carries out; None where its study was not registered before it began. `in_use` is the server that ran
     already, where the run started none. A run on a `fleet` has the blocks of all its hosts; `host` and
-    `installation` are then those of the first one."""
+    `installation` are then those of the first one. `launcher` is what starts the workers there, in the words
+    of `--fleet`; empty where somebody else does."""
 
     verb: ClassVar[str] = "dyno run"
     """The command that carries such a run out."""
@@ -171,6 +172,7 @@ class BaseRun(Frozen):
     registered: Registered | None = absent(None)
     in_use: InUse | None = absent(None)
     fleet: tuple[FleetHost, ...] = absent(())
+    launcher: str = absent("")
 
     @property
     def held(self) -> bool:

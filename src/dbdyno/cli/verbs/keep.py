@@ -311,6 +311,12 @@ tags_option = click.option(
 @tags_option
 @devices_option
 @paths_option
+@click.option(
+    "--for",
+    "served",
+    metavar="RUN",
+    help="Serve this run alone, and end with its last block here. A launcher starts workers in this way.",
+)
 @click.option("--lease", "least_s", type=Duration(), default=None, hidden=True)
 @store_option
 def worker_start(**asked: Any) -> None:

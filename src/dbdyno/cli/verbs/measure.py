@@ -30,6 +30,10 @@ from dbdyno.cli.options import (
 )
 from dbdyno.cli.verbs import body
 
+hosts_option = click.option(
+    "--hosts", type=click.IntRange(1), metavar="N", help="With --fleet slurm:PARTITION: take N nodes."
+)
+
 
 @click.command(cls=WaitingCommand)
 @click.argument("study", required=False, type=click.Path(path_type=Path))
@@ -70,10 +74,12 @@ from dbdyno.cli.verbs import body
 )
 @click.option(
     "--fleet",
-    metavar="HOSTS|tag:TAG",
+    metavar="HOSTS|tag:TAG|slurm:PARTITION",
     help="Carry the study out on these hosts of the store's fleet, separated by commas: all its blocks on "
-    "each. See: dyno fleet hosts, dyno fleet worker.",
+    "each. See: dyno fleet hosts, dyno fleet worker. With slurm:, Slurm starts the workers, each alone on a "
+    "node that has the features of all tag:TAG.",
 )
+@hosts_option
 @click.option(
     "--fetch", is_flag=True, help="First fetch what the study needs and is not here, as dyno engines does."
 )
@@ -119,6 +125,7 @@ def run(**asked: Any) -> None:
     help="Confirm the winner of the study's latest search on these hosts of the store's fleet: it and the "
     "baseline in all blocks on each. With --on, on that workload.",
 )
+@hosts_option
 @click.option("--seed", type=int, help="Draw the candidates from this seed, not the study's or a random one.")
 @name_option
 @note_option

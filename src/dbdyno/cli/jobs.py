@@ -1,0 +1,202 @@
+"""A run's workers as jobs of a launcher: how who begins the run has them started and follows them, and how a
+worker finds out as which it was started."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.cli.terminal import tell
+from dbdyno.errors import DynoError, UserError
+from dbdyno.fleet import parts
+from dbdyno.fleet.hosts import TAG, host_of_job, require_name, seen
+from dbdyno.fleet.launcher import JobOrder, JobPlace, JobState, Launcher, WorkerJob, job_name
+from dbdyno.fleet.parts import HostPart, PartState
+from dbdyno.fleet.session import Session
+from dbdyno.records.store import Store
+from dbdyno.registry import registry
+from dbdyno.report.words.numbers import plural
+
+LOOK_EVERY_S = 10.0
+"""How often a scheduler is asked, which serves many."""
+SPARE, SPARE_S = 2.0, 900.0
+"""A job may take so many times what was estimated, and so much longer: builds and data take their time."""
+DAY_S = 86400.0
+
+
+LAUNCHERS: Mapping[str, type[Launcher]] = registry({"slurm": "dbdyno.fleet.slurm:Slurm"})
+NAMED = re.compile(r"(\w+):(.+)")
+
+
+def launcher_of(text: str) -> Launcher | None:
+    """The launcher that `--fleet` names: `slurm:PARTITION,tag:big`. None where it names hosts. Raises
+    UserError for one that is not known."""
+    first, *others = (word.strip() for word in text.split(","))
+    named = NAMED.fullmatch(first)
+    if named is None or first.startswith(TAG):
+        return None
+    name, place = named.groups()
+    if name not in LAUNCHERS:
+        known = ", ".join(f"{one}:" for one in LAUNCHERS)
+        raise UserError(f"--fleet names {name}:, which starts no workers", f"take one of {known}, or hosts")
+    tags = [word.removeprefix(TAG) for word in others if word.startswith(TAG)]
+    places = [place, *(word for word in others if word and not word.startswith(TAG))]
+    return LAUNCHERS[name](",".join(places), tuple(map(require_name, tags)))
+
+
+@dataclass
+class JobsOfRun:
+    """A run's jobs, as who begins it or goes on with it sees them. `say` tells each reason to wait once, and
+    that the launcher does not answer."""
+
+    launcher: Launcher
+    session: Session
+    url: str
+    run: str
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.lost: dict[str, str] = {}
+        """Hosts with blocks left whose job is over, and how it ended."""
+        self._missed: set[str] = set()
+        self._told: set[str] = set()
+        self._asked_s = -math.inf
+
+    def start(self, count: int, expected_s: float) -> list[str]:
+        """Has workers started, and returns their hosts once as many as are wanted have looked at the study.
+        Raises UserError where no such jobs can be, and DynoError where they end."""
+        self._submit(expected_s, count=count)
+        self.say(f"{plural(count, 'job')} for run {self.run}: waiting until each has a host")
+        while True:
+            there = {one.member.name for one in seen(self.session) if one.connected}
+            found = [part for part in parts.parts_of(self.session, self.run) if part.host in there]
+            answered = [part.host for part in found if part.state is not PartState.ASKED]
+            if any(part.state is PartState.REFUSED for part in found) or len(answered) >= count:
+                parts.keep_only(self.session, self.run, answered[:count])
+                return answered[:count]
+            jobs = self._looked()
+            if jobs is not None and sum(job.state is not JobState.OVER for job in jobs) < count:
+                over = "; ".join(_ended(job) for job in jobs if job.state is JobState.OVER)
+                raise DynoError(
+                    f"jobs for run {self.run} are over before it began: {over or 'nobody knows why'}",
+                    f"a worker's words are on its host, in /tmp/{job_name(self.run)}-*.log",
+                )
+            self.session.wait(LOOK_EVERY_S)
+
+    def start_again(self, expected_s: float) -> None:
+        """Has workers started on the hosts of a run that have blocks left and no job."""
+        jobs = [job for job in self.launcher.watch(self.run) if job.state is not JobState.OVER]
+        left = {part.host for part in parts.parts_of(self.session, self.run) if not part.state.over}
+        wanted = tuple(sorted(left - self._by_host(jobs).keys()))
+        if wanted:
+            self._submit(expected_s, hosts=wanted)
+            self.say(f"{plural(len(wanted), 'job')} for run {self.run} on {', '.join(wanted)}")
+
+    def look(self, found: list[HostPart]) -> None:
+        """Finds the hosts that are lost: of which two looks find no job. One that starts again is between
+        two states for a moment."""
+        jobs = self._looked()
+        if jobs is None:
+            return
+        alive = self._by_host([job for job in jobs if job.state is not JobState.OVER])
+        over = self._by_host([job for job in jobs if job.state is JobState.OVER])
+        missed = {part.host for part in found if not part.state.over} - alive.keys()
+        self.lost = {
+            host: over[host].told if host in over else "nobody knows its job any more"
+            for host in missed & self._missed
+        }
+        self._missed = missed
+
+    def cancel(self) -> None:
+        """Ends all jobs, which somebody else must do where the launcher does not answer."""
+        try:
+            self.launcher.cancel(self.run)
+        except DynoError as gone:
+            tell(f"{gone.message}; so jobs of {self.run} may go on; {gone.hint}")
+
+    def _submit(self, expected_s: float, count: int = 0, hosts: tuple[str, ...] = ()) -> None:
+        limit_s = SPARE * expected_s + SPARE_S
+        self.launcher.submit(JobOrder(self.run, start_of(self.run), self.url, limit_s, count, hosts))
+
+    def _by_host(self, jobs: list[WorkerJob]) -> dict[str, WorkerJob]:
+        """A job that starts again has no host yet, but a worker of it told where it was."""
+        told = {one.member.job: one.member.name for one in seen(self.session) if one.member.job}
+        return {job.host or told.get(job.id, ""): job for job in jobs}
+
+    def _looked(self) -> list[WorkerJob] | None:
+        """The jobs; None where it is too early to ask again, or where nobody answers."""
+        if time.monotonic() - self._asked_s < LOOK_EVERY_S:
+            return None
+        self._asked_s = time.monotonic()
+        try:
+            found = self.launcher.watch(self.run)
+        except DynoError as gone:
+            self._say_once(f"{gone.message}; jobs go on meanwhile, and it is asked again")
+            return None
+        for job in found:
+            if job.state is JobState.WAITS and job.told:
+                where = f" for {job.host}" if job.host else ""
+                self._say_once(f"job {job.id} waits{where}: {job.told}")
+        return found
+
+    def _say_once(self, line: str) -> None:
+        if line not in self._told:
+            self.say(line)
+        self._told.add(line)
+
+
+def start_of(run: str) -> tuple[str, ...]:
+    """What starts a worker for a run, by the Dyno that lies at the same place on all hosts."""
+    called, beside = Path(sys.argv[0]).absolute(), Path(sys.executable).with_name("dyno")
+    return (str(called if called.is_file() else beside), "fleet", "worker", "start", "--for", run)
+
+
+def _ended(job: WorkerJob) -> str:
+    return f"job {job.id}{f' on {job.host}' if job.host else ''} is {job.told}"
+
+
+@dataclass(frozen=True)
+class JobHere:
+    """What this worker was started as: where its `launcher` put it, and until when, by the monotonic clock,
+    it has the host for itself; None where nobody says."""
+
+    placed: JobPlace
+    launcher: str
+    until_s: float | None = None
+
+
+def job_here(session: Session, url: str, served: str | None, name: str | None) -> JobHere | None:
+    """As what this worker was started. None where the run that it is to serve needs none here: its blocks
+    are another host's, for which a job then waits. Raises UserError for a run that is not there."""
+    named = name or socket.gethostname()
+    if not served:
+        return JobHere(JobPlace(host=named), "")
+    run = parts.asked_about(session, served)
+    begun = run is None
+    if run is None:
+        with Store(url) as store:
+            run = store.run(served)
+    launcher = launcher_of(run.launcher)
+    placed = launcher.placed(os.environ) if launcher else JobPlace(host=named)
+    if begun and placed.host not in {host.name for host in run.fleet}:
+        tell(f"run {served} has no blocks for host {placed.host}")
+        before = host_of_job(session, run.launcher, placed.job, placed.host)
+        if launcher is not None and before is not None:
+            _hand_over(session, launcher, url, served, placed, before)
+        return None
+    left_s = placed.left_s
+    return JobHere(placed, run.launcher, None if left_s is None else time.monotonic() + left_s)
+
+
+def _hand_over(session: Session, launcher: Launcher, url: str, run: str, placed: JobPlace, host: str) -> None:
+    """Has a job wait for the host whose blocks this one was to measure, if there are some left."""
+    if parts.state_of(session, run, host) is PartState.GIVEN:
+        launcher.submit(JobOrder(run, start_of(run), url, placed.left_s or DAY_S, hosts=(host,)))
+        tell(f"they are those of {host}, for which another job waits")

@@ -1,0 +1,208 @@
+"""`dyno run --fleet slurm:PARTITION` on a real Slurm: a run over its nodes, and all that can befall a job."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbdyno.cli.jobs import launcher_of
+from dbdyno.errors import UserError
+from dbdyno.fleet.session import Session
+from dbdyno.fleet.slurm import Slurm
+from dbdyno.records.store import Store
+from tests.cli.calls import dyno
+from tests.fleet.judge import OVERLAPS, faults
+from tests.fleet.machines import wait_for
+from tests.fleet.slurm_cluster import Cluster, cluster
+from tests.needs import needs_root, needs_slurm
+from tests.records.postgresql import PostgreSQL
+from tests.warm import Process
+
+STUDY = """
+title  = "Does the page cache of SQLite matter?"
+engine = "sqlite"
+blocks = 2
+slice  = "0.1s"
+[workload]
+name     = "tpcb"
+clients  = 1
+warmup   = "0s"
+duration = "0.3s"
+[factors]
+"config.cache_size" = [-2000, -20000]
+"""
+
+SQUEUE = ("squeue", "--noheader", "--array")
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Cluster]:
+    with cluster() as made:
+        yield made
+
+
+@pytest.fixture
+def study(homes: Path, slurm: Cluster, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in slurm.variables.items():
+        monkeypatch.setenv(name, value)
+    slurm.wait_until_idle()
+    path = homes / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+class Controller:
+    """`dyno run` beside the test, and what it says."""
+
+    def __init__(self, folder: Path, url: str, *words: str) -> None:
+        self.said = folder / "said"
+        with self.said.open("wb") as file:
+            self.process = Process("run", *words, "--store", url, stdout=subprocess.DEVNULL, stderr=file)
+
+    def ended(self) -> tuple[int, str]:
+        code = self.process.wait(180.0)
+        return code or 0, self.said.read_text()
+
+
+def trials(url: str, name: str) -> int:
+    """How many trials of a run are kept; 0 before it began."""
+    with Store(url) as store:
+        found = [one.run.run for one in store.runs() if one.name == name]
+        return len(store.trials_of(found[0])) if found else 0
+
+
+def require_whole(url: str, name: str, blocks: int) -> None:
+    """Each trial of a run is kept once, under leases of which no two overlap."""
+    with Store(url) as store, Session(url) as session:
+        run = store.run(name)
+        assert [record.trial for record in store.records(run.run)] == list(range(2 * blocks))
+        assert store.summary(run).finished and session.execute(OVERLAPS) == []
+
+
+@pytest.mark.engine
+@needs_root
+@needs_slurm
+def test_three_nodes_measure_what_one_host_does(
+    study: Path, slurm: Cluster, store_server: PostgreSQL, homes: Path
+) -> None:
+    url, seed = store_server.url, ("--seed", "3")
+    where = ("--fleet", "slurm:main,tag:big", "--hosts", "3")
+    over = dyno("run", str(study), *where, *seed, "--store", url, "--name", "on-three")
+    assert over.returncode == 0, over.stderr
+    assert dyno("run", str(study), *seed, "--blocks", "6", "--store", url, "--name", "alone").returncode == 0
+    with Store(url) as store, Session(url) as session:
+        run = store.run("on-three")
+        assert faults(store, session, run, store.records(store.run("alone").run)) == []
+        assert [host.name for host in run.fleet] == ["n1", "n2", "n3"]
+        # A lease lasts as long as the node is the job's, so none was renewed.
+        rows = session.execute("SELECT DISTINCT upper(during) - lower(during) FROM dyno_leases")
+        assert all(released.total_seconds() < 900.0 for (released,) in rows)
+    wait_for("all jobs are over", lambda: not slurm.jobs(), 60.0)
+    told = dyno("fleet", "hosts", "--store", url).stdout
+    assert "big, fast" in told and told.count("away") == 3
+    assert "3 jobs for run" in over.stderr
+    assert slurm.journals() == []
+
+
+@pytest.mark.engine
+@needs_root
+@needs_slurm
+def test_a_cancelled_job_is_told_and_the_run_goes_on_whatever_comes(
+    study: Path, slurm: Cluster, store_server: PostgreSQL, homes: Path
+) -> None:
+    url = store_server.url
+    begun = Controller(
+        homes, url, str(study), "--blocks", "8", "--fleet", "slurm:main", "--hosts", "1", "--name", "struck"
+    )
+    wait_for("its first trial", lambda: trials(url, "struck") > 0, 120.0)
+    [(job, node)] = slurm.jobs()
+    slurm.ask("scancel", job)
+    code, said = begun.ended()
+    assert code == 1 and f"host {node} has blocks left, and its job is over: CANCELLED" in said
+    assert "dyno run --resume" in said and slurm.journals() == []
+    kept = trials(url, "struck")
+    again = Controller(homes, url, "--resume", "struck")
+    wait_for("its next trial", lambda: trials(url, "struck") > kept, 120.0)
+    # The controller of Slurm starts again meanwhile, of which a job knows nothing.
+    slurm.stop("slurmctld")
+    slurm.start("slurmctld")
+    wait_for("Slurm answers", lambda: slurm.jobs() != [], 60.0)
+    again.process.send_signal(signal.SIGINT)
+    code, said = again.ended()
+    assert code == 130 and "withdrawn: each host stops" in said
+    wait_for("its job is over", lambda: not slurm.jobs(), 60.0)
+    assert slurm.journals() == []
+    assert dyno("run", "--resume", "struck", "--store", url).returncode == 0
+    require_whole(url, "struck", 8)
+
+
+@pytest.mark.engine
+@needs_root
+@needs_slurm
+def test_a_job_that_starts_again_on_another_node_hands_over(
+    study: Path, slurm: Cluster, store_server: PostgreSQL, homes: Path
+) -> None:
+    url = store_server.url
+    words = (str(study), "--blocks", "8", "--fleet", "slurm:main", "--hosts", "1", "--name", "elsewhere")
+    begun = Controller(homes, url, *words)
+    wait_for("its first trial", lambda: trials(url, "elsewhere") > 0, 120.0)
+    [(job, node)] = slurm.jobs()
+    slurm.ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=a disk fails")
+    slurm.ask("scontrol", "requeue", job)
+    wait_for("it waits", lambda: slurm.jobs("PENDING") != [], 60.0)
+    assert slurm.journals() == []
+    slurm.hurry()
+    # A job for that node alone comes in its place.
+    wanted = (*SQUEUE, "-t", "PENDING", "-o", "%n")
+    wait_for("a job waits for its node", lambda: slurm.ask(*wanted) == node, 120.0)
+    slurm.ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+    slurm.hurry()
+    code, said = begun.ended()
+    assert code == 0, said
+    require_whole(url, "elsewhere", 8)
+    with Store(url) as store:
+        assert {one.fleet_host for one in store.records(store.run("elsewhere").run)} == {node}
+
+
+@pytest.mark.engine
+@needs_root
+@needs_slurm
+def test_a_node_that_fails_and_a_job_that_is_preempted_lose_nothing(
+    study: Path, slurm: Cluster, store_server: PostgreSQL, homes: Path
+) -> None:
+    url = store_server.url
+    study.write_text(STUDY.replace("0.3s", "1.5s"))
+    where = ("--fleet", "slurm:low,tag:fast", "--hosts", "1")
+    begun = Controller(homes, url, str(study), "--blocks", "6", *where, "--name", "failing")
+    wait_for("its first trial", lambda: trials(url, "failing") > 0, 120.0)
+    urgent = ("sbatch", "--partition=urgent", "--nodelist=n1", "--exclusive", "--output=/dev/null")
+    slurm.ask(*urgent, "--wrap=:")
+    wait_for("it has lost its node", lambda: slurm.ask(*SQUEUE, "-p", "low", "-t", "PENDING"), 90.0)
+    wait_for("the other job ends", lambda: not slurm.ask(*SQUEUE, "-p", "urgent"), 90.0)
+    assert slurm.journals() == []
+    slurm.hurry()
+    kept = trials(url, "failing")
+    assert kept < 12
+    wait_for("its next trial", lambda: trials(url, "failing") > kept, 120.0)
+    slurm.stop("n1", signal.SIGKILL)
+    wait_for("Slurm has noticed", lambda: slurm.state_of("n1").startswith("down"), 90.0)
+    slurm.start("n1")
+    wait_for("Slurm has it back", lambda: slurm.state_of("n1") in ("idle", "allocated"), 90.0)
+    slurm.hurry()
+    code, said = begun.ended()
+    assert code == 0, said
+    require_whole(url, "failing", 6)
+    assert slurm.journals() == []
+
+
+def test_the_words_of_fleet_name_a_launcher_or_hosts() -> None:
+    assert launcher_of("a,b") is None and launcher_of("tag:big") is None and launcher_of("") is None
+    found = launcher_of("slurm:main, tag:big")
+    assert isinstance(found, Slurm) and (found.place, found.tags) == ("main", ("big",))
+    with pytest.raises(UserError, match="--fleet names pbs:, which starts no workers") as error:
+        launcher_of("pbs:main")
+    assert "slurm:" in error.value.hint
