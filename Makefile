@@ -8,7 +8,7 @@ RUST   := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.lua
 # By name, for cargo fmt does not see the modules that a macro declares.
 SOURCES := $(filter %.rs,$(RUST))
 
-.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-gates bench-slices bench-search bench-analyse bench-logs bench-fleet wheels release image lock clean
+.PHONY: setup demo builds compiled test lint check format picture fuzz explore faults losses writes simulate bench bench-driver bench-clients bench-lua bench-stall bench-power bench-gates bench-slices bench-search bench-capacity bench-analyse bench-logs bench-fleet wheels release image lock clean
 
 setup: $(VENV)/driver.stamp
 
@@ -154,6 +154,10 @@ bench-slices: setup
 # Searches of surfaces that are known, against random search and one factor at a time. Nothing is measured.
 bench-search: setup
 	@$(BIN)/python -m benches.search $(SEARCH)
+
+# How near a search for a capacity comes, and how often its interval is wrong. No server is measured.
+bench-capacity: setup
+	@$(BIN)/python -m benches.capacity
 
 # Seconds and memory of an analysis by its number of records, 1,000 and 10,000 unless ANALYSE="--records 100000" says
 # more. No server is measured.

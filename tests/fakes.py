@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbdyno.driver.job import Job
+from dbdyno.driver.job import Job, Open
 from dbdyno.driver.load import Explained, Invariant, Prepared, StatementsAnswered
 from dbdyno.driver.tally import Acknowledged, Latency, Slice, Tally, TransactionType
 from dbdyno.engines.engine import Ask, Engine, HugePageSettings, Proposal, Refused, Risk, Searchable
@@ -230,7 +230,26 @@ class FakeLoad:
             a_slice(started_unix_s=one, duration_s=1.0 / len(self.began), operations=self.speed)
             for one in self.began
         ]
+        if isinstance(job.load, Open):
+            return self.offered(job.load.rate_per_s, job)
         return make_tally(operations=self.speed * 1000, clients=job.clients, slices=slices)
+
+    def offered(self, rate_per_s: float, job: Job) -> Tally:
+        """In open loop it keeps up with four fifths of its speed."""
+        kept_per_s = min(rate_per_s, self.speed * 800.0)
+        open_loop = {
+            "offered_per_s": rate_per_s,
+            "achieved_per_s": kept_per_s,
+            "backlog_max": 0,
+            "backlog_end": 0,
+            "kept": kept_per_s == rate_per_s,
+        }
+        return make_tally(
+            operations=max(1, round(kept_per_s * job.duration_s)),
+            duration_s=job.duration_s,
+            clients=job.clients,
+            open_loop=open_loop,
+        )
 
     def begin(self, job: Job) -> Tally | None:
         self.job = job

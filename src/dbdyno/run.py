@@ -18,6 +18,7 @@ from dbdyno.layers.setup import Running
 from dbdyno.plan import Ask
 from dbdyno.plan.arrangement import LongerSlices, WarmUp, longer_slices
 from dbdyno.plan.blocks import Order
+from dbdyno.plan.capacity import next_rate
 from dbdyno.records.record import Doubt, Evidence, Platform, Record, Stage
 from dbdyno.records.run import Run
 from dbdyno.records.store import Store
@@ -353,6 +354,8 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
             # What the phases so far showed stays, whatever happens to the next.
             with draft.stage(Stage.RECORD):
                 keep(draft.record(whole=False))
+        if phase.tries_rate:
+            phase = phase.but(rate_per_s=next_rate(draft.closed_per_s, draft.tried))
         draft.phase_began(phase)
         if phase.then is None:
             running = yield from phase_of(draft, bench, running, phase, beside)
@@ -361,6 +364,9 @@ def on_server(draft: Draft, bench: Bench, undo: ExitStack, keep: Keep, beside: B
             running = ended(draft, bench, running, phase, undo)
         if draft.over:
             break
+    if draft.tried and not draft.over:
+        with draft.stage(Stage.CHECK):
+            draft.searched()
     if bench.study.workload.is_cold and not draft.over and not trial.of_no_block:
         yield None
         with draft.stage(Stage.RESTART):
@@ -435,7 +441,8 @@ def phase_of(draft: Draft, bench: Bench, running: Running, phase: Phase, beside:
         draft.evidence = exercised(draft.evidence, running, bench.layers)
         require_in_effect(draft.evidence)
         running, found = check(running, phase, observation, bench.cores)
-        draft.judged(*found, compared=not phase.watched)
+        checks, doubts = found
+        draft.judged(checks, draft.of_search(phase, doubts), compared=not phase.watched)
     load = bench.study.workload
     if load.plans and not draft.failed and has_plans(draft.trial, phase, running):
         with draft.stage(Stage.PLANS):

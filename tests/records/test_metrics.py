@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dbdyno.driver.tally import ByClient, CpuPerOperation, Latency, Recall, Tally
 from dbdyno.errors import UserError
+from dbdyno.records.capacity import Capacity
 from dbdyno.records.metrics import METRICS, ValueFormat, find, number_text
 from dbdyno.records.record import Observation, Outcome, PhaseRecord, Record, Recovery
 from dbdyno.study.soak import Act
@@ -122,6 +123,7 @@ EXPECTED = {
     "full_speed_after_kill_s": 0.6,
     "full_speed_after_cut_s": 0.9,
     "stop_s": 0.25,
+    "capacity": 640.0,
     "new_orders_per_minute": 54_000.0,
     "queries_per_s": 800.0,
     "qps_at_recall": 800.0,
@@ -172,6 +174,7 @@ def record(tally: Tally | None, totals: dict[str, float] | None, ready_s: float 
             PhaseRecord(name="load", tally=tally, observation=observation, load_hosts=load_hosts),
             *([] if ready_s is None else RESTARTS),
         ),
+        capacity=Capacity(per_s=640.0) if totals else None,
     )  # fmt: skip
 
 
@@ -226,6 +229,7 @@ def test_every_metric_says_what_it_is() -> None:
         assert metric.title and metric.definition.endswith(".") and metric.definition[0].isupper()
     assert [name for name, metric in METRICS.items() if metric.higher_is_better] == [
         "throughput",
+        "capacity",
         "new_orders_per_minute",
         "queries_per_s",
         "qps_at_recall",

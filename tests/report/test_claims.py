@@ -71,7 +71,9 @@ LONGER = "test_standing.py::test_a_load_of_the_length_that_is_told_settles_what_
 STAYS = "test_steady.py::test_a_quantity_that_stays_is_rarely_called_rising"
 CONFIRMED = "test_search.py::test_the_lower_end_of_the_best_of_three_confirmed_is_seldom_too_high"
 TAKEN_BACK = "test_elimination.py::test_what_is_taken_away_together_is_seldom_worth_more_than_the_margin"
+CAPACITY = "test_capacity.py::test_intervals_over_blocks_hold_the_truth_as_often_as_they_say"
 CLAIMS: dict[str, Claim] = {
+    "findings/capacity.note": claim(1, CAPACITY),
     "words/answer._why_open": claim(2, VERDICT),
     "words/answer._of_measured": claim(3, LAYOUT, BEST_OF_ALL),
     "words/answer._without_loss": claim(2, VERDICT),

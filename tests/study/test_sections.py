@@ -12,7 +12,7 @@ from dbdyno.errors import Mistake, StudyError
 from dbdyno.study import Study, parse_study, sections, workload_offers
 from dbdyno.study.nouns import Application, Reference, RemoteDriver
 from dbdyno.study.soak import SMOKE, Act, Disturbance, Soak
-from dbdyno.study.trials import CONTROL, SUSTAINED, rung_of
+from dbdyno.study.trials import CONTROL, SUSTAINED, phases_of, rung_of
 from tests.study.catalogue import CATALOGUE, WORKLOADS, that_may_only_read
 
 STUDY = """\
@@ -402,3 +402,59 @@ def test_the_guard_of_power_cuts_needs_the_load_on_this_host() -> None:
         "`goal.guards = durable` and [driver] exclude each other" in one.message
         for one in wrong.value.mistakes
     )
+
+
+CAPACITY = """\
+engine = "mariadb"
+[workload]
+name = "tpcb"
+[factors]
+"config.innodb_buffer_pool_size" = ["64M", "1G"]
+[goal]
+response = "capacity"
+promise = "p99_ms <= 20, errors <= 0.1 %"
+"""
+
+
+def test_a_promise_bounds_latencies_errors_and_retries() -> None:
+    goal = parse_study(f"{CAPACITY}rates = 8\n[host]\nprice_per_hour = 0.4".encode(), CATALOGUE)
+    assert [(one.text, one.metric, one.bound) for one in goal.goal.promise] == [
+        ("p99_ms <= 20", "p99_ms", 20.0),
+        ("errors <= 0.1 %", "failed_share", 0.001),
+    ]
+    assert goal.goal.rates == 8
+    assert goal.price_per_hour == 0.4
+    # What the host costs is no part of what is asked.
+    assert goal.meaning == parse_study(f"{CAPACITY}rates = 8".encode(), CATALOGUE).meaning
+    assert [phase.tries_rate for phase in phases_of(goal)] == [False, *[True] * 8]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message", "hint"),
+    [
+        ('response = "capacity"\n', "", 7, "`promise` is for the response `capacity`", "write response"),
+        ('promise = "p99_ms <= 20, errors <= 0.1 %"\n', "", 7, "there is none", "write promise ="),
+        ('"capacity"', '"capacty"', 7, 'unknown metric "capacty"', "did you mean `capacity`?"),
+        ("p99_ms", "p98_ms", 8, "no promise can be made on `p98_ms`", "did you mean `p99_ms`?"),
+        ("errors <= 0.1 %", "p99_ms <= 3", 8, "bounds `p99_ms` twice", "keep one"),
+        ("<= 20", "< 20", 8, "is no promise", "p99_ms <= 20"),
+        ("<= 20", "<= 20 %", 8, "is a time in percent", "write milliseconds"),
+        ('"tpcb"', '"tpcb"\nrate_per_s = 9', 4, "a search for a capacity chooses the rates", "leave it out"),
+    ],
+)
+def test_a_wrong_promise_is_one_mistake(old: str, new: str, line: int, message: str, hint: str) -> None:
+    text = CAPACITY.replace(old, new, 1)
+    with pytest.raises(StudyError) as caught:
+        parse_study(text.encode(), CATALOGUE)
+    [mistake] = caught.value.mistakes
+    assert mistake.line == line
+    assert message in mistake.message
+    assert hint in mistake.hint
+
+
+def test_a_guard_on_the_capacity_needs_it_as_the_response() -> None:
+    text = CAPACITY.split("response")[0] + 'guards = ["capacity >= 100"]\n'
+    with pytest.raises(StudyError) as caught:
+        parse_study(text.encode(), CATALOGUE)
+    [mistake] = caught.value.mistakes
+    assert "is known where it is the response alone" in mistake.message

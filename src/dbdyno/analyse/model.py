@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dbdyno.analyse.capacity import Capacities
 from dbdyno.analyse.found import (
     KEPT_LAZY,
     Components,
@@ -580,6 +581,7 @@ class Analysis(Frozen):
     counted: tuple[CountedVariant, ...] = absent(())
     search: SearchResult | None = absent(None)
     survival: Survival | None = absent(None)
+    capacities: Capacities | None = absent(None)
     trials_planned: int
 
     @property

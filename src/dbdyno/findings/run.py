@@ -109,6 +109,11 @@ FINDINGS = (
         alone=True,
     ),
     Finding(
+        "capacities",
+        "dbdyno.findings.capacity:sections",
+        asked=lambda basis: bool(basis.study.goal.promise),
+    ),
+    Finding(
         sections="dbdyno.findings.running:sections", told=lambda analysis: analysis.run.in_use is not None
     ),
     Finding(

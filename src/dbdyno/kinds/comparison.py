@@ -172,7 +172,7 @@ def _new(store: Store, options: RunOptions, tell: Tell) -> tuple[Begun, tuple[Fo
 def _require_untimed(study: Study, options: RunOptions) -> None:
     """Raises UserError for an option on blocks or on speed where the study is one of platforms."""
     excludes.require(
-        {PLATFORM_FACTOR: study.untimed},
+        {PLATFORM_FACTOR: study.untimed, "goal.promise": bool(study.goal.promise)},
         blocks=options.blocks,
         until=options.until,
         budget=options.budget_s,

@@ -110,7 +110,13 @@ def arranged_text(study: Study, found: Arranged) -> str:
     """The arrangement in a line."""
     if found.why:
         return f"trials run one after the other: {found.why}"
-    phase = phases_of(study)[0]
+    phases = phases_of(study)
+    phase, length_s = phases[0], phases[0].duration_s
+    if study.goal.promise:
+        return (
+            f"the servers of a block run side by side: each has a load in closed loop and {study.goal.rates}"
+            f" rates of {numbers.seconds_text(length_s)}, a turn each"
+        )
     length = numbers.seconds_text(phase.duration_s / (phase.slices or 1))
     if study.server is not None:
         return (

@@ -17,7 +17,7 @@ from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import Latency, Tally
 from dbdyno.errors import UserError
 from dbdyno.records.record import INSTRUCTIONS, Record
-from dbdyno.study.nouns import TPCC
+from dbdyno.study.nouns import CAPACITY, TPCC
 from dbdyno.study.soak import Act
 
 FAILED_SHARE, FAILED_SHARE_MAX = "failed_share", 1e-4
@@ -444,6 +444,9 @@ _OUTCOMES = (
     Metric("throughput", "throughput", "per s", _HIGHER,
            "Successful transactions in the measured part, over its duration.",
            _counted(lambda tally: tally.throughput_per_s if tally.duration_s > 0 else None)),
+    Metric(CAPACITY, "capacity", "per s", _HIGHER,
+           "The rate in open loop at which a step of the load keeps the study's promise as often as not; "
+           "searched in each trial.", lambda record: record.capacity.per_s if record.capacity else None),
     Metric("new_orders_per_minute", "new orders per minute", "per min", _HIGHER,
            "Successful new-order transactions (TPC-C) in the measured part, over its duration in minutes.",
            _per_s_of(TPCC, "new_order", times=60), transaction="new_order"),

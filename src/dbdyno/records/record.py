@@ -27,6 +27,7 @@ from dbdyno.driver.link import LoadHost
 from dbdyno.driver.tally import StoredTally, Tally
 from dbdyno.frozen import Frozen, Level, absent
 from dbdyno.records.binary import CodeBeside
+from dbdyno.records.capacity import Capacity, TriedRate
 from dbdyno.records.load_words import StatementAnswers, StatementCosts
 from dbdyno.records.reset import Reset
 from dbdyno.study.soak import Act
@@ -272,6 +273,8 @@ class Doubt(StrEnum):
     NETWORK_BOUND = "network_bound"
     LINK_UNSTEADY = "link_unsteady"
     LOAD_NOT_TOGETHER = "load_not_together"
+    CAPACITY_AT_LEAST = "capacity_at_least"
+    FEW_ABOVE = "few_above"
 
 
 class Reading(Frozen):
@@ -404,7 +407,7 @@ class PhaseRecord(Frozen):
     """What one phase of a trial showed. A phase that its load did not live through has no `tally`, nor has
     one that was `counted` in place of timed, that rested, or that ended in an act, whose `recovery` it has.
     `clients` is their number where it is the phase's own. `load_hosts` are where the load came from, where
-    that were other hosts."""
+    that were other hosts. One that was a step of the search for a capacity has what it `tried`."""
 
     name: str
     tally: StoredTally | None = None
@@ -417,6 +420,7 @@ class PhaseRecord(Frozen):
     guests: tuple[Guested, ...] = absent(())
     recovery: Recovery | None = absent(None)
     load_hosts: tuple[LoadHost, ...] = absent(())
+    tried: TriedRate | None = absent(None)
 
     @model_validator(mode="before")
     @classmethod
@@ -478,6 +482,7 @@ class Record(Frozen):
     costs: StatementCosts | None = absent(None)
     cold_ms: dict[str, float] = absent({})
     defaults: dict[str, str] | None = absent(None)
+    capacity: Capacity | None = absent(None)
     trial_doubts: dict[Doubt, str] = Field(default_factory=dict)
     server_log: str = ""
     whole: bool = True
@@ -560,7 +565,7 @@ class Record(Frozen):
         """Seconds that the trial took, without the turns that others had between its slices, or after it had
         failed beside them."""
         own_s = sum(self.stages_s.values())
-        if own_s and (self.tally is None or self.tally.slices):
+        if own_s and (self.tally is None or self.tally.slices or self.capacity):
             return own_s
         return self.finished_unix_s - self.started_unix_s
 

@@ -112,6 +112,21 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
         "that response is counted in every block", "leave it out"
     ),
     **_each(
+        "goal.promise",
+        (f"workload.{key}" for key in ("rate_per_s", "arrivals", "schedule", "think_time")),
+        "a search for a capacity chooses the rates",
+        "leave it out",
+    ),
+    **_each(
+        "goal.promise",
+        (SEARCH, REPLAY, STATEMENTS, "goal.counted", "slice"),
+        "a capacity is searched in steps at rates of their own",
+        "ask for the capacity in a study of its own",
+    ),
+    ("goal.promise", "--budget"): ExclusionReason(
+        "the length of a step belongs to the promise", "leave --budget out, and give --blocks"
+    ),
+    **_each(
         REPLAY,
         (
             f"workload.{key}"
@@ -186,6 +201,7 @@ EXCLUDES: Mapping[tuple[str, str], ExclusionReason] = {
             "[data]": "its data are not put in place",
             "[restarts]": "it is not killed",
             "[soak]": "it is not soaked",
+            "goal.promise": "a search for a capacity overloads it",
             "[search]": "a search is made on servers of Dyno's own",
             "images": "its data have the layout that they have",
             "engine.configuration": "it has read its configuration",

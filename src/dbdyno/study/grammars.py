@@ -354,6 +354,13 @@ GUARDS = replace(
 )
 
 
+PROMISE: Grammar[tuple[Guard, ...]] = Grammar(
+    lambda value, _: values.promise(value),
+    lambda _: pattern(rf"{values.PROMISED[:-1]}(,{values.PROMISED[1:-1]})*$"),
+    lambda found: ", ".join(one.text for one in found),
+)
+
+
 def reference(names: Names, what: str, forms: str, examples: bool = False) -> Grammar[Reference]:
     """A name, with a version or a path. Editors may offer the names as `examples`."""
 

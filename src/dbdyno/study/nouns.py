@@ -165,6 +165,10 @@ KEEPS_LEDGER = ("tpcb", TPCC)
 """Workloads whose transactions are known one by one afterwards."""
 INSTRUCTIONS_PER_OP = "instructions_per_op"
 """The response of a study whose trials are all counted where the CPU's own counters cannot be read."""
+CAPACITY = "capacity"
+"""The response that is searched in each trial: the highest rate at which a promise holds."""
+RATES = 12
+"""How many rates a trial tries, where the study does not say."""
 SLICE_S = 0.5
 """How long a slice is measured: long beside its settling, short beside the wandering of a host's speed."""
 
@@ -303,7 +307,8 @@ class Goal(Frozen):
     `confidence` is that of all intervals together, after the correction for the number of comparisons. A
     study without an `interval` has the one that its host's calibration suggests, else Student's. With
     `counted`, each variant's instructions are counted once, in a trial after the timed blocks; a study that
-    leaves that open counts builds, where they can be.
+    leaves that open counts builds, where they can be. The response `capacity` is the highest rate at which
+    all of `promise` holds, and each trial tries so many `rates` to find it.
     """
 
     response: str = "throughput"
@@ -314,6 +319,8 @@ class Goal(Frozen):
     # A study that counts nothing and one that leaves it open are written alike.
     counted: bool | None = Field(default=None, exclude_if=lambda counted: not counted)
     adjust: Adjustment | None = absent(None)
+    promise: tuple[Guard, ...] = absent(())
+    rates: int = absent(RATES)
 
     def comparisons(self, candidates: int) -> int:
         """How many intervals decide verdicts: each candidate's response, and each of its bounded guards."""
@@ -440,7 +447,8 @@ class Study(Frozen):
     takes the load in the place of the server beneath. `data` are used in the place of those
     that the workload makes. With `upgraded` the baseline's engine alone has data made, and every other engine
     takes over a copy of them. The load comes from this host, or from that of the `driver`. Where the engine
-    is a URL, `server` says how that server is treated; else it is None."""
+    is a URL, `server` says how that server is treated; else it is None. An hour of its host costs
+    `price_per_hour`, in whatever money."""
 
     title: str
     engine: Reference
@@ -466,6 +474,7 @@ class Study(Frozen):
     goal: Goal = Goal()
     search: Search | None = absent(None)
     soak: Soak | None = absent(None)
+    price_per_hour: float | None = absent(None)
     path: str = ""
     # Where it lies, and what lies there, is no part of what it asks.
     place: str = Field(default="", exclude=True)
@@ -490,7 +499,8 @@ class Study(Frozen):
     @property
     def meaning(self) -> str:
         """A digest of what the study asks, however its file spells it: comments, spacing, the order of keys
-        and the spelling of values do not matter. How it is soaked is another question."""
+        and the spelling of values do not matter. How it is soaked, and what its host costs, are other
+        questions."""
         # What follows from the workload's name is left out, because a set has no order of its own.
         spelling: Any = {
             "path": True,
@@ -498,6 +508,7 @@ class Study(Frozen):
             "digest": True,
             "configuration": True,
             "soak": True,
+            "price_per_hour": True,
             "workload": {"run_options"},
         }
         asked = self.model_dump(mode="json", exclude=spelling)

@@ -10,7 +10,7 @@ from dbdyno.driver.job import Opening
 from dbdyno.errors import Mistake, StudyError
 from dbdyno.frozen import ENGINE_FACTOR, Configuration, Level, level_text
 from dbdyno.passwords import without_passwords
-from dbdyno.study import excludes, grammars, pacing
+from dbdyno.study import excludes, grammars, pacing, values
 from dbdyno.study.catalogue import Catalogue
 from dbdyno.study.designs import FACTORS_LEAST, FACTORS_MOST, size_of_design
 from dbdyno.study.differences import read_files
@@ -18,6 +18,7 @@ from dbdyno.study.document import Place, UnreadableStudy, parse_document, read_b
 from dbdyno.study.files import folder_of
 from dbdyno.study.nouns import (
     BASELINE,
+    CAPACITY,
     DURABLE,
     KEEPS_LEDGER,
     TRIALS_MAX,
@@ -52,6 +53,7 @@ from dbdyno.study.tables import (
     ENGINE,
     FIXED_KEYS,
     GOAL,
+    HOST,
     KNOBS,
     RANGE,
     RESTARTS,
@@ -138,6 +140,7 @@ class _Reader(SectionReader):
         data = read_data(self, self.folder, workload, factors)
         upgraded = read_upgraded(self, factors)
         self.timed(goal, workload)
+        price = self.section(HOST) if self.at(("host",)) is not None else {}
         self.fraction(head["design"], factors)
         self.limit(head, factors, len(variants))
         files = read_files(self, workload, factors, settings)
@@ -160,6 +163,7 @@ class _Reader(SectionReader):
             goal=goal,
             search=search,
             soak=soak,
+            **price,
             path=path,
             place=str(self.folder),
             files=files,
@@ -311,7 +315,25 @@ class _Reader(SectionReader):
         return settings
 
     def goal(self) -> Goal:
-        return Goal(**self.section(GOAL))
+        """What is asked. A capacity and a promise belong together."""
+        goal = Goal(**self.section(GOAL))
+        if self.at(("goal", "response")) not in (None, goal.response):
+            return goal
+        asked, path = goal.response == CAPACITY, ("goal", "response")
+        if asked and self.at(("goal", "promise")) is None:
+            self.note(
+                path,
+                "`capacity` is the highest rate for a promise, and there is none",
+                f"write promise = {values.PROMISE_FORMS}",
+            )
+        for key in ("promise", "rates"):
+            if not asked and self.at(("goal", key)) is not None:
+                told = f"`{key}` is for the response `{CAPACITY}`, and this one is `{goal.response}`"
+                self.note(("goal", key), told, f'write response = "{CAPACITY}", or leave it out')
+        if not asked and any(guard.metric == CAPACITY for guard in goal.guards):
+            hint = f'write response = "{CAPACITY}" and a promise, or leave it out'
+            self.note(("goal", "guards"), "`capacity` is known where it is the response alone", hint)
+        return goal
 
     def restarts(self, goal: Goal) -> Restarts | None:
         """How often engines are restarted beside the blocks. The guard `durable` asks for power cuts by

@@ -55,6 +55,8 @@ RESTARTS_MAX = 10_000
 CLIENTS_MAX = 100_000
 THREADS_MAX = 1_024
 WORKERS_MAX = 1_024
+RATES_LEAST, RATES_MOST = 4, 40
+"""A search with fewer steps is a guess, and one with more learns nothing that blocks do not tell better."""
 CUTS_OF_GUARD = 20
 """Power cuts of each variant where the guard `durable` alone asks for them."""
 ENGINE_FORMS = 'write "mariadb@11.8", "mariadb:/usr/sbin/mariadbd" or "mariadb://USER@HOST/DATABASE"'
@@ -317,6 +319,12 @@ GOAL = StudySection(
             " and without.", field="adjust"),
         Key("guards", grammars.GUARDS,
             'What a variant must keep to count: invariants, durable, "p99_ms <= 1.2x" ...', field="guards"),
+        Key("promise", grammars.PROMISE,
+            'What the response `capacity` is the highest rate for: "p99_ms <= 20, errors <= 0.1 %".',
+            "Bounds on latencies (`mean_ms`, `p50_ms` to `p99_9_ms`, `max_ms`), and on `errors` and `retries`"
+            " as shares.", "promise"),
+        Key("rates", integer(RATES_LEAST, RATES_MOST),
+            "How many rates each trial tries for it, each for `workload.duration`.", field="rates"),
         Key("counted", grammars.TRUTH,
             "Count each variant's instructions too: one more trial under Valgrind, after the timed blocks."
             " Without it builds are counted, where they can be, and nothing else.", field="counted"),
@@ -350,6 +358,17 @@ SOAK = StudySection(
     ),
     "How `dyno soak` carries the study out.",
     Soak,
+)  # fmt: skip
+
+
+HOST = StudySection(
+    "host",
+    (
+        Key("price_per_hour", grammars.RATE, "What an hour of the host costs, in any money.",
+            "The report says how many transactions a unit of it buys at the capacity.",
+            "price_per_hour"),
+    ),
+    "What the host costs.",
 )  # fmt: skip
 
 
@@ -449,6 +468,7 @@ STUDY = StudySection(
         Key("restarts", structured(RESTARTS.schema)),
         Key("goal", structured(GOAL.schema)),
         Key("soak", structured(SOAK.schema)),
+        Key("host", structured(HOST.schema)),
     ),
     noun=Study,
     rules={

@@ -26,6 +26,8 @@ SETTLE_S = 0.1
 server's slice until then."""
 
 
+SETTLED_SHARE = 0.2
+"""How long a rate goes on before it is judged, of the time for which it is then."""
 EACH_LEAST = 2.0
 """A client that ends fewer transactions in a slice shows how a load begins, and not how it goes on: clients
 begin each slice anew, and together."""
@@ -60,7 +62,8 @@ class Phase(Frozen):
     all the time. What the server holds is `watched` where that is asked for. `then` is done to the server: a
     stop after the load, anything else in its midst. With a `ledger` nothing is measured: each transaction is
     written down as soon as its client is told, and looked for afterwards. An `optional` act that cannot be
-    done on this host is left out, with the reason, and the trial goes on.
+    done on this host is left out, with the reason, and the trial goes on. One that `tries_rate` is a step of
+    the search for a capacity: its `rate_per_s` is chosen when it begins.
     """
 
     name: str
@@ -75,6 +78,8 @@ class Phase(Frozen):
     then: Act | None = None
     ledger: bool = False
     optional: bool = False
+    tries_rate: bool = False
+    rate_per_s: float | None = None
 
     @property
     def cuts_power(self) -> bool:
@@ -120,9 +125,12 @@ ACT_OF_METRIC = {
 
 
 def phases_of(study: Study) -> tuple[Phase, ...]:
-    """The phases of each trial of a study's blocks: its load, once, and then the acts that its goal times."""
+    """The phases of each trial of a study's blocks: its load, once, the rates that a search for a capacity
+    tries, and then the acts that its goal times."""
     load = study.workload
-    beside = study.arrangement is Arrangement.SIDE_BY_SIDE
+    tried = study.goal.rates if study.goal.promise else 0
+    # A rate is tried in one piece, so that a queue which grows is seen to grow.
+    beside = study.arrangement is Arrangement.SIDE_BY_SIDE and not tried
     measured = Phase(
         name="load",
         ramp_s=load.ramp_s,
@@ -130,10 +138,15 @@ def phases_of(study: Study) -> tuple[Phase, ...]:
         duration_s=load.duration_s,
         slices=_slices(load.duration_s, study.slice_s or SLICE_S) if beside else None,
     )
+    settled_s = min(load.warmup_s, SETTLED_SHARE * load.duration_s)
+    rates = (
+        Phase(name=f"rate {number}", warmup_s=settled_s, duration_s=load.duration_s, tries_rate=True)
+        for number in range(1, tried + 1)
+    )
     acts = (
         Phase(name=act.value, duration_s=load.duration_s, then=act, ledger=True) for act in timed_acts(study)
     )
-    return (measured, *acts)
+    return (measured, *rates, *acts)
 
 
 def timed_acts(study: Study) -> tuple[Act, ...]:
@@ -335,5 +348,7 @@ def on_line(study: Study, line: Line, places: Iterable[int] | None = None) -> St
             margin=study.goal.margin,
             confidence=study.goal.confidence,
             counted=False,
+            promise=study.goal.promise,
+            rates=study.goal.rates,
         ),
     )

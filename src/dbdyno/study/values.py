@@ -23,6 +23,14 @@ NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 DURATION = rf"^({NUMBER}) ?(ms|s|m|h)$"
 PERCENTAGE = rf"^({NUMBER}) ?%$"
 GUARD = rf"^ *([a-z][a-z0-9_]*) *(<=|>=) *({NUMBER})(x?) *$"
+PROMISED = rf"^ *([a-z][a-z0-9_]*) *<= *({NUMBER}) ?(%?) *$"
+PROMISES = {
+    **{name: name for name in ("mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p99_9_ms", "max_ms")},
+    "errors": "failed_share",
+    "retries": "retries_per_op",
+}
+"""What a promise can bound, and by which metric it is judged."""
+PROMISE_FORMS = '"p99_ms <= 20, errors <= 0.1 %": latencies in ms, errors and retries'
 FACTOR_NAME = r"^[a-z][a-z0-9_]*\.[^\s.=,](?:[^\s=,]*[^\s.=,])?$"
 VARIANT_NAME = r"^[^\s=,](?:[^=,\n\t]*[^\s=,])?$"
 WORD = r"^[0-9A-Za-z_]+$"
@@ -255,6 +263,30 @@ def guard(value: Any, metrics: frozenset[str]) -> Guard:
     return Guard(
         text=value.strip(), metric=metric, bound=bound, relative=relative, at_most=comparison == "<="
     )
+
+
+def promise(value: Any) -> tuple[Guard, ...]:
+    """Bounds on latencies, errors and retries, with commas between them."""
+    found = tuple(_promised(part.strip()) for part in text(value).split(","))
+    metrics = [one.metric for one in found]
+    for one in found:
+        if metrics.count(one.metric) > 1:
+            raise ValueFault(f"{shown(value)} bounds `{one.text.split()[0]}` twice", "keep one of the two")
+    return found
+
+
+def _promised(part: str) -> Guard:
+    """One bound of a promise. Errors and retries are shares of the transactions."""
+    match = re.fullmatch(PROMISED, part)
+    if match is None:
+        raise ValueFault(f"{shown(part)} is no promise", f"write {PROMISE_FORMS}")
+    name, bound, percent = match[1], float(match[2]), bool(match[3])
+    if name not in PROMISES:
+        raise ValueFault(f"no promise can be made on `{name}`", nearest(name, PROMISES))
+    metric = PROMISES[name]
+    if percent and metric.endswith("_ms"):
+        raise ValueFault(f"{shown(part)} is a time in percent", f"write milliseconds: {name} <= 20")
+    return Guard(text=part, metric=metric, bound=bound / 100.0 if percent else bound)
 
 
 def level(value: Any) -> Level:

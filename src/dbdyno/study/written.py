@@ -56,7 +56,7 @@ def winner_on(
         _variant(BASELINE, baseline),
         _variant(name, changed),
         *([table_text("settings", levels_of(fixed))] if fixed else []),
-        table_text("goal", GOAL.rows(goal, GOAL.names - {"counted"})),
+        table_text("goal", _asked(goal)),
     ]
     return document(parts)
 
@@ -92,7 +92,7 @@ def with_old_defaults(
         _variant(OLD_DEFAULTS, {ENGINE_FACTOR: last[ENGINE_FACTOR]}),
         _variant(OWN_DEFAULTS, {ENGINE_FACTOR: last[ENGINE_FACTOR], **new}),
         *([table_text("settings", levels_of(fixed))] if fixed else []),
-        table_text("goal", GOAL.rows(study.goal, GOAL.names - {"counted"})),
+        table_text("goal", _asked(study.goal)),
     ]
     return document(parts)
 
@@ -138,6 +138,11 @@ def _data(data: GivenData, folder: Path) -> list[Row]:
 def _driver(study: Study) -> list[list[str]]:
     """The section [driver], where the load comes from another host."""
     return [table_text("driver", DRIVER.rows(study.driver, DRIVER.names))] if study.driver is not None else []
+
+
+def _asked(goal: Goal) -> list[Row]:
+    """What a goal asks, but that work is counted. Only a promise has rates."""
+    return GOAL.rows(goal, GOAL.names - {"counted"} - (set() if goal.promise else {"rates"}))
 
 
 def _variant(name: str, levels: Mapping[str, Level]) -> list[str]:

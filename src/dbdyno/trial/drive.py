@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from dbdyno.driver.job import Open
 from dbdyno.driver.tally import Acknowledged
 from dbdyno.errors import DriverFailed, LoadDied, ServerFailed
 from dbdyno.layers.setup import Running
@@ -51,6 +52,7 @@ def drive(running: Running, phase: Phase, at_work: AtWork, clock: Clock) -> Step
         duration_s=phase.duration_s,
         slices=phase.slices,
         settle_s=phase.settle_s,
+        load=running.setup.job.load if phase.rate_per_s is None else Open(rate_per_s=phase.rate_per_s),
     )
     lag = running.lag()
     if job.workload == STATEMENTS:

@@ -22,6 +22,7 @@ from dbdyno.errors import (
     Stopped,
     UserError,
 )
+from dbdyno.plan.capacity import capacity_of, few_above, tried_rate
 from dbdyno.records.load_words import by_kind
 from dbdyno.records.record import Doubt, Observation, Outcome, PhaseRecord, Record, Stage
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from dbdyno.frozen import Level
     from dbdyno.layers.setup import Running
     from dbdyno.records.binary import CodeBeside
+    from dbdyno.records.capacity import Capacity, TriedRate
     from dbdyno.records.load_words import StatementAnswers, StatementCosts
     from dbdyno.records.record import Check, Evidence, Filled, Guested, Plans, Platform, Recovery, Watched
     from dbdyno.study.trials import Phase, Trial
@@ -73,6 +75,7 @@ class Draft:
     answers: StatementAnswers | None = None
     costs: StatementCosts | None = None
     cold_ms: Mapping[str, float] = field(default_factory=dict)
+    capacity: Capacity | None = None
     reset: Mapping[str, Level] = field(default_factory=dict)
     defaults: Mapping[str, str] | None = None
     _running: Running | None = None
@@ -167,6 +170,40 @@ class Draft:
     def timed_cold(self, running: Running, times_ms: Mapping[str, float]) -> None:
         """Each statement was sent to a server that was just started; the last of these runs."""
         self._running, self.cold_ms = running, times_ms
+
+    @property
+    def tried(self) -> list[TriedRate]:
+        """The rates that were tried so far."""
+        return [phase.tried for phase in self._phases if phase.tried is not None]
+
+    @property
+    def closed_per_s(self) -> float:
+        """The throughput of the trial's first load, which was in closed loop."""
+        tally = self._phases[0].tally
+        assert tally is not None, "a rate is tried after the load in closed loop"
+        return tally.throughput_per_s
+
+    def of_search(self, phase: Phase, doubts: Mapping[Doubt, str]) -> Mapping[Doubt, str]:
+        """Notes what the rate came to that a phase has tried. The doubts without those that a search for a
+        capacity asks for: a rate that is not kept is a finding of it, and so is a driver without CPU time."""
+        goal = self.bench.study.goal
+        if not any(one.tries_rate for one in self.trial.phases):
+            return doubts
+        tally = self._phases[-1].tally
+        asked = {Doubt.DRIVER_SATURATED}
+        if phase.rate_per_s is not None and tally is not None:
+            self._note(tried=tried_rate(phase.rate_per_s, tally, goal.promise))
+            asked |= {Doubt.RATE_NOT_KEPT, Doubt.ERRORS_IN_LOAD}
+        return {doubt: text for doubt, text in doubts.items() if doubt not in asked}
+
+    def searched(self) -> None:
+        """All rates are tried. Raises DynoError where none of them kept the promise."""
+        promise = self.bench.study.goal.promise
+        self.capacity = found = capacity_of(self.closed_per_s, self.tried, promise)
+        if found.at_least:
+            self.doubt(Doubt.CAPACITY_AT_LEAST, found.why)
+        if few := few_above(found, self.bench.study.workload.duration_s, promise):
+            self.doubt(Doubt.FEW_ABOVE, few)
 
     def seen(self, watched: Watched | None, guests: Sequence[Guested]) -> None:
         """What the server held in the phase, and who was there beside the load."""
@@ -266,6 +303,7 @@ class Draft:
             answers=self.answers,
             costs=self.costs,
             cold_ms=dict(self.cold_ms),
+            capacity=self.capacity,
             defaults=None if self.defaults is None else dict(self.defaults),
             trial_doubts=dict(self._doubts),
             # Once the host is restored, the log of what has died is known from its failure alone.

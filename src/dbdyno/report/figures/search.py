@@ -1,17 +1,21 @@
 """The figures of a search: the ratio of each candidate in its order, the shares of changes, and what
-candidates gain and cost."""
+candidates gain and cost. Where capacities are searched: latencies over the rate that was offered."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import altair as alt
 
 from dbdyno.analyse.model import GIVEN_UP, Ratio, SearchResult
 from dbdyno.records import metrics
 from dbdyno.report.figures.vega import (
+    LINES,
     Layer,
     Rows,
     Spec,
     data,
+    legend_of_lines,
     margin_band,
     ratio_axis,
     spec,
@@ -170,3 +174,41 @@ def _told_band(rows: Rows) -> list[Layer]:
     band = alt.Chart(data(rows)).mark_rect(color="var(--point)", opacity=0.16).encode(y="low:Q", y2="high:Q")
     line = alt.Chart(data(rows)).mark_rule(color="var(--point)", strokeDash=[4, 3]).encode(y="ratio:Q")
     return [band, line]
+
+
+def latency_over_rate(names: Sequence[str], points: Rows) -> Spec:
+    """Percentiles of latency over the rate that was offered, a frame for each, all variants in each. Both
+    axes are logarithmic, so that lines of all sizes can be told apart."""
+    colours = alt.Scale(domain=names, range=[LINES[index % len(LINES)] for index in range(len(names))])
+    tip = tooltip(variant="variant", told_rate="offered", latency="latency", told_ms="is",
+                  told_kept="promise kept")  # fmt: skip
+    base = alt.Chart().encode(
+        x=alt.X(
+            "rate:Q",
+            scale=alt.Scale(type="log", nice=False, padding=12),
+            axis=alt.Axis(title="offered, per second (log scale)", format=",.3~r", tickCount=6),
+        ),
+        y=alt.Y(
+            "ms:Q",
+            scale=alt.Scale(type="log", nice=False, padding=12),
+            axis=alt.Axis(title="ms", format=",.3~r", tickCount=6),
+        ),
+        color=alt.Color("variant:N", scale=colours, legend=legend_of_lines(names, "bottom")),
+        tooltip=tip,
+    )
+    layers = (
+        base.mark_line(strokeWidth=1.6).encode(order="rate:Q"),
+        base.mark_point(size=36, opacity=1).encode(
+            fill=alt.condition("datum.kept", alt.Color("variant:N", scale=colours), alt.value("transparent"))
+        ),
+    )
+    shown = list(dict.fromkeys(point["latency"] for point in points))
+    about = "Latency over the offered rate, one line per variant"
+    frames = alt.layer(*layers, data=data(points)).properties(
+        width="container", height=170, description=about
+    )
+    return spec(
+        alt.vconcat(
+            *(frames.transform_filter(alt.datum.latency == one).properties(title=one) for one in shown)
+        )
+    )

@@ -384,6 +384,16 @@ WARNINGS: dict[Doubt, Advice] = {
         "the load hosts did not begin together, so the server had the load of some of them at first",
         "measure longer slices, or take load hosts with a steadier network",
     ),
+    Doubt.CAPACITY_AT_LEAST: Advice(
+        "the capacity is at least that: no rate was too much for the server",
+        "no rate was found that the server itself does not keep, so its capacity is at least the figure",
+        "raise workload.threads, give the driver CPUs or a load host of its own, or promise more",
+    ),
+    Doubt.FEW_ABOVE: Advice(
+        "steps are short for the percentile: raise workload.duration",
+        "few transactions of a step lie above the percentile of the promise, so it is known roughly",
+        "raise workload.duration, which is the length of a step, or promise a lower percentile",
+    ),
     Doubt.MIXED_RESETS: Advice(
         "data were restored in different ways",
         "the pristine data were restored in different ways in trials that are compared",
